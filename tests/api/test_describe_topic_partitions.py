@@ -1,10 +1,15 @@
 from typing import Any
 
 import pytest
+from tests.held import watched
 
+from ottla.api.describe_topic_partitions import handle
 from ottla.api.metadata import TOPIC_OPERATIONS
 from ottla.controller.topics import NewTopic
+from ottla.network.client_session import ClientSession
+from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
 
 KEY = 75
 
@@ -113,3 +118,25 @@ async def test_an_unreachable_leader_is_not_named(node_call: Any) -> None:
     (there, _) = (await node_call.ask(asked, "REPLICATION")).topics[0].partitions
     assert (there.error_code, there.leader_id) == (ErrorCode.none, 7)
     assert there.offline_replicas == ()
+
+
+async def test_names_without_a_topic_do_not_hold_the_loop(node_call: Any) -> None:
+    build = node_call.request(KEY, 0)
+    names = [f"n{number * 7919 % 60_000}" for number in range(60_000)]
+    for cursor in (None, build.Cursor(topic_name="n1", partition_index=-1)):
+        asked = build.DescribeTopicPartitionsRequest(
+            topics=tuple(build.TopicRequest(name=name) for name in names),
+            response_partition_limit=2000,
+            cursor=cursor,
+        )
+        context = RequestContext(
+            broker=node_call.node,
+            session=ClientSession(1, "127.0.0.1", "PLAINTEXT", "127.0.0.1", 9092),
+            version=0,
+            client_id="tests",
+            messages=messages_of(KEY, 0),
+        )
+        async with watched() as holds:
+            answer = await handle(asked, context)
+        assert [topic.name for topic in answer.topics] == sorted(names)
+        assert holds.longest_ms < 50

@@ -1,15 +1,31 @@
 import asyncio
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from tests.held import watched
 
-from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_REQUESTED, TOPIC_OPERATIONS
-from ottla.controller.image import BrokerVanished
+from ottla.api.metadata import (
+    CLUSTER_OPERATIONS,
+    OPERATIONS_NOT_REQUESTED,
+    TOPIC_OPERATIONS,
+    handle,
+)
+from ottla.controller.image import (
+    BrokerVanished,
+    PartitionState,
+    TopicConfigChanged,
+    TopicCreated,
+    TopicImage,
+)
 from ottla.controller.plan import DONE, Outcome
 from ottla.controller.topics import NewTopic
+from ottla.network.client_session import ClientSession
 from ottla.network.peer import Probe
+from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages import messages_of
 
 KEY = 3
 NO_CREATION = {"allow_auto_topic_creation": False}
@@ -312,3 +328,24 @@ async def test_the_cache_follows_the_image(cluster: Any) -> None:
     await cluster.ask(build.DeleteTopicsRequest(topic_names=names, timeout=1_000))
     answer = await cluster.ask(request(cluster, 12, None))
     assert [topic.name for topic in answer.topics] == ["t0"]
+
+
+async def test_a_topic_of_many_partitions_does_not_hold_the_loop(cluster: Any) -> None:
+    state = PartitionState(leader=1, leader_epoch=0, replicas=(1,), isr=(1,), partition_epoch=0)
+    topic = TopicImage("u", uuid4(), (state,) * 40_000, {}, config_version=0)
+    await cluster.node.view.apply([TopicCreated(topic)])
+    context = RequestContext(
+        broker=cluster.node,
+        session=ClientSession(1, "127.0.0.1", "PLAINTEXT", "reached.example.org", 19092),
+        version=12,
+        client_id="tests",
+        messages=messages_of(KEY, 12),
+    )
+    for names in (["u"], None):
+        async with watched() as holds:
+            answer = await handle(request(cluster, 12, names, **NO_CREATION), context)
+        assert [len(each.partitions) for each in answer.topics] == [40_000]
+        assert holds.longest_ms < 50
+        # The next one is another image, and its answer not the one that is kept.
+        changed = replace(topic, overrides={"retention.ms": "1"}, config_version=1)
+        await cluster.node.view.apply([TopicConfigChanged(changed)])

@@ -1,4 +1,5 @@
 from collections import Counter
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from ottla.config.listener import Endpoint
 from ottla.controller.image import BrokerImage, ClusterImage
-from ottla.controller.placement import check_assignment, place
+from ottla.controller.placement import _rack_alternated, check_assignment, place
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -22,6 +23,50 @@ def test_first_replicas_go_round_and_copies_move_on() -> None:
     brokers = [broker(number) for number in (1, 2, 3)]
     assert place(brokers, 4, 2, 0, 0) == ((1, 2), (2, 3), (3, 1), (1, 3))
     assert place(brokers, 2, 1, 4, 0) == ((2,), (3,))
+
+
+def slow_replicas(
+    ring: list[int], racks: dict[int, str | None], factor: int, position: int, shift: int
+) -> tuple[int, ...]:
+    """The same rule, by looking at all other brokers for each replica."""
+    chosen = [ring[position % len(ring)]]
+    others = [
+        ring[(position + 1 + (shift + step) % max(len(ring) - 1, 1)) % len(ring)]
+        for step in range(len(ring) - 1)
+    ]
+    while len(chosen) < factor:
+        used = {racks[each] for each in chosen}
+        pick = next((each for each in others if racks[each] not in used), others[0])
+        others.remove(pick)
+        chosen.append(pick)
+    return tuple(chosen)
+
+
+@given(
+    st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=9),
+    st.integers(1, 9),
+    st.integers(0, 30),
+    st.integers(0, 1000),
+)
+def test_placements_are_those_of_the_slow_rule(
+    racks: list[str | None], factor: int, first: int, start: int
+) -> None:
+    brokers = [broker(number, rack) for number, rack in enumerate(racks)]
+    factor = min(factor, len(brokers))
+    ring = _rack_alternated(brokers)
+    of = dict(enumerate(racks))
+    assert place(brokers, 60, factor, first, start) == tuple(
+        slow_replicas(ring, of, factor, start + each, start + each // len(ring))
+        for each in range(first, first + 60)
+    )
+
+
+def test_many_partitions_are_placed_at_once() -> None:
+    """The controller decides on the event loop."""
+    brokers = [broker(number, f"r{number % 3}") for number in range(9)]
+    began_s = thread_time()
+    assert len(place(brokers, 10_000, 3, 0, 5)) == 10_000
+    assert thread_time() - began_s < 0.02
 
 
 @given(

@@ -7,6 +7,9 @@ whose leader this client cannot reach has no error here: its leader is -1
 
 from __future__ import annotations
 
+import asyncio
+import heapq
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from ottla.api.context import Context
@@ -16,6 +19,7 @@ from ottla.controller.naming import check_topic_name
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
+from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 75
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
@@ -23,37 +27,53 @@ ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
 
 async def handle(request: Any, context: Context) -> Any:
     build, cursor = context.messages, request.cursor
+    image = context.broker.image
     requested = {topic.name for topic in request.topics}
     begin = "" if cursor is None else cursor.topic_name
-    names = sorted(name for name in requested or context.broker.image.topics if name >= begin)
+    slices = Slices()
     if cursor is not None and (
         cursor.partition_index < 0 or (requested and cursor.topic_name not in requested)
     ):
-        return build.DescribeTopicPartitionsResponse(
-            topics=tuple(
-                _refusal(name, ErrorCode.invalid_request, context) for name in sorted(requested)
-            )
-        )
+        refused = []
+        for name in await _in_order(requested):
+            await slices.count()
+            refused.append(_refusal(name, ErrorCode.invalid_request, context))
+        return build.DescribeTopicPartitionsResponse(topics=tuple(refused))
     limit = context.broker.config.max_request_partition_size_limit
     room = max(min(limit, request.response_partition_limit), 1)
     answers: list[Any] = []
     next_cursor = None
-    for name in names:
+    for name in await _in_order(requested or image.topics):
+        await slices.count()
+        if name < begin:
+            continue
         if room == 0:
             next_cursor = build.Cursor(topic_name=name, partition_index=0)
             break
-        topic = context.broker.image.topic(name)
+        topic = image.topic(name)
         if topic is None:
-            answers.append(_refusal(name, _missing_code(name), context))
+            if requested:
+                answers.append(_refusal(name, _missing_code(name), context))
             continue
         first = cursor.partition_index if cursor is not None and name == begin else 0
         end = min(len(topic.partitions), first + room)
+        await slices.count(max(end - first, 0))
         answers.append(_topic(topic, first, end, context))
         room -= max(end - first, 0)
         if end < len(topic.partitions):
             next_cursor = build.Cursor(topic_name=name, partition_index=end)
             break
     return build.DescribeTopicPartitionsResponse(topics=tuple(answers), next_cursor=next_cursor)
+
+
+async def _in_order(names: Collection[str]) -> Iterator[str]:
+    """The names as they are now, sorted. Sorting 200,000 of them at once takes 100 ms."""
+    in_order: list[list[str]] = []
+    for part in parts(list(names)):
+        if in_order:
+            await asyncio.sleep(0)
+        in_order.append(sorted(part))
+    return heapq.merge(*in_order)
 
 
 def _missing_code(name: str) -> ErrorCode:

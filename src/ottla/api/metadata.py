@@ -33,7 +33,7 @@ from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 from ottla.protocol.versioned_field import VersionedField
-from ottla.runtime.slices import Slices
+from ottla.runtime.slices import SLICE, Slices
 from ottla.runtime.waiting import Waiter
 
 KEY: Final = 3
@@ -76,7 +76,7 @@ async def handle(request: Any, context: Context) -> Any:
         topics, slices = [], Slices()
         for known in tuple(image.topics.values()):  # they may change during a pause
             await slices.count()
-            topics.append(_known_topic(known, cached, context))
+            topics.append(await _known_topic(known, cached, slices, context))
     else:
         topics = await _requested_topics(request, context)
     if _INCLUDE_TOPIC_AUTHORIZED_OPERATIONS(request):
@@ -196,7 +196,7 @@ async def _requested_topics(request: Any, context: Context) -> list[Any]:
         else:
             topic = image.topic(name)
         if topic is not None:
-            answers.append(_known_topic(topic, cached, context))
+            answers.append(await _known_topic(topic, cached, slices, context))
             continue
         assert name is not None
         answers.append(_refusal(name, None, _missing_code(name, created), context))
@@ -292,24 +292,32 @@ def _cached_answers(context: Context) -> _Answers:
     return answers
 
 
-def _known_topic(topic: TopicImage, answers: _Answers, context: Context) -> Any:
+async def _known_topic(
+    topic: TopicImage, answers: _Answers, slices: Slices, context: Context
+) -> Any:
     """The response for an existing topic."""
     cached = answers.topics.get(topic.name)
     if cached is None or cached[0] is not topic:
-        cached = answers.topics[topic.name] = (topic, _topic(topic, answers.reachable, context))
+        partitions: list[Any] = []
+        for start in range(0, len(topic.partitions), SLICE):
+            some = topic.partitions[start : start + SLICE]
+            await slices.count(len(some))
+            partitions += [
+                _partition(index, state, answers.reachable, context)
+                for index, state in enumerate(some, start)
+            ]
+        answer = _topic(topic, tuple(partitions), context)
+        cached = answers.topics[topic.name] = (topic, answer)
     return cached[1]
 
 
-def _topic(topic: TopicImage, reachable: ReachableBrokers, context: Context) -> Any:
+def _topic(topic: TopicImage, partitions: tuple[Any, ...], context: Context) -> Any:
     return context.messages.MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=tuple(
-            _partition(index, state, reachable, context)
-            for index, state in enumerate(topic.partitions)
-        ),
+        partitions=partitions,
         topic_authorized_operations=OPERATIONS_NOT_REQUESTED,
     )
 

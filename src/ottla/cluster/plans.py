@@ -37,6 +37,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 T = TypeVar("T")
 
+MAX_WRITES_A_TURN = 1_000
 FENCE_BYTES = 200
 """Upper bound of the fence's size in a request."""
 
@@ -113,6 +114,10 @@ class Plans:
             if self._ended:
                 raise ApiError(ErrorCode.not_controller)
             plan = decide()
+            if len(plan.writes) > MAX_WRITES_A_TURN:
+                # The partitions of a large topic: deciding has taken long enough. The plan stays
+                # valid, as no other one runs.
+                await asyncio.sleep(0)
             _check_sizes(plan.writes, self._coordination.limits)
             try:
                 await write_fenced(self._coordination, plan.writes, self._epoch_version)

@@ -108,7 +108,12 @@ def partition_path(topic: str, partition: int) -> str:
 
 def state_path(topic: str, partition: int) -> str:
     """The node with a partition's leader and in-sync replicas."""
-    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+    return state_path_in(partition_path(topic, partition))
+
+
+def state_path_in(partition: str) -> str:
+    """The same, below the partition's path."""
+    return f"{partition}/state"
 
 
 def broker_path(broker_id: int) -> str:

@@ -9,6 +9,7 @@ round (KIP-36), so the replicas of a partition are in different racks if there a
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
+from itertools import chain, islice
 
 from ottla.controller.image import BrokerImage
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -35,10 +36,17 @@ def place(
         )
     ring = _rack_alternated(brokers)
     racks = {broker.broker_id: broker.rack for broker in brokers}
-    return tuple(
-        _replicas(ring, racks, factor, start + partition, start + partition // len(ring))
-        for partition in range(first, first + partitions)
-    )
+    turn, distances = len(ring), max(len(ring) - 1, 1)
+    # Seven brokers have 42 different placements, and a topic may have 10,000 partitions.
+    known: dict[tuple[int, int], tuple[int, ...]] = {}
+    placed = []
+    for partition in range(first, first + partitions):
+        place_of = (start + partition) % turn, (start + partition // turn) % distances
+        replicas = known.get(place_of)
+        if replicas is None:
+            replicas = known[place_of] = _replicas(ring, racks, factor, *place_of)
+        placed.append(replicas)
+    return tuple(placed)
 
 
 def check_assignment(
@@ -99,16 +107,21 @@ def _rack_alternated(brokers: Sequence[BrokerImage]) -> list[int]:
 def _replicas(
     ring: Sequence[int], racks: dict[int, str | None], factor: int, position: int, shift: int
 ) -> tuple[int, ...]:
-    leader = ring[position % len(ring)]
-    chosen = [leader]
-    others = [
-        ring[(position + 1 + (shift + step) % max(len(ring) - 1, 1)) % len(ring)]
+    leader = ring[position]
+    chosen, used = [leader], {racks[leader]}
+    all_racks = len(set(racks.values()))
+    others = (
+        ring[(position + 1 + (shift + step) % (len(ring) - 1)) % len(ring)]
         for step in range(len(ring) - 1)
-    ]
+    )
     # Racks without a replica of the partition come first; the order of the round decides the rest.
-    while len(chosen) < factor:
-        used = {racks[broker] for broker in chosen}
-        pick = next((each for each in others if racks[each] not in used), others[0])
-        others.remove(pick)
-        chosen.append(pick)
+    later: list[int] = []
+    while len(chosen) < factor and len(used) < all_racks:
+        broker = next(others)
+        if racks[broker] in used:
+            later.append(broker)
+        else:
+            used.add(racks[broker])
+            chosen.append(broker)
+    chosen += islice(chain(later, others), factor - len(chosen))
     return tuple(chosen)

@@ -364,10 +364,12 @@ def _new_topic(
     overrides: dict[str, str],
     shutting_down: Collection[int],
 ) -> TopicImage:
+    # Thousands of partitions have few different replicas.
+    states = {each: first_state(each, shutting_down) for each in set(replicas)}
     return TopicImage(
         name=name,
         topic_id=topic_id,
-        partitions=tuple(first_state(each, shutting_down) for each in replicas),
+        partitions=tuple(map(states.__getitem__, replicas)),
         overrides=overrides,
         config_version=0,
     )
@@ -397,7 +399,11 @@ def _write_topic(builder: PlanBuilder, topic: TopicImage, image: ClusterImage) -
 def _write_states(
     builder: PlanBuilder, topic: TopicImage, first: int, controller_epoch: int
 ) -> None:
-    for partition in range(first, len(topic.partitions)):
-        state = layout.write_state(topic.partitions[partition], controller_epoch)
-        builder.writes.append(Create(layout.partition_path(topic.name, partition)))
-        builder.writes.append(Create(layout.state_path(topic.name, partition), state))
+    write_state, partition_path = layout.write_state, layout.partition_path
+    writes, texts = builder.writes, dict[PartitionState, bytes]()
+    for partition, state in enumerate(topic.partitions[first:], first):
+        text = texts.get(state)
+        if text is None:
+            text = texts[state] = write_state(state, controller_epoch)
+        path = partition_path(topic.name, partition)
+        writes += (Create(path), Create(layout.state_path_in(path), text))
