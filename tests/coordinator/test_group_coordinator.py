@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ottla.coordinator.group_coordinator import _in_parts
 from ottla.groups.classic.requests import HeartbeatRequest, LeavingMember
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import GroupSettings
@@ -375,3 +376,29 @@ async def test_what_waits_to_be_announced_is_limited(
     monkeypatch.setattr("ottla.coordinator.coordinator_partition.MAX_WAITING_WORK", 1)
     await bench.coordinator.commit(bench.committing(*range(3_500)))
     assert [len(commit.records) for commit in bench.commits] == [1_000] * 3
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7, 100])
+def test_topics_and_partitions_in_parts(size: int) -> None:
+    topics = [("a", None, ()), ("b", None, (1, 2, 3, 4, 5)), ("c", None, (6,)), ("d", None, ())]
+    found: dict[int, tuple[int, ...]] = {}
+    for numbers, some in _in_parts(topics, size):
+        assert len(some) + sum(len(partitions) for _, _, partitions in some) <= size
+        for number, (topic, _, partitions) in zip(numbers, some, strict=True):
+            assert topic == topics[number][0]
+            found[number] = found.get(number, ()) + partitions
+    assert list(found.items()) == list(enumerate(each[2] for each in topics))
+    assert list(_in_parts([], size)) == [([], [])]
+
+
+async def test_an_offset_that_is_deleted_while_many_are_read(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.coordinator.group_coordinator.MAX_FETCHED_AT_ONCE", 3)
+    groups = bench.coordinator
+    await groups.commit(bench.committing(*range(5)))
+    reading = asyncio.create_task(groups.fetch_all("g"))
+    await asyncio.sleep(0)
+    await groups.delete_offsets("g", (("t", (4,)),))
+    found = (await reading)["t"]
+    assert [(each.partition, each.offset) for each in found] == [(n, n) for n in range(4)]

@@ -17,6 +17,7 @@ from ottla.groups.offsets.fetch import FetchedOffset
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 9
 ACCESS: Final = (
@@ -44,32 +45,36 @@ class _Group(NamedTuple):
 
 
 async def handle(request: Any, context: Context) -> Any:
-    build = context.messages
+    build, slices = context.messages, Slices()
     if context.version < _MANY_GROUPS:
-        found = await _fetch(request, request, context)
-        topics = tuple(_old_topic(topic, context) for topic in found.topics)
+        found = await _fetch(request, request, context, slices)
+        topics = await _topics(found, context, slices)
         return build.OffsetFetchResponse(topics=topics, error_code=found.error)
     groups = []
     for group in request.groups:
-        found = await _fetch(request, group, context)
+        if not slices.has_room(1):
+            await slices.count()
+        found = await _fetch(request, group, context, slices)
         groups.append(
             build.OffsetFetchResponseGroup(
                 group_id=group.group_id,
-                topics=tuple(_topic(topic, context) for topic in found.topics),
+                topics=await _topics(found, context, slices),
                 error_code=found.error,
             )
         )
     return build.OffsetFetchResponse(groups=tuple(groups))
 
 
-async def _fetch(request: Any, group: Any, context: Context) -> _Group:
+async def _fetch(request: Any, group: Any, context: Context, slices: Slices) -> _Group:
     """One group of the request; before version 8 the request itself is that group."""
     topics = group.topics
     require_stable = _REQUIRE_STABLE(request)
     try:
         if topics is None:
-            return _Group(await _fetch_all(group.group_id, require_stable, context))
-        return _Group(await _fetch_some(group.group_id, topics, require_stable, context))
+            found = await _fetch_all(group.group_id, require_stable, context, slices)
+        else:
+            found = await _fetch_some(group.group_id, topics, require_stable, context, slices)
+        return _Group(found)
     except ApiError as error:
         code = error.code
     if code is ErrorCode.coordinator_not_available:
@@ -79,17 +84,31 @@ async def _fetch(request: Any, group: Any, context: Context) -> _Group:
         return _Group([], code)
     return _Group(
         [
-            _Topic(topic.name, None, tuple(map(FetchedOffset, topic.partition_indexes)), code)
+            _Topic(topic.name, None, await _none(topic.partition_indexes, slices), code)
             for topic in topics
         ],
         code,
     )
 
 
-async def _fetch_all(group: str, require_stable: bool, context: Context) -> list[_Topic]:
+async def _none(partitions: Any, slices: Slices) -> tuple[FetchedOffset, ...]:
+    """Partitions without an offset."""
+    offsets: list[FetchedOffset] = []
+    for some in parts(partitions):
+        if not slices.has_room(len(some)):
+            await slices.count(len(some))
+        offsets += map(FetchedOffset, some)
+    return tuple(offsets)
+
+
+async def _fetch_all(
+    group: str, require_stable: bool, context: Context, slices: Slices
+) -> list[_Topic]:
     topics = []
     found = await context.broker.groups.fetch_all(group, require_stable=require_stable)
     for name, offsets in found.items():
+        if not slices.has_room(1):
+            await slices.count()
         known = context.broker.image.topic(name)
         if known is not None or context.version < _TOPIC_IDS:
             topics.append(_Topic(name, None if known is None else known.topic_id, offsets))
@@ -97,50 +116,59 @@ async def _fetch_all(group: str, require_stable: bool, context: Context) -> list
 
 
 async def _fetch_some(
-    group: str, topics: Any, require_stable: bool, context: Context
+    group: str, topics: Any, require_stable: bool, context: Context, slices: Slices
 ) -> list[_Topic]:
     requested: list[tuple[str, UUID | None, tuple[int, ...]]] = []
     unknown = []
     for topic in topics:
+        if not slices.has_room(1):
+            await slices.count()
         partitions = tuple(topic.partition_indexes)
         if context.version < _TOPIC_IDS:
             requested.append((topic.name, None, partitions))
             continue
         known = None if topic.topic_id is None else context.broker.image.topic_by_id(topic.topic_id)
         if known is None:
-            offsets = tuple(map(FetchedOffset, partitions))
+            offsets = await _none(partitions, slices)
             unknown.append(_Topic("", topic.topic_id, offsets, ErrorCode.unknown_topic_id))
         else:
             requested.append((known.name, known.topic_id, partitions))
-    fetched = await context.broker.groups.fetch(
-        group, tuple(requested), require_stable=require_stable
-    )
-    found = [
-        _Topic(name, topic_id, offsets)
-        for (name, topic_id, _), offsets in zip(requested, fetched, strict=True)
-    ]
+    fetched = await context.broker.groups.fetch(group, requested, require_stable=require_stable)
+    found = []
+    for (name, topic_id, _), offsets in zip(requested, fetched, strict=True):
+        if not slices.has_room(1):
+            await slices.count()
+        found.append(_Topic(name, topic_id, offsets))
     return found + unknown
 
 
-def _topic(topic: _Topic, context: Context) -> Any:
-    build = context.messages
-    partitions = tuple(
-        build.OffsetFetchResponsePartitions(**_fields(offset, topic.error))
-        for offset in topic.offsets
+async def _topics(group: _Group, context: Context, slices: Slices) -> tuple[Any, ...]:
+    topics = []
+    # Before version 8 the structs had other names.
+    is_old = context.version < _MANY_GROUPS
+    messages = context.messages
+    build = (
+        messages.OffsetFetchResponsePartition if is_old else messages.OffsetFetchResponsePartitions
     )
-    return build.OffsetFetchResponseTopics(
-        name=topic.name, topic_id=topic.topic_id, partitions=partitions
-    )
-
-
-def _old_topic(topic: _Topic, context: Context) -> Any:
-    """The same before version 8, which had other struct names."""
-    build = context.messages
-    partitions = tuple(
-        build.OffsetFetchResponsePartition(**_fields(offset, topic.error))
-        for offset in topic.offsets
-    )
-    return build.OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
+    for topic in group.topics:
+        if not slices.has_room(1):
+            await slices.count()
+        partitions: list[Any] = []
+        for some in parts(topic.offsets):
+            if not slices.has_room(len(some)):
+                await slices.count(len(some))
+            partitions += [build(**_fields(offset, topic.error)) for offset in some]
+        if is_old:
+            topics.append(
+                messages.OffsetFetchResponseTopic(name=topic.name, partitions=tuple(partitions))
+            )
+        else:
+            topics.append(
+                messages.OffsetFetchResponseTopics(
+                    name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions)
+                )
+            )
+    return tuple(topics)
 
 
 def _fields(offset: FetchedOffset, error: ErrorCode) -> dict[str, Any]:

@@ -29,9 +29,11 @@ class OffsetsToCommit:
 
     async def add(self, topic: Any, known: TopicImage | None, missing: ErrorCode) -> None:
         """Collect the partitions of a topic. `missing` is their error if the topic is not known."""
-        await self._slices.count()
+        if not self._slices.has_room(1):
+            await self._slices.count()
         for partitions in parts(topic.partitions):
-            await self._slices.count(len(partitions))
+            if not self._slices.has_room(len(partitions)):
+                await self._slices.count(len(partitions))
             if known is None:
                 self._codes += [missing] * len(partitions)
                 continue
@@ -77,8 +79,10 @@ class OffsetsToCommit:
         order in which they were added.
         """
         answers: list[Any] = []
-        await self._slices.count()
+        if not self._slices.has_room(1):
+            await self._slices.count()
         for partitions in parts(topic.partitions):
-            await self._slices.count(len(partitions))
+            if not self._slices.has_room(len(partitions)):
+                await self._slices.count(len(partitions))
             answers += [answer(each.partition_index, next(errors)) for each in partitions]
         return tuple(answers)

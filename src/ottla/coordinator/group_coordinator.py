@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -54,6 +55,8 @@ logger = logging.getLogger("ottla.groups")
 
 T = TypeVar("T")
 
+_Partitions: TypeAlias = tuple[str, uuid.UUID | None, tuple[int, ...]]
+"""A topic's name, its id if that is asked for, and partitions."""
 Verify: TypeAlias = Callable[[TransactionalCommitRequest, int], Awaitable[ErrorCode]]
 
 MAX_MEMBER_NAME_LENGTH: Final = 1_000
@@ -62,6 +65,10 @@ MAX_MEMBER_NAME_LENGTH: Final = 1_000
 MAX_OFFSETS_AT_ONCE: Final = 2_000
 """Of a commit whose records are made and encoded together with the decision, in about 10 ms."""
 
+MAX_FETCHED_AT_ONCE: Final = 10_000
+"""Topics and partitions, in about 5 ms."""
+MAX_DELETED_AT_ONCE: Final = 1_000
+"""Topics and partitions: each may be a record."""
 MAX_LEAVING_AT_ONCE: Final = 1_000
 """Members; more leave one part after the other."""
 
@@ -296,7 +303,7 @@ class GroupCoordinator:
     async def fetch(
         self,
         group: str,
-        topics: tuple[tuple[str, uuid.UUID | None, tuple[int, ...]], ...],
+        topics: Sequence[_Partitions],
         *,
         require_stable: bool = False,
     ) -> list[tuple[FetchedOffset, ...]]:
@@ -304,8 +311,25 @@ class GroupCoordinator:
 
         Always waits for what is being committed, as Kafka does where the client requires stable
         offsets (KIP-447). With `require_stable` an offset that an open transaction may change has
-        the error UNSTABLE_OFFSET_COMMIT. Raises ApiError.
+        the error UNSTABLE_OFFSET_COMMIT. More than MAX_FETCHED_AT_ONCE are read in parts. Raises
+        ApiError.
         """
+        if _are_at_most(topics, MAX_FETCHED_AT_ONCE):
+            return await self._fetch_at_once(group, topics, require_stable)
+        found: list[tuple[FetchedOffset, ...]] = []
+        for numbers, some in _in_parts(topics, MAX_FETCHED_AT_ONCE):
+            fetched = await self._fetch_at_once(group, some, require_stable)
+            for number, offsets in zip(numbers, fetched, strict=True):
+                if number == len(found):
+                    found.append(offsets)
+                else:
+                    found[number] += offsets
+            await asyncio.sleep(0)
+        return found
+
+    async def _fetch_at_once(
+        self, group: str, topics: Sequence[_Partitions], require_stable: bool
+    ) -> list[tuple[FetchedOffset, ...]]:
         return await self._decide(
             group,
             lambda shard, step: [
@@ -316,20 +340,48 @@ class GroupCoordinator:
     async def fetch_all(
         self, group: str, *, require_stable: bool = False
     ) -> dict[str, tuple[FetchedOffset, ...]]:
-        """OffsetFetch of all topics; raises ApiError."""
-        return await self._decide(
-            group, lambda shard, step: shard.fetch_all(group, require_stable=require_stable)
-        )
+        """OffsetFetch of all topics; many offsets are read in parts. Raises ApiError."""
+
+        def decide(
+            shard: GroupShard, step: Step
+        ) -> dict[str, tuple[FetchedOffset, ...]] | list[_Partitions]:
+            if shard.offsets.count(group) <= MAX_FETCHED_AT_ONCE:
+                return shard.fetch_all(group, require_stable=require_stable)
+            return [
+                (topic, None, tuple(partitions))
+                for topic, partitions in shard.offsets.of_group(group).items()
+            ]
+
+        found = await self._decide(group, decide)
+        if isinstance(found, dict):
+            return found
+        fetched = await self.fetch(group, found, require_stable=require_stable)
+        # What is removed meanwhile has no offset any more.
+        return {
+            topic: tuple(each for each in offsets if each != FetchedOffset(each.partition))
+            for (topic, _, _), offsets in zip(found, fetched, strict=True)
+        }
 
     async def delete_offsets(
         self, group: str, topics: tuple[tuple[str, tuple[int, ...]], ...]
     ) -> list[list[ErrorCode]]:
-        """OffsetDelete: each partition's error, by topic; raises ApiError for all of them."""
+        """OffsetDelete: each partition's error, by topic. More than MAX_DELETED_AT_ONCE are
+        deleted in parts. Raises ApiError.
+        """
         if not group:
             raise ApiError(ErrorCode.invalid_group_id)
-        return await self._decide(
-            group, lambda shard, step: shard.delete_offsets(group, topics, step)
-        )
+        errors: list[list[ErrorCode]] = []
+        named = ((topic, None, partitions) for topic, partitions in topics)
+        for numbers, some in _in_parts(named, MAX_DELETED_AT_ONCE):
+            wanted = tuple((topic, partitions) for topic, _, partitions in some)
+            deleted = await self._decide(group, partial(_delete_offsets, group, wanted))
+            for number, codes in zip(numbers, deleted, strict=True):
+                if number == len(errors):
+                    errors.append(codes)
+                else:
+                    errors[number] += codes
+            await asyncio.sleep(0)
+        return errors
 
     # Groups.
 
@@ -379,3 +431,44 @@ class GroupCoordinator:
         while True:
             await asyncio.sleep(self._settings.offsets_retention_check_interval_ms / 1000)
             await self.remove_expired()
+
+
+def _delete_offsets(
+    group: str, topics: tuple[tuple[str, tuple[int, ...]], ...], shard: GroupShard, step: Step
+) -> list[list[ErrorCode]]:
+    return shard.delete_offsets(group, topics, step)
+
+
+def _are_at_most(topics: Sequence[_Partitions], count: int) -> bool:
+    """Whether they are at most so many topics and partitions."""
+    if len(topics) > count:
+        return False
+    for _, _, partitions in topics:
+        count -= 1 + len(partitions)
+    return count >= 0
+
+
+def _in_parts(
+    topics: Iterable[_Partitions], size: int
+) -> Iterator[tuple[list[int], list[_Partitions]]]:
+    """Topics and partitions, `size` at a time, with the number of each topic; one part if there are
+    none.
+    """
+    numbers: list[int] = []
+    some: list[_Partitions] = []
+    left, is_first = size, True
+    for number, (topic, topic_id, partitions) in enumerate(topics):
+        start = 0
+        while True:
+            end = start + max(left - 1, 0)
+            numbers.append(number)
+            some.append((topic, topic_id, partitions[start:end]))
+            left -= 1 + len(some[-1][2])
+            if left <= 1:
+                yield numbers, some
+                numbers, some, left, is_first = [], [], size, False
+            start = end
+            if start >= len(partitions):
+                break
+    if some or is_first:
+        yield numbers, some

@@ -7,9 +7,9 @@ of them seconds, in which the event loop would answer nobody else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -26,6 +26,13 @@ class Slices:
         self._size = size
         self._left = size
 
+    def has_room(self, elements: int) -> bool:
+        """Counts the elements if the slice has room for them; `count` may pause for others."""
+        if self._left < elements:
+            return False
+        self._left -= elements
+        return True
+
     async def count(self, elements: int = 1) -> None:
         """Before each element, or before some of them: pauses when a slice is full. What the caller
         read before may have changed afterwards.
@@ -36,8 +43,22 @@ class Slices:
         self._left -= elements
 
 
-def parts(elements: Iterable[T], size: int = SLICE) -> Iterator[list[T]]:
+@overload
+def parts(elements: tuple[T, ...], size: int = ...) -> Iterable[Sequence[T]]: ...
+
+
+@overload
+def parts(elements: Iterable[T], size: int = ...) -> Iterable[list[T]]: ...
+
+
+def parts(elements: Iterable[T], size: int = SLICE) -> Iterable[Sequence[T]]:
     """The elements, `size` at a time."""
+    if isinstance(elements, tuple) and 0 < len(elements) <= size:
+        return (elements,)  # most requests
+    return _parts(elements, size)
+
+
+def _parts(elements: Iterable[T], size: int) -> Iterator[list[T]]:
     rest = iter(elements)
     while part := list(islice(rest, size)):
         yield part

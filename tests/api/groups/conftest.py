@@ -106,6 +106,11 @@ class GroupApi:
             topic_creation=self,
         )
 
+    @staticmethod
+    def topic_created(name: str, partitions: int) -> TopicCreated:
+        """For `image`."""
+        return TopicCreated(topic_image(name, UUID(int=9), partitions))
+
     def open(self, index: int) -> MemoryLog:
         """Replaces the partitions that this broker leads."""
         return self.logs.setdefault(index, MemoryLog())

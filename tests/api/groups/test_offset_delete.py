@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.protocol.errors import ErrorCode
 
 
@@ -48,3 +49,15 @@ async def test_offsets_of_subscribed_topics_are_kept(api: Any) -> None:
 async def test_unknown_groups(api: Any, group: str, error: ErrorCode) -> None:
     answer = await delete(api, "t", (0,), group)
     assert (answer.error_code, answer.topics) == (error, ())
+
+
+async def test_many_partitions_are_deleted_in_parts(api: Any) -> None:
+    api.image.apply(api.topic_created("many", 5_000))
+    offsets = tuple(OffsetToCommit("many", None, index, 7, -1, "") for index in range(5_000))
+    await api.groups.commit(CommitRequest("g", -1, "", None, -1, offsets, True))
+    answer = await delete(api, "many", (*range(5_000), *range(20_000)))
+    errors = [each.error_code for each in answer.topics[0].partitions]
+    unknown = [ErrorCode.unknown_topic_or_partition] * 15_000
+    assert errors == [ErrorCode.none] * 10_000 + unknown
+    assert await api.groups.fetch_all("g") == {}
+    assert api.most_calls < 60_000

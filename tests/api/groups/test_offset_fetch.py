@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.groups.offsets.commit import OffsetToCommit
+from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch
@@ -127,3 +127,41 @@ async def test_an_error_of_the_coordinator(
         assert codes == {ErrorCode.not_coordinator}
     else:
         assert (found.error_code, found.topics) == (ErrorCode.not_coordinator, ())
+
+
+@pytest.mark.parametrize("version", [1, 7, 8])
+@pytest.mark.parametrize("everything", [False, True])
+async def test_many_offsets_are_read_and_answered_in_parts(
+    api: Any, version: int, everything: bool
+) -> None:
+    if everything and version < 2:
+        pytest.skip("version 1 has no request for all topics")
+    committed = tuple(OffsetToCommit("t", None, index, 7, -1, "") for index in range(15_000))
+    await api.groups.commit(CommitRequest("g", -1, "", None, -1, committed, True))
+    name = "OffsetFetchRequestTopic" if version < 8 else "OffsetFetchRequestTopics"
+    topics = tuple(
+        api.struct(name, 9, version, name=topic, partition_indexes=tuple(range(count)))
+        for topic, count in (("empty", 0), ("t", 20_000), ("other", 5_000))
+    )
+    found = await fetch(api, version, None if everything else topics)
+    offsets_of = {
+        each.name: [one.committed_offset for one in each.partitions] for each in found.topics
+    }
+    if everything:
+        assert offsets_of == {"t": [7] * 15_000}
+    else:
+        there = [7] * 15_000 + [-1] * 5_000
+        assert offsets_of == {"empty": [], "t": there, "other": [-1] * 5_000}
+    assert api.most_calls < 60_000
+
+
+async def test_an_error_of_many_partitions(api: Any) -> None:
+    """Version 1 has no error for the whole response."""
+    api.runtime.close()
+    asked = api.struct(
+        "OffsetFetchRequestTopic", 9, 1, name="t", partition_indexes=tuple(range(20_000))
+    )
+    found = await fetch(api, 1, (asked,))
+    errors = {one.error_code for one in found.topics[0].partitions}
+    assert errors == {ErrorCode.not_coordinator}
+    assert api.most_calls < 60_000
