@@ -7,9 +7,9 @@ of them seconds, in which the event loop would answer nobody else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Final, TypeVar, overload
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 
@@ -43,18 +43,10 @@ class Slices:
         self._left -= elements
 
 
-@overload
-def parts(elements: tuple[T, ...], size: int = ...) -> Iterable[Sequence[T]]: ...
-
-
-@overload
-def parts(elements: Iterable[T], size: int = ...) -> Iterable[list[T]]: ...
-
-
-def parts(elements: Iterable[T], size: int = SLICE) -> Iterable[Sequence[T]]:
+def parts(elements: Iterable[T], size: int = SLICE) -> Iterable[list[T]]:
     """The elements, `size` at a time."""
     if isinstance(elements, tuple) and 0 < len(elements) <= size:
-        return (elements,)  # most requests
+        return (list(elements),)  # most requests
     return _parts(elements, size)
 
 
