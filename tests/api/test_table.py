@@ -1,3 +1,6 @@
+import json
+from typing import Any
+
 import pytest
 
 from ottla.api.table import ADVERTISED, find
@@ -94,10 +97,29 @@ def test_unsupported_requests_have_no_handler(key: int) -> None:
     assert find(key) is None
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"\xff", b"[" * 100_000])
-async def test_the_journey_requires_a_json_object(body: bytes) -> None:
-    handler = find(JOURNEY)
-    assert handler is not None
-    assert handler.takes_json
-    with pytest.raises(DecodeError):
-        await handler.answer(body, None)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"[]", "not a JSON object"),
+        (b"7", "not a JSON object"),
+        (b"\xff", "not JSON"),
+        (b'{"a":' + b"[" * 100_000, "nested too deep"),
+        (b'{"a":' * 20_000, "nested too deep"),
+        (b'{"a":' + b"9" * 100_000 + b"}", "not JSON"),
+    ],
+    ids=["empty", "begun", "list", "number", "no text", "lists", "objects", "digits"],
+)
+async def test_requests_require_a_json_object(body: bytes, message: str) -> None:
+    """A client of the journey gets the reason, another broker is disconnected."""
+    journey, deltas = find(JOURNEY), find(METADATA_DELTAS)
+    assert journey is not None
+    assert deltas is not None
+    assert journey.takes_json
+    answer: Any = await journey.answer(body, None)  # type: ignore[arg-type]
+    error = json.loads(answer)["error"]
+    assert error["code"] == "bad_request"
+    assert message in error["message"]
+    with pytest.raises(DecodeError, match=message):
+        await deltas.answer(body, None)  # type: ignore[arg-type]

@@ -1,3 +1,7 @@
+import base64
+import json
+
+from ottla.api.journey import MAX_KEY_BYTES
 from ottla.protocol.frame_limits import MAX_JSON_BYTES, MAX_REQUEST_BYTES, limits_by_type
 from ottla.protocol.versions import ENVELOPE, JOURNEY, PRODUCE
 
@@ -15,3 +19,11 @@ def test_an_envelope_holds_any_request_for_the_controller() -> None:
 
 def test_a_smaller_setting_limits_every_type() -> None:
     assert {limits_by_type(1000)(key) for key in (PRODUCE, 3, ENVELOPE, JOURNEY)} == {1000}
+
+
+def test_json_has_room_for_the_largest_journey() -> None:
+    """And for no more than the event loop parses in a few milliseconds."""
+    request = {"journey": 1, "topic": "t" * 249, "partition": 2**31 - 1}
+    key = base64.b64encode(bytes(MAX_KEY_BYTES)).decode()
+    size_bytes = len(json.dumps({**request, "key": key})) + 1_024  # with a client id in the header
+    assert size_bytes <= MAX_JSON_BYTES <= 128 << 10

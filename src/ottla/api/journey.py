@@ -48,6 +48,11 @@ async def handle_json(request: dict[str, Any], context: Context) -> dict[str, An
         return error_document(error)
 
 
+def refuse(reason: str) -> Document:
+    """The answer to a request that is no JSON object."""
+    return error_document(bad_request(reason))
+
+
 def error_document(error: JourneyError) -> Document:
     fields = {"code": error.code, "message": str(error), **error.more}
     document: Document = {"journey": VERSION, "error": fields}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -22,17 +23,34 @@ from ottla.protocol.versions import (
 _IN_JSON: Final = {JOURNEY: "journey", METADATA_DELTAS: "metadata_deltas"}
 
 
-def _in_json(handle: Any) -> Answer:
+def _in_json(handle: Any, refuse: Callable[[str], dict[str, Any]] | None) -> Answer:
+    """`refuse` makes the answer to a request that is no JSON object; without it such a request ends
+    its connection.
+    """
+
     async def answer(body: bytes, context: Context) -> bytes:
         try:
-            request = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise DecodeError(f"the request is not JSON: {error}") from None
-        if not isinstance(request, dict):
-            raise DecodeError("the request is not a JSON object")
+            request = _read(body)
+        except DecodeError as error:
+            if refuse is None:
+                raise
+            return json.dumps(refuse(str(error))).encode()
         return json.dumps(await handle(request, context)).encode()
 
     return answer
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    """Raises DecodeError, also where the request is nested too deep for the parser."""
+    try:
+        request = json.loads(body)
+    except RecursionError:
+        raise DecodeError("the request is nested too deep") from None
+    except ValueError as error:
+        raise DecodeError(f"the request is not JSON: {error}") from None
+    if not isinstance(request, dict):
+        raise DecodeError("the request is not a JSON object")
+    return request
 
 
 @cache
@@ -40,7 +58,7 @@ def find(key: int) -> Handler | None:
     """The handler of the request type `key`, or None."""
     if key in _IN_JSON:
         module = import_module(f"ottla.api.{_IN_JSON[key]}")
-        answer = _in_json(module.handle_json)
+        answer = _in_json(module.handle_json, getattr(module, "refuse", None))
         between = always if key == METADATA_DELTAS else never
         return Handler(key, 0, 0, answer, True, module.ACCESS, between)
     if key not in APIS or key == ENVELOPE:  # the dispatcher opens envelopes
