@@ -108,8 +108,9 @@ def test_unsupported_requests_have_no_handler(key: int) -> None:
         (b'{"a":' + b"[" * 100_000, "nested too deep"),
         (b'{"a":' * 20_000, "nested too deep"),
         (b'{"a":' + b"9" * 100_000 + b"}", "not JSON"),
+        (b'{"a":[' + b"[]," * 100_000 + b"0]}", "300,008 bytes; the maximum is 131,072"),
     ],
-    ids=["empty", "begun", "list", "number", "no text", "lists", "objects", "digits"],
+    ids=["empty", "begun", "list", "number", "no text", "lists", "objects", "digits", "large"],
 )
 async def test_requests_require_a_json_object(body: bytes, message: str) -> None:
     """A client of the journey gets the reason, another broker is disconnected."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.network.handlers import Answer, Handler, Handlers, always, never
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.frame_limits import MAX_JSON_BYTES
 from ottla.protocol.versions import (
     APIS,
     ENVELOPE,
@@ -41,7 +42,12 @@ def _in_json(handle: Any, refuse: Callable[[str], dict[str, Any]] | None) -> Ans
 
 
 def _read(body: bytes) -> dict[str, Any]:
-    """Raises DecodeError, also where the request is nested too deep for the parser."""
+    """Raises DecodeError, also where the request is nested too deep for the parser.
+
+    The frame reader only looks at the limits of large frames.
+    """
+    if len(body) > MAX_JSON_BYTES:
+        raise DecodeError(f"the request has {len(body):,} bytes; the maximum is {MAX_JSON_BYTES:,}")
     try:
         request = json.loads(body)
     except RecursionError:
