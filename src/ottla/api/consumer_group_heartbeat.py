@@ -23,6 +23,8 @@ ACCESS: Final = (
 
 logger = logging.getLogger("ottla.groups")
 
+MAX_LOGGED_CHARS: Final = 200
+"""Of a name in a line: a request may have one of 32,767 bytes."""
 _REASON: Final = (
     "This broker does not support the consumer group protocol (KIP-848); use"
     " group.protocol=classic."
@@ -33,9 +35,9 @@ async def handle(request: Any, context: Context) -> Any:
     logger.warning(
         "client %s at %s uses group.protocol=consumer in group %s, which is not supported;"
         " it must use group.protocol=classic",
-        context.client_id,
+        context.client_id[:MAX_LOGGED_CHARS],
         context.session.address,
-        request.group_id,
+        request.group_id[:MAX_LOGGED_CHARS],
     )
     return context.messages.ConsumerGroupHeartbeatResponse(
         error_code=ErrorCode.unsupported_version,

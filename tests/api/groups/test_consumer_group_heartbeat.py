@@ -22,3 +22,10 @@ async def test_the_consumer_protocol_is_refused(
     assert answer.error_code is ErrorCode.unsupported_version
     assert "group.protocol=classic" in answer.error_message
     assert "group g" in caplog.text
+
+
+async def test_a_line_has_no_room_for_a_long_name(
+    api: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    await api.ask("consumer_group_heartbeat", 1, group_id="g" * 32_000)
+    assert len(caplog.text) < 1_000
