@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.turns import most_calls_at_once
 
 from ottla.coordinator.group_coordinator import _in_parts
 from ottla.groups.classic.requests import HeartbeatRequest, LeavingMember
@@ -402,3 +403,53 @@ async def test_an_offset_that_is_deleted_while_many_are_read(
     await groups.delete_offsets("g", (("t", (4,)),))
     found = (await reading)["t"]
     assert [(each.partition, each.offset) for each in found] == [(n, n) for n in range(4)]
+
+
+async def many_offsets(bench: Any) -> None:
+    """Of groups in one partition of the log: 4,500 of group g, some for other groups."""
+    groups = bench.coordinator
+    same = [f"n{number}" for number in range(40)]
+    same = [name for name in same if groups.partition_for(name) == groups.partition_for("g")]
+    for name in same:
+        await groups.commit(bench.committing(1, group=name))
+    await groups.commit(bench.committing(*range(4_500)))
+
+
+async def test_many_offsets_of_a_group_are_deleted_in_parts(bench: Any) -> None:
+    await many_offsets(bench)
+    groups = bench.coordinator
+    error, most_calls = await most_calls_at_once(groups.delete_group("g"))
+    assert (error, most_calls < 100_000) == (OK, True)
+    assert (await groups.describe("g")).found is False
+    groups = bench.restart()
+    assert await groups.fetch_all("g") == {}
+    assert (await groups.describe("g")).found is False
+
+
+async def test_many_offsets_in_a_deleted_topic_are_removed_in_parts(bench: Any) -> None:
+    await many_offsets(bench)
+    _, most_calls = await most_calls_at_once(bench.coordinator.topic_deleted("t", None))
+    assert most_calls < 100_000
+    groups = bench.restart()
+    for group in await groups.list_groups(frozenset(), frozenset()):
+        assert await groups.fetch_all(group.group) == {}
+
+
+async def test_many_expired_offsets_are_removed_in_parts(bench: Any) -> None:
+    await many_offsets(bench)
+    bench.clock.time_ms += bench.settings.offsets_retention_ms
+    _, most_calls = await most_calls_at_once(bench.coordinator.remove_expired())
+    assert most_calls < 100_000
+    assert await bench.restart().list_groups(frozenset(), frozenset()) == []
+
+
+async def test_a_log_that_refuses_ends_a_removal(bench: Any) -> None:
+    await many_offsets(bench)
+    bench.log_of("g").refuse = ErrorCode.kafka_storage_error
+    groups = bench.coordinator
+    await groups.topic_deleted("t", None)
+    bench.clock.time_ms += bench.settings.offsets_retention_ms
+    await groups.remove_expired()
+    assert await groups.delete_group("g") is ErrorCode.not_coordinator
+    bench.log_of("g").refuse = None
+    assert len((await groups.fetch_all("g"))["t"]) == 4_500

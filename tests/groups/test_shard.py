@@ -286,7 +286,9 @@ class World:
 
     def delete_group(self, words: list[str], options: dict[str, str]) -> None:
         step = self.step()
-        self.output.append(self.shard.delete_groups([options["group"]], step)["g"].name)
+        error = self.shard.delete_group(options["group"], step)
+        assert error is not None
+        self.output.append(error.name)
         self.run(step)
 
     def topic_deleted(self, words: list[str], options: dict[str, str]) -> None:

@@ -149,16 +149,18 @@ class CoordinatorRuntime(Generic[ShardT]):
         return results
 
     async def write(
-        self, index: int, decide: Callable[[ShardT, Step[Any, Any, Any]], None]
-    ) -> None:
-        """Lets the shard of a partition decide; returns when that is appended, not committed.
+        self, index: int, decide: Callable[[ShardT, Step[Any, Any, Any]], T]
+    ) -> T | None:
+        """Lets the shard of a partition decide; returns the result when that is appended, not
+        committed.
 
-        A partition that cannot write now is left out, with a line in the broker's log.
+        A partition that cannot write now is left out, with a line in the broker's log: None.
         """
         try:
-            await self.decide_appended(index, decide)
+            return await self.decide_appended(index, decide)
         except ApiError as error:
             logger.info("%s-%d: %s", self.kind.topic, index, error)
+            return None
 
     async def decide_appended(
         self, index: int, decide: Callable[[ShardT, Step[Any, Any, Any]], T]

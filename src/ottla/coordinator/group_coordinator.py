@@ -399,12 +399,15 @@ class GroupCoordinator:
     async def delete_group(self, group: str) -> ErrorCode:
         """DeleteGroups of one group."""
         try:
-            errors = await self._decide(
-                group, lambda shard, step: shard.delete_groups([group], step)
-            )
-        except ApiError as error:
-            return error.code
-        return errors[group]
+            while True:
+                error = await self._decide(
+                    group, lambda shard, step: shard.delete_group(group, step)
+                )
+                if error is not None:
+                    return error
+                await asyncio.sleep(0)
+        except ApiError as refused:
+            return refused.code
 
     # What concerns every shard.
 
@@ -415,17 +418,26 @@ class GroupCoordinator:
         call, and committing may need one of them (a smaller in-sync set).
         """
 
-        def remove(shard: GroupShard, step: Step) -> None:
-            shard.topic_deleted(topic, topic_id, step)
+        def remove(shard: GroupShard, step: Step) -> bool:
+            return shard.topic_deleted(topic, topic_id, step)
 
         indexes = self._runtime.led_indexes()
-        await asyncio.gather(*(self._runtime.write(index, remove) for index in indexes))
+        await asyncio.gather(*(self._write_until_done(index, remove) for index in indexes))
+
+    async def _write_until_done(
+        self, index: int, decide: Callable[[GroupShard, Step], bool]
+    ) -> None:
+        """Decides again while the result is False, as long as the partition takes it."""
+        while await self._runtime.write(index, decide) is False:
+            await asyncio.sleep(0)
 
     async def remove_expired(self) -> None:
         """Removes expired offsets, and groups without offsets and members (KIP-211)."""
         for index in self._runtime.led_indexes():
-            await self._runtime.write(index, lambda shard, step: shard.remove_expired(step))
-            await asyncio.sleep(0)
+            groups = await self._runtime.write(index, lambda shard, step: list(shard.groups))
+            for some in parts(groups or ()):
+                await self._write_until_done(index, partial(_remove_expired, some))
+                await asyncio.sleep(0)
 
     async def _sweep(self) -> None:
         while True:
@@ -437,6 +449,10 @@ def _delete_offsets(
     group: str, topics: tuple[tuple[str, tuple[int, ...]], ...], shard: GroupShard, step: Step
 ) -> list[list[ErrorCode]]:
     return shard.delete_offsets(group, topics, step)
+
+
+def _remove_expired(groups: Sequence[str], shard: GroupShard, step: Step) -> bool:
+    return shard.remove_expired(step, groups)
 
 
 def _are_at_most(topics: Sequence[_Partitions], count: int) -> bool:

@@ -259,32 +259,40 @@ class GroupShard:
             self.groups.get(group_id), topics, self.offsets, self.pending, step
         )
 
-    def topic_deleted(self, topic: str, topic_id: UUID | None, step: Step) -> None:
-        removal.topic_deleted(topic, topic_id, self.offsets, self.pending, step)
+    def topic_deleted(self, topic: str, topic_id: UUID | None, step: Step) -> bool:
+        """Removes every group's offsets in a deleted topic. False: ask again, more are left."""
+        return removal.topic_deleted(topic, topic_id, self.offsets, self.pending, step)
 
     # Groups.
 
-    def delete_groups(self, group_ids: Iterable[str], step: Step) -> dict[str, ErrorCode]:
-        """DeleteGroups: groups without members, with their offsets."""
-        errors = {}
-        for group_id in group_ids:
-            group = self.groups.get(group_id)
-            if group is None or group.state is DEAD:
-                errors[group_id] = ErrorCode.group_id_not_found
-            elif group.state is not EMPTY:
-                errors[group_id] = ErrorCode.non_empty_group
-            else:
-                errors[group_id] = ErrorCode.none
-                removal.delete_all_offsets(group_id, self.offsets, self.pending, step)
-                self._remove_group(group, step)
-        return errors
+    def delete_group(self, group_id: str, step: Step) -> ErrorCode | None:
+        """DeleteGroups: a group without members, with its offsets. None: ask again, it has so many
+        that not all are deleted yet.
+        """
+        group = self.groups.get(group_id)
+        if group is None or group.state is DEAD:
+            return ErrorCode.group_id_not_found
+        if group.state is not EMPTY:
+            return ErrorCode.non_empty_group
+        if not removal.delete_all_offsets(group_id, self.offsets, self.pending, step):
+            return None
+        self._remove_group(group, step)
+        return ErrorCode.none
 
-    def remove_expired(self, step: Step) -> None:
-        """Removes expired offsets, and groups without members that are left without offsets."""
-        for group in self.groups.values():
+    def remove_expired(self, step: Step, group_ids: Iterable[str] | None = None) -> bool:
+        """Removes expired offsets, and groups without members that are left without offsets; of all
+        groups or of these. False: ask again, more may be left.
+        """
+        for group_id in self.groups if group_ids is None else group_ids:
+            if removal.is_full(step):
+                return False
+            group = self.groups.get(group_id)
+            if group is None:
+                continue
             no_offsets = removal.expire_offsets(group, self.offsets, self.pending, step)
             if no_offsets and group.state is EMPTY:
                 self._remove_group(group, step)
+        return not removal.is_full(step)
 
     def _remove_group(self, group: ClassicGroup, step: Step) -> None:
         for member_id in group.pending_members:
