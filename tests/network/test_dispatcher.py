@@ -1,5 +1,6 @@
 """The path of one request, without connections (`test_listener` has bad bytes of every kind)."""
 
+import gc
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.message_budget import LOOP
 from ottla.protocol.messages import messages_of
 from ottla.runtime.cpu_thread import CpuThread
+from ottla.runtime.garbage_collection import NEVER
 
 HEARTBEAT, API_VERSIONS, DELETE_TOPICS, ENVELOPE = 12, 18, 20, 58
 ALICE = Principal("User", "alice")
@@ -187,10 +189,15 @@ def long_delete(count: int) -> Any:
 
 
 class Threads(Bench):
-    """Notes which thread encodes, and answers with a result for each topic."""
+    """Notes when full collections run, and answers with a result for each topic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thresholds: list[int] = []
 
     async def answer(self, request: Any, context: RequestContext[Any]) -> Any:
         self.contexts.append(context)
+        self.thresholds.append(gc.get_threshold()[2])
         build = context.messages
         result = build.DeletableTopicResult(name="t")
         return build.DeleteTopicsResponse(responses=(result,) * len(request.topic_names))
@@ -211,6 +218,19 @@ async def test_only_long_messages_use_the_thread(
     _, response = read_response(DELETE_TOPICS, 5, await bench.ask(long_delete(count)))
     assert len(response.responses) == count
     assert ran == (["_read", "write_response"] if count > LOOP.elements else [])
+    bench.cpu_thread.close()
+
+
+async def test_no_full_collection_runs_beside_a_long_request() -> None:
+    """It would look at each of the request's objects, without a pause."""
+    bench, usual = Threads(), gc.get_threshold()
+    for count in (LOOP.elements, LOOP.elements + 1):
+        await bench.ask(long_delete(count))
+        assert gc.get_threshold() == usual
+    assert bench.thresholds == [usual[2], NEVER]
+    with pytest.raises(EndConnectionError):
+        await bench.ask(long_delete(1_000_001))
+    assert gc.get_threshold() == usual
     bench.cpu_thread.close()
 
 

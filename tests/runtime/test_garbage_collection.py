@@ -1,11 +1,13 @@
 """Tests for `ottla.runtime.garbage_collection`."""
 
+import asyncio
 import gc
 from collections.abc import Iterator
 
 import pytest
 
-from ottla.runtime.garbage_collection import no_collection
+from ottla.runtime import garbage_collection
+from ottla.runtime.garbage_collection import NEVER, FullCollections, no_collection
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +39,40 @@ def test_a_collector_that_was_off_stays_off() -> None:
     with no_collection():
         pass
     assert not gc.isenabled()
+
+
+async def test_full_collections_are_postponed_until_the_last_request_ends() -> None:
+    before = gc.get_threshold()
+    collections = FullCollections()
+    for _ in range(2):
+        collections.postpone()
+        assert gc.get_threshold() == (*before[:2], NEVER)
+    collections.resume()
+    assert gc.get_threshold() == (*before[:2], NEVER)
+    collections.resume()
+    assert gc.get_threshold() == before
+    collections.postpone()
+    assert gc.get_threshold() != before
+    collections.resume()
+    assert gc.get_threshold() == before
+
+
+async def test_full_collections_are_not_postponed_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage_collection, "MAX_POSTPONED_S", 0)
+    before = gc.get_threshold()
+    collections = FullCollections()
+    gc.disable()  # no other collection comes between
+    collections.postpone()
+    await asyncio.sleep(0.001)
+    assert gc.get_threshold() == before
+    collections.resume()
+    collections.postpone()
+    assert gc.get_threshold() == before, "one must run first"
+    collections.resume()
+    gc.collect()
+    collections.postpone()
+    assert gc.get_threshold() == (*before[:2], NEVER)
+    collections.resume()
+    assert gc.get_threshold() == before

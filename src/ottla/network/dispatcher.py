@@ -30,6 +30,7 @@ from ottla.protocol.messages import messages_of
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.versions import API_VERSIONS, APIS, ENVELOPE, FOR_CONTROLLER
 from ottla.runtime.cpu_thread import CpuThread
+from ottla.runtime.garbage_collection import FULL_COLLECTIONS
 
 _UNKNOWN_VERSION: Final = -1
 
@@ -102,6 +103,7 @@ class Dispatcher(Generic[BrokerT]):
 
         Raises EndConnectionError.
         """
+        is_long = False
         try:
             header = read_request_header(frame)
             self._last = header, session
@@ -115,6 +117,8 @@ class Dispatcher(Generic[BrokerT]):
             try:
                 request = self._read(route, header, frame, LOOP)
             except LongMessageError:
+                is_long = True
+                FULL_COLLECTIONS.postpone()
                 request = await self._cpu_thread.run(
                     partial(self._read, route, header, frame, MESSAGE)
                 )
@@ -124,13 +128,16 @@ class Dispatcher(Generic[BrokerT]):
                 if forwarded is not None:
                     return [len(forwarded).to_bytes(4, "big"), forwarded]
             response = await route.handler.answer(request, context)
+            if response is None:
+                return []
+            if route.handler.takes_json:
+                return _framed(header.correlation_id, response)
+            return await self._written(response, header.correlation_id)
         except DecodeError as error:
             raise EndConnectionError(str(error)) from None
-        if response is None:
-            return []
-        if route.handler.takes_json:
-            return _framed(header.correlation_id, response)
-        return await self._written(response, header.correlation_id)
+        finally:
+            if is_long:
+                FULL_COLLECTIONS.resume()
 
     def last_request(self) -> str:
         """For any thread: which request was begun last, of whom."""

@@ -3,11 +3,17 @@
 It looks at all objects each time their number has grown by a quarter. A start creates
 dozens of objects for each partition, and keeps them: with 10,000 partitions the collector takes a
 quarter of the start and finds nothing.
+
+A request with 200,000 partitions creates two million objects. A full collection looks at all of
+them without a pause: several times, each for 100 to 200 ms. After the request they are gone, and it
+looks at what is left. Young objects are collected all the time: that is short.
 """
 
+import asyncio
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 
 @contextmanager
@@ -27,3 +33,54 @@ def no_collection() -> Iterator[None]:
         gc.freeze()
         gc.unfreeze()
         gc.enable()
+
+
+NEVER: Final = 2**31 - 1
+MAX_POSTPONED_S: Final = 10
+"""Then a full collection must run before the next ones are postponed."""
+
+
+class FullCollections:
+    """Of this process. For the event loop's thread only."""
+
+    def __init__(self) -> None:
+        self._postponing = 0
+        self._threshold: tuple[int, int, int] | None = None
+        """As it was, while they are postponed."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._awaited: int | None = None
+        """This many have run; one more must."""
+
+    def postpone(self) -> None:
+        """None until `resume` was called as often, or MAX_POSTPONED_S have passed."""
+        self._postponing += 1
+        if self._threshold is None and self._awaited != _full_collections():
+            self._awaited = None
+            self._threshold = gc.get_threshold()
+            gc.set_threshold(*self._threshold[:2], NEVER)
+            self._timer = asyncio.get_running_loop().call_later(MAX_POSTPONED_S, self._time_is_up)
+
+    def resume(self) -> None:
+        self._postponing -= 1
+        if not self._postponing:
+            self._restore()
+
+    def _time_is_up(self) -> None:
+        self._awaited = _full_collections()
+        self._restore()
+
+    def _restore(self) -> None:
+        if self._threshold is not None:
+            gc.set_threshold(*self._threshold)
+            self._threshold = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _full_collections() -> int:
+    count: int = gc.get_stats()[2]["collections"]
+    return count
+
+
+FULL_COLLECTIONS: Final = FullCollections()
