@@ -5,6 +5,7 @@ A difference that is listed and does not occur fails the suite, so that the list
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 
@@ -18,14 +19,28 @@ class Known(NamedTuple):
     reason: str
     script: str = ""
     """The only one in which it occurs; empty: any."""
+    answers: str = ""
+    """A pattern of both answers, `ours, theirs`; empty: any."""
 
     def explains(self, script: str, label: str, difference: str) -> bool:
         """Whether it is this one; `difference` begins with the field's path."""
+        path, _, answers = difference.partition(": ")
         return (
             self.script in ("", script)
             and label.startswith(self.label)
-            and self.field in difference.partition(": ")[0]
+            and self.field in path
+            and (not self.answers or re.fullmatch(self.answers, answers) is not None)
         )
+
+
+LATE_END: Final = "EndTxn 5 of the epoch before an older end's, "
+"""How the label of such a request begins (`Session.end`)."""
+_FENCED: Final = (
+    "A request of version 5 repeats an EndTxn if its epoch is one below: that one had bumped the "
+    "epoch. An EndTxn up to 4 does not bump it, and the epoch below is of a producer that another "
+    "one has replaced. Kafka does not look at the version and answers as to a repeated request "
+    "(TransactionCoordinator.endTransaction), with the other producer's epoch. Ottla fences it."
+)
 
 
 KNOWN: Final[tuple[Known, ...]] = (
@@ -50,4 +65,7 @@ KNOWN: Final[tuple[Known, ...]] = (
         "last batch that the partition has.",
         script="a_batch_of_a_future_epoch",
     ),
+    Known(LATE_END, "error_code", _FENCED, answers="'producer_fenced', '(none|invalid_txn_state)'"),
+    Known(LATE_END, "producer_id", _FENCED, answers=r"'-1', 'P\d+'"),
+    Known(LATE_END, "producer_epoch", _FENCED, answers=r"-1, \d+"),
 )

@@ -158,6 +158,26 @@ def end_again_after_an_end(session: Session) -> None:
     session.fetch(A0)
 
 
+def end_late_after_an_older_end(session: Session) -> None:
+    """EndTxn 5 of the producer before the one that has ended its transaction with version 3."""
+    session.create("a")
+    for ended in (True, False):
+        for late in (True, False):
+            word = f"t{ended}{late}"
+            session.init(word)
+            producer = session.init(word)
+            session.add(word, producer, [A0])
+            session.produce(word, producer, A0, [word], 11)
+            session.end(word, _epoch(producer, -1), is_commit=late)
+            session.end(word, producer, 3, is_commit=ended)
+            session.end(word, _epoch(producer, -1), is_commit=late)
+            session.describe(word)
+            session.end(word, _epoch(producer, -1), 3, is_commit=late)
+            session.init(word)
+            session.end(word, producer, is_commit=late)
+    session.fetch(A0)
+
+
 def end_by_others(session: Session) -> None:
     session.create("a")
     for version in END_VERSIONS:
@@ -419,6 +439,7 @@ SCRIPTS: Final[tuple[Script, ...]] = (
     a_transaction_below_version_2,
     end_without_a_transaction,
     end_again_after_an_end,
+    end_late_after_an_older_end,
     end_by_others,
     add_partitions,
     add_partitions_as_a_broker,

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from conformance.differential.known import LATE_END
 from conformance.differential.normal import Names
 from conformance.differential.wire import ClosedError, Wire
 from ottla.protocol.errors import ErrorCode
@@ -54,6 +55,8 @@ class Session:
         self._wire = Wire(address)
         self._names = Names()
         self._topic_ids: dict[str, UUID] = {}
+        self._end_versions: dict[str, int] = {}
+        """The version of the last EndTxn that was obeyed, by transactional id."""
 
     def close(self) -> None:
         self._wire.close()
@@ -232,10 +235,12 @@ class Session:
             producer_epoch=producer.epoch,
             committed=is_commit,
         )
-        what = "commits" if is_commit else "aborts"
-        answer = self.ask(f"EndTxn {version} {what} {word}", request)
+        start = LATE_END if self._is_late(word, producer, version) else f"EndTxn {version} "
+        answer = self.ask(f"{start}{'commits' if is_commit else 'aborts'} {word}", request)
         if answer is None:
             return NOBODY
+        if answer.error_code == 0 and start != LATE_END:
+            self._end_versions[word] = version
         is_new = version >= 5 and answer.error_code == 0
         self.settled(word)
         return _producer(answer) if is_new else producer
@@ -245,11 +250,25 @@ class Session:
         self._wait(f"{word} is at rest", partial(self._is_at_rest, word))
 
     def _is_at_rest(self, word: str) -> bool:
+        return not self._state_of(word).transaction_state.startswith("Prepare")
+
+    def _state_of(self, word: str) -> Any:
         request = self.build(65, 0).DescribeTransactionsRequest(
             transactional_ids=(self.name(word),)
         )
-        answer = self.ask("settled", request, is_recorded=False)
-        return not answer.transaction_states[0].transaction_state.startswith("Prepare")
+        return self.ask("state", request, is_recorded=False).transaction_states[0]
+
+    def _is_late(self, word: str, producer: ProducerEpoch, version: int) -> bool:
+        """Whether an EndTxn 5 is of the epoch before that of a transaction which an EndTxn up to 4
+        has completed."""
+        if version < 5 or self._end_versions.get(word, 5) >= 5:
+            return False
+        state = self._state_of(word)
+        return bool(
+            state.transaction_state.startswith("Complete")
+            and state.producer_id == producer.producer_id
+            and state.producer_epoch == producer.epoch + 1
+        )
 
     # Offsets.
 

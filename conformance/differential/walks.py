@@ -69,7 +69,10 @@ class _Walk:
         return producer
 
     def _became(self, word: str, producer: ProducerEpoch) -> None:
-        if producer.producer_id >= 0:
+        """A refused request of an earlier epoch does not bring its producer back."""
+        present = self._producers[word]
+        is_earlier = producer.producer_id == present.producer_id and producer.epoch < present.epoch
+        if producer.producer_id >= 0 and not is_earlier:
             self._producers[word] = producer
 
     def _produce(
