@@ -13,6 +13,23 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+async def turns_of_others(work: Awaitable[T]) -> tuple[T, int]:
+    """The result of `work`, and how often others had a turn meanwhile."""
+    turns, done = 0, False
+
+    async def others() -> None:
+        nonlocal turns
+        while not done:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    result = await work
+    done = True
+    await task
+    return result, turns
+
+
 async def most_calls_at_once(work: Awaitable[T]) -> tuple[T, int]:
     """The result of `work`, and how many calls it made at most while nobody else had a turn."""
     calls = most = 0

@@ -8,3 +8,8 @@ def test_group_settings_come_from_the_broker() -> None:
     )
     assert settings.offsets_retention_ms == 180_000
     assert settings.max_size == 7
+
+
+def test_a_group_has_as_many_members_and_bytes_as_a_generation_may() -> None:
+    settings = group_settings(BrokerConfig({"message.max.bytes": "5000"}))
+    assert (settings.max_size, settings.group_metadata_max_bytes) == (5_000, 5_000)

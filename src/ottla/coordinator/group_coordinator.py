@@ -36,7 +36,7 @@ from ottla.groups.offsets.commit import (
     expiry_ms,
     write_offsets,
 )
-from ottla.groups.offsets.fetch import FetchedOffset
+from ottla.groups.offsets.fetch import NO_OFFSET, FetchedOffset
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.record_format import decode, encode
 from ottla.groups.settings import GroupSettings
@@ -358,7 +358,13 @@ class GroupCoordinator:
         fetched = await self.fetch(group, found, require_stable=require_stable)
         # What is removed meanwhile has no offset any more.
         return {
-            topic: tuple(each for each in offsets if each != FetchedOffset(each.partition))
+            topic: tuple(
+                [
+                    each
+                    for each in offsets
+                    if each.offset != NO_OFFSET or each.error is not ErrorCode.none
+                ]
+            )
             for (topic, _, _), offsets in zip(found, fetched, strict=True)
         }
 

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.turns import most_calls_at_once
+from tests.turns import most_calls_at_once, turns_of_others
 
 from ottla.config.listener import Endpoint
 from ottla.controller.image import (
@@ -90,6 +90,8 @@ class GroupApi:
         self.image.apply(TopicCreated(topic_image("t", TOPIC_ID, 2)))
         self.logs: dict[int, MemoryLog] = {}
         self.ensured = DONE
+        self.turns = 0
+        """That others had while the last handler ran."""
         self.most_calls = 0
         """That the last handler made in one go."""
         self.runtime = CoordinatorRuntime(
@@ -140,7 +142,8 @@ class GroupApi:
         answers = messages_of(module.KEY, version)
         session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "there", 9093)
         context = RequestContext(self.node, session, version, "client", answers)
-        answer, self.most_calls = await most_calls_at_once(module.handle(request, context))
+        counted = turns_of_others(module.handle(request, context))
+        (answer, self.turns), self.most_calls = await most_calls_at_once(counted)
         parts = write_response(answer, 5)
         sent = memoryview(b"".join(bytes(part) for part in parts))[4:]
         return read_response(module.KEY, version, sent)[1]
