@@ -19,7 +19,7 @@ from ottla.cluster.plans import (
 from ottla.config import BrokerConfig
 from ottla.controller import layout
 from ottla.controller.image import BrokerVanished, MetadataDelta
-from ottla.controller.plan import Plan
+from ottla.controller.plan import Plan, Steps
 from ottla.coordination.embedded import EmbeddedCoordination, EmbeddedTree
 from ottla.coordination.tree import (
     MAX_OPERATIONS,
@@ -273,3 +273,25 @@ async def test_a_failed_subscriber_ends_the_tenure(
     with pytest.raises(ApiError) as refused:
         await tenure.do(Plan("next"))
     assert refused.value.code is ErrorCode.not_controller
+
+
+async def test_a_decision_in_steps_ends_with_the_tenure(session: EmbeddedCoordination) -> None:
+    """After it, the image may be another controller's: nothing may be decided about that."""
+    tenure, steps = Tenure(session), 0
+
+    def decide() -> Steps[str]:
+        nonlocal steps
+        for _ in range(3):
+            steps += 1
+            yield
+        return Plan("reply", (Create("/a"),))
+
+    deciding = asyncio.create_task(tenure.plans.carry_out(decide))
+    while steps < 2:
+        await asyncio.sleep(0)
+    tenure.plans.abandon()
+    with pytest.raises(ApiError) as refused:
+        await deciding
+    assert refused.value.code is ErrorCode.not_controller
+    assert steps == 2
+    assert await session.exists("/a") is None

@@ -29,7 +29,7 @@ from ottla.controller.image import (
     TopicCreated,
 )
 from ottla.controller.loading import first_writes, load_image
-from ottla.controller.plan import Plan
+from ottla.controller.plan import Plan, decided
 from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import NewTopic, create_topics
 from ottla.coordination.embedded_store import EmbeddedStore
@@ -66,7 +66,7 @@ def add_topic(
     """Puts a topic into the image."""
 
     def add(topic: NewTopic) -> None:
-        plan = create_topics([topic], image, config, new_id=new_id, start=0)
+        plan = decided(create_topics([topic], image, config, new_id=new_id, start=0))
         assert not plan.reply[0].outcome.failed, plan.reply
         for delta in plan.deltas:
             image.apply(delta)

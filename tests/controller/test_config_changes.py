@@ -19,7 +19,7 @@ from ottla.controller.image import (
     ClusterImage,
     TopicConfigChanged,
 )
-from ottla.controller.plan import Outcome
+from ottla.controller.plan import Outcome, decided
 from ottla.controller.topics import NewTopic
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ErrorCode
@@ -44,7 +44,7 @@ def alter(
     add_topic(NewTopic("t", 1, 1, configs=(("retention.ms", "5"), ("cleanup.policy", "compact"))))
 
     def work(resource: ResourceChange, *, incremental: bool = True, **more: Any) -> Outcome:
-        plan = alter_configs([resource], image, config, incremental=incremental, **more)
+        plan = decided(alter_configs([resource], image, config, incremental=incremental, **more))
         for delta in plan.deltas:
             image.apply(delta)
         return plan.reply[0].outcome
@@ -89,8 +89,8 @@ def test_validate_only_changes_nothing(alter: Alter, image: ClusterImage) -> Non
 def test_no_write_if_nothing_changes(
     alter: Alter, image: ClusterImage, config: BrokerConfig
 ) -> None:
-    plan = alter_configs(
-        [topic(ConfigChange("retention.ms", "5"))], image, config, incremental=True
+    plan = decided(
+        alter_configs([topic(ConfigChange("retention.ms", "5"))], image, config, incremental=True)
     )
     assert (plan.writes, plan.deltas) == ((), ())
     assert not plan.reply[0].outcome.failed
@@ -211,7 +211,7 @@ def test_a_resource_given_twice_is_refused_but_others_change(
     alter: Alter, image: ClusterImage, config: BrokerConfig
 ) -> None:
     once, twice = topic(ConfigChange("segment.ms", "3")), broker(name="1")
-    plan = alter_configs([twice, once, twice], image, config, incremental=True)
+    plan = decided(alter_configs([twice, once, twice], image, config, incremental=True))
     assert [result.outcome.code for result in plan.reply] == [
         ErrorCode.invalid_request,
         ErrorCode.none,
@@ -224,8 +224,10 @@ def test_dynamic_settings_of_one_broker_and_of_all(
     alter: Alter, image: ClusterImage, config: BrokerConfig
 ) -> None:
     change = ConfigChange("log.retention.ms", "5")
-    plan = alter_configs(
-        [broker(change, name=EVERY_BROKER), broker(change)], image, config, incremental=True
+    plan = decided(
+        alter_configs(
+            [broker(change, name=EVERY_BROKER), broker(change)], image, config, incremental=True
+        )
     )
     assert plan.writes == (
         Create("/config/brokers/<default>", b'{"version":1,"config":{"log.retention.ms":"5"}}'),
@@ -234,8 +236,13 @@ def test_dynamic_settings_of_one_broker_and_of_all(
     for delta in plan.deltas:
         assert isinstance(delta, BrokerConfigChanged)
         image.apply(delta)
-    plan = alter_configs(
-        [broker(ConfigChange("log.retention.ms", None, DELETE))], image, config, incremental=True
+    plan = decided(
+        alter_configs(
+            [broker(ConfigChange("log.retention.ms", None, DELETE))],
+            image,
+            config,
+            incremental=True,
+        )
     )
     (write,) = plan.writes
     assert isinstance(write, SetData)
@@ -260,7 +267,7 @@ def test_allowing_unclean_elections_elects_a_leader(world: Any, value: str, afte
     world.down(1)
     change = ConfigChange("unclean.leader.election.enable", value)
     resource = ResourceChange(ResourceType.TOPIC, "t", (change,))
-    world.do(alter_configs([resource], world.image, world.config, incremental=True))
+    world.do(decided(alter_configs([resource], world.image, world.config, incremental=True)))
     assert world.show() == [after, "2@4 2,3 | 2"]
     assert world.show("u") == ["-@5 1,2 | 1"]
 
@@ -275,7 +282,7 @@ def test_allowing_unclean_elections_for_all_brokers_respects_the_topic(world: An
         ResourceChange(ResourceType.BROKER, EVERY_BROKER, (ConfigChange(name, "true"),)),
         ResourceChange(ResourceType.TOPIC, "v", (ConfigChange(name, "true"),)),
     ]
-    world.do(alter_configs(resources, world.image, world.config, incremental=True))
+    world.do(decided(alter_configs(resources, world.image, world.config, incremental=True)))
     shown = [world.show(each) for each in "tuv"]
     assert shown == [["2@6 1,2 | 2"], ["-@5 1,2 | 1"], ["2@6 1,2 | 2"]]
 
@@ -285,7 +292,7 @@ def test_settings_of_any_known_broker_can_be_altered(world: Any) -> None:
     change = ConfigChange("log.retention.ms", "5")
     for name in ("2", "3"):
         resource = ResourceChange(ResourceType.BROKER, name, (change,))
-        plan = alter_configs([resource], world.image, world.config, incremental=True)
+        plan = decided(alter_configs([resource], world.image, world.config, incremental=True))
         assert not world.do(plan)[0].outcome.failed
         assert world.image.config(name).values == {"log.retention.ms": "5"}
 

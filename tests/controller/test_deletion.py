@@ -7,6 +7,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
 from ottla.controller.deletion import TopicToDelete, delete_topics
 from ottla.controller.image import ClusterImage, TopicDeleted
+from ottla.controller.plan import decided
 from ottla.controller.topics import NewTopic
 from ottla.coordination.tree import Create, Delete
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -23,7 +24,7 @@ def topics(add_topic: Callable[[NewTopic], None]) -> None:
 def test_by_name_and_by_id(image: ClusterImage, config: BrokerConfig) -> None:
     topic_id = image.topics["u"].topic_id
     requested = [TopicToDelete(name="t"), TopicToDelete(topic_id=topic_id)]
-    plan = delete_topics(requested, image, config)
+    plan = decided(delete_topics(requested, image, config))
     assert [(result.name, result.outcome.code) for result in plan.reply] == [
         ("t", ErrorCode.none),
         ("u", ErrorCode.none),
@@ -84,7 +85,7 @@ def test_refusals_have_kafkas_messages(
     code: ErrorCode,
     message: str,
 ) -> None:
-    plan = delete_topics(requested, image, config)
+    plan = decided(delete_topics(requested, image, config))
     assert {result.outcome.code for result in plan.reply} == {code}
     assert message in (plan.reply[0].outcome.message or "")
     assert plan.writes == ()
@@ -94,7 +95,7 @@ def test_refusals_have_kafkas_messages(
 def test_deletion_can_be_disabled(image: ClusterImage) -> None:
     config = BrokerConfig({"delete.topic.enable": "false"})
     with pytest.raises(ApiError) as caught:
-        delete_topics([TopicToDelete("t")], image, config)
+        decided(delete_topics([TopicToDelete("t")], image, config))
     assert caught.value.code is ErrorCode.topic_deletion_disabled
 
 
@@ -104,7 +105,7 @@ def test_a_topic_named_both_ways_is_answered_once(
 ) -> None:
     topic_id = image.topics["t"].topic_id
     for requested in ([TopicToDelete("t"), TopicToDelete(topic_id=topic_id)],) * 2:
-        plan = delete_topics(requested, image, config)
+        plan = decided(delete_topics(requested, image, config))
         (result,) = plan.reply
         assert (result.name, result.topic_id) == ("t", topic_id)
         assert result.outcome.code is ErrorCode.invalid_request

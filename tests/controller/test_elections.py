@@ -12,6 +12,7 @@ from ottla.controller.image import (
     PartitionsChanged,
     PartitionState,
 )
+from ottla.controller.plan import decided
 from ottla.controller.topics import NewTopic
 from ottla.coordination.tree import SetData
 from ottla.protocol.errors import ErrorCode
@@ -37,7 +38,7 @@ def led(
 def test_no_election_if_the_preferred_leader_leads(
     image: ClusterImage, led: Callable[[PartitionState], None]
 ) -> None:
-    plan = elect_leaders(ElectionType.PREFERRED, {"t": [0, 0, 5], "none": [0]}, image)
+    plan = decided(elect_leaders(ElectionType.PREFERRED, {"t": [0, 0, 5], "none": [0]}, image))
     assert plan.reply["t"][0].code is ErrorCode.election_not_needed
     assert plan.reply["t"][5].code is ErrorCode.unknown_topic_or_partition
     assert plan.reply["t"][5].message == "No such partition as t-5"
@@ -49,14 +50,14 @@ def test_for_all_partitions_the_reply_omits_those_that_need_no_election(
     image: ClusterImage, led: Callable[[PartitionState], None]
 ) -> None:
     for kind in ElectionType:
-        assert elect_leaders(kind, None, image).reply == {"t": {}}
+        assert decided(elect_leaders(kind, None, image)).reply == {"t": {}}
 
 
 def test_the_preferred_leader_gets_the_next_epoch(
     image: ClusterImage, led: Callable[[PartitionState], None]
 ) -> None:
     led(state(2, (2, 1)))
-    plan = elect_leaders(ElectionType.PREFERRED, None, image)
+    plan = decided(elect_leaders(ElectionType.PREFERRED, None, image))
     assert plan.reply == {"t": {0: (ErrorCode.none, None)}}
     (write,) = plan.writes
     assert isinstance(write, SetData)
@@ -74,7 +75,7 @@ def test_the_preferred_leader_must_be_live_and_in_sync(
     led(state(2, (2, 1) if gone else (2, 3)))
     if gone:
         image.apply(BrokerVanished(1))
-    plan = elect_leaders(ElectionType.PREFERRED, {"t": [0]}, image)
+    plan = decided(elect_leaders(ElectionType.PREFERRED, {"t": [0]}, image))
     assert plan.reply["t"][0].code is ErrorCode.preferred_leader_not_available
     assert plan.writes == ()
 
@@ -84,7 +85,7 @@ def test_an_unclean_election_takes_the_first_live_replica(
 ) -> None:
     led(state(NO_LEADER, (1,)))
     image.apply(BrokerVanished(1))
-    plan = elect_leaders(ElectionType.UNCLEAN, {"t": [0]}, image)
+    plan = decided(elect_leaders(ElectionType.UNCLEAN, {"t": [0]}, image))
     assert plan.reply["t"][0].code is ErrorCode.none
     image.apply(plan.deltas[0])
     assert image.partition("t", 0) == PartitionState(2, 5, (1, 2, 3), (2,), 10)
@@ -92,7 +93,7 @@ def test_an_unclean_election_takes_the_first_live_replica(
     led(state(NO_LEADER, (1,)))
     image.apply(BrokerVanished(2))
     image.apply(BrokerVanished(3))
-    plan = elect_leaders(ElectionType.UNCLEAN, {"t": [0]}, image)
+    plan = decided(elect_leaders(ElectionType.UNCLEAN, {"t": [0]}, image))
     assert plan.reply["t"][0].code is ErrorCode.eligible_leaders_not_available
 
 
@@ -116,5 +117,7 @@ def test_an_unclean_election_takes_the_first_live_replica(
 def test_requested_elections(world: Any, kind: ElectionType, before: str, after: str) -> None:
     world.topic("t", before)
     world.shutting_down = {3}
-    world.do(elect_leaders(kind, {"t": [0]}, world.image, shutting_down=world.shutting_down))
+    world.do(
+        decided(elect_leaders(kind, {"t": [0]}, world.image, shutting_down=world.shutting_down))
+    )
     assert world.show() == [after]

@@ -15,7 +15,7 @@ from ottla.controller.features import (
     update_features,
 )
 from ottla.controller.image import BrokerAppeared, ClusterImage, FeatureRange, FeaturesChanged
-from ottla.controller.plan import DONE, Outcome, Plan
+from ottla.controller.plan import DONE, Outcome, Plan, decided
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ErrorCode
 
@@ -32,7 +32,7 @@ def image(image: ClusterImage) -> ClusterImage:
 
 
 def updated(image: ClusterImage, *updates: FeatureUpdate) -> Plan[Outcome]:
-    return update_features(updates, image, 1)
+    return decided(update_features(updates, image, 1))
 
 
 def carry_out(image: ClusterImage, *updates: FeatureUpdate) -> Sequence[object]:
@@ -87,9 +87,11 @@ def test_the_same_level_is_no_change(image: ClusterImage, kind: UpgradeType) -> 
 
 def test_validation_only(image: ClusterImage) -> None:
     down = FeatureUpdate(TRANSACTION_VERSION, 1, SAFE)
-    plan = update_features([down], image, 1, validate_only=True)
+    plan = decided(update_features([down], image, 1, validate_only=True))
     assert (plan.reply, plan.writes, plan.deltas) == (DONE, (), ())
-    refused = update_features([down._replace(upgrade_type=UPGRADE)], image, 1, validate_only=True)
+    refused = decided(
+        update_features([down._replace(upgrade_type=UPGRADE)], image, 1, validate_only=True)
+    )
     assert refused.reply.code is ErrorCode.invalid_update_version
 
 

@@ -22,7 +22,7 @@ from ottla.controller.features import (
 from ottla.controller.image import EVERY_BROKER, BrokerAppeared, ClusterImage, FeaturesChanged
 from ottla.controller.layout import LayoutError
 from ottla.controller.loading import first_writes, load_image
-from ottla.controller.plan import Plan
+from ottla.controller.plan import Plan, decided
 from ottla.controller.producer_ids import reserve_producer_ids
 from ottla.controller.topics import MorePartitions, NewTopic, add_partitions, create_topics
 from ottla.coordination.embedded_store import EmbeddedStore
@@ -67,20 +67,20 @@ def test_the_loaded_image_equals_the_one_that_was_written(
         path = layout.broker_path(broker.broker_id)
         store.multi([Create(path, layout.write_broker(broker, 0))], 1)
     wanted = [NewTopic("t", 3, 2, configs=(("retention.ms", "5"),)), NewTopic("u.v", 12, 1)]
-    carry_out(create_topics(wanted, image, config, new_id=new_id, start=2))
-    carry_out(add_partitions([MorePartitions("t", 11)], image, start=1))
+    carry_out(decided(create_topics(wanted, image, config, new_id=new_id, start=2)))
+    carry_out(decided(add_partitions([MorePartitions("t", 11)], image, start=1)))
     change = ConfigChange("log.retention.ms", "9")
     for name in (EVERY_BROKER, "1"):
         resource = ResourceChange(ResourceType.BROKER, name, (change,))
-        carry_out(alter_configs([resource], image, config, incremental=True))
+        carry_out(decided(alter_configs([resource], image, config, incremental=True)))
     resource = ResourceChange(ResourceType.TOPIC, "t", (ConfigChange("segment.ms", "7"),))
-    carry_out(alter_configs([resource], image, config, incremental=True))
+    carry_out(decided(alter_configs([resource], image, config, incremental=True)))
     carry_out(reserve_producer_ids(image, 1))
     carry_out(reserve_producer_ids(image, 1))
     image.apply(FeaturesChanged(DEFAULT_LEVELS, 0))
     for level in (1, 0):
         update = FeatureUpdate("transaction.version", level, UpgradeType.SAFE_DOWNGRADE)
-        carry_out(update_features([update], image, 1))
+        carry_out(decided(update_features([update], image, 1)))
 
     loaded = load_image(tree(store), 1)
     assert loaded.topics == image.topics

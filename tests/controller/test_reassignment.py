@@ -8,6 +8,7 @@ import pytest
 
 from ottla.controller.alter_partition import ProposedIsr, alter_partitions
 from ottla.controller.deletion import TopicToDelete, delete_topics
+from ottla.controller.plan import decided
 from ottla.controller.reassignment import alter_reassignments, list_reassignments
 from ottla.protocol.errors import ErrorCode
 
@@ -23,7 +24,7 @@ def world(world: World) -> World:
 
 def alter(world: World, target: Target, **more: Any) -> tuple[str, str | None]:
     wanted = {"t": {0: target}}
-    plan = alter_reassignments(wanted, world.image, world.config, **more)
+    plan = decided(alter_reassignments(wanted, world.image, world.config, **more))
     outcome = world.do(plan)["t"][0]
     return outcome.code.name, outcome.message
 
@@ -82,7 +83,7 @@ def test_all_stages(world: World) -> None:
     # All added replicas are in sync; the leader is dropped, so another leads.
     assert in_sync(world, 1, 2, 3, 4) == "new_leader_elected"
     assert world.show() == ["3@5 3,4 | 3,4"]
-    assert list_reassignments(None, world.image) == {}
+    assert decided(list_reassignments(None, world.image)) == {}
 
 
 def test_dropped_replicas_raise_the_leader_epoch(world: World) -> None:
@@ -178,7 +179,7 @@ def test_a_change_of_the_replication_factor_can_be_refused(world: World) -> None
 def test_unknown_partitions(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     wanted: dict[str, dict[int, Target]] = {"t": {1: (1,)}, "u": {0: None}}
-    plan = alter_reassignments(wanted, world.image, world.config)
+    plan = decided(alter_reassignments(wanted, world.image, world.config))
     assert plan.reply["t"][1].message == "Unable to find partition t:1."
     assert plan.reply["u"][0].message == "Unable to find a topic named u."
     outcomes = [*plan.reply["t"].values(), *plan.reply["u"].values()]
@@ -198,9 +199,11 @@ def test_lists(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2", "1@4 3,1,2 | 1,2 +3 -2")
     world.topic("u", "1@4 1,2 | 1,2")
     state = world.image.topics["t"].partitions[1]
-    assert list_reassignments(None, world.image) == {"t": {1: state}}
-    assert list_reassignments({"t": [0, 1, 7, -1], "none": [0]}, world.image) == {"t": {1: state}}
-    assert list_reassignments({"t": [0], "u": [0]}, world.image) == {}
+    assert decided(list_reassignments(None, world.image)) == {"t": {1: state}}
+    assert decided(list_reassignments({"t": [0, 1, 7, -1], "none": [0]}, world.image)) == {
+        "t": {1: state}
+    }
+    assert decided(list_reassignments({"t": [0], "u": [0]}, world.image)) == {}
 
 
 def test_a_topic_is_deleted_during_its_reassignment(world: World) -> None:
@@ -208,7 +211,7 @@ def test_a_topic_is_deleted_during_its_reassignment(world: World) -> None:
     alter(world, (3, 4))
     in_sync(world, 1, 2, 3)
     world.down(3)
-    world.do(delete_topics([TopicToDelete("t")], world.image, world.config))
+    world.do(decided(delete_topics([TopicToDelete("t")], world.image, world.config)))
     assert world.image.topics == {}
 
 
@@ -217,12 +220,12 @@ def test_whoever_stops_between_two_writes_leaves_what_can_go_on(
     world: World, target: Target
 ) -> None:
     world.topic("t", "1@4 4,1,2 | 1,2 +4 -2")
-    plan = alter_reassignments({"t": {0: target}}, world.image, world.config)
+    plan = decided(alter_reassignments({"t": {0: target}}, world.image, world.config))
     for writes in range(len(plan.writes) + 1):
         other = world.after_crash(plan, writes)
         other.check()
-        wanted = {"t": {0: target}} if list_reassignments(None, other.image) else {}
-        other.do(alter_reassignments(wanted, other.image, other.config))
+        wanted = {"t": {0: target}} if decided(list_reassignments(None, other.image)) else {}
+        other.do(decided(alter_reassignments(wanted, other.image, other.config)))
         state = other.image.topics["t"].partitions[0]
         assert state.leader in state.isr
         assert set(state.isr) <= set(state.replicas)

@@ -11,7 +11,7 @@ import pytest
 from ottla.controller import layout
 from ottla.controller.deletion import TopicToDelete, delete_topics
 from ottla.controller.layout import LayoutError
-from ottla.controller.plan import Plan
+from ottla.controller.plan import Plan, decided
 from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import NewTopic, create_topics
 from ottla.coordination.tree import Create, SetData
@@ -21,14 +21,16 @@ World = Any
 
 def test_a_creation_is_completed(world: World, new_id: Callable[[], UUID]) -> None:
     wanted = [NewTopic("t", 2, 2, configs=(("retention.ms", "5"),))]
-    plan = create_topics(wanted, world.image, world.config, new_id=new_id, start=0)
+    plan = decided(create_topics(wanted, world.image, world.config, new_id=new_id, start=0))
     for writes in range(len(plan.writes) + 1):
         other = world.after_crash(plan, writes)
         assert healing_writes(other.tree()) == ()
         if writes < 2:
             # Settings alone are not a topic; it can be created again.
             assert other.image.topics == {}
-            other.do(create_topics(wanted, other.image, other.config, new_id=new_id, start=0))
+            other.do(
+                decided(create_topics(wanted, other.image, other.config, new_id=new_id, start=0))
+            )
         assert other.show() == ["1@0 1,2 | 1,2", "2@0 2,3 | 2,3"]
         assert other.image.topics["t"].overrides == {"retention.ms": "5"}
 
@@ -38,7 +40,7 @@ def test_a_deletion_is_finished_while_a_broker_is_down(world: World) -> None:
     world.topic("u", "1@4 1,2 | 1,2")
     world.down(2)
     note = layout.deletion_path(world.image.topics["t"].topic_id)
-    plan = delete_topics([TopicToDelete("t")], world.image, world.config)
+    plan = decided(delete_topics([TopicToDelete("t")], world.image, world.config))
     for writes in range(len(plan.writes) + 1):
         other = world.after_crash(plan, writes)
         assert list(other.image.topics) == (["t", "u"] if writes == 0 else ["u"])
@@ -52,7 +54,7 @@ def test_replicas_that_died_meanwhile_leave_a_completed_topic(
     world: World, new_id: Callable[[], UUID]
 ) -> None:
     wanted = [NewTopic("t", 1, 2)]
-    plan = create_topics(wanted, world.image, world.config, new_id=new_id, start=0)
+    plan = decided(create_topics(wanted, world.image, world.config, new_id=new_id, start=0))
     del world.live[1]
     other = world.after_crash(plan, 2)
     reply = other.check()

@@ -19,6 +19,7 @@ from ottla.controller.image import (
     TopicCreated,
 )
 from ottla.controller.loading import first_writes
+from ottla.controller.plan import decided
 from ottla.controller.topics import (
     PARTITIONS_PER_REQUEST_MAX,
     TOPICS_PER_PLAN,
@@ -42,7 +43,7 @@ def create(
     image: ClusterImage, config: BrokerConfig, new_id: NewId
 ) -> Callable[..., dict[str, TopicResult]]:
     def work(*wanted: NewTopic, **more: Any) -> dict[str, TopicResult]:
-        plan = create_topics(wanted, image, config, new_id=new_id, start=0, **more)
+        plan = decided(create_topics(wanted, image, config, new_id=new_id, start=0, **more))
         for delta in plan.deltas:
             image.apply(delta)
         return {result.name: result for result in plan.reply}
@@ -54,7 +55,7 @@ def test_a_topic_is_written_as_kafka_writes_it(
     image: ClusterImage, config: BrokerConfig, new_id: NewId
 ) -> None:
     requested = NewTopic("t", 2, 2, configs=(("retention.ms", "5"),))
-    plan = create_topics([requested], image, config, new_id=new_id, start=0)
+    plan = decided(create_topics([requested], image, config, new_id=new_id, start=0))
     writes = {write.path: write.data for write in plan.writes if isinstance(write, Create)}
     assert writes["/config/topics/t"] == b'{"version":1,"config":{"retention.ms":"5"}}'
     assert writes["/brokers/topics/t"] == (
@@ -73,10 +74,10 @@ def test_the_writes_of_a_plan_fit_the_tree(
 ) -> None:
     store = EmbeddedStore(None)
     store.multi(first_writes({}, "cluster"), 1)
-    plan = create_topics([NewTopic("t", 3, 1)], image, config, new_id=new_id, start=0)
+    plan = decided(create_topics([NewTopic("t", 3, 1)], image, config, new_id=new_id, start=0))
     store.multi(plan.writes, 1)
     image.apply(plan.deltas[0])
-    more = add_partitions([MorePartitions("t", 5)], image, start=0)
+    more = decided(add_partitions([MorePartitions("t", 5)], image, start=0))
     store.multi(more.writes, 1)
     assert len(store.children("/brokers/topics/t/partitions")) == 5
     store.close()
@@ -84,7 +85,7 @@ def test_the_writes_of_a_plan_fit_the_tree(
 
 def test_defaults_come_from_the_brokers_settings(image: ClusterImage, new_id: NewId) -> None:
     config = BrokerConfig({"num.partitions": "4", "default.replication.factor": "3"})
-    plan = create_topics([NewTopic("t")], image, config, new_id=new_id, start=0)
+    plan = decided(create_topics([NewTopic("t")], image, config, new_id=new_id, start=0))
     assert isinstance(plan.deltas[0], TopicCreated)
     partitions = plan.deltas[0].topic.partitions
     assert len(partitions) == 4
@@ -234,13 +235,15 @@ def test_a_name_given_twice_is_refused_once(
 def test_validate_only_returns_the_result_without_writes(
     image: ClusterImage, config: BrokerConfig, new_id: NewId
 ) -> None:
-    plan = create_topics(
-        [NewTopic("t", 3, 1), NewTopic("bad", 0)],
-        image,
-        config,
-        new_id=new_id,
-        start=0,
-        validate_only=True,
+    plan = decided(
+        create_topics(
+            [NewTopic("t", 3, 1), NewTopic("bad", 0)],
+            image,
+            config,
+            new_id=new_id,
+            start=0,
+            validate_only=True,
+        )
     )
     assert (plan.writes, plan.deltas) == ((), ())
     results = {result.name: result for result in plan.reply}
@@ -254,7 +257,7 @@ def test_more_partitions_are_appended_under_the_topics_version(
 ) -> None:
     add_topic(NewTopic("t", 2, 1))
     before = image.topics["t"]
-    plan = add_partitions([MorePartitions("t", 4)], image, start=0)
+    plan = decided(add_partitions([MorePartitions("t", 4)], image, start=0))
     assert isinstance(plan.writes[0], SetData)
     assert (plan.writes[0].path, plan.writes[0].version) == (layout.topic_path("t"), 0)
     (delta,) = plan.deltas
@@ -299,7 +302,7 @@ def test_add_partitions_refusals_have_kafkas_messages(
     message: str,
 ) -> None:
     add_topic(NewTopic("t", 2, 1))
-    plan = add_partitions([requested], image, start=0)
+    plan = decided(add_partitions([requested], image, start=0))
     assert plan.reply[0].outcome.code is code
     assert message in (plan.reply[0].outcome.message or "")
     assert plan.writes == ()
@@ -309,11 +312,17 @@ def test_more_partitions_with_an_assignment(
     image: ClusterImage, add_topic: Callable[[NewTopic], None]
 ) -> None:
     add_topic(NewTopic("t", 1, 2))
-    plan = add_partitions(
-        [MorePartitions("t", 3, ((3, 1), (2, 3))), MorePartitions("u", 1), MorePartitions("u", 2)],
-        image,
-        start=0,
-        validate_only=True,
+    plan = decided(
+        add_partitions(
+            [
+                MorePartitions("t", 3, ((3, 1), (2, 3))),
+                MorePartitions("u", 1),
+                MorePartitions("u", 2),
+            ],
+            image,
+            start=0,
+            validate_only=True,
+        )
     )
     results = {result.name: result for result in plan.reply}
     topic = results["t"].topic
@@ -331,7 +340,7 @@ def test_the_offsets_topic_has_three_replicas_on_three_brokers(
     for number in range(brokers):
         image.apply(BrokerAppeared(BrokerImage(number, (Endpoint("PLAINTEXT", "h", 1),))))
     wanted = [NewTopic("__consumer_offsets", 50)]
-    plan = create_topics(wanted, image, config, new_id=new_id, start=0)
+    plan = decided(create_topics(wanted, image, config, new_id=new_id, start=0))
     topic = plan.reply[0].topic
     assert topic is not None
     assert {len(state.replicas) for state in topic.partitions} == {factor}
@@ -361,7 +370,7 @@ def test_a_broker_that_shuts_down_gets_no_replica(
     placed = {broker for state in image.topics["t"].partitions for broker in state.replicas}
     assert placed == {1, 3}
     assert results["wide"].outcome.code is ErrorCode.invalid_replication_factor
-    plan = add_partitions([MorePartitions("t", 8)], image, start=0, shutting_down={1, 2})
+    plan = decided(add_partitions([MorePartitions("t", 8)], image, start=0, shutting_down={1, 2}))
     assert plan.reply[0].outcome.code is ErrorCode.invalid_replication_factor
 
 
@@ -380,7 +389,7 @@ def test_a_named_broker_that_shuts_down_is_not_in_sync(
     assert results["none"].outcome.code is ErrorCode.invalid_replica_assignment
     assert "in controlled shutdown" in (results["none"].outcome.message or "")
     requested = MorePartitions("t", 4, ((2, 3), (2, 1)))
-    plan = add_partitions([requested], image, start=0, shutting_down={1, 2})
+    plan = decided(add_partitions([requested], image, start=0, shutting_down={1, 2}))
     assert "for partition 3 are fenced" in (plan.reply[0].outcome.message or "")
 
 

@@ -1,8 +1,9 @@
 import asyncio
+from collections.abc import Generator
 
 import pytest
 
-from ottla.runtime.slices import Slices, parts, until_done
+from ottla.runtime.slices import Slices, in_turns, parts, until_done
 
 
 @pytest.mark.parametrize(("count", "pauses"), [(0, 0), (3, 0), (4, 1), (7, 2)])
@@ -55,3 +56,23 @@ async def test_elements_may_be_counted_together() -> None:
         await slices.count(elements)
     task.cancel()
     assert pauses == 3
+
+
+async def test_steps_take_turns_with_others() -> None:
+    turns: list[str] = []
+
+    def steps() -> Generator[None, None, str]:
+        for _ in range(2):
+            turns.append("step")
+            yield
+        return "done"
+
+    async def other() -> None:
+        for _ in range(2):
+            turns.append("other")
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    assert await in_turns(steps()) == "done"
+    await beside
+    assert turns == ["step", "other", "step", "other"]

@@ -13,6 +13,7 @@ from ottla.controller.reassignment import Target
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices
 
 KEY: Final = 45
 ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
@@ -26,9 +27,12 @@ async def handle(request: Any, context: Context) -> Any:
     build = context.messages
     allowed = _ALLOW_REPLICATION_FACTOR_CHANGE(request)
     wanted: dict[str, dict[int, Target]] = {}
+    slices = Slices()
     for topic in request.topics:
+        await slices.count()
         targets = wanted.setdefault(topic.name, {})
         for each in topic.partitions:
+            await slices.count()
             targets[each.partition_index] = None if each.replicas is None else tuple(each.replicas)
     try:
         reply = await context.broker.controller.alter_reassignments(
@@ -40,21 +44,22 @@ async def handle(request: Any, context: Context) -> Any:
             error_message=error.message,
             allow_replication_factor_change=allowed,
         )
+    answers = []
+    for name, outcomes in reply.items():
+        await slices.count()
+        partitions = []
+        for index, outcome in outcomes.items():
+            await slices.count()
+            partitions.append(
+                build.ReassignablePartitionResponse(
+                    partition_index=index,
+                    error_code=outcome.code,
+                    error_message=outcome.message,
+                )
+            )
+        answers.append(build.ReassignableTopicResponse(name=name, partitions=tuple(partitions)))
     return build.AlterPartitionReassignmentsResponse(
         error_message=DONE.message,
         allow_replication_factor_change=allowed,
-        responses=tuple(
-            build.ReassignableTopicResponse(
-                name=name,
-                partitions=tuple(
-                    build.ReassignablePartitionResponse(
-                        partition_index=index,
-                        error_code=outcome.code,
-                        error_message=outcome.message,
-                    )
-                    for index, outcome in outcomes.items()
-                ),
-            )
-            for name, outcomes in reply.items()
-        ),
+        responses=tuple(answers),
     )

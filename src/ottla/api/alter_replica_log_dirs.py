@@ -11,6 +11,7 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.slices import Slices
 
 KEY: Final = 34
 ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
@@ -23,24 +24,29 @@ async def handle(request: Any, context: Context) -> Any:
     build = context.messages
     folder = str(context.broker.config.data_folder.absolute())
     # A partition that is requested in several folders goes to the last one, with one answer.
-    wanted = {
-        (topic.name, index): requested.path
-        for requested in request.dirs
-        for topic in requested.topics
-        for index in topic.partitions
-    }
+    slices = Slices()
+    wanted: dict[tuple[str, int], str] = {}
+    for requested in request.dirs:
+        await slices.count()
+        for topic in requested.topics:
+            await slices.count()
+            for index in topic.partitions:
+                await slices.count()
+                wanted[topic.name, index] = requested.path
     topics: dict[str, list[Any]] = {}
     for (name, index), path in wanted.items():
+        await slices.count()
         code = _moved(name, index, path == folder, context)
         topics.setdefault(name, []).append(
             build.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
         )
-    return build.AlterReplicaLogDirsResponse(
-        results=tuple(
+    answers = []
+    for name, partitions in topics.items():
+        await slices.count()
+        answers.append(
             build.AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(partitions))
-            for name, partitions in topics.items()
         )
-    )
+    return build.AlterReplicaLogDirsResponse(results=tuple(answers))
 
 
 def _moved(topic: str, index: int, folder_is_ours: bool, context: Context) -> ErrorCode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.context import Context
@@ -9,25 +10,19 @@ from ottla.api.time_limit import check_in_time
 from ottla.controller.topics import MorePartitions, TopicResult, all_refused
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
+from ottla.runtime.slices import Slices
 
 KEY: Final = 37
 ACCESS: Final = (Access(Operation.ALTER, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:
-    wanted = [
-        MorePartitions(
-            name=topic.name,
-            count=topic.count,
-            assignments=(
-                None
-                if topic.assignments is None
-                else tuple(tuple(each.broker_ids) for each in topic.assignments)
-            ),
-        )
-        for topic in request.topics
-    ]
-    results: tuple[TopicResult, ...]
+    slices = Slices()
+    wanted: list[MorePartitions] = []
+    for topic in request.topics:
+        await slices.count(1 + len(topic.assignments or ()))
+        wanted.append(_wanted(topic))
+    results: Iterable[TopicResult | None]
     try:
         check_in_time(request.timeout)
         results = await context.broker.controller.add_partitions(
@@ -35,14 +30,22 @@ async def handle(request: Any, context: Context) -> Any:
         )
     except ApiError as error:
         results = all_refused(wanted, error)
-    build = context.messages
-    return build.CreatePartitionsResponse(
-        results=tuple(
-            build.CreatePartitionsTopicResult(
-                name=result.name,
-                error_code=result.outcome.code,
-                error_message=result.outcome.message,
+    build, answers = context.messages, []
+    for result in results:
+        await slices.count()
+        if result is not None:
+            answers.append(
+                build.CreatePartitionsTopicResult(
+                    name=result.name,
+                    error_code=result.outcome.code,
+                    error_message=result.outcome.message,
+                )
             )
-            for result in results
-        )
-    )
+    return build.CreatePartitionsResponse(results=tuple(answers))
+
+
+def _wanted(topic: Any) -> MorePartitions:
+    assignments = topic.assignments
+    if assignments is not None:
+        assignments = tuple(tuple(each.broker_ids) for each in assignments)
+    return MorePartitions(name=topic.name, count=topic.count, assignments=assignments)

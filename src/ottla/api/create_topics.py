@@ -6,6 +6,7 @@ flexible, with the new topic's settings in the response (KIP-525). v7: with its 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.context import Context
@@ -22,19 +23,12 @@ ACCESS: Final = (Access(Operation.CREATE, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:
-    wanted = [
-        NewTopic(
-            name=topic.name,
-            partitions=topic.num_partitions,
-            factor=topic.replication_factor,
-            assignments=tuple(
-                (each.partition_index, tuple(each.broker_ids)) for each in topic.assignments
-            ),
-            configs=tuple((config.name, config.value) for config in topic.configs),
-        )
-        for topic in request.topics
-    ]
-    results: tuple[TopicResult, ...]
+    slices = Slices()
+    wanted: list[NewTopic] = []
+    for topic in request.topics:
+        await slices.count(1 + len(topic.assignments) + len(topic.configs))
+        wanted.append(_wanted(topic))
+    results: Iterable[TopicResult | None]
     try:
         check_in_time(request.timeout)
         results = await context.broker.controller.create_topics(
@@ -42,11 +36,24 @@ async def handle(request: Any, context: Context) -> Any:
         )
     except ApiError as error:
         results = all_refused(wanted, error)
-    answers, slices, known = [], Slices(), _Settings(context)
+    answers, known = [], _Settings(context)
     for result in results:
         await slices.count()
-        answers.append(_answer(result, request.validate_only, known, context))
+        if result is not None:
+            answers.append(_answer(result, request.validate_only, known, context))
     return context.messages.CreateTopicsResponse(topics=tuple(answers))
+
+
+def _wanted(topic: Any) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        factor=topic.replication_factor,
+        assignments=tuple(
+            (each.partition_index, tuple(each.broker_ids)) for each in topic.assignments
+        ),
+        configs=tuple((config.name, config.value) for config in topic.configs),
+    )
 
 
 class _Settings:

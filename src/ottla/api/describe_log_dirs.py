@@ -7,12 +7,13 @@ v5 (KIP-1066): whether the folder is cordoned, which is never the case here.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.replica.partition import Partition
+from ottla.runtime.slices import Slices
 
 KEY: Final = 35
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.CLUSTER),)
@@ -23,7 +24,8 @@ async def handle(request: Any, context: Context) -> Any:
     folder = context.broker.config.data_folder.absolute()
     disk = shutil.disk_usage(folder)
     topics: dict[str, list[Any]] = {}
-    for partition in _described(request, context):
+    slices = Slices()
+    async for partition in _described(request, context, slices):
         topics.setdefault(partition.topic, []).append(
             build.DescribeLogDirsPartition(
                 partition_index=partition.index,
@@ -43,13 +45,20 @@ async def handle(request: Any, context: Context) -> Any:
     return build.DescribeLogDirsResponse(results=(result,))
 
 
-def _described(request: Any, context: Context) -> Iterator[Partition]:
+async def _described(request: Any, context: Context, slices: Slices) -> AsyncIterator[Partition]:
+    """Each once: ReplicaManager.describeLogDirs takes the partitions as a set."""
     partitions = context.broker.partitions
     if request.topics is None:
-        yield from partitions
+        for each in list(partitions):
+            await slices.count()
+            yield each
         return
+    described: set[Partition] = set()
     for topic in request.topics:
+        await slices.count()
         for index in topic.partitions:
+            await slices.count()
             partition = partitions.get(topic.topic, index)
-            if partition is not None:
+            if partition is not None and partition not in described:
+                described.add(partition)
                 yield partition

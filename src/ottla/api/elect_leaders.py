@@ -6,7 +6,6 @@ broker every partition has its only leader, so the right answer is ELECTION_NOT_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from ottla.api.context import Context
@@ -15,6 +14,7 @@ from ottla.controller.plan import Outcome
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices
 
 KEY: Final = 43
 ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
@@ -29,26 +29,26 @@ async def handle(request: Any, context: Context) -> Any:
     number = _ELECTION_TYPE(request)
     if number not in tuple(ElectionType):
         return build.ElectLeadersResponse(error_code=ErrorCode.invalid_request)
-    wanted: dict[str, Sequence[int]] | None = None
+    wanted: dict[str, list[int]] | None = None
+    slices = Slices()
     if request.topic_partitions is not None:
         wanted = {}
         for topic in request.topic_partitions:
-            wanted[topic.topic] = (*wanted.get(topic.topic, ()), *topic.partitions)
+            await slices.count()
+            wanted.setdefault(topic.topic, []).extend(topic.partitions)
     try:
         reply = await context.broker.controller.elect_leaders(ElectionType(number), wanted)
     except ApiError as error:
         return build.ElectLeadersResponse(error_code=error.code)
-    return build.ElectLeadersResponse(
-        replica_election_results=tuple(
-            build.ReplicaElectionResult(
-                topic=name,
-                partition_result=tuple(
-                    _answer(partition, outcome, context) for partition, outcome in outcomes.items()
-                ),
-            )
-            for name, outcomes in reply.items()
-        )
-    )
+    answers = []
+    for name, outcomes in reply.items():
+        await slices.count()
+        partitions = []
+        for partition, outcome in outcomes.items():
+            await slices.count()
+            partitions.append(_answer(partition, outcome, context))
+        answers.append(build.ReplicaElectionResult(topic=name, partition_result=tuple(partitions)))
+    return build.ElectLeadersResponse(replica_election_results=tuple(answers))
 
 
 def _answer(partition: int, outcome: Outcome, context: Context) -> Any:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.api.alter_configs import altered, answers
+from ottla.api.alter_configs import altered
 from ottla.api.context import Context
-from ottla.controller.config_changes import ConfigChange, ResourceChange
 from ottla.protocol.access import Access, Operation, Resource
 
 KEY: Final = 44
@@ -18,16 +17,5 @@ ACCESS: Final = (
 
 
 async def handle(request: Any, context: Context) -> Any:
-    wanted = [
-        ResourceChange(
-            kind=resource.resource_type,
-            name=resource.resource_name,
-            changes=tuple(
-                ConfigChange(each.name, each.value, each.config_operation)
-                for each in resource.configs
-            ),
-        )
-        for resource in request.resources
-    ]
-    results = await altered(wanted, request, context, incremental=True)
-    return context.messages.IncrementalAlterConfigsResponse(responses=answers(results, context))
+    answers = await altered(request, context, incremental=True)
+    return context.messages.IncrementalAlterConfigsResponse(responses=answers)

@@ -14,6 +14,7 @@ from ottla.controller.plan import Outcome, refused
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices
 
 KEY: Final = 57
 ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
@@ -27,19 +28,21 @@ _LAST_WITH_RESULTS: Final = 1
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    updates = [
-        FeatureUpdate(each.feature, each.max_version_level, _UPGRADE_TYPE(each))
-        for each in request.feature_updates
-    ]
+    slices = Slices()
+    updates: list[FeatureUpdate] = []
+    for each in request.feature_updates:
+        await slices.count()
+        updates.append(FeatureUpdate(each.feature, each.max_version_level, _UPGRADE_TYPE(each)))
     outcome = await _updated(updates, _VALIDATE_ONLY(request), context)
     results: list[Any] = []
     if context.version <= _LAST_WITH_RESULTS and not outcome.failed:
-        results = [
-            build.UpdatableFeatureResult(
-                feature=each.feature, error_code=ErrorCode.none, error_message=None
+        for update in updates:
+            await slices.count()
+            results.append(
+                build.UpdatableFeatureResult(
+                    feature=update.feature, error_code=ErrorCode.none, error_message=None
+                )
             )
-            for each in updates
-        ]
     return build.UpdateFeaturesResponse(
         error_code=outcome.code, error_message=outcome.message, results=tuple(results)
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller.image import (
@@ -18,9 +19,13 @@ from ottla.controller.image import (
     ClusterImage,
     MetadataDelta,
 )
+from ottla.runtime.slices import Slices
 from ottla.runtime.waiting import Watcher, wake
 
 Subscriber = Callable[[MetadataDelta], Awaitable[None] | None]
+
+DELTAS_A_SLICE: Final = 20
+"""At 50 to 500 us each: another broker may have created or deleted thousands of topics."""
 
 log = logging.getLogger("ottla.cluster")
 
@@ -55,7 +60,9 @@ class ClusterView:
         (the differences to another image) must be computed then.
         """
         async with self._applying:
+            slices = Slices(DELTAS_A_SLICE)
             for delta in find():
+                await slices.count()
                 self.image.apply(delta)
                 if isinstance(delta, BrokerConfigChanged):
                     self._reconfigure()

@@ -34,7 +34,7 @@ from ottla.controller.features import FeatureUpdate, update_features
 from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, MetadataDelta
 from ottla.controller.leadership import Election
 from ottla.controller.loading import ROOTS, load_image
-from ottla.controller.plan import DONE, Outcome, Plan
+from ottla.controller.plan import DONE, Outcome, Plan, Steps
 from ottla.controller.producer_ids import reserve_producer_ids
 from ottla.controller.reassignment import Target, alter_reassignments
 from ottla.controller.rebalance import rebalance
@@ -54,6 +54,7 @@ from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.kafka_uuid import random_uuid
 from ottla.runtime.clock import Clock
+from ottla.runtime.slices import Slices
 from ottla.runtime.waiting import Waiter
 
 T = TypeVar("T")
@@ -211,19 +212,19 @@ class Controller:
         self._plans = self.metadata_log = self._watch = None
         self._shutting_down.clear()
 
-    async def carry_out(self, decide: Callable[[], Plan[T]]) -> T:
+    async def carry_out(self, decide: Callable[[], Plan[T] | Steps[T]]) -> T:
         """See `Plans.carry_out`."""
         if self._plans is None:
             raise ApiError(ErrorCode.not_controller)
         return await self._plans.carry_out(decide)
 
-    async def _place(self, decide: Callable[[], Plan[T]]) -> T:
+    async def _place(self, decide: Callable[[], Plan[T] | Steps[T]]) -> T:
         """Carries out a plan that places replicas: it must see all registered brokers."""
         if self._watch is not None:
             await self._watch.current()
         return await self._answer(decide)
 
-    async def _answer(self, decide: Callable[[], Plan[T]]) -> T:
+    async def _answer(self, decide: Callable[[], Plan[T] | Steps[T]]) -> T:
         """Carries out the plan of an admin request.
 
         If its outcome is unknown, the refusal comes after the next controller has completed it or
@@ -336,9 +337,13 @@ class Controller:
         """
         so_far, start = CreationSoFar(), self._placement_start()
         results: list[TopicResult] = []
+        is_first = True
         for part in in_parts(wanted):
-            if results:
+            if not is_first:
                 await asyncio.sleep(0)
+            is_first = False
+            if part is None:
+                continue
             decide = partial(self._creation, part, start, validate_only, so_far)
             try:
                 done: tuple[TopicResult, ...] = await self._place(decide)
@@ -346,15 +351,17 @@ class Controller:
             except ApiError as error:
                 if not results:
                     raise
-                known = {each.name for each in results}
-                rest = [each for each in wanted if each.name not in known]
-                results += all_refused(rest, error)
+                slices = Slices()
+                for refusal in all_refused(wanted, error, {each.name for each in results}):
+                    await slices.count()
+                    if refusal is not None:
+                        results.append(refusal)
                 break
         return tuple(results)
 
     def _creation(
         self, wanted: Sequence[NewTopic], start: int, validate_only: bool, so_far: CreationSoFar
-    ) -> Plan[tuple[TopicResult, ...]]:
+    ) -> Steps[tuple[TopicResult, ...]]:
         return create_topics(
             wanted,
             self.image,
@@ -369,7 +376,9 @@ class Controller:
     async def delete_topics(self, topics: Sequence[TopicToDelete]) -> tuple[DeletionResult, ...]:
         """Delete topics; raises TOPIC_DELETION_DISABLED."""
         results = await self._answer(lambda: delete_topics(topics, self.image, self._config))
+        slices = Slices()
         for each in results:
+            await slices.count()
             if each.outcome == DONE and each.topic_id is not None:
                 self._deletion_notes.append(layout.deletion_path(each.topic_id))
         if are_too_many(self._deletion_notes):
@@ -414,7 +423,7 @@ class Controller:
         )
 
     async def elect_leaders(
-        self, kind: ElectionType, wanted: dict[str, Sequence[int]] | None
+        self, kind: ElectionType, wanted: Mapping[str, Sequence[int]] | None
     ) -> dict[str, dict[int, Outcome]]:
         """Elect leaders; None means every partition."""
         return await self._answer(

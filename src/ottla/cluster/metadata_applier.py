@@ -44,6 +44,7 @@ from ottla.replica.throttle import Throttle
 from ottla.replication.incarnation import in_this_incarnation, knows_this_incarnation
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
+from ottla.runtime.slices import Slices
 from ottla.runtime.waiting import Change, wake
 from ottla.storage.storage_failure import StorageFailure
 
@@ -92,6 +93,8 @@ class MetadataApplier:
         self._between_deltas = between_deltas
         self._sweep_due = asyncio.Event()
         self._background = Background(logger, "taking away folders")
+        self._slices = Slices(PARTITIONS_A_SLICE)
+        """Counts over all topics: thousands of them may have one partition each."""
         self._has_opened = False
         self._was_known = False
         self._is_ousted = False
@@ -129,7 +132,8 @@ class MetadataApplier:
                 self._configure(topic.name)
             case BrokerConfigChanged():
                 await self._fetchers.resize()
-                for name in self._partitions.topics():
+                for name in list(self._partitions.topics()):
+                    await self._slices.count()
                     self._configure(name)
             case DirectoryChanged(broker_id):
                 if broker_id == self._registration.broker_id:
@@ -140,9 +144,8 @@ class MetadataApplier:
         deletes nothing from now on, and gives up the roles that it has.
         """
         self._is_ousted = True
-        for number, partition in enumerate(list(self._partitions), start=1):
-            if number % PARTITIONS_A_SLICE == 0:
-                await asyncio.sleep(0)
+        for partition in list(self._partitions):
+            await self._slices.count()
             if partition.state is not None:
                 self._assign(partition, partition.state)
 
@@ -173,9 +176,8 @@ class MetadataApplier:
         if not self._is_known:
             return
         held = {(each.topic, each.index) for each in self._partitions}
-        for number, (name, index) in enumerate(self._opener.unplaced(held), start=1):
-            if number % PARTITIONS_A_SLICE == 0:
-                await asyncio.sleep(0)
+        for name, index in self._opener.unplaced(held):
+            await self._slices.count()
             self._opener.take_away(name, index, self._image, self._registration.broker_id)
 
     async def _sweep_when_due(self) -> None:
@@ -189,9 +191,8 @@ class MetadataApplier:
 
     async def _apply_states(self, topic: TopicImage, indexes: Iterable[int]) -> None:
         opened = False
-        for number, index in enumerate(indexes, start=1):
-            if number % PARTITIONS_A_SLICE == 0:
-                await asyncio.sleep(0)  # lets other requests run
+        for index in indexes:
+            await self._slices.count()
             before = self._partitions.get(topic.name, index)
             state = topic.partitions[index]
             try:
@@ -266,9 +267,8 @@ class MetadataApplier:
         return is_newer and was_moved_away(state, self._image, own_id, latest)
 
     async def _topic_gone(self, topic: TopicImage, by_request: bool) -> None:
-        for number, partition in enumerate(self._partitions.of_topic(topic.name), start=1):
-            if number % PARTITIONS_A_SLICE == 0:
-                await asyncio.sleep(0)
+        for partition in self._partitions.of_topic(topic.name):
+            await self._slices.count()
             self._drop(partition, may_delete=by_request)
         self._fetchers.throttle.forget(topic.name)
         self._leader_throttle.forget(topic.name)

@@ -21,7 +21,7 @@ from typing import TypeVar
 from ottla.cluster.cluster_view import ClusterView
 from ottla.controller import layout
 from ottla.controller.image import MetadataDelta
-from ottla.controller.plan import Plan
+from ottla.controller.plan import Plan, Steps
 from ottla.coordination.embedded_store import StoreError
 from ottla.coordination.tree import (
     Check,
@@ -34,6 +34,7 @@ from ottla.coordination.tree import (
     size_bytes,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.slices import Slices
 
 T = TypeVar("T")
 
@@ -89,7 +90,7 @@ class Plans:
         async with self._turn:
             return
 
-    async def carry_out(self, decide: Callable[[], Plan[T]]) -> T:
+    async def carry_out(self, decide: Callable[[], Plan[T] | Steps[T]]) -> T:
         """Raises ApiError: NOT_CONTROLLER (OutcomeUnknownError if the plan may take effect),
         KAFKA_STORAGE_ERROR, POLICY_VIOLATION for a node that is too large, or what the decider
         raises.
@@ -101,7 +102,7 @@ class Plans:
         return reply[0]
 
     async def _outcome(
-        self, decide: Callable[[], Plan[T]]
+        self, decide: Callable[[], Plan[T] | Steps[T]]
     ) -> tuple[tuple[T] | None, ApiError | None]:
         """The reply or the refusal. If raised, a refusal would be unhandled without the caller."""
         try:
@@ -109,16 +110,16 @@ class Plans:
         except ApiError as refusal:
             return None, refusal
 
-    async def _in_turn(self, decide: Callable[[], Plan[T]]) -> T:
+    async def _in_turn(self, decide: Callable[[], Plan[T] | Steps[T]]) -> T:
         async with self._turn:
             if self._ended:
                 raise ApiError(ErrorCode.not_controller)
-            plan = decide()
+            plan = await self._decided(decide())
             if len(plan.writes) > MAX_WRITES_A_TURN:
                 # The partitions of a large topic: deciding has taken long enough. The plan stays
                 # valid, as no other one runs.
                 await asyncio.sleep(0)
-            _check_sizes(plan.writes, self._coordination.limits)
+            await _check_sizes(plan.writes, self._coordination.limits)
             try:
                 await write_fenced(self._coordination, plan.writes, self._epoch_version)
             except StoreError as error:
@@ -133,6 +134,23 @@ class Plans:
                 raise ApiError(ErrorCode.not_controller) from None
             await self._apply(plan.deltas)
             return plan.reply
+
+    async def _decided(self, decision: Plan[T] | Steps[T]) -> Plan[T]:
+        """Raises NOT_CONTROLLER if the tenure ends between two steps: the image may be another
+        controller's then.
+        """
+        if isinstance(decision, Plan):
+            return decision
+        while True:
+            try:
+                next(decision)
+            except StopIteration as end:
+                plan: Plan[T] = end.value
+                return plan
+            await asyncio.sleep(0)
+            if self._ended:
+                decision.close()
+                raise ApiError(ErrorCode.not_controller)
 
     async def _apply(self, deltas: Sequence[MetadataDelta]) -> None:
         """A delta that is in the tree but not in the image would never be applied.
@@ -160,12 +178,14 @@ class Plans:
         self._overtaken(why)
 
 
-def _check_sizes(writes: Sequence[Operation], limits: Limits | None) -> None:
+async def _check_sizes(writes: Sequence[Operation], limits: Limits | None) -> None:
     """Raise POLICY_VIOLATION if a node would be too large, for example that of a topic with tens of
     thousands of partitions."""
     if limits is None:
         return
+    slices = Slices(5_000)
     for write in writes:
+        await slices.count()
         if size_bytes(write) > limits.size_bytes - FENCE_BYTES:
             raise ApiError(
                 ErrorCode.policy_violation,

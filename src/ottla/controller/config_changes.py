@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from ottla.controller.image import (
 from ottla.controller.leadership import all_brokers, unclean_allowed, with_leader
 from ottla.controller.naming import check_topic_name
 from ottla.controller.partition_changes import PartitionChanges
-from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder, refused
+from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps, refused
 from ottla.coordination.tree import Create, Operation, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -38,6 +38,15 @@ VALUE_LENGTH_MAX: Final = 32_767
 SETTINGS_BYTES_MAX: Final = 250_000
 """The largest node with the settings of one resource. Unknown names are accepted, and ZooKeeper
 refuses a node of more than 1 MB; every broker has all settings in memory."""
+
+
+MAX_CHANGES: Final = 1_000
+"""Of one resource in one request. Kafka has no limit. A topic or broker has fewer settings, and the
+changes to one resource are checked together: a million of them would take seconds.
+"""
+RESOURCE_US: Final = 200
+CHANGE_US: Final = 10
+"""What checking the changes of one resource costs, and each of them."""
 
 
 class ResourceType(enum.IntEnum):
@@ -94,19 +103,27 @@ def alter_configs(
     incremental: bool,
     validate_only: bool = False,
     shutting_down: Collection[int] = (),
-) -> Plan[tuple[ResourceResult, ...]]:
+) -> Steps[tuple[ResourceResult, ...]]:
     """Apply the valid changes; unless `incremental`, settings that are not named are removed."""
-    builder = PlanBuilder()
+    builder, step = PlanBuilder(), Step()
     results: list[ResourceResult] = []
-    counts = Counter((resource.kind, resource.name) for resource in wanted)
+    counts: dict[tuple[int, str], int] = {}
     for resource in wanted:
+        if step.is_full(1):
+            yield
+        key = resource.kind, resource.name
+        counts[key] = counts.get(key, 0) + 1
+    defaults = topic_defaults(config)
+    for resource in wanted:
+        if step.is_full(RESOURCE_US + CHANGE_US * min(len(resource.changes), MAX_CHANGES)):
+            yield
         outcome = DONE
         try:
             if counts[resource.kind, resource.name] > 1:
                 raise _bad_request("Each resource must appear at most once.")
             _check_changes(resource.changes)
             if resource.kind == ResourceType.TOPIC:
-                _alter_topic(builder, resource, image, config, incremental)
+                _alter_topic(builder, resource, image, defaults, incremental)
             elif resource.kind == ResourceType.BROKER:
                 _alter_broker(builder, resource, image, config, incremental)
             else:
@@ -119,11 +136,13 @@ def alter_configs(
             code = ErrorCode.invalid_config if of_topic else ErrorCode.invalid_request
             outcome = Outcome(code, str(error))
         results.append(ResourceResult(resource.kind, resource.name, outcome))
-    _elect_unclean(builder, image, config, shutting_down)
+    yield from _elect_unclean(builder, image, config, shutting_down)
     return builder.plan(tuple(results), validate_only=validate_only)
 
 
 def _check_changes(changes: Sequence[ConfigChange]) -> None:
+    if len(changes) > MAX_CHANGES:
+        raise _bad_request(f"At most {MAX_CHANGES} settings of a resource can be changed at once.")
     if len({change.name for change in changes}) != len(changes):
         raise _bad_request("Error due to duplicate config keys")
     empty = [
@@ -156,7 +175,7 @@ def _alter_topic(
     builder: PlanBuilder,
     resource: ResourceChange,
     image: ClusterImage,
-    config: BrokerConfig,
+    defaults: Mapping[str, str],
     incremental: bool,
 ) -> None:
     if not resource.name:
@@ -165,7 +184,7 @@ def _alter_topic(
     topic = image.topic(resource.name)
     present = {} if topic is None else topic.overrides
     values = _changed(resource.changes, present, TopicConfig.definitions, incremental)
-    check_topic_overrides(topic_defaults(config), values, stored=present)
+    check_topic_overrides(defaults, values, stored=present)
     if topic is None:
         raise ApiError(
             ErrorCode.unknown_topic_or_partition, f"The topic '{resource.name}' does not exist."
@@ -182,7 +201,7 @@ def _alter_topic(
 
 def _elect_unclean(
     builder: PlanBuilder, image: ClusterImage, config: BrokerConfig, shutting_down: Collection[int]
-) -> None:
+) -> Generator[None, None, None]:
     """Elect leaders for the offline partitions that now allow an unclean election (KAFKA-5413)."""
     topics = dict(image.topics)
     default = before = config.unclean_leader_election_enable
@@ -194,8 +213,10 @@ def _elect_unclean(
     if topics == image.topics and default == before:
         return
     brokers = all_brokers(image, shutting_down)
-    changes = PartitionChanges(image)
+    changes, step = PartitionChanges(image), Step()
     for name, topic in topics.items():
+        if step.is_full(2 + len(topic.partitions)):
+            yield
         allowed = unclean_allowed(topic, default)
         if not allowed or unclean_allowed(image.topics[name], before):
             continue
@@ -204,7 +225,7 @@ def _elect_unclean(
                 after = with_leader(state, brokers, unclean=True)
                 if after != state:
                     changes.put(topic, index, after)
-    changes.add_to(builder)
+    yield from changes.add_in_steps(builder)
 
 
 def _unclean_default(cluster: Mapping[str, str], config: BrokerConfig) -> bool:
@@ -309,11 +330,20 @@ def _edited_list(
     text = values.get(change.name, definition.default_text)
     members = [member for member in (text or "").split(",") if member]
     assert change.value is not None
-    for word in change.value.split(","):
-        if kind is ChangeKind.APPEND and word not in members:
-            members.append(word)
-        elif kind is ChangeKind.SUBTRACT and word in members:
-            members.remove(word)
+    words = change.value.split(",")
+    # Two lists may have thousands of words: their sizes must not be multiplied.
+    if kind is ChangeKind.APPEND:
+        there = set(members)
+        members += (word for word in dict.fromkeys(words) if word not in there)
+    else:
+        unwanted = Counter(words)
+        kept = []
+        for member in members:
+            if unwanted[member]:
+                unwanted[member] -= 1
+            else:
+                kept.append(member)
+        members = kept
     result = ",".join(members)
     check_length(result)
     return result

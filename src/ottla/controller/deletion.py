@@ -18,7 +18,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
 from ottla.controller.deletion_notes import deletion_note
 from ottla.controller.image import ClusterImage, TopicDeleted, TopicImage
-from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder
+from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps
 from ottla.coordination.tree import Create, Delete
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -44,17 +44,24 @@ class DeletionResult:
 
 def delete_topics(
     topics: Sequence[TopicToDelete], image: ClusterImage, config: BrokerConfig
-) -> Plan[tuple[DeletionResult, ...]]:
+) -> Steps[tuple[DeletionResult, ...]]:
     """Delete each topic that exists; the other outcomes give the reason.
 
     Raises TOPIC_DELETION_DISABLED when delete.topic.enable is false.
     """
     if not config.delete_topic_enable:
         raise ApiError(ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
-    builder = PlanBuilder()
+    builder, step = PlanBuilder(), Step()
     results: list[DeletionResult] = []
     found: list[tuple[TopicToDelete, TopicImage]] = []
-    for requested, count in Counter(topics).items():
+    counts: dict[TopicToDelete, int] = {}
+    for requested in topics:
+        if step.is_full(2):
+            yield
+        counts[requested] = counts.get(requested, 0) + 1
+    for requested, count in counts.items():
+        if step.is_full(5):
+            yield
         outcome = _refusal(requested, count)
         topic = None if outcome is not None else _find(requested, image)
         if topic is not None:
@@ -72,6 +79,8 @@ def delete_topics(
         results.append(DeletionResult(requested.name, requested.topic_id, outcome))
     named = Counter(topic.name for _, topic in found)
     for requested, topic in found:
+        if step.is_full(50 + 5 * len(topic.partitions)):
+            yield
         if named[topic.name] > 1:
             # One answer for a topic named by name and by id (ControllerApis.deleteTopics).
             if requested.name is not None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ottla.controller.image import NO_LEADER, ClusterImage, TopicImage
 from ottla.controller.leadership import Brokers, all_brokers, with_leader
 from ottla.controller.partition_changes import PartitionChanges
-from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder
+from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps
 from ottla.protocol.errors import ErrorCode
 
 
@@ -28,13 +28,13 @@ def elect_leaders(
     image: ClusterImage,
     *,
     shutting_down: Collection[int] = (),
-) -> Plan[dict[str, dict[int, Outcome]]]:
+) -> Steps[dict[str, dict[int, Outcome]]]:
     """Give each named partition the leader that it should have.
 
     `wanted` None means every partition; the reply then omits those that need no election, as in
     Kafka. Brokers that are shutting down are not elected.
     """
-    builder = PlanBuilder()
+    builder, step = PlanBuilder(), Step()
     changes = PartitionChanges(image)
     brokers = all_brokers(image, shutting_down)
     reply: dict[str, dict[int, Outcome]] = {}
@@ -42,7 +42,11 @@ def elect_leaders(
     for name, partitions in (names if wanted is None else wanted).items():
         topic = image.topic(name)
         outcomes: dict[int, Outcome] = {}
+        if step.is_full(5):
+            yield
         for partition in partitions:
+            if step.is_full(5):
+                yield
             if partition in outcomes:
                 continue
             outcomes[partition] = _elect(kind, name, topic, partition, brokers, changes)
@@ -53,7 +57,7 @@ def elect_leaders(
                 if outcome.code is not ErrorCode.election_not_needed
             }
         reply[name] = outcomes
-    changes.add_to(builder)
+    yield from changes.add_in_steps(builder)
     return builder.plan(reply)
 
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from ottla.controller import layout
 from ottla.controller.image import ClusterImage, FeatureRange, FeaturesChanged
-from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder
+from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder, Step, Steps
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ErrorCode
 
@@ -55,11 +55,18 @@ def update_features(
     broker_id: int,
     *,
     validate_only: bool = False,
-) -> Plan[Outcome]:
+) -> Steps[Outcome]:
     """Makes all updates, or none: INVALID_UPDATE_VERSION. `broker_id` is the controller's."""
-    levels = dict(image.features)
+    levels, step = dict(image.features), Step()
     # Of several updates of one feature the last one counts, as in Kafka.
-    for update in {update.feature: update for update in updates}.values():
+    last: dict[str, FeatureUpdate] = {}
+    for update in updates:
+        if step.is_full(1):
+            yield
+        last[update.feature] = update
+    for update in last.values():
+        if step.is_full(10):
+            yield
         reason = _refusal(update, image, broker_id)
         if reason is not None:
             return Plan(

@@ -6,6 +6,7 @@ the tree does not show the reassignment as begun, or as complete, and the next o
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 
 from ottla.controller import layout
@@ -16,7 +17,7 @@ from ottla.controller.image import (
     TopicImage,
     shared_state,
 )
-from ottla.controller.plan import PlanBuilder
+from ottla.controller.plan import PlanBuilder, Step, decided
 from ottla.coordination.tree import SetData
 
 
@@ -45,8 +46,16 @@ class PartitionChanges:
 
     def add_to(self, builder: PlanBuilder) -> None:
         """Add the writes and the deltas."""
+        decided(self.add_in_steps(builder))
+
+    def add_in_steps(self, builder: PlanBuilder) -> Generator[None, None, None]:
+        """The same, with pauses; see `plan`."""
+        step = Step()
         for name, changed in self._changed.items():
-            self._add_topic_to(builder, self._topics[name], changed)
+            topic = self._topics[name]
+            if step.is_full(10 + len(topic.partitions) + 5 * len(changed)):
+                yield
+            self._add_topic_to(builder, topic, changed)
 
     def _add_topic_to(
         self, builder: PlanBuilder, topic: TopicImage, changed: dict[int, PartitionState]

@@ -3,12 +3,16 @@
 They take effect in this order: the writes first, all or none; then the deltas are applied to the
 image and sent to the brokers; then the reply is sent. A plan without writes has no deltas, with
 one exception: brokers register themselves, so they appear and vanish without a write.
+
+A decision about many elements is made in steps, between which the event loop answers others. The
+image stays as it is meanwhile: plans take turns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from ottla.controller.image import MetadataDelta
 from ottla.coordination.tree import Operation
@@ -24,6 +28,38 @@ class Plan(Generic[T]):
     reply: T
     writes: tuple[Operation, ...] = ()
     deltas: tuple[MetadataDelta, ...] = ()
+
+
+Steps = Generator[None, None, Plan[T]]
+"""A decision that is made in steps; what it returns is the plan."""
+
+STEP_US: Final = 10_000
+"""What a step takes, about."""
+
+
+class Step:
+    """Adds up what a step costs, in microseconds."""
+
+    def __init__(self) -> None:
+        self._left_us = STEP_US
+
+    def is_full(self, cost_us: int) -> bool:
+        """Before work of that cost: whether to pause first."""
+        self._left_us -= cost_us
+        if self._left_us >= 0:
+            return False
+        self._left_us = STEP_US
+        return True
+
+
+def decided(steps: Generator[None, None, T]) -> T:
+    """What the steps return, made at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 class Outcome(NamedTuple):

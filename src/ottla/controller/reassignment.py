@@ -11,14 +11,14 @@ If there is nothing to copy, stage 3 follows at once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller.image import NO_LEADER, ClusterImage, PartitionState, TopicImage
 from ottla.controller.leadership import Brokers, all_brokers, unclean_allowed, with_leader
 from ottla.controller.partition_changes import PartitionChanges
 from ottla.controller.placement import check_assignment
-from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder, refused
+from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps, refused
 from ottla.protocol.errors import ApiError, ErrorCode
 
 Target = tuple[int, ...] | None
@@ -32,19 +32,24 @@ def alter_reassignments(
     *,
     shutting_down: Collection[int] = (),
     allow_factor_change: bool = True,
-) -> Plan[dict[str, dict[int, Outcome]]]:
+) -> Steps[dict[str, dict[int, Outcome]]]:
     """Begin or cancel the reassignment of each partition; the other outcomes give the reason.
 
     With `allow_factor_change` False a different number of replicas is refused (KIP-860).
     """
-    builder = PlanBuilder()
+    builder, step = PlanBuilder(), Step()
     changes = PartitionChanges(image)
     brokers = all_brokers(image, shutting_down)
     reply: dict[str, dict[int, Outcome]] = {}
     for name, partitions in wanted.items():
         topic = image.topic(name)
         outcomes = reply.setdefault(name, {})
+        if step.is_full(5):
+            yield
         for index, target in partitions.items():
+            # Of a target with hundreds of thousands of replicas, each costs.
+            if step.is_full(20 + (0 if target is None else 2 * len(target))):
+                yield
             try:
                 known, state = _find(name, topic, index)
                 unclean = unclean_allowed(known, config.unclean_leader_election_enable)
@@ -62,22 +67,28 @@ def alter_reassignments(
             outcomes[index] = DONE
             if after != state:
                 changes.put(known, index, after)
-    changes.add_to(builder)
+    yield from changes.add_in_steps(builder)
     return builder.plan(reply)
 
 
 def list_reassignments(
     wanted: Mapping[str, Sequence[int]] | None, image: ClusterImage
-) -> dict[str, dict[int, PartitionState]]:
-    """The reassigning partitions among those named, or among all (None); others are left out."""
+) -> Generator[None, None, dict[str, dict[int, PartitionState]]]:
+    """The reassigning partitions among those named, or among all (None); others are left out. In
+    steps (see `plan`), between which the image may change.
+    """
     found: dict[str, dict[int, PartitionState]] = {}
-    names = image.topics if wanted is None else wanted
-    for name in names:
+    step = Step()
+    for name in list(image.topics) if wanted is None else wanted:
+        if step.is_full(5):
+            yield
         topic = image.topic(name)
         if topic is None:
             continue
         count = len(topic.partitions)
         for index in range(count) if wanted is None else wanted[name]:
+            if step.is_full(1):
+                yield
             if 0 <= index < count and topic.partitions[index].is_reassigning:
                 found.setdefault(name, {})[index] = topic.partitions[index]
     return found

@@ -7,8 +7,7 @@ lead (as in Kafka's ReplicationControlManager).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
@@ -29,15 +28,22 @@ from ottla.controller.image import (
 )
 from ottla.controller.naming import check_new_topic_name
 from ottla.controller.placement import check_active, check_assignment, place
-from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder, refused
+from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps, refused
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+"""Kafka's limit for one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 TOPICS_PER_PLAN: Final = 100
 """About 20 ms to decide, write and open."""
-"""Kafka's limit for one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+PARTITIONS_PER_STEP: Final = 1_000
+TOPIC_US: Final = 100
+PARTITION_US: Final = 5
+"""What deciding about a topic costs, and about each of its new partitions."""
+
+Replicas = Generator[None, None, tuple[tuple[int, ...], ...]]
+"""The brokers of each partition, found in steps."""
 
 _INTERNAL_FACTOR_MAX: Final = 3
 
@@ -74,11 +80,18 @@ class TopicResult:
 
 
 def all_refused(
-    wanted: Sequence[NewTopic | MorePartitions], error: ApiError
-) -> tuple[TopicResult, ...]:
-    """The results of a request that is refused as a whole: one for each name."""
-    outcome = refused(error)
-    return tuple(TopicResult(name, outcome) for name in dict.fromkeys(each.name for each in wanted))
+    wanted: Iterable[NewTopic | MorePartitions], error: ApiError, known: Collection[str] = ()
+) -> Iterator[TopicResult | None]:
+    """The results of a request that is refused as a whole: one for each name that is not `known`.
+    None for a topic without a result.
+    """
+    outcome, names = refused(error), set(known)
+    for each in wanted:
+        if each.name in names:
+            yield None
+            continue
+        names.add(each.name)
+        yield TopicResult(each.name, outcome)
 
 
 @dataclass(slots=True)
@@ -90,13 +103,23 @@ class CreationSoFar:
     partitions: int = 0
 
 
-def in_parts(wanted: Sequence[NewTopic]) -> Iterator[Sequence[NewTopic]]:
-    """The topics in parts, each for a plan: the event loop is free in between. A name that is
-    repeated has all its repetitions in the first part, which refuses them.
+def in_parts(wanted: Sequence[NewTopic]) -> Iterator[Sequence[NewTopic] | None]:
+    """The topics in parts, each for a plan: the event loop is free in between. None is a pause
+    without a part. A name that is repeated has all its repetitions in the first part, which refuses
+    them.
     """
-    counts = Counter(topic.name for topic in wanted)
-    repeated = [topic for topic in wanted if counts[topic.name] > 1]
-    once = [topic for topic in wanted if counts[topic.name] == 1]
+    step = Step()
+    counts: dict[str, int] = {}
+    for topic in wanted:
+        if step.is_full(1):
+            yield None
+        counts[topic.name] = counts.get(topic.name, 0) + 1
+    repeated: list[NewTopic] = []
+    once: list[NewTopic] = []
+    for topic in wanted:
+        if step.is_full(1):
+            yield None
+        (repeated if counts[topic.name] > 1 else once).append(topic)
     yield [*repeated, *once[:TOPICS_PER_PLAN]]
     for at in range(TOPICS_PER_PLAN, len(once), TOPICS_PER_PLAN):
         yield once[at : at + TOPICS_PER_PLAN]
@@ -112,17 +135,18 @@ def create_topics(
     shutting_down: Collection[int] = (),
     validate_only: bool = False,
     so_far: CreationSoFar | None = None,
-) -> Plan[tuple[TopicResult, ...]]:
+) -> Steps[tuple[TopicResult, ...]]:
     """Create each valid topic; the other outcomes give the reason. `so_far` grows by what the plan
     creates.
     """
-    builder = PlanBuilder()
-    counts = Counter(topic.name for topic in wanted)
-    results = _duplicates(counts)
+    builder, step = PlanBuilder(), Step()
+    counts, results = yield from _counted(wanted, step)
     so_far = CreationSoFar() if so_far is None else so_far
     made = so_far.names
     defaults = topic_defaults(config)
     for requested in wanted:
+        if step.is_full(1):
+            yield
         if counts[requested.name] > 1:
             continue
         try:
@@ -131,10 +155,13 @@ def create_topics(
             _check_collision(requested.name, made)
             overrides = _overrides(requested.configs, defaults)
             room = PARTITIONS_PER_REQUEST_MAX - so_far.partitions
-            replicas = _replicas(requested, image, shutting_down, config, start + len(made), room)
+            at = start + len(made)
+            replicas = yield from _replicas(requested, image, shutting_down, config, at, room)
         except ApiError as error:
             results.append(TopicResult(requested.name, refused(error)))
             continue
+        if step.is_full(TOPIC_US + PARTITION_US * len(replicas)):
+            yield
         so_far.partitions += len(replicas)
         made[requested.name.replace(".", "_")] = requested.name
         topic = _new_topic(requested.name, new_id(), replicas, overrides, shutting_down)
@@ -150,20 +177,23 @@ def add_partitions(
     start: int,
     shutting_down: Collection[int] = (),
     validate_only: bool = False,
-) -> Plan[tuple[TopicResult, ...]]:
+) -> Steps[tuple[TopicResult, ...]]:
     """Add partitions to each topic; the other outcomes give the reason."""
-    builder = PlanBuilder()
-    counts = Counter(topic.name for topic in wanted)
-    results = _duplicates(counts)
+    builder, step = PlanBuilder(), Step()
+    counts, results = yield from _counted(wanted, step)
     for requested in wanted:
+        if step.is_full(10):
+            yield
         if counts[requested.name] > 1:
             continue
         try:
-            topic, replicas = _further_replicas(requested, image, shutting_down, start)
+            topic, replicas = yield from _further_replicas(requested, image, shutting_down, start)
         except ApiError as error:
             results.append(TopicResult(requested.name, refused(error)))
             continue
         first = len(topic.partitions)
+        if step.is_full(TOPIC_US + first + PARTITION_US * len(replicas)):
+            yield
         states = tuple(first_state(each, shutting_down) for each in replicas)
         grown = replace(
             topic, partitions=topic.partitions + states, node_version=topic.node_version + 1
@@ -181,10 +211,20 @@ def add_partitions(
     return builder.plan(tuple(results), validate_only=validate_only)
 
 
-def _duplicates(counts: Counter[str]) -> list[TopicResult]:
-    """Names given more than once: each is refused once, as in Kafka."""
+def _counted(
+    wanted: Sequence[NewTopic | MorePartitions], step: Step
+) -> Generator[None, None, tuple[dict[str, int], list[TopicResult]]]:
+    """How often each name is given. One given more than once is refused once, as in Kafka."""
     outcome = Outcome(ErrorCode.invalid_request, "Duplicate topic name.")
-    return [TopicResult(name, outcome) for name, count in counts.items() if count > 1]
+    counts: dict[str, int] = {}
+    results: list[TopicResult] = []
+    for each in wanted:
+        if step.is_full(2):
+            yield
+        count = counts[each.name] = counts.get(each.name, 0) + 1
+        if count == 2:
+            results.append(TopicResult(each.name, outcome))
+    return counts, results
 
 
 def _check_allowed(name: str) -> None:
@@ -241,9 +281,9 @@ def _replicas(
     config: BrokerConfig,
     start: int,
     room: int,
-) -> tuple[tuple[int, ...], ...]:
+) -> Replicas:
     if requested.assignments:
-        return _assigned(requested, image, shutting_down)
+        return (yield from _assigned(requested, image, shutting_down))
     if requested.factor < -1 or requested.factor == 0:
         raise ApiError(
             ErrorCode.invalid_replication_factor,
@@ -262,7 +302,20 @@ def _replicas(
         if requested.factor != -1
         else default_factor(requested.name, image, config)
     )
-    return place(brokers, partitions, factor, 0, start)
+    return (yield from _placed(brokers, partitions, factor, 0, start))
+
+
+def _placed(
+    brokers: Sequence[BrokerImage], partitions: int, factor: int, first: int, start: int
+) -> Replicas:
+    """As `place`."""
+    placed: list[tuple[int, ...]] = []
+    for at in range(first, first + partitions, PARTITIONS_PER_STEP):
+        if at > first:
+            yield
+        count = min(PARTITIONS_PER_STEP, first + partitions - at)
+        placed += place(brokers, count, factor, at, start)
+    return tuple(placed)
 
 
 def default_factor(topic: str, image: ClusterImage, config: BrokerConfig) -> int:
@@ -292,9 +345,7 @@ def _check_room(partitions: int, room: int) -> None:
         )
 
 
-def _assigned(
-    requested: NewTopic, image: ClusterImage, shutting_down: Collection[int]
-) -> tuple[tuple[int, ...], ...]:
+def _assigned(requested: NewTopic, image: ClusterImage, shutting_down: Collection[int]) -> Replicas:
     manual = "A manual partition assignment was specified, but "
     if requested.factor != -1:
         message = f"{manual}replication factor was not set to -1."
@@ -304,7 +355,10 @@ def _assigned(
         raise ApiError(ErrorCode.invalid_request, message)
     found: dict[int, tuple[int, ...]] = {}
     factor: int | None = None
+    step = Step()
     for partition, replicas in requested.assignments:
+        if step.is_full(5 + 2 * len(replicas)):
+            yield
         if partition in found:
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,
@@ -324,7 +378,7 @@ def _assigned(
 
 def _further_replicas(
     requested: MorePartitions, image: ClusterImage, shutting_down: Collection[int], start: int
-) -> tuple[TopicImage, tuple[tuple[int, ...], ...]]:
+) -> Generator[None, None, tuple[TopicImage, tuple[tuple[int, ...], ...]]]:
     topic = image.topic(requested.name)
     if topic is None:
         raise ApiError(
@@ -344,14 +398,18 @@ def _further_replicas(
     _check_room(added, PARTITIONS_PER_REQUEST_MAX)
     factor = len(topic.partitions[0].replicas)
     if requested.assignments is None:
-        return topic, place(_usable(image, shutting_down), added, factor, present, start)
+        usable = _usable(image, shutting_down)
+        return topic, (yield from _placed(usable, added, factor, present, start))
     if len(requested.assignments) != added:
         raise ApiError(
             ErrorCode.invalid_replica_assignment,
             f"Attempted to add {added} additional partition(s), but only "
             f"{len(requested.assignments)} assignment(s) were specified.",
         )
+    step = Step()
     for partition, replicas in enumerate(requested.assignments, start=present):
+        if step.is_full(5 + 2 * len(replicas)):
+            yield
         check_assignment(replicas, image.brokers, factor)
         check_active(partition, replicas, shutting_down)
     return topic, requested.assignments

@@ -7,7 +7,7 @@ of them seconds, in which the event loop would answer nobody else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -54,6 +54,17 @@ def _parts(elements: Iterable[T], size: int) -> Iterator[list[T]]:
     rest = iter(elements)
     while part := list(islice(rest, size)):
         yield part
+
+
+async def in_turns(steps: Generator[None, None, T]) -> T:
+    """What the steps return, each made in a turn of the event loop of its own."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        await asyncio.sleep(0)
 
 
 def until_done(step: Callable[[], bool]) -> None:
