@@ -30,11 +30,14 @@ _INCLUDE_AUTHORIZED_OPERATIONS: Final = VersionedField(
 
 
 async def handle(request: Any, context: Context) -> Any:
-    groups, slices = [], Slices()
+    """Each group once: a short request that repeats a large one would get gigabytes."""
+    described: dict[str, Any] = {}
+    slices = Slices()
     for group in request.groups:
         await slices.count()
-        groups.append(await _described(group, request, context))
-    return context.messages.DescribeGroupsResponse(groups=tuple(groups))
+        if group not in described:
+            described[group] = await _described(group, request, context)
+    return context.messages.DescribeGroupsResponse(groups=tuple(described.values()))
 
 
 async def _described(group_id: str, request: Any, context: Context) -> Any:

@@ -18,11 +18,16 @@ ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),)
 
 
 async def handle(request: Any, context: Context) -> Any:
-    states, slices = [], Slices()
+    """Each id once: a short request that repeats a large one would have an answer of gigabytes."""
+    described: dict[str, Any] = {}
+    slices = Slices()
     for transactional_id in request.transactional_ids:
         await slices.count()
-        states.append(await _described(transactional_id, context))
-    return context.messages.DescribeTransactionsResponse(transaction_states=tuple(states))
+        if transactional_id not in described:
+            described[transactional_id] = await _described(transactional_id, context)
+    return context.messages.DescribeTransactionsResponse(
+        transaction_states=tuple(described.values())
+    )
 
 
 async def _described(transactional_id: str, context: Context) -> Any:

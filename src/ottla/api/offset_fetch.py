@@ -50,11 +50,17 @@ async def handle(request: Any, context: Context) -> Any:
         found = await _fetch(request, request, context, slices)
         topics = await _topics(found, context, slices)
         return build.OffsetFetchResponse(topics=topics, error_code=found.error)
-    groups = []
+    groups: list[Any] = []
+    seen: set[str] = set()
     for group in request.groups:
         if not slices.has_room(1):
             await slices.count()
-        found = await _fetch(request, group, context, slices)
+        if group.group_id in seen:
+            # No client repeats a group. A short request that does would get gigabytes.
+            found = _Group([], ErrorCode.invalid_request)
+        else:
+            seen.add(group.group_id)
+            found = await _fetch(request, group, context, slices)
         groups.append(
             build.OffsetFetchResponseGroup(
                 group_id=group.group_id,

@@ -52,3 +52,9 @@ async def test_an_error_of_the_coordinator(api: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(api, "open", elsewhere)
     (group,) = (await api.ask("describe_groups", 5, groups=("g",))).groups
     assert (group.error_code, group.group_state) == (ErrorCode.not_coordinator, "")
+
+
+async def test_a_group_that_is_repeated_is_described_once(api: Any) -> None:
+    await api.stable()
+    answer = await api.ask("describe_groups", 5, groups=("g", "no", "g", "no"))
+    assert [group.group_id for group in answer.groups] == ["g", "no"]

@@ -165,3 +165,14 @@ async def test_an_error_of_many_partitions(api: Any) -> None:
     errors = {one.error_code for one in found.topics[0].partitions}
     assert errors == {ErrorCode.not_coordinator}
     assert api.most_calls < 60_000
+
+
+async def test_a_group_that_is_repeated_is_fetched_once(api: Any) -> None:
+    await api.commit(9, 42)
+    groups = [
+        api.struct("OffsetFetchRequestGroup", 9, 8, group_id=group, topics=None)
+        for group in ("g", "other", "g")
+    ]
+    answer = await api.ask("offset_fetch", 8, groups=tuple(groups))
+    found = [(group.group_id, group.error_code, len(group.topics)) for group in answer.groups]
+    assert found == [("g", OK, 1), ("other", OK, 0), ("g", ErrorCode.invalid_request, 0)]

@@ -29,3 +29,9 @@ async def test_another_broker_coordinates_the_id(api: Any) -> None:
     (state,) = answer.transaction_states
     assert (state.error_code, state.transactional_id) == (ErrorCode.not_coordinator, "x")
     assert (state.transaction_state, state.producer_id, state.topics) == ("", 0, ())
+
+
+async def test_an_id_that_is_repeated_is_described_once(api: Any) -> None:
+    await api.add(await api.producer())
+    answer = await api.ask("describe_transactions", 0, transactional_ids=("x", "y", "x"))
+    assert [each.transactional_id for each in answer.transaction_states] == ["x", "y"]
