@@ -145,7 +145,7 @@ async def _fetch_some(
         if not slices.has_room(1):
             await slices.count()
         found.append(_Topic(name, topic_id, offsets))
-    return found + unknown
+    return found + unknown if unknown else found
 
 
 async def _topics(group: _Group, context: Context, slices: Slices) -> tuple[Any, ...]:
@@ -157,13 +157,14 @@ async def _topics(group: _Group, context: Context, slices: Slices) -> tuple[Any,
         messages.OffsetFetchResponsePartition if is_old else messages.OffsetFetchResponsePartitions
     )
     for topic in group.topics:
-        if not slices.has_room(1):
-            await slices.count()
         partitions: list[Any] = []
-        for some in parts(topic.offsets):
-            if not slices.has_room(len(some)):
+        if slices.has_room(1 + len(topic.offsets)):
+            partitions = [build(**_fields(offset, topic.error)) for offset in topic.offsets]
+        else:
+            await slices.count()
+            for some in parts(topic.offsets):
                 await slices.count(len(some))
-            partitions += [build(**_fields(offset, topic.error)) for offset in some]
+                partitions += [build(**_fields(offset, topic.error)) for offset in some]
         if is_old:
             topics.append(
                 messages.OffsetFetchResponseTopic(name=topic.name, partitions=tuple(partitions))

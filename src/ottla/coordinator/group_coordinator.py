@@ -327,10 +327,10 @@ class GroupCoordinator:
             await asyncio.sleep(0)
         return found
 
-    async def _fetch_at_once(
+    def _fetch_at_once(
         self, group: str, topics: Sequence[_Partitions], require_stable: bool
-    ) -> list[tuple[FetchedOffset, ...]]:
-        return await self._decide(
+    ) -> Awaitable[list[tuple[FetchedOffset, ...]]]:
+        return self._decide(
             group,
             lambda shard, step: [
                 shard.fetch(group, *topic, require_stable=require_stable) for topic in topics
