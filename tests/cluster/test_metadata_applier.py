@@ -574,3 +574,43 @@ async def test_a_folder_that_cannot_be_opened_is_a_disk_failure(
     assert (cluster.role("u", 0), cluster.role("u", 1)) == (None, Role.LEADER)
     assert cluster.failed == [("u", 0, (1, 2))]
     assert "cannot open u-0: the disk is full" in caplog.text
+
+
+async def test_partitions_lead_as_soon_as_files_can_be_opened(
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    eventually: Any,
+) -> None:
+    """They stayed without a leader until the next start, as no further delta named them."""
+    cluster.known(EPOCH)
+    scandir, attempts = os.scandir, 0
+
+    def exhausted(path: str) -> Any:
+        nonlocal attempts
+        attempts += 1
+        raise OSError(errno.EMFILE, "Too many open files", path)
+
+    monkeypatch.setattr(os, "scandir", exhausted)
+    await cluster.create("t", *[state(1, 5, 1, 2)] * 50)
+    assert {cluster.role("t", index) for index in range(50)} == {None}
+    await eventually(lambda: attempts > 51)
+    assert attempts < 60, "one partition is enough to know"
+    monkeypatch.setattr(os, "scandir", scandir)
+    await eventually(lambda: {cluster.role("t", index) for index in range(50)} == {Role.LEADER})
+    assert cluster.failed == [], "the disk is well"
+    assert caplog.text.count("cannot open t-") == 1
+    assert "and try again: cannot open " in caplog.text
+
+
+async def test_a_partition_that_was_not_opened_and_is_deleted_is_forgotten(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.known(EPOCH)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", lambda path: (_ for _ in ()).throw(OSError(errno.ENFILE, "")))
+        await cluster.create("t", state(1, 5, 1))
+    await cluster.delete("t")
+    await cluster.view.between_deltas(cluster.applier._open_again)
+    assert cluster.role("t", 0) is None
+    assert ("t", 0) not in cluster.store.logs

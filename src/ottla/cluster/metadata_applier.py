@@ -5,6 +5,11 @@ A broker holds exactly the partitions that have it as a replica. A partition tha
 the metadata only lacks a partition, its folder is set aside (`strays`). Folders are renamed and
 roles assigned only by a controller that knows this incarnation of the broker: the first image may
 come from a deposed controller.
+
+A partition that cannot be opened, or that cannot take its role, is tried again. In most cases too
+many files are open; no later delta need name the partition, so it would stay without a leader until
+the next start. Kafka takes the log directory offline (ReplicaManager.applyDelta,
+LogDirFailureChannel), and a broker without another one stops.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 from uuid import UUID
 
 from ottla.cluster.partition_opener import PartitionOpener
@@ -33,7 +39,7 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.coordinator.coordinators import Coordinators
-from ottla.log.errors import storage_error
+from ottla.log.errors import OutOfFilesError, storage_error
 from ottla.protocol.errors import ApiError
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.replica.partition import Partition
@@ -44,6 +50,7 @@ from ottla.replica.throttle import Throttle
 from ottla.replication.incarnation import in_this_incarnation, knows_this_incarnation
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
+from ottla.runtime.repeated_failure import RepeatedFailure
 from ottla.runtime.slices import Slices
 from ottla.runtime.waiting import Change, wake
 from ottla.storage.storage_failure import StorageFailure
@@ -51,6 +58,9 @@ from ottla.storage.storage_failure import StorageFailure
 logger = logging.getLogger("ottla.topics")
 
 PARTITIONS_A_SLICE = 100
+OPEN_AGAIN_MS: Final = 100
+MAX_OPEN_AGAIN_MS: Final = 5_000
+"""Between two attempts to open partitions, which double from the one to the other."""
 
 
 class MetadataApplier:
@@ -92,7 +102,11 @@ class MetadataApplier:
         self._strays = strays
         self._between_deltas = between_deltas
         self._sweep_due = asyncio.Event()
-        self._background = Background(logger, "taking away folders")
+        self._unopened: dict[tuple[str, int], None] = {}
+        """The partitions that could not be opened, or could not take their role."""
+        self._open_again_due = asyncio.Event()
+        self._unopenable = RepeatedFailure(logger, logging.ERROR, clock)
+        self._background = Background(logger, "opening partitions and taking away folders")
         self._slices = Slices(PARTITIONS_A_SLICE)
         """Counts over all topics: thousands of them may have one partition each."""
         self._has_opened = False
@@ -100,8 +114,11 @@ class MetadataApplier:
         self._is_ousted = False
 
     def start(self) -> None:
-        """Begins to take away folders that belong to no partition here."""
+        """Begins to take away folders that belong to no partition here, and to try again what could
+        not be opened.
+        """
         self._background.keep(self._sweep_when_due)
+        self._background.keep(self._open_again_when_due)
 
     async def close(self) -> None:
         await self._background.close()
@@ -189,7 +206,35 @@ class MetadataApplier:
             self._sweep_due.clear()
             await self._between_deltas(self._sweep)
 
-    async def _apply_states(self, topic: TopicImage, indexes: Iterable[int]) -> None:
+    async def _open_again_when_due(self) -> None:
+        while True:
+            await self._open_again_due.wait()
+            self._open_again_due.clear()
+            pause_ms = OPEN_AGAIN_MS
+            while self._unopened:
+                await asyncio.sleep(pause_ms / 1000)
+                pause_ms = min(2 * pause_ms, MAX_OPEN_AGAIN_MS)
+                await self._between_deltas(self._open_again)
+
+    async def _open_again(self) -> None:
+        left = self._unopened
+        self._unopened = {}
+        while left:
+            name, index = next(iter(left))
+            del left[name, index]
+            topic = self._image.topic(name)
+            if topic is not None and index < len(topic.partitions):
+                await self._apply_states(topic, (index,), is_again=True)
+            if self._unopened:
+                # One is enough to know: thousands may have failed for the same reason. It comes
+                # last at the next attempt, as its reason may be its own.
+                self._unopened = left | self._unopened
+                return
+        logger.info("all partitions are open now")
+
+    async def _apply_states(
+        self, topic: TopicImage, indexes: Iterable[int], *, is_again: bool = False
+    ) -> None:
         opened = False
         for index in indexes:
             await self._slices.count()
@@ -203,8 +248,15 @@ class MetadataApplier:
                 # A disk failure of one folder must not keep other partitions from their roles.
                 doing = f"cannot open {topic.name}-{index}"
                 failure = storage_error(doing, error) if isinstance(error, OSError) else error
-                logger.error("%s: %s", doing, error)
-                self._failure.failed(topic.name, index, state, failure)
+                self._unopened[topic.name, index] = None
+                self._open_again_due.set()
+                if isinstance(failure, OutOfFilesError):
+                    self._unopenable.log("%s, and try again: %s", doing, failure)
+                elif is_again:
+                    self._unopenable.log("%s: %s", doing, error)
+                else:
+                    logger.error("%s: %s", doing, error)
+                    self._failure.failed(topic.name, index, state, failure)
             after = self._partitions.get(topic.name, index)
             opened |= after is not None and after is not before
         if opened:

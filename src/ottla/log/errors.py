@@ -3,9 +3,12 @@
 ApiError            KAFKA_STORAGE_ERROR, from `storage_error`: the disk failed; the log is
                     unchanged
     SyncError       an fsync failed: nobody knows what is on the disk, and trying again is no help
+    OutOfFilesError this process, or its machine, has too many open files: trying again helps
 DataFolderError     the data folder cannot be used; one line says why and what to do
 InsaneIndexError    an index that does not match its log; it is rebuilt, and never reported
 """
+
+import errno
 
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -31,6 +34,13 @@ class SyncError(ApiError):
         super().__init__(ErrorCode.kafka_storage_error, message)
 
 
+class OutOfFilesError(ApiError):
+    """A file could not be opened because too many are open: the disk has not failed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.kafka_storage_error, message)
+
+
 def sync_error(doing: str, error: OSError) -> SyncError:
     """With one line: the action, the file, and the system's reason."""
     return SyncError(f"{doing}: {error.strerror or error}")
@@ -38,7 +48,10 @@ def sync_error(doing: str, error: OSError) -> SyncError:
 
 def storage_error(doing: str, error: OSError) -> ApiError:
     """KAFKA_STORAGE_ERROR with one line: the action, the file, and the system's reason."""
-    return ApiError(ErrorCode.kafka_storage_error, f"{doing}: {reason(doing, error)}")
+    message = f"{doing}: {reason(doing, error)}"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return OutOfFilesError(message)
+    return ApiError(ErrorCode.kafka_storage_error, message)
 
 
 def reason(doing: str, error: OSError) -> str:
