@@ -10,6 +10,8 @@ SOURCE = """
 [source]
 bootstrap_servers = "localhost:9092"
 topic = "flights"
+[transform]
+sql = "SELECT value.*, timestamp FROM flights"
 [delivery]
 checkpoint = "./checkpoints/late"
 """

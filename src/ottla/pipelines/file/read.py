@@ -20,6 +20,7 @@ from ottla.pipelines.file.fields import Fields, nearest
 from ottla.pipelines.file.jdbc_sink import read_jdbc_sink
 from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.python_source import DEFAULT_FUNCTION, PythonSource, read_python
+from ottla.pipelines.file.schemas import check_columns, check_schema
 from ottla.pipelines.file.specification import (
     DELTA,
     DeliverySpec,
@@ -188,6 +189,8 @@ class _File:
             fields.table("delivery", required=True), fields.has("delivery"), name
         )
         fields.end(_ELSEWHERE)
+        if source and sink:
+            check_columns(fields, source, transform, sink)
         for field in ("max_rejects", "dead_letters"):
             if sink and sink.topic and getattr(delivery, field, None) is not None:
                 fields.problem(
@@ -219,6 +222,8 @@ class _File:
         for name, schema in (("schema", spec.schema), ("key_schema", spec.key_schema)):
             if is_wanted(schema) and not fields.has("registry"):
                 fields.problem(name, f"{schema!r} needs the field registry, the registry's URL")
+            elif schema is not None and not is_wanted(schema):
+                check_schema(fields, name, schema)
         fields.end(_ELSEWHERE)
         return spec
 
@@ -338,6 +343,8 @@ class _File:
         kind = fields.text("format", "csv", required=True)
         path = fields.text("path", "airlines.csv", required=True)
         schema = fields.text("schema", "carrier STRING, name STRING")
+        if schema is not None:
+            check_schema(fields, "schema", schema, of_table=True)
         options = fields.settings("options")
         fields.end()
         if kind is None or path is None:

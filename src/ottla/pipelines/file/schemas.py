@@ -1,0 +1,67 @@
+"""Schemas and names of columns of a pipeline file, checked before Spark starts. Pure.
+
+What only Spark can judge is left to it.
+"""
+
+from __future__ import annotations
+
+from ottla.pipelines.file.fields import Fields, listed, nearest
+from ottla.pipelines.file.specification import SinkSpec, SourceSpec, TransformSpec
+from ottla.pipelines.source.ddl import DdlError, read_ddl
+
+
+def check_schema(fields: Fields, name: str, schema: str, *, of_table: bool = False) -> None:
+    """Add a problem for a schema that is no DDL, or none of a key, a value or (`of_table`) a table.
+
+    `source.parse.read_schema` says the same of a schema that is given in Python.
+    """
+    try:
+        kind = read_ddl(schema)
+    except DdlError as error:
+        how = "" if of_table else ", or one type such as 'string' or 'binary'"
+        fields.problem(
+            name,
+            f"{schema!r} is no schema: {error}. Write fields such as 'carrier STRING, delay "
+            f"DOUBLE'{how}",
+        )
+        return
+    if kind is None or of_table:
+        return
+    if kind.name in ("array", "map"):
+        fields.problem(
+            name,
+            f"write an object's fields or one plain type, not {kind.text()}: take the value as "
+            "'string' and parse it with from_json",
+        )
+
+
+def check_columns(
+    fields: Fields, source: SourceSpec, transform: TransformSpec | None, sink: SinkSpec
+) -> None:
+    """Add a problem for a name that is no column, where nothing changes the topic's columns.
+
+    Spark ignores the case of names; with SQL or a function it alone knows the columns.
+    """
+    if transform is None or transform.sql is not None or transform.function is not None:
+        return
+    columns = ["key", "value", "partition", "offset", "timestamp", "headers"]
+    if source.tombstones == "mark":
+        columns.append("tombstone")
+    if source.rejects == "keep":
+        columns.append("reason")
+    given = [
+        *(("sink.keys", name) for name in sink.keys),
+        *(("sink.partition_by", name) for name in sink.partition_by),
+        *(("sink.order_by", name) for name in (sink.order_by,) if name and sink.keys),
+    ]
+    for field, name in given:
+        # A dot reads a field of a column, and backticks quote a name.
+        if name.lower() in columns or "." in name or "`" in name:
+            continue
+        near = nearest(name, columns)
+        hint = f"; did you mean {near!r}?" if near else ""
+        fields.problem(
+            field,
+            f"{name!r} is no column{hint}. Without transform.sql the columns are: "
+            f"{listed(columns)}. The fields of a JSON object need sql = 'SELECT value.*, ...'",
+        )

@@ -1,0 +1,71 @@
+"""Schemas and columns of a pipeline file: wrong ones are told before Spark starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.pipelines.file.problem import FileError
+from ottla.pipelines.file.read import read_text
+
+FILE = """
+[source]
+bootstrap_servers = "localhost:9092"
+topic = "flights"
+{source}
+[sink]
+target = "./lake/flights"
+{sink}
+[delivery]
+checkpoint = "./checkpoints/flights"
+"""
+
+
+def problems(source: str = "", sink: str = "", more: str = "") -> list[str]:
+    try:
+        read_text(Path("/p/flights.toml"), FILE.format(source=source, sink=sink) + more, {})
+    except FileError as error:
+        return [str(problem) for problem in error.problems]
+    return []
+
+
+@pytest.mark.parametrize("field", ["schema", "key_schema"])
+def test_a_typing_error_in_a_schema_names_the_field_and_the_type(field: str) -> None:
+    (problem,) = problems(f'{field} = "carrier STRNG, delay DOUBLE"')
+    assert problem.startswith(f"source.{field}: 'carrier STRNG, delay DOUBLE' is no schema: ")
+    assert "STRNG is no type; did you mean STRING?" in problem
+
+
+def test_a_list_is_no_schema_of_a_value() -> None:
+    (problem,) = problems('schema = "ARRAY<INT>"')
+    assert problem.startswith("source.schema: write an object's fields or one plain type")
+
+
+@pytest.mark.parametrize(
+    "schema", ["a INT NOT NULL, b STRUCT<c: DATE>", "string", "a VARCHAR(10)", "i INTERVAL DAY"]
+)
+def test_what_spark_reads_or_must_judge_is_no_problem(schema: str) -> None:
+    assert problems(f'schema = "{schema}"') == []
+
+
+def test_the_schema_of_a_table_to_look_things_up_in() -> None:
+    table = '[transform.tables.airlines]\nformat = "csv"\npath = "a.csv"\nschema = "name STRIN"'
+    (problem,) = problems(more=table)
+    assert problem.startswith("transform.tables.airlines.schema: 'name STRIN' is no schema")
+
+
+def test_a_key_that_is_no_column_of_the_topic() -> None:
+    (problem,) = problems(sink='keys = ["carrier"]\norder_by = "Timestamp"')
+    assert problem.startswith("sink.keys: 'carrier' is no column")
+    assert problems(sink='keys = ["KEY"]\npartition_by = ["partition"]') == []
+
+
+def test_sql_may_make_any_column() -> None:
+    sql = '[transform]\nsql = "SELECT value.*, partition, offset FROM flights"'
+    assert problems(sink='keys = ["carrier"]', more=sql) == []
+
+
+def test_a_column_that_the_source_adds() -> None:
+    assert problems('tombstones = "mark"', 'partition_by = ["tombstone"]') == []
+    assert len(problems("", 'partition_by = ["tombstone"]')) == 1
