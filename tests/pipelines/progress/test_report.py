@@ -329,7 +329,8 @@ def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LateEvents, QueryRep
     monkeypatch.setattr(report, "EXIT_WAIT_S", 0.2)
     group: Any = SimpleNamespace(
         name="g", bootstrap_servers="b:1", commit=query.commit, read_all=dict,
-        companion=lambda _suffix: SimpleNamespace(read=lambda _partitions: {}),
+        companion=lambda _suffix: SimpleNamespace(read=lambda _partitions: {}, close=lambda: None),
+        close=lambda: None,
     )  # fmt: skip
     spark: Any = SimpleNamespace(_jsc=None)
     reporter = QueryReporter(spark, query, group, new_run("running"), ends_by_itself=True)

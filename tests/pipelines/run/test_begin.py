@@ -221,7 +221,8 @@ def test_the_ids_of_all_topics_now() -> None:
         KAFKA: SimpleNamespace(topic_ids=lambda names: {name: f"{name} here" for name in names}),
         other: SimpleNamespace(topic_ids=lambda names: {name: f"{name} there" for name in names}),
     }
-    ask = topic_ids_now(iter([Source("t", KAFKA, {}), Source("u", other, {})]), brokers)
+    clients: Any = SimpleNamespace(of=brokers.__getitem__)
+    ask = topic_ids_now(iter([Source("t", KAFKA, {}), Source("u", other, {})]), clients)
     assert ask() == ask() == {"t": "t here", "u": "u there"}
 
 

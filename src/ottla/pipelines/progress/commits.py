@@ -180,6 +180,15 @@ class GroupCommitter:
         )
 
     def _loop(self) -> None:
+        try:
+            self._work()
+        finally:
+            # In this thread, which alone uses them. A process may run query after query.
+            for group in (self.group, self._companion):
+                if group is not None:
+                    group.close()
+
+    def _work(self) -> None:
         seen = -1
         while True:
             with self._changed:

@@ -98,6 +98,12 @@ class Group:
         futures = admin.delete_consumer_groups([self.name], request_timeout=TIMEOUT_S)
         self._result(futures, none_is_right=True)
 
+    def close(self) -> None:
+        """Close the connections of commits and reads; a later request opens them again."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close()
+
     def _find_coordinator(self, admin: Any) -> None:
         """Wait, at most TIMEOUT_S, until the group's coordinator answers as such.
 

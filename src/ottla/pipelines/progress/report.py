@@ -120,6 +120,9 @@ def report_query(
     from ottla.pipelines.progress.listener import ProgressListener
 
     name = checked_group(group, "to_delta")
+    if (former := REPORTERS.pop(str(query.id), None)) is not None:
+        # A former run of this process on the same checkpoint: both would report each batch.
+        former.finish()
     reporter = QueryReporter(
         spark, query, Group(settings, name), run or new_run("running"), ends_by_itself
     )
@@ -312,6 +315,7 @@ class QueryReporter(Reporter):
         self._ends_by_itself = ends_by_itself
         self._starts = 0
         self._has_closed = False
+        self._is_over = threading.Event()
         self._rows = self._rejected = 0
         super().__init__(spark, GroupCommitter(group, run=run, on_stop=self._stop_for))
 
@@ -374,16 +378,32 @@ class QueryReporter(Reporter):
             threading.Thread(target=self._settle, args=(exception,), daemon=True).start()
 
     def _close(self) -> None:
-        """Commit the run's end, for a limited time, and forget the query."""
+        """Commit the run's end, for a limited time, and close what the reporter has open."""
         with self.lock:
-            if self._has_closed:
-                return
-            self._put_unreported()
-            if not self.run.has_ended:
-                self._end(None)
-            self._has_closed = True
-        super()._close()
-        REPORTERS.pop(self.query_id, None)
+            is_first, self._has_closed = not self._has_closed, True
+            if is_first:
+                self._put_unreported()
+                if not self.run.has_ended:
+                    self._end(None)
+        if not is_first:
+            # The thread that saw the query's end commits it.
+            self._is_over.wait(EXIT_WAIT_S + BUSY_WAIT_S)
+            return
+        try:
+            super()._close()
+            self._stop_listening()
+        finally:
+            self._is_over.set()
+
+    def _stop_listening(self) -> None:
+        from py4j.protocol import Py4JError
+
+        listener, self.listener = self.listener, None
+        if listener is None:
+            return
+        # Spark may be stopped already, and its listeners with it.
+        with contextlib.suppress(Py4JError, AttributeError, OSError):
+            self.spark.streams.removeListener(listener)
 
     def _put_unreported(self) -> None:
         """Commit the batches that are done and that Spark has not reported in time.
@@ -413,8 +433,10 @@ class QueryReporter(Reporter):
             if failure and self.run.state != "retrying":
                 self.committer.update(state="retrying", failure=failure)
             time.sleep(SETTLE_S)
-        if starts == self._starts and not self.run.has_ended:
-            self._end(exception)
+        if starts == self._starts:
+            if not self.run.has_ended:
+                self._end(exception)
+            self.finish()
 
     def _end(self, exception: str | None) -> None:
         from py4j.protocol import Py4JError

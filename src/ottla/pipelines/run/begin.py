@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from ottla.pipelines.errors import PipelineError
@@ -104,16 +104,34 @@ def make_room(checked: Checked, identity: Identity) -> None:
             write_initial_offsets(spark, checkpoint.files.location, number, first)
 
 
-def topic_ids_now(
-    sources: Iterable[Source], brokers: Mapping[KafkaSettings, Brokers]
-) -> Callable[[], dict[str, str]]:
+class Clients:
+    """The clients of a running query, by cluster: the same ones until the query has ended.
+
+    A client has threads, pipes and connections of its own.
+    """
+
+    def __init__(self) -> None:
+        self._brokers: dict[KafkaSettings, Brokers] = {}
+
+    def of(self, kafka: KafkaSettings) -> Brokers:
+        """Return the client of a cluster."""
+        if kafka not in self._brokers:
+            self._brokers[kafka] = Brokers(kafka)
+        return self._brokers[kafka]
+
+    def close(self) -> None:
+        """Let the clients go, which closes them."""
+        self._brokers.clear()
+
+
+def topic_ids_now(sources: Iterable[Source], clients: Clients) -> Callable[[], dict[str, str]]:
     """Return a question for the ids of the topics, to clients that stay."""
     asked = tuple(sources)
 
     def ask() -> dict[str, str]:
         ids: dict[str, str] = {}
         for source in asked:
-            ids |= brokers[source.kafka].topic_ids([source.name])
+            ids |= clients.of(source.kafka).topic_ids([source.name])
         return ids
 
     return ask

@@ -15,9 +15,15 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import require_pyspark
 from ottla.pipelines.identity.record import FILE, Identity
 from ottla.pipelines.identity.topic_watch import TopicWatch
-from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.run.batch import BatchRunner
-from ottla.pipelines.run.begin import begin, make_room, stream_writer, topic_ids_now, why_silent
+from ottla.pipelines.run.begin import (
+    Clients,
+    begin,
+    make_room,
+    stream_writer,
+    topic_ids_now,
+    why_silent,
+)
 from ottla.pipelines.run.due_rejects import write_due
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.frame import Written, write_frame
@@ -162,8 +168,9 @@ def _carry_out(checked: Plan, run: Run | None) -> StreamingQuery:
     def start_runner() -> tuple[BatchRunner, StreamingQuery]:
         checked.sink.make()
         _prepare_checkpoint(checked)
-        runner = _runner(checked)
-        return runner, _run(checked, runner)
+        clients = Clients()
+        runner = _runner(checked, clients)
+        return runner, _run(checked, runner, clients)
 
     return begin(checked, run, start_runner)
 
@@ -186,12 +193,10 @@ def _prepare_checkpoint(checked: Plan) -> None:
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())
 
 
-def _runner(checked: Plan) -> BatchRunner:
+def _runner(checked: Plan, clients: Clients) -> BatchRunner:
     specification = checked.specification
     spark = specification.frame.sparkSession
     sources = [source for _, source in checked.sources]
-    # The same clients as long as the query runs.
-    brokers = {source.kafka: Brokers(source.kafka) for source in sources}
     return BatchRunner(
         spark,
         checked.sink,
@@ -209,7 +214,7 @@ def _runner(checked: Plan) -> BatchRunner:
             if specification.dead_letters is None
             else DeadLetters(specification.dead_letters, sources[0].kafka),
         ),
-        TopicWatch(checked.topic_ids, topic_ids_now(sources, brokers)),
+        TopicWatch(checked.topic_ids, topic_ids_now(sources, clients)),
         checked.cluster,
         checked.topic_ids,
         LateRows(checked.sink) if has_watermark(specification.frame) else None,
@@ -231,7 +236,7 @@ def reads_all(frame: DataFrame) -> bool:
     return all(node.nodeName() not in _STOP_EARLY for node in nodes(frame))
 
 
-def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
+def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> StreamingQuery:
     from ottla.pipelines.run.query import supervised
 
     specification = checked.specification
@@ -274,6 +279,7 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
         probe,
         runner.finish,
         None if specification.rebuild is None else replan,
+        clients.close,
     )
 
 

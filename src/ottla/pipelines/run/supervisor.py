@@ -67,8 +67,8 @@ class Supervisor:
 
     `start` starts Spark's query; `probe` returns why the broker cannot be read now, None when it
     can; `finish` writes what waits when the query has ended without a failure. `replan` plans the
-    query again for data with a new schema, None where that is impossible. `begin` starts both the
-    query and the thread.
+    query again for data with a new schema, None where that is impossible; `close` closes what the
+    query has open, when it has ended for good. `begin` starts both the query and the thread.
     """
 
     start: Callable[[], StreamingQuery]
@@ -78,6 +78,7 @@ class Supervisor:
     finish: Callable[[], None]
     limits: RetryLimits = field(default_factory=RetryLimits)
     replan: Callable[[], None] | None = None
+    close: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self.ended = threading.Event()
@@ -134,6 +135,8 @@ class Supervisor:
                 threading.Thread(target=self.current.stop, daemon=True).start()
             raise
         finally:
+            if self.close is not None:
+                self.close()
             with self._changed:
                 self.ended.set()
                 self._changed.notify_all()

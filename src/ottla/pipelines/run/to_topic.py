@@ -14,10 +14,16 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.identity.record import FILE
 from ottla.pipelines.identity.topic_watch import TopicWatch
-from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.kafka.settings import read_settings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
-from ottla.pipelines.run.begin import begin, make_room, stream_writer, topic_ids_now, why_silent
+from ottla.pipelines.run.begin import (
+    Clients,
+    begin,
+    make_room,
+    stream_writer,
+    topic_ids_now,
+    why_silent,
+)
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
@@ -126,8 +132,9 @@ def start_topic(checked: TopicPlan, run: Run | None = None) -> StreamingQuery:
 def _carry_out(checked: TopicPlan, run: Run | None) -> StreamingQuery:
     def start_runner() -> tuple[TopicBatchRunner, StreamingQuery]:
         _prepare_checkpoint(checked)
-        runner = _runner(checked)
-        return runner, _run(checked, runner)
+        clients = Clients()
+        runner = _runner(checked, clients)
+        return runner, _run(checked, runner, clients)
 
     return begin(checked, run, start_runner)
 
@@ -141,11 +148,9 @@ def _prepare_checkpoint(checked: TopicPlan) -> None:
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())
 
 
-def _runner(checked: TopicPlan) -> TopicBatchRunner:
+def _runner(checked: TopicPlan, clients: Clients) -> TopicBatchRunner:
     sources = tuple(source for _, source in checked.sources)
     sink = checked.sink
-    # The same clients as long as the query runs.
-    brokers = {kafka: Brokers(kafka) for kafka in (sink.kafka, *(each.kafka for each in sources))}
     return TopicBatchRunner(
         checked.specification.frame.sparkSession,
         sink,
@@ -153,17 +158,17 @@ def _runner(checked: TopicPlan) -> TopicBatchRunner:
         DeliveryGuarantee(checked.specification.delivery),
         sources,
         (
-            TopicWatch(checked.topic_ids, topic_ids_now(sources, brokers)),
+            TopicWatch(checked.topic_ids, topic_ids_now(sources, clients)),
             TopicWatch(
                 {sink.name: checked.topic_id},
-                lambda: brokers[sink.kafka].topic_ids([sink.name]),
+                lambda: clients.of(sink.kafka).topic_ids([sink.name]),
                 advice=_WATCH_ADVICE,
             ),
         ),
     )
 
 
-def _run(checked: TopicPlan, runner: TopicBatchRunner) -> StreamingQuery:
+def _run(checked: TopicPlan, runner: TopicBatchRunner, clients: Clients) -> StreamingQuery:
     from ottla.pipelines.run.query import supervised
 
     sink = checked.sink
@@ -188,4 +193,4 @@ def _run(checked: TopicPlan, runner: TopicBatchRunner) -> StreamingQuery:
         sources = ((source.kafka, source.name) for _, source in checked.sources)
         return why_silent((*sources, (sink.kafka, sink.name)))
 
-    return supervised(start_query, guard, about, probe, runner.finish)
+    return supervised(start_query, guard, about, probe, runner.finish, close=clients.close)
