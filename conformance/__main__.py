@@ -11,14 +11,14 @@ from bench.brokers import running
 from bench.packages import PackageError
 
 from bench import cache, ivy, java
-from conformance import apache_tools, kafka_python, librdkafka
+from conformance import apache_tools, kafka_python, librdkafka, sarama
 from conformance.differential import suite as differential
-from conformance.outcome import Outcome, summary
+from conformance.outcome import Outcome, as_json, summary, table
 from conformance.target import Target
 from conformance.warm_up import NotReadyError, warm_up
 from ottla.testing import KitError
 
-SUITES = "ABCD"
+SUITES = "ABCDE"
 
 
 def chosen(only: str) -> dict[str, list[str]]:
@@ -32,7 +32,9 @@ def chosen(only: str) -> dict[str, list[str]]:
     for item in only.split(","):
         suite, _, name = item.partition(":")
         if suite not in SUITES or not suite:
-            raise ValueError(f"--only has {item!r}; wanted A, B, C or D, or one test as in A:0001")
+            raise ValueError(
+                f"--only has {item!r}; wanted A, B, C, D or E, or one test as in A:0001"
+            )
         names = wanted.setdefault(suite, [])
         known = {
             "A": (*librdkafka.NUMBERS, *librdkafka.WITH_SEVERAL),
@@ -66,6 +68,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="suites or tests: A:0001,B,C:offsets")
     parser.add_argument("--jobs", type=int, default=1, help="librdkafka tests in parallel (1)")
     parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, to name a mirror")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the outcomes as JSON")
     return parser.parse_args()
 
 
@@ -99,6 +102,23 @@ def suite_d(target: Target, names: Sequence[str], jars: KafkaJars) -> Iterator[O
         yield from differential.run(target.bootstrap, kafka.address, names)
 
 
+def suite_e(names: Sequence[str], options: argparse.Namespace) -> Iterator[Outcome]:
+    if options.bootstrap:
+        reason = "it starts five brokers of Ottla itself"
+        yield Outcome("E", "sarama", "skipped", reason=reason)
+        return
+    try:
+        suite = sarama.prepare(logs())
+    except PackageError as fault:
+        if names or options.only == "E":
+            raise
+        reason = " ".join(str(fault).split())
+        yield Outcome("E", "sarama", "skipped", reason=f"it could not be had: {reason}")
+        return
+    print("Running sarama's tests on a cluster of their own, some minutes ...", flush=True)
+    yield from sarama.run(suite, names)
+
+
 def logs() -> Path:
     """The folder with the suites' own output, to read after a failure."""
     place = cache.folder("conformance-logs")
@@ -122,6 +142,8 @@ def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> I
                 yield from suite_a(target, wanted["A"], options)
             if "B" in wanted:
                 yield from suite_b(target, wanted["B"], options)
+            if "E" in wanted:
+                yield from suite_e(wanted["E"], options)
             if jars is not None and "D" in wanted:
                 yield from suite_d(target, wanted["D"], jars)
             if jars is not None and "C" in wanted:
@@ -162,7 +184,9 @@ def main() -> int:
         print(f"\nWhat failed (the suites' own output is in {logs()}):")
         for outcome in failed:
             print(outcome.line())
-    print(summary(outcomes))
+    print(f"\n{table(outcomes)}\n{summary(outcomes)}")
+    if options.json:
+        options.json.write_text(as_json(outcomes) + "\n")
     return 1 if failed else 0
 
 

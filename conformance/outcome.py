@@ -1,10 +1,12 @@
-"""The outcome of a test: one line per test, and a summary line for all."""
+"""The outcome of a test: one line per test, a table of the suites, and a summary line for all."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Final, Literal
 
 State = Literal["passed", "failed", "skipped"]
+STATES: Final[tuple[State, ...]] = ("passed", "failed", "skipped")
 
 
 @dataclass(frozen=True)
@@ -27,4 +29,21 @@ class Outcome:
 def summary(outcomes: Sequence[Outcome]) -> str:
     """The summary line: `N passed, N failed, N skipped`."""
     states = [outcome.state for outcome in outcomes]
-    return ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "skipped"))
+    return ", ".join(f"{states.count(state)} {state}" for state in STATES)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """One row per suite."""
+    rows = ["suite  passed  failed  skipped  seconds"]
+    for suite in sorted({outcome.suite for outcome in outcomes}):
+        mine = [outcome for outcome in outcomes if outcome.suite == suite]
+        states = [outcome.state for outcome in mine]
+        passed, failed, skipped = (states.count(each) for each in STATES)
+        seconds = sum(outcome.seconds for outcome in mine)
+        rows.append(f"{suite:<5}  {passed:>6}  {failed:>6}  {skipped:>7}  {seconds:>7.0f}")
+    return "\n".join(rows)
+
+
+def as_json(outcomes: Sequence[Outcome]) -> str:
+    """A list with an object per test: suite, name, state, seconds, reason."""
+    return json.dumps([asdict(outcome) for outcome in outcomes], indent=1)

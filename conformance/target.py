@@ -39,6 +39,12 @@ def settings(brokers: int) -> dict[str, str]:
     }
 
 
+def own_bug_in(log: str) -> str:
+    """The first traceback in a broker's log; empty without one."""
+    _, found, rest = log.partition(TRACEBACK)
+    return found + rest[:MAX_OF_A_LOG]
+
+
 class Target:
     """The brokers' addresses, and their data folders where these are known. A context manager."""
 
@@ -102,11 +108,7 @@ class Target:
 
     def own_bugs(self) -> list[str]:
         """The first traceback of each log: no client request may cause one."""
-        return [
-            f"{name}: {TRACEBACK}{text.partition(TRACEBACK)[2][:MAX_OF_A_LOG]}"
-            for name, text in self.logs().items()
-            if TRACEBACK in text
-        ]
+        return [f"{name}: {bug}" for name, text in self.logs().items() if (bug := own_bug_in(text))]
 
     def stop(self) -> None:
         """Stop the brokers started here cleanly; keep their data folders until the `with` ends.
