@@ -6,6 +6,7 @@ import pytest
 
 from ottla.api.table import find
 from ottla.controller.delta_text import decode_snapshot
+from ottla.controller.plan import decided
 from ottla.controller.topics import NewTopic
 from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
@@ -36,7 +37,7 @@ async def test_a_snapshot_first_then_deltas(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 2, 1))
     first = await ask(cluster)
     assert first["controller"] == 1
-    assert decode_snapshot(first["snapshot"]).topics == cluster.image.topics
+    assert decided(decode_snapshot(first["snapshot"])).topics == cluster.image.topics
     assert (await ask(cluster, version=first["version"]))["deltas"] == []
     await cluster.create(NewTopic("u", 1, 1))
     second = await ask(cluster, version=first["version"])

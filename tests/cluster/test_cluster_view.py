@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ottla.cluster.cluster_view import ClusterView
+from ottla.cluster.cluster_view import DELTAS_A_SLICE, ClusterView
 from ottla.config import BrokerConfig
 from ottla.controller.image import (
     EVERY_BROKER,
@@ -72,3 +72,19 @@ async def test_conflicting_settings_do_not_block_deltas(
     await view.apply([good])
     assert config.message_max_bytes == 5
     assert "must not be above" not in caplog.text
+
+
+async def test_others_run_while_many_deltas_are_applied() -> None:
+    """Another broker may have deleted thousands of topics."""
+    view, turns = ClusterView(BrokerConfig()), 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    await view.apply([BrokerVanished(1)] * 10 * DELTAS_A_SLICE)
+    beside.cancel()
+    assert turns == 9

@@ -19,6 +19,7 @@ from ottla.controller.image import (
     TopicDeleted,
     TopicImage,
 )
+from ottla.controller.plan import decided
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def large() -> ClusterImage:
 def test_a_large_snapshot_is_small(large: ClusterImage) -> None:
     text = json.dumps(encode_snapshot(large), separators=(",", ":"))
     assert len(text) < 6 * 10_000
-    assert decode_snapshot(json.loads(text)).topics == large.topics
+    assert decided(decode_snapshot(json.loads(text))).topics == large.topics
 
 
 def test_a_change_carries_the_changed_partitions_only(large: ClusterImage) -> None:
@@ -59,4 +60,13 @@ def test_an_invalid_delta_is_an_error(large: ClusterImage) -> None:
             decode_delta(text, large)
     for snapshot in ({}, None, [], {"cluster": "c", "deltas": [["else"]]}):
         with pytest.raises(DeltaTextError):
-            decode_snapshot(snapshot)
+            decided(decode_snapshot(snapshot))
+
+
+def test_the_snapshot_of_many_topics_is_decoded_in_steps(large: ClusterImage) -> None:
+    """A broker that starts, or that is far behind, gets all topics at once."""
+    (state, *_) = large.topics["t1"].partitions
+    image = ClusterImage("c")
+    for number in range(5_000):
+        image.apply(TopicCreated(TopicImage(f"t{number}", UUID(int=number), (state,), {})))
+    assert sum(1 for _ in decode_snapshot(encode_snapshot(image))) >= 5

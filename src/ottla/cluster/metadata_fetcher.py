@@ -22,6 +22,7 @@ from ottla.network.peer import PeerError, Probe, probe
 from ottla.network.peers import Peers
 from ottla.protocol.versions import METADATA_DELTAS
 from ottla.runtime.background import Background
+from ottla.runtime.slices import in_turns
 
 logger = logging.getLogger("ottla.metadata")
 
@@ -132,6 +133,9 @@ class MetadataFetcher:
             self._version = UNKNOWN_VERSION
             return False
         view, applied = self._view, False
+        other = None
+        if "snapshot" in answer:
+            other = await in_turns(decode_snapshot(answer["snapshot"]))
 
         def find() -> Iterator[MetadataDelta]:
             """Checks first: this broker may have become the controller while it waited."""
@@ -140,8 +144,7 @@ class MetadataFetcher:
             if controller_id != self.controller_id or epoch < image.controller_epoch:
                 return  # a late response of a deposed controller
             applied = True
-            if "snapshot" in answer:
-                other = decode_snapshot(answer["snapshot"])
+            if other is not None:
                 if other.cluster_id != image.cluster_id:
                     # A broker of another cluster listens where ours did.
                     raise DeltaTextError(f"they belong to cluster {other.cluster_id}")

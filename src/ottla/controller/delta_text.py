@@ -12,7 +12,7 @@ cannot be read raises DeltaTextError and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -41,6 +41,7 @@ from ottla.controller.image import (
     TopicDeleted,
     TopicImage,
 )
+from ottla.controller.plan import Step
 
 
 class DeltaTextError(ValueError):
@@ -119,14 +120,17 @@ def encode_snapshot(image: ClusterImage) -> dict[str, Any]:
     return {**text, "states": states.table()}
 
 
-def decode_snapshot(text: Any) -> ClusterImage:
-    """The inverse of `encode_snapshot`. Raises DeltaTextError."""
+def decode_snapshot(text: Any) -> Generator[None, None, ClusterImage]:
+    """The inverse of `encode_snapshot`, in steps (see `plan`). Raises DeltaTextError."""
+    step = Step()
     try:
         image = ClusterImage(text["cluster"])
         for delta in text["deltas"]:
             image.apply(decode_delta(delta, image))
         states = list(map(_state, text["states"]))
         for topic in text["topics"]:
+            if step.is_full(20 + len(topic[-1]) // 10):
+                yield
             image.apply(TopicCreated(_topic(topic, states)))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise DeltaTextError(f"no snapshot: {error!r}") from None
