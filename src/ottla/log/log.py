@@ -630,8 +630,9 @@ class Log:
             # The disk may have refused the last step of one: see `truncation`.
             if not self.is_on_disk:
                 self.make_files()
+                self.seal(active)  # it may be preallocated
             elif active.next_offset < self.end_offset:
-                self.begin_segment(self.end_offset, active.created_ms)
+                self.seal(self.begin_segment(self.end_offset, active.created_ms))
         if self.cuts and not self.knows_producers:
             self.set_producers(self._load_producers())
         self.take_snapshot()

@@ -14,6 +14,9 @@ from tests.log.model.run import run, shrink
 LIVES: Final = 2_000
 MANY: Final = 20_000
 A_TEST: Final = 50
+FOUND: Final = {
+    7942: "a stop completed a cut with a preallocated segment, and left its zeros",
+}
 
 
 def _live(seeds: range, folder: Path) -> None:
@@ -26,6 +29,11 @@ def _live(seeds: range, folder: Path) -> None:
 @pytest.mark.parametrize("first", range(0, LIVES, A_TEST))
 def test_a_log_is_what_its_model_says(first: int, fast_folder: Path) -> None:
     _live(range(first, first + A_TEST), fast_folder)
+
+
+@pytest.mark.parametrize("seed", FOUND, ids=FOUND.values())
+def test_a_life_that_found_something(seed: int, fast_folder: Path) -> None:
+    _live(range(seed, seed + 1), fast_folder)
 
 
 @pytest.mark.full
