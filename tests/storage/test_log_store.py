@@ -170,8 +170,8 @@ def test_an_end_below_the_high_watermark_is_said(
     path.write_bytes(b"")
     again = _open(tmp_path)
     assert caplog.messages == [
-        f"{tmp_path}/t-0 ends at offset 0, and its high watermark was 3: 3 acknowledged records"
-        " are gone"
+        f"{tmp_path}/t-0 ends at offset 0, below its high watermark of 3: 3 committed records are "
+        "missing here; where no other replica has them they are lost"
     ]
     again.release()
 

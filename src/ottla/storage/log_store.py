@@ -227,12 +227,12 @@ class LogStore:
         return log is not None and log.recovery_point < recovery_point
 
     def _tell_lost_end(self, partition: PartitionName, log: Log) -> None:
-        """After a power failure, for example."""
+        """After a power failure, for example. Other replicas may have the records."""
         high_watermark = self.high_watermarks.get(partition, 0)
         if log.end_offset < high_watermark:
-            logger.error(
-                "%s ends at offset %d, and its high watermark was %d: %d acknowledged records are"
-                " gone",
+            logger.warning(
+                "%s ends at offset %d, below its high watermark of %d: %d committed records are "
+                "missing here; where no other replica has them they are lost",
                 log.folder, log.end_offset, high_watermark, high_watermark - log.end_offset,
             )  # fmt: skip
 
