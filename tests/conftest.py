@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -64,6 +65,20 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 PRODUCE, FETCH, CREATE_TOPICS = 0, 1, 19
+
+OPEN_FILES = Path("/proc/self/fd")
+MANY_OPEN_FILES = 300
+
+
+def pytest_runtest_teardown() -> None:
+    """Closes the logs of tests that ended them as a crash does, without closing them.
+
+    A log is part of a cycle, so its files wait for a full collection of garbage. That is rare in a
+    process with as many objects as Spark's tests make, and some C libraries still use `select`,
+    which takes no descriptor above 1,023.
+    """
+    if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > MANY_OPEN_FILES:
+        gc.collect()
 
 
 class NodeCall:

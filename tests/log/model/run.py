@@ -51,6 +51,7 @@ def run(seed: int, folder: Path, steps: Sequence[Step] | None = None) -> Outcome
     except Exception:  # noqa: BLE001 - whatever the log raises that it must not
         violation = traceback.format_exc()
     finally:
+        life.broker.kill()
         shutil.rmtree(home)
     return Outcome(seed, chosen, violation, life.transcript)
 
