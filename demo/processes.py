@@ -21,6 +21,7 @@ PIPELINE_FILE: Final = Path(__file__).parent / "flights.toml"
 _READY: Final = re.compile(r"ready on (\S+:\d+)")
 _START_S: Final = 30
 _STOP_S: Final = 15
+_SHOWN_EVERY_S: Final = 1.0
 
 
 class DemoError(Exception):
@@ -91,6 +92,18 @@ class Child:
         line, self._buffer = self._buffer.split(b"\n", 1)
         return line.decode()
 
+    def answer(self, limit_s: float, show: Callable[[str], None], words: str) -> str | None:
+        """Return the next line, or None after `limit_s`; until then show `words` and the time.
+
+        Raises DemoError if the process ended.
+        """
+        began = time.monotonic()
+        while (passed := time.monotonic() - began) < limit_s:
+            show(f"{words} ({passed:.0f} s)")
+            if (line := self.line(min(_SHOWN_EVERY_S, limit_s - passed))) is not None:
+                return line
+        return None
+
     def stop(self) -> None:
         """End the whole group with SIGTERM, later SIGKILL; return when all processes are gone."""
         for sign in (signal.SIGTERM, signal.SIGKILL):
@@ -148,11 +161,11 @@ class Pipeline:
 
     def wait_for_start(self, limit_s: float, show: Callable[[str], None]) -> None:
         """Wait until the pipeline runs, and show its progress. Raises DemoError."""
-        until = time.monotonic() + limit_s
-        while time.monotonic() < until:
+        began = time.monotonic()
+        while (passed := time.monotonic() - began) < limit_s:
             if self.state(0.2) == "running":
                 return
-            show(self.progress())
+            show(f"{self.progress()} ({passed:.0f} s)")
         raise DemoError(f"The pipeline did not start in time; see {self.child.log}")
 
     def state(self, wait_s: float) -> str | None:

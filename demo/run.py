@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from calendar import month_abbr
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -83,8 +83,8 @@ class Demo:
         with self.step("pipeline stops"), self.console.status("Stopping the pipeline"):
             stopped = self.command("pipeline", "stop", PIPELINE_FILE, within=pipeline.environment)
         self.console.print(stopped)
-        with self.step("queries on the table"), self.console.status("Asking the table"):
-            found = self.ask_the_table()
+        with self.step("queries on the table"), self.console.status("Asking the table") as status:
+            found = self.ask_the_table(status.update)
         with self.step("journey"):
             journey = self.ottla("journey", bootstrap, *self.worst_place(found))
         self.report(sent, found, journey, bootstrap)
@@ -98,19 +98,20 @@ class Demo:
         until = time.monotonic() + _DELIVERED_S
         while time.monotonic() < until:
             end, place = broker.place(GROUP)
-            bar.update(task, completed=place)
+            words = "Streaming them into Delta" if place else "Spark plans and runs its first batch"
+            bar.update(task, completed=place, description=words)
             if end == place:
                 return
             pipeline.state(0.2)
         raise DemoError(f"The lag does not end: Spark's words are in {self.folder}/spark.log")
 
-    def ask_the_table(self) -> dict[str, Any]:
+    def ask_the_table(self, show: Callable[[str], None]) -> dict[str, Any]:
         asked = Child(
             ["demo.summary", str(self.folder / "flights")],
             self.folder / "summary.log",
             self.children,
         )
-        line = asked.line(_DELIVERED_S)
+        line = asked.answer(_DELIVERED_S, show, "Spark starts again, and reads the whole table")
         if line is None:
             raise DemoError(f"The table does not answer: Spark's words are in {asked.log}")
         found: dict[str, Any] = json.loads(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,12 +72,18 @@ class TablesDemo(Demo):
             self.step("into Delta and PostgreSQL"),
             self.bar("Upserting them into four tables", 2 * len(changes)) as (bar, task),
         ):
-            self.wait_for_groups(brokers, pipeline, lambda done: bar.update(task, completed=done))
+
+            def show(done: int, words: str) -> None:
+                bar.update(
+                    task, completed=done, description=words or "Upserting them into four tables"
+                )
+
+            self.wait_for_groups(brokers, pipeline, show)
         with self.step("pipelines stop"), self.console.status("Stopping the pipelines"):
             stopped = self.command("pipeline", "stop", TABLES_FILE, within=environment)
         self.console.print(stopped)
-        with self.step("comparison"), self.console.status("Comparing all rows"):
-            found = self.compare(environment)
+        with self.step("comparison"), self.console.status("Comparing all rows") as status:
+            found = self.compare(environment, status.update)
         with self.step("journeys"):
             journeys = [
                 (
@@ -107,16 +113,19 @@ class TablesDemo(Demo):
                 for topic, broker in brokers.items()
                 for kind in KINDS
             ]
-            show(sum(place for _, place in places))
+            delivered = sum(place for _, place in places)
+            show(delivered, "" if delivered else "Spark plans and runs its first batches")
             if all(end == place for end, place in places):
                 return
             pipeline.state(0.2)
         raise DemoError(f"The lag does not end: Spark's words are in {self.folder}/spark.log")
 
-    def compare(self, environment: dict[str, str]) -> list[dict[str, Any]]:
+    def compare(
+        self, environment: dict[str, str], show: Callable[[str], None]
+    ) -> list[dict[str, Any]]:
         words = ["demo.compare", str(self.folder)]
         asked = Child(words, self.folder / "compare.log", self.children, environment)
-        line = asked.line(_DELIVERED_S)
+        line = asked.answer(_DELIVERED_S, show, "Spark starts again, and compares all rows")
         if line is None:
             raise DemoError(f"The tables do not answer: Spark's words are in {asked.log}")
         found: list[dict[str, Any]] = json.loads(line)

@@ -78,3 +78,17 @@ def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert steps == ["started", "interrupted"]
+
+
+def test_what_a_child_does_is_shown_until_it_answers(module: Path, tmp_path: Path) -> None:
+    module.write_text("import time; time.sleep(600)")
+    shown: list[str] = []
+    child = Child(["sleeper"], tmp_path / "log", [])
+    assert child.answer(0.05, shown.append, "It reads the table") is None
+    child.stop()
+    assert shown[0] == "It reads the table (0 s)"
+
+    module.write_text("print('answer', flush=True)")
+    child = Child(["sleeper"], tmp_path / "log", [])
+    assert child.answer(30, shown.append, "It reads the table") == "answer"
+    child.stop()
