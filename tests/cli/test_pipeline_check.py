@@ -12,13 +12,18 @@ import pytest
 from ottla.cli import pipeline_check
 from ottla.cli.failures import Failed
 from ottla.cli.pipeline_check import check_file
+from ottla.pipelines.source.judge import Sample
 
 
-def pipeline(name: str, topic: str) -> Any:
+def pipeline(name: str, topic: str, on_rejects: str = "stop") -> Any:
     return SimpleNamespace(
         name=name,
-        source=SimpleNamespace(topic=topic),
-        delivery=SimpleNamespace(group=f"{name}-group", guarantee="exactly once"),
+        source=SimpleNamespace(
+            topic=topic, kafka=None, schema=None, key_schema=None, registry=None
+        ),
+        delivery=SimpleNamespace(
+            group=f"{name}-group", guarantee="exactly once", on_rejects=on_rejects
+        ),
         sink=SimpleNamespace(target=f"/tables/{name}"),
     )
 
@@ -37,6 +42,39 @@ def broker_with_topic_t(monkeypatch: pytest.MonkeyPatch) -> None:
         return SimpleNamespace(topics={"t": state})
 
     monkeypatch.setattr(pipeline_check, "look_up_topic", look_up)
+    samples(monkeypatch, Sample(3, 3, 0, ()))
+
+
+def samples(monkeypatch: pytest.MonkeyPatch, found: Sample | str) -> None:
+    monkeypatch.setattr(pipeline_check, "parse_newest", lambda *_: found)
+
+
+REASON = "key is not a JSON object of the schema"
+
+
+def test_a_schema_that_fits_nothing_is_a_problem_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    samples(monkeypatch, Sample(100, 0, 0, ((REASON, 100),)))
+    with pytest.raises(Failed, match=f"0 of 100 parse: {REASON}"):
+        check_file(spec(pipeline("one", "t")), with_spark=True, as_json=False)
+
+
+def test_a_pipeline_that_continues_has_no_problem_with_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples(monkeypatch, Sample(100, 0, 0, ((REASON, 100),)))
+    check_file(spec(pipeline("one", "t", "continue")), with_spark=False, as_json=False)
+    assert f"one: of the newest records, 0 of 100 parse: {REASON}." in capsys.readouterr().err
+
+
+def test_what_is_not_checked_is_said_and_no_problem(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples(monkeypatch, "the schema is in a registry")
+    check_file(spec(pipeline("one", "t")), with_spark=False, as_json=False)
+    said = capsys.readouterr().err
+    assert "the newest records were not checked: the schema is in a registry." in said
 
 
 def test_what_a_pipeline_reads_and_writes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,6 +88,12 @@ def test_what_a_pipeline_reads_and_writes(capsys: pytest.CaptureFixture[str]) ->
         "group": "one-group",
         "target": "/tables/one",
         "delivery": "exactly once",
+        "sample": {
+            "records": 3,
+            "parsed": 3,
+            "not_checked": 0,
+            "reasons": [],
+        },
         "columns": None,
         "notices": [],
     }

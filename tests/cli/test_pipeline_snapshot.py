@@ -63,6 +63,7 @@ def test_a_document_for_programs() -> None:
         "rows": 12_000,
         "rows_per_s": 29_268.3,
         "rejected": 3,
+        "rejected_reason": None,
         "lag_messages": 1_200,
         "lag_ms": 2_300,
         "table": "/lake/flights",
@@ -76,3 +77,10 @@ def test_the_mark_changes_with_what_is_worth_a_line() -> None:
     assert replace(SNAPSHOT, lag=Lag(7, 7)).mark == SNAPSHOT.mark
     assert replace(SNAPSHOT, latest=replace(LATEST, batch=8)).mark != SNAPSHOT.mark
     assert replace(SNAPSHOT, failure="x").mark != SNAPSHOT.mark
+
+
+def test_the_most_frequent_reason_of_the_rejected_rows() -> None:
+    run = replace(RUN, state="finished", rejected_reason="value is not a bigint")
+    snapshot = replace(SNAPSHOT, run=run)
+    assert "12,000 rows, 3 rejected (most of them: value is not a bigint)" in snapshot.line()
+    assert snapshot.document(0)["rejected_reason"] == "value is not a bigint"

@@ -20,7 +20,7 @@ from tests.cli.test_pipeline_snapshot import RUN
 
 from ottla.cli import pipeline_run
 from ottla.cli.main import main
-from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.file import build
 from ottla.pipelines.progress.report import REPORTERS
 from ottla.pipelines.progress.status import LagReader
@@ -62,6 +62,13 @@ class Query:
     def stop(self) -> None:
         self.state = "stopped"
         self._ended.set()
+
+
+class RejectingQuery(Query):
+    """A query that has stopped because its schema does not fit."""
+
+    def exception(self) -> PipelineError | None:
+        return MostlyRejectedError(str(self.failure))
 
 
 class Reporter:
@@ -207,6 +214,16 @@ def test_a_bug_outside_of_one_pipeline_ends_with_1(
     assert str(trace) in command.err.replace("\n", "")
     assert "Traceback" not in command.err
     assert [end[1] for end in Starting.ends] == ["failed"]
+
+
+def test_a_first_batch_that_is_mostly_rejected_ends_with_3(command: Command) -> None:
+    def rejects(_spark: Any) -> Query:
+        return RejectingQuery("numbers", "failed", "7 of 8 records of numbers do not parse")
+
+    assert command.run(numbers=rejects) == 3
+    assert command.last("numbers")["failure"] == "7 of 8 records of numbers do not parse"
+    letters = Query("letters", "failed", "the disk is full")
+    assert command.run(numbers=rejects, letters=lambda _: letters) == 1
 
 
 def test_a_program_of_the_user_that_exits_has_not_run_the_pipeline(command: Command) -> None:

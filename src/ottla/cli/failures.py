@@ -1,6 +1,7 @@
 """Failures of commands as messages: never a traceback for someone else's fault.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C, 141 the reader of the output has closed it.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a pipeline whose first batch is mostly rejected,
+130 Ctrl-C, 141 the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ottla.cli.wrapping import print_failure
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
+EXIT_REJECTED: Final = 3
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 

@@ -11,6 +11,7 @@ from ottla.cli.screen import note, say, show_json, show_table
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
+from ottla.pipelines.source.newest import parse_newest
 
 Document = dict[str, Any]
 
@@ -21,7 +22,9 @@ def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
     found = []
     for pipeline in spec.pipelines:
         try:
-            found.append(_topic_document(pipeline, look_up_topic(pipeline)))
+            state = look_up_topic(pipeline)
+            found.append(_topic_document(pipeline, state))
+            problems += parse_sample(pipeline, state, found[-1])
         except Failed as error:
             problems.append(error.message)
     _raise(spec, problems)
@@ -54,6 +57,23 @@ def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
             note(f"{document['pipeline']}: {notice}")
     how = "" if with_spark else " The queries were not planned (--no-spark)."
     say(f"Nothing wrong was found.{how}")
+
+
+def parse_sample(pipeline: PipelineSpec, state: ClusterState, document: Document) -> list[str]:
+    """Parse the newest records before Spark starts; returns the problem, if it is one."""
+    source = pipeline.source
+    schema = "registry" if source.registry is not None and source.schema is None else source.schema
+    topic = state.topics[source.topic]
+    sample = parse_newest(source.kafka, topic, schema, source.key_schema)
+    if isinstance(sample, str):
+        note(f"{pipeline.name}: the newest records were not checked: {sample}.")
+        return []
+    document["sample"] = sample.document()
+    line = f"{pipeline.name}: of the newest records, {sample.line()}"
+    if sample.rejected * 2 > sample.records and pipeline.delivery.on_rejects == "stop":
+        return [f"{line}. Mend the schema, or write on_rejects = 'continue'"]
+    note(f"{line}.")
+    return []
 
 
 def plan_all(spec: FileSpec, found: list[Document], problems: list[str]) -> None:
@@ -92,6 +112,7 @@ def _topic_document(pipeline: PipelineSpec, cluster: ClusterState) -> Document:
         "group": pipeline.delivery.group,
         "target": pipeline.sink.target,
         "delivery": pipeline.delivery.guarantee,
+        "sample": None,
         "columns": None,
         "notices": [],
     }

@@ -2,7 +2,8 @@
 
 A first Ctrl-C or SIGTERM stops the queries and commits their end; a second one ends at once.
 Exit codes: 0 all have ended by themselves or were asked to stop (SIGTERM, `ottla pipeline stop`),
-1 one of them failed, 130 Ctrl-C.
+1 one of them failed, 3 each that failed has stopped because most of its first batch
+is rejected, 130 Ctrl-C.
 
 An exception that leaves a thread ends the thread alone, and the process would go on to end with 0.
 So the threads keep every exception, whatever its type: it is the failure of its pipeline or of the
@@ -24,12 +25,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REJECTED, Failed
 from ottla.cli.pipeline_broker import look_up_topic
 from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.pipeline_snapshot import Snapshot
 from ottla.cli.pipeline_view import TellLog, View, open_view
-from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.report import REPORTERS, QueryReporter
@@ -152,6 +153,13 @@ class Pipeline:
     def has_failed(self) -> bool:
         return self.snapshot().state == "failed"
 
+    @property
+    def has_rejected_most(self) -> bool:
+        """Whether it stopped because its schema fits less than half of the first batch."""
+        if self.failure is not None or self.query is None or self.query.isActive:
+            return False
+        return isinstance(self.query.exception(), MostlyRejectedError)
+
 
 class Session:
     """The pipelines of one file in one Spark session."""
@@ -194,7 +202,10 @@ class Session:
         return self._exit_code()
 
     def _exit_code(self) -> int:
-        if self.failure is not None or any(pipeline.has_failed for pipeline in self.pipelines):
+        failed = [pipeline for pipeline in self.pipelines if pipeline.has_failed]
+        if self.failure is None and failed and all(one.has_rejected_most for one in failed):
+            return EXIT_REJECTED
+        if self.failure is not None or failed:
             return EXIT_FAILED
         return EXIT_INTERRUPTED if self.signal == signal.SIGINT else 0
 

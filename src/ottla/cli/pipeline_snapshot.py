@@ -65,6 +65,7 @@ class Snapshot:
             "rows": run.rows if run else None,
             "rows_per_s": run.rows_per_s if run else None,
             "rejected": run.rejected if run else None,
+            "rejected_reason": run.rejected_reason if run else None,
             "lag_messages": lag.messages if lag else None,
             "lag_ms": lag.age_ms if lag else None,
             "table": latest.table if latest else None,
@@ -100,7 +101,8 @@ class Snapshot:
                 f"batch {latest.batch} in {elapsed_said(run.batch_ms)} "
                 f"({_number(run.rows_per_s)} rows/s)"
             )
-            parts.append(f"{_number(run.rows)} rows, {_number(run.rejected)} rejected")
+            why = f" (most of them: {run.rejected_reason})" if run.rejected_reason else ""
+            parts.append(f"{_number(run.rows)} rows, {_number(run.rejected)} rejected{why}")
         if lag is not None:
             behind = f" ({elapsed_said(lag.age_ms)})" if lag.messages and lag.age_ms else ""
             parts.append(f"lag {_number(lag.messages)} messages{behind}")

@@ -67,7 +67,9 @@ def status_document(pipeline: PipelineSpec, status: Status, now_ms: int) -> Docu
     for name in ("host", "pid", "since_ms", "seen_ms", "every_s"):
         document[name] = getattr(run, name) if run else None
     document["batch"] = metadata.batch if metadata else None
-    for name in ("batch_at_ms", "batch_ms", "rows", "rows_per_s", "rejected", "failure", "by"):
+    for name in ("batch_at_ms", "batch_ms", "rows", "rows_per_s", "rejected"):
+        document[name] = getattr(run, name) if run else None
+    for name in ("rejected_reason", "failure", "by"):
         document[name] = getattr(run, name) if run else None
     document["table"] = metadata.table if metadata else None
     document["version"] = metadata.version if metadata else None
@@ -120,10 +122,13 @@ def remarks(document: Document, now_ms: int) -> list[str]:
         ]
     if document["failure"]:
         return [str(document["failure"])]
+    lines = []
+    if document["rejected"] and document["rejected_reason"]:
+        lines.append(f"rejected, most of them: {document['rejected_reason']}")
     if state == "stopped":
         by = f" by {document['by']}" if document["by"] else ""
-        return [f"stopped {seen}{by}"]
-    return [f"finished {seen}"] if state == "finished" else []
+        return [f"stopped {seen}{by}", *lines]
+    return [f"finished {seen}", *lines] if state == "finished" else lines
 
 
 def ago(at_ms: int | None, now_ms: int) -> str | None:

@@ -152,6 +152,9 @@ def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
                 block.add_row(name, Text(cell))
             parts.append(block)
     for snapshot in snapshots:
+        if snapshot.run is not None and snapshot.run.rejected_reason is not None:
+            why = f"{snapshot.pipeline}: rejected, most of them: {snapshot.run.rejected_reason}"
+            parts.append(Text(printable(why), style="yellow", overflow="fold"))
         if snapshot.reason is not None:
             reason = f"{snapshot.pipeline}: {snapshot.reason}"
             parts.append(Text(printable(reason), style="red", overflow="fold"))

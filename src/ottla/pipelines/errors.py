@@ -14,6 +14,10 @@ class PipelineError(Exception):
     """A pipeline cannot be built or started; the message is one line that says what to do."""
 
 
+class MostlyRejectedError(PipelineError):
+    """The schema fits less than half of the first batch, of which nothing is written."""
+
+
 def require_pyspark() -> None:
     """Raise PipelineError when PySpark is not installed: the extra `spark` is optional."""
     if importlib.util.find_spec("pyspark") is None:

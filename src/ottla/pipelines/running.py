@@ -24,6 +24,10 @@ class Running(Protocol):
     def destination(self) -> Destination | None:
         """What the journey says of where the rows go; None where that is not known."""
 
+    @property
+    def rejected_reason(self) -> str | None:
+        """The most frequent reason of the rows that this run rejected; None: not known."""
+
     def version_of(self, batch: int) -> int | None:
         """Return the version that holds a batch, None when no version does."""
 

@@ -59,6 +59,7 @@ checkpoint = "s3a://lake/checkpoints/late"
 guarantee = "at-least-once"
 trigger = "10 seconds"
 on_lost = "skip"
+on_rejects = "continue"
 group = "late-delta"
 max_rejects = 10
 dead_letters = "flights-dead"
@@ -123,6 +124,7 @@ def test_every_field_is_read() -> None:
     assert (one.sink.keys, one.sink.order_by) == (("id",), "timestamp")
     assert (one.sink.history, one.sink.deletes, one.sink.compact_after) == (True, "remove", 0)
     assert delivery.checkpoint == "s3a://lake/checkpoints/late"
+    assert delivery.on_rejects == "continue"
     assert (delivery.guarantee, delivery.on_lost) == ("at-least-once", "skip")
     assert (delivery.trigger, delivery.max_rejects) == (("processingTime", "10 seconds"), 10)
     assert delivery.dead_letters == "flights-dead"

@@ -40,6 +40,7 @@ def specify(**changes: Any) -> Specification:
         ({"dead_letters": ".."}, "dead_letters='..' is no topic's name"),
         ({"schema_changes": "drop"}, "schema_changes='drop': write 'refuse' or 'add'"),
         ({"on_lost": ""}, "on_lost='': write 'stop' or 'skip'"),
+        ({"on_rejects": "skip"}, "on_rejects='skip': write 'stop' or 'continue'"),
         ({"keys": ["id", ""]}, "keys=['id', '']: write names of columns, such as ['id']"),
         ({"keys": 7}, "keys=7: write names of columns"),
         ({"keys": [7]}, "keys=[7]: write names of columns"),

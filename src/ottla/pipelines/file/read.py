@@ -78,7 +78,11 @@ _ELSEWHERE: Final = {
         "[sink]",
     ),
     **dict.fromkeys(
-        ("checkpoint", "guarantee", "trigger", "on_lost", "group", "max_rejects", "dead_letters"),
+        ("checkpoint", "guarantee", "trigger", "on_lost", "on_rejects"),
+        "[delivery]",
+    ),
+    **dict.fromkeys(
+        ("group", "max_rejects", "dead_letters"),
         "[delivery]",
     ),
     **dict.fromkeys(("master", "packages", "jars", "ivy_settings", "conf"), "[spark]"),
@@ -412,6 +416,7 @@ class _File:
             guarantee=fields.choice("guarantee", GUARANTEES, GUARANTEES[0]) or "",
             trigger=self._trigger(fields),
             on_lost=fields.choice("on_lost", ("stop", "skip"), "stop") or "",
+            on_rejects=fields.choice("on_rejects", ("stop", "continue"), "stop") or "",
             max_rejects=fields.count("max_rejects", at_least=0),
             dead_letters=fields.text("dead_letters", "flights-dead"),
         )

@@ -109,6 +109,7 @@ class DeliverySpec:
     guarantee: str = "exactly-once"
     trigger: tuple[str, str | bool] | None = None
     on_lost: str = "stop"
+    on_rejects: str = "stop"
     max_rejects: int | None = None
     dead_letters: str | None = None
 

@@ -43,10 +43,15 @@ class Record(NamedTuple):
 
 
 class RangeReader:
-    """A consumer without a group, to be closed; it holds at most MAX_BYTES of records."""
+    """A consumer without a group, to be closed; it holds at most MAX_BYTES of records.
 
-    def __init__(self, kafka: KafkaSettings) -> None:
+    `what` says in a failure what was to be read.
+    """
+
+    def __init__(self, kafka: KafkaSettings, what: str = "the rejected rows") -> None:
         from confluent_kafka import Consumer
+
+        self._what = what
 
         self._servers = kafka.bootstrap_servers
         self._consumer: Any = Consumer(
@@ -95,8 +100,7 @@ class RangeReader:
         while open_:
             if time.monotonic() > until:
                 raise PipelineError(
-                    f"{self._servers} did not send the rejected rows of {topic} within "
-                    f"{TIMEOUT_S:.0f} s"
+                    f"{self._servers} did not send {self._what} of {topic} within {TIMEOUT_S:.0f} s"
                 ) from KafkaException(KafkaError(KafkaError._TIMED_OUT))
             for message in self._consumer.consume(_AT_ONCE, 0.1):
                 number = message.partition()
@@ -104,7 +108,7 @@ class RangeReader:
                 if error is not None:
                     if error.code() != KafkaError._PARTITION_EOF:
                         raise PipelineError(
-                            f"{topic}-{number}: the rejected rows cannot be read: {error.str()}"
+                            f"{topic}-{number}: {self._what} cannot be read: {error.str()}"
                         ) from KafkaException(error)
                     open_.discard(number)
                     continue

@@ -29,7 +29,7 @@ from ottla.pipelines.progress.events import (
 )
 from ottla.pipelines.progress.group import Group, GroupError
 from ottla.pipelines.progress.starting import new_run
-from ottla.pipelines.progress.state import Run, read_offset_metadata
+from ottla.pipelines.progress.state import MAX_REASON_CHARS, Run, read_offset_metadata
 from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.sinks.delta_table import DeltaTable
 
@@ -363,6 +363,7 @@ class QueryReporter(Reporter):
                 rows=self._rows,
                 rows_per_s=None if rate is None else round(rate, 1),
                 rejected=self._rejected,
+                rejected_reason=_reason_of(QUERIES.get(self.query_id)),
             )
             self._report(progress)
 
@@ -516,6 +517,11 @@ def _done(running: Running, after: int = -1) -> dict[int, Offsets]:
         for batch in sorted(done)[-MAX_CAUGHT_UP:]
         if batch > after
     }
+
+
+def _reason_of(running: Running | None) -> str | None:
+    reason = None if running is None else running.rejected_reason
+    return None if reason is None else reason[:MAX_REASON_CHARS]
 
 
 def _first_line(text: str | None) -> str | None:

@@ -11,7 +11,8 @@ of the pipeline's first topic it has the run's state as well:
 
     "run": {"id": "9f2c41d0", "state": "running", "host": "etl-3", "pid": 4711,
             "since_ms": ..., "seen_ms": ..., "every_s": 10, "batch_at_ms": ..., "batch_ms": 410,
-            "rows": 12000, "rows_per_s": 29268.3, "rejected": 3, "failure": "...", "by": "..."}
+            "rows": 12000, "rows_per_s": 29268.3, "rejected": 3, "rejected_reason": "...",
+            "failure": "...", "by": "..."}
 
 `seen_ms` is renewed at least every `every_s` seconds, so a run whose `seen_ms` is much older has
 been killed or cannot reach the broker. Fields that are not known are left out.
@@ -28,6 +29,8 @@ from ottla.pipelines.progress.group import MAX_METADATA_BYTES
 
 VERSION: Final = 1
 MAX_FAILURE_CHARS: Final = 1_000
+MAX_REASON_CHARS: Final = 200
+_OPTIONAL_TEXTS: Final = ("failure", "by", "rejected_reason")
 MISSED_BEFORE_STALE: Final = 3
 
 State = Literal["starting", "running", "retrying", "stopped", "finished", "failed"]
@@ -50,6 +53,7 @@ class Run:
     rows: int | None = None  # rows read in this run
     rows_per_s: float | None = None  # of the last batch
     rejected: int | None = None  # rows rejected in this run
+    rejected_reason: str | None = None  # the most frequent one of them
     failure: str | None = None
     by: str | None = None  # who asked it to stop
 
@@ -147,7 +151,7 @@ def _read_run(document: Any) -> Run | None:
         all(isinstance(known.get(name), str) for name in texts)
         and all(_count(known.get(name)) is not None for name in counts)
         and all(_count(known[name]) is not None for name in optional_counts if name in known)
-        and all(isinstance(known[name], str) for name in ("failure", "by") if name in known)
+        and all(isinstance(known[name], str) for name in _OPTIONAL_TEXTS if name in known)
         and isinstance(known.get("rows_per_s", 0.0), int | float)
         and known.get("state") in get_args(State)
     )

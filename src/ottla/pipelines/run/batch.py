@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
@@ -46,6 +47,7 @@ _ADAPTIVE: Final = "spark.sql.adaptive.enabled"
 class BatchRunner:
     """Called by Spark for each batch, and again for a batch that was cut off.
 
+    `checks_first`: the first batch of a checkpoint is not written where most of it is rejected.
     `versions` and `offsets` have what became of the last MAX_KEPT batches: the version that
     holds each (None: it was not written), and where it ended.
     """
@@ -59,6 +61,7 @@ class BatchRunner:
     cluster: str
     topic_ids: dict[str, str]
     late: LateRows | None = None
+    checks_first: bool = False
     query_name: str = ""
     destination: Destination | None = None
     versions: dict[int, int | None] = field(default_factory=dict)
@@ -72,6 +75,8 @@ class BatchRunner:
         query_id = self.query_id()
         execution = Execution(self.spark, query_id)
         ends = execution.ends()
+        if self.checks_first and number == 0:
+            check_first_batch(self.spark, self.rejects.sources, execution)
         if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
             if number <= self.place.noted(query_id):
                 log.warning(
@@ -166,6 +171,11 @@ class BatchRunner:
     def table(self) -> str:
         """The table's name, or its whole path."""
         return self.sink.shown
+
+    @property
+    def rejected_reason(self) -> str | None:
+        """The most frequent reason of the rows that this run rejected; None: not known."""
+        return self.rejects.reason
 
     def query_id(self) -> str:
         """Return the query's id, empty until Spark has written it in the checkpoint."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pyspark.sql.streaming import StreamingQuery
 
-from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import end_quietly, interruptible
@@ -103,8 +103,10 @@ class PipelineQuery(StreamingQuery):  # type: ignore[misc]
             self._supervisor.waiters -= 1
 
     def _raise_failure(self) -> None:
-        if self._supervisor.error is not None:
-            raise PipelineError(str(self._supervisor.error))
+        error = self._supervisor.error
+        if error is not None:
+            kind = MostlyRejectedError if isinstance(error, MostlyRejectedError) else PipelineError
+            raise kind(str(error))
 
 
 def supervised(

@@ -31,6 +31,7 @@ from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
 from ottla.pipelines.sinks.dead_letters import DeadLetters
 from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.source.judge import most_frequent
 from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
 from ottla.pipelines.source.raw import raw_frame
 from ottla.pipelines.source.source import REJECTED, Source
@@ -51,6 +52,9 @@ MAX_WAITING_BATCHES: Final = 32
 MAX_WAIT_S: Final = 60.0
 MAX_READ_HERE: Final = 10_000
 """So many offsets are read by the driver; more are read by Spark."""
+
+MAX_REASONS: Final = 1_000
+"""So many rejected rows are looked at for the most frequent reason, once in a run."""
 
 RowsOf: TypeAlias = "Callable[[], DataFrame]"
 """Gives rows when they are wanted: their plan takes longer than a small batch may."""
@@ -79,6 +83,8 @@ class Waiting:
 class Rejects:
     """The rejected rows of one run: `count` of them so far, at most `max_rows` when it is set.
 
+    `reason` is the most frequent one of those that were written first, None before.
+
     `files` is the checkpoint. `sources` are the sources of the query, `topic_ids` the ids of
     their topics.
     """
@@ -93,6 +99,7 @@ class Rejects:
     dead_letters: DeadLetters | None = None
     clock: Callable[[], float] = time.monotonic
     count: int = 0
+    reason: str | None = None
     _place: TableSink | None = None
     _waiting: Waiting | None = None
 
@@ -240,13 +247,15 @@ class Rejects:
             where = f"batch {batch.number}"
             if first != batch.number:
                 where = f"batches {first} to {batch.number}"
+            self.reason = self.reason or _most_frequent(frame)
             log.warning(
-                "%d %s of %s rejected in %s, kept in %s",
+                "%d %s of %s rejected in %s, kept in %s; most of them: %s",
                 number,
                 "row" if number == 1 else "rows",
                 ", ".join(dict.fromkeys(part.topic for part in parts)) or "the query",
                 where,
                 self._rejected().name,
+                self.reason,
             )
         self._waiting = None
         self.count += number - (waiting.counted if waiting else 0)
@@ -300,6 +309,12 @@ class Rejects:
             source = Source(name, kafka[name], _read_schemas(group[0].schemas))
             frames.append(only_rejected(read_parts(self.spark, source.kafka, group), source))
         return frames
+
+
+def _most_frequent(rejected: DataFrame) -> str | None:
+    """Return the most frequent reason of the first of some rejected rows."""
+    rows = rejected.select("reason").limit(MAX_REASONS).collect()
+    return most_frequent(row[0] for row in rows if row[0] is not None)
 
 
 def find_part(

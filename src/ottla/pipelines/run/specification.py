@@ -38,6 +38,7 @@ class Specification:
     delivery: str = DeliveryGuarantee.EXACTLY_ONCE
     schema_changes: str = "refuse"
     on_lost: str = "stop"
+    on_rejects: str = "stop"
     partition_by: str | Sequence[str] = ()
     group: str | None = None
     max_rejects: int | None = None
@@ -85,6 +86,7 @@ class Specification:
         read_guarantee(self.delivery, "Delta", frozenset(DeliveryGuarantee))
         _check_one_of("schema_changes", self.schema_changes, ("refuse", "add"))
         _check_one_of("on_lost", self.on_lost, ("stop", "skip"))
+        _check_one_of("on_rejects", self.on_rejects, ("stop", "continue"))
         _check_columns("keys", self.keys, "id")
         _check_columns("partition_by", self.partition_by, "day")
         # Spark ignores the case of a column's name.

@@ -60,6 +60,7 @@ def to_delta(
     delivery: str = "exactly-once",
     schema_changes: str = "refuse",
     on_lost: str = "stop",
+    on_rejects: str = "stop",
     partition_by: str | tuple[str, ...] | list[str] = (),
     group: str | None = None,
     max_rejects: int | None = None,
@@ -88,6 +89,8 @@ def to_delta(
         schema_changes: "refuse" a frame with columns that the table does not have, or "add" them.
         on_lost: "stop" when records that were not delivered are gone (retention, a topic that
             was created again), or "skip" them.
+        on_rejects: "stop" before the first batch of a new checkpoint is written where more than
+            half of its records do not parse, or "continue".
         partition_by: the columns that a new table is partitioned by.
         group: the consumer group that gets the query's offsets, for `ottla group describe`.
         max_rejects: how many rows of one run may be rejected before the query fails.
@@ -123,6 +126,7 @@ def to_delta(
         delivery=delivery,
         schema_changes=schema_changes,
         on_lost=on_lost,
+        on_rejects=on_rejects,
         partition_by=partition_by,
         group=group,
         max_rejects=max_rejects,
@@ -218,6 +222,7 @@ def _runner(checked: Plan, clients: Clients) -> BatchRunner:
         checked.cluster,
         checked.topic_ids,
         LateRows(checked.sink) if has_watermark(specification.frame) else None,
+        checks_first=specification.on_rejects == "stop",
         destination=destination_of(checked.sink, specification.frame, sources),
     )
 

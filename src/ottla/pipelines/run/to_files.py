@@ -29,6 +29,7 @@ def to_files(
     delivery: str = "exactly-once",
     schema_changes: str = "refuse",
     on_lost: str = "stop",
+    on_rejects: str = "stop",
     group: str | None = None,
     max_rejects: int | None = None,
     dead_letters: str | None = None,
@@ -46,7 +47,7 @@ def to_files(
         format: "parquet" or "json" (an object on each line).
         partition_by: the columns by which the files lie in folders: `carrier=UA/part-....parquet`.
         schema_changes: "refuse" a frame with columns that the folder does not have, or "add" them.
-        checkpoint, trigger, delivery, on_lost, group, max_rejects, dead_letters: as for
+        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters: as for
             `to_delta`.
 
     Returns:
@@ -67,6 +68,7 @@ def to_files(
         delivery=delivery,
         schema_changes=schema_changes,
         on_lost=on_lost,
+        on_rejects=on_rejects,
         partition_by=partition_by,
         group=group,
         max_rejects=max_rejects,

@@ -33,6 +33,7 @@ def to_jdbc(
     delivery: str = "exactly-once",
     schema_changes: str = "refuse",
     on_lost: str = "stop",
+    on_rejects: str = "stop",
     group: str | None = None,
     max_rejects: int | None = None,
     dead_letters: str | None = None,
@@ -54,7 +55,7 @@ def to_jdbc(
             password.
         user, password: who logs in; None for what the driver finds by itself (`~/.pgpass`).
         settings: settings of PostgreSQL's JDBC driver, such as {"sslmode": "verify-full"}.
-        checkpoint, trigger, delivery, on_lost, group, max_rejects, dead_letters: as for
+        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters: as for
             `to_delta`.
         schema_changes: "refuse" a frame with columns that the table does not have, or "add" them.
         keys: the columns of the key; a new table gets them as its primary key, one that exists
@@ -79,6 +80,7 @@ def to_jdbc(
         delivery=delivery,
         schema_changes=schema_changes,
         on_lost=on_lost,
+        on_rejects=on_rejects,
         group=group,
         max_rejects=max_rejects,
         dead_letters=dead_letters,

@@ -58,6 +58,7 @@ def to_topic(
     kafka: Mapping[str, Any] | None = None,
     trigger: Mapping[str, Any] | None = None,
     on_lost: str = "stop",
+    on_rejects: str = "stop",
     group: str | None = None,
 ) -> StreamingQuery:
     """Start a query that writes a stream to a topic, which must exist.
@@ -75,7 +76,7 @@ def to_topic(
             (Spark's own Kafka sink) or "at-most-once": what a kill may do.
         kafka: client settings by librdkafka's names, as for `topic`; also compression.type,
             linger.ms, batch.size, message.max.bytes and transaction.timeout.ms.
-        trigger, on_lost, group: as for `to_delta`.
+        trigger, on_lost, on_rejects, group: as for `to_delta`.
 
     Exactly once holds for each row, and for a query that computes the same rows from the same
     records again: without rand(), uuid() and look-ups in tables that change. A batch is several
@@ -99,6 +100,7 @@ def to_topic(
         trigger=trigger,
         delivery=delivery,
         on_lost=on_lost,
+        on_rejects=on_rejects,
         group=group,
         caller="to_topic",
     )
@@ -165,6 +167,7 @@ def _runner(checked: TopicPlan, clients: Clients) -> TopicBatchRunner:
                 advice=_WATCH_ADVICE,
             ),
         ),
+        checks_first=checked.specification.on_rejects == "stop",
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.source import REJECTED, Source
@@ -34,6 +35,7 @@ class TopicBatchRunner:
     delivery: DeliveryGuarantee
     sources: tuple[Source, ...]
     watches: tuple[TopicWatch, ...]
+    checks_first: bool = False
     _query_id: str = ""
     _has_warned: bool = False
 
@@ -43,6 +45,8 @@ class TopicBatchRunner:
             watch.check()
         query_id = self.query_id()
         execution = Execution(self.spark, query_id)
+        if self.checks_first and number == 0:
+            check_first_batch(self.spark, self.sources, execution)
         if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
             if number <= self.place.noted(query_id):
                 log.warning(
@@ -94,6 +98,10 @@ class TopicBatchRunner:
     def destination(self) -> Destination:
         """What the journey says of the topic."""
         return Destination("topic", self.sink.topic)
+
+    @property
+    def rejected_reason(self) -> None:
+        """Return None: no rejected row is kept, so none is looked at."""
 
     def query_id(self) -> str:
         """Return the query's id, empty until Spark has written it in the checkpoint."""

@@ -1,0 +1,65 @@
+"""The first batch of a new query: does the schema fit the topic?
+
+A wrong schema rejects every row, and the query goes on without a failure. So before the first batch
+of a checkpoint is written, up to MAX_RECORDS of its records are parsed. Where more than half of
+them are rejected, the query stops. Nothing is written yet: after the schema is mended, the same
+checkpoint begins with the same batch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.errors import MostlyRejectedError, PipelineError
+from ottla.pipelines.kafka.brokers import TopicState
+from ottla.pipelines.run.due_rejects import Part
+from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.run.rejects import read_parts, whole_part
+from ottla.pipelines.source.judge import most_frequent
+from ottla.pipelines.source.newest import newest_ranges
+from ottla.pipelines.source.parse import REASON, parse
+from ottla.pipelines.source.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log: Final = logging.getLogger("ottla.pipelines")
+
+MAX_RECORDS: Final = 1_000
+
+
+def check_first_batch(spark: SparkSession, sources: Iterable[Source], execution: Execution) -> None:
+    """Raise MostlyRejectedError where the schema of a source fits less than half of the batch."""
+    for source in sources:
+        span = execution.range_of(source.name) if source.can_reject else None
+        part = None if span is None else _sample(source, *span)
+        if part is None:
+            continue
+        try:
+            raw = read_parts(spark, source.kafka, [part])
+        except PipelineError as error:
+            log.warning("The first batch of %s is not checked: %s", source.name, error)
+            continue
+        rows = parse(raw, source.schemas, name_fields=True).select(REASON).collect()
+        check_reasons(source.name, [row[0] for row in rows])
+
+
+def check_reasons(topic: str, reasons: list[str | None]) -> None:
+    """Raise MostlyRejectedError where more than half of some records have a reason. Pure."""
+    rejected = [reason for reason in reasons if reason is not None]
+    if len(rejected) * 2 > len(reasons):
+        raise MostlyRejectedError(
+            f"{len(rejected)} of {len(reasons)} records of {topic} in the first batch do not "
+            f"parse, most of them for this reason: {most_frequent(rejected)}. Nothing is written "
+            "yet: mend the schema and start again, or write on_rejects='continue' to write the "
+            "others"
+        )
+
+
+def _sample(source: Source, first: dict[int, int], end: dict[int, int]) -> Part | None:
+    """Return the last records of each partition in the batch, None for an empty batch."""
+    held = {number: max(first[number], 0) for number in end}
+    starts, ends = newest_ranges(TopicState(source.name, "", held, end), MAX_RECORDS)
+    return whole_part(source, "", starts, ends) if ends else None
