@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from ottla.testing import BrokerProcess
+
+MAX_HELD_MS: Final = 200
+"""CPU time of a broker's event loop on one callback. The clock's time says little: machines are
+busy."""
+_HELD: Final = re.compile(rb".*the event loop was held for \d+ ms \((\d+) ms of CPU\).*")
+
+
+@pytest.fixture(scope="session")
+def logs_of_brokers() -> Iterator[dict[Path, int]]:
+    """The logs of all brokers that tests start, also in clusters; and how much of each was read."""
+    logs: dict[Path, int] = {}
+    launch = BrokerProcess.launch
+
+    def launch_and_note(self: BrokerProcess) -> None:
+        launch(self)
+        assert self.errors is not None
+        logs.setdefault(self.errors, 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BrokerProcess, "launch", launch_and_note)
+        yield logs
+
+
+@pytest.fixture(autouse=True)
+def nobody_holds_the_loop(logs_of_brokers: dict[Path, int]) -> Iterator[None]:
+    """A request or a task that holds a broker's event loop fails the test that it is in."""
+    yield
+    held = []
+    for path, position in list(logs_of_brokers.items()):
+        if not path.exists():
+            del logs_of_brokers[path]
+            continue
+        with path.open("rb") as log:
+            log.seek(position)
+            new = log.read()
+        logs_of_brokers[path] = position + len(new)
+        held += [line[0].decode() for line in _HELD.finditer(new) if int(line[1]) >= MAX_HELD_MS]
+    assert not held, "\n".join(held)
 
 
 @pytest.fixture
