@@ -116,7 +116,15 @@ def update_features(cluster: Any) -> Any:
     return build.UpdateFeaturesRequest(feature_updates=updates, timeout=1000)
 
 
+def create_by_metadata(cluster: Any) -> Any:
+    """Names that no topic can have: what is before and after the creation is the same."""
+    build = cluster.request(3, 12)
+    topics = tuple(build.MetadataRequestTopic(name=f"no topic {i}") for i in range(2 * MANY))
+    return build.MetadataRequest(topics=topics, allow_auto_topic_creation=True)
+
+
 REQUESTS = (
+    create_by_metadata,
     delete,
     delete_without_time,
     create_twice,

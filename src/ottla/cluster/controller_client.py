@@ -14,6 +14,7 @@ from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.protocol.versions import ALLOCATE_PRODUCER_IDS, CREATE_TOPICS
+from ottla.runtime.slices import Slices
 
 ANSWER_WITHIN_MS: Final = 5_000
 CREATE_WITHIN_MS: Final = 30_000
@@ -70,8 +71,10 @@ class ControllerClient:
     async def create_missing_topics(self, wanted: Sequence[NewTopic]) -> dict[str, Outcome]:
         """Creates topics that a client's request needs; an existing topic is not an error."""
         build = messages_of(CREATE_TOPICS, _CREATE_VERSION, "request")
-        request = build.CreateTopicsRequest(
-            topics=tuple(
+        slices, topics = Slices(), []
+        for topic in wanted:
+            await slices.count()
+            topics.append(
                 build.CreatableTopic(
                     name=topic.name,
                     num_partitions=topic.partitions,
@@ -81,16 +84,18 @@ class ControllerClient:
                         for name, value in topic.configs
                     ),
                 )
-                for topic in wanted
-            ),
-            timeout=CREATE_WITHIN_MS,
-        )
+            )
+        request = build.CreateTopicsRequest(topics=tuple(topics), timeout=CREATE_WITHIN_MS)
         try:
             response = await self.ask(request, CREATE_WITHIN_MS)
         except PeerError as error:
             outcome = Outcome(ErrorCode.unknown_topic_or_partition, str(error))
             return {topic.name: outcome for topic in wanted}
-        return {each.name: _outcome(each) for each in response.topics}
+        outcomes = {}
+        for each in response.topics:
+            await slices.count()
+            outcomes[each.name] = _outcome(each)
+        return outcomes
 
 
 def _outcome(each: Any) -> Outcome:

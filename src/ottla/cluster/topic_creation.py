@@ -19,6 +19,7 @@ from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.runtime.clock import Clock
+from ottla.runtime.slices import Slices
 
 logger = logging.getLogger("ottla.cluster")
 
@@ -49,12 +50,15 @@ class TopicCreation:
 
         KRaft's topic is not requested: to its client it is an unknown one, as in Apache Kafka.
         """
-        requested = [
-            _auto_topic(name, self._config)
-            for name in dict.fromkeys(names)
-            if name != METADATA_TOPIC
-        ]
-        return await self._client.create_missing_topics(requested) if requested else {}
+        slices = Slices()
+        requested: dict[str, NewTopic] = {}
+        for name in names:
+            await slices.count()
+            if name != METADATA_TOPIC and name not in requested:
+                requested[name] = _auto_topic(name, self._config)
+        return (
+            await self._client.create_missing_topics(list(requested.values())) if requested else {}
+        )
 
     async def ensure_offsets_topic(self) -> Outcome:
         """Creates __consumer_offsets unless it exists. The message of a failure says what to do."""
