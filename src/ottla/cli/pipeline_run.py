@@ -32,6 +32,7 @@ from ottla.cli.pipeline_snapshot import Snapshot
 from ottla.cli.pipeline_view import TellLog, View, open_view
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
+from ottla.pipelines.identity.lease import taken_here
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.report import REPORTERS, QueryReporter
 from ottla.pipelines.progress.starting import StartingRun
@@ -50,6 +51,8 @@ def run_file(spec: FileSpec, log: Path | None, *, as_json: bool) -> int:
     """Run all pipelines of a file; returns the exit code. Raises Failed before anything runs."""
     for pipeline in spec.pipelines:
         look_up_topic(pipeline)
+        if taken := taken_here(Path(pipeline.delivery.checkpoint.removeprefix("file:"))):
+            raise Failed(f"{pipeline.name}: {taken}.")
     with SparkOutput(spec.file.stem, log) as output:
         view = open_view(as_json=as_json)
         view.tell(f"Starting Spark; its log is {output.file}")

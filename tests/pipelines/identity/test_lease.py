@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.lease import FILE, Lease
+from ottla.pipelines.identity.lease import FILE, Lease, taken_here
 from ottla.pipelines.spark.files import Files
 
 pytestmark = pytest.mark.spark
@@ -76,3 +77,21 @@ def test_a_damaged_lease_says_what_to_do(spark, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"version"')
     with pytest.raises(PipelineError, match=r"is damaged\. Make sure that no query runs"):
         Lease(Files(spark, str(tmp_path))).acquire()
+
+
+def test_a_checkpoint_in_use_by_another_process_is_told_without_spark(tmp_path: Path) -> None:
+    assert taken_here(tmp_path) is None
+    parent = os.getppid()
+    born = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
+    note = {"host": socket.gethostname(), "process": parent, "born": born, "token": "t"}
+
+    def found(**changes: object) -> str | None:
+        (tmp_path / FILE).write_text(json.dumps(note | changes))
+        return taken_here(tmp_path)
+
+    assert f"is in use by process {parent} on {socket.gethostname()}" in str(found())
+    assert found(born="1") is None, "another process has its number now"
+    assert found(host="elsewhere") is None
+    assert found(process=os.getpid()) is None
+    (tmp_path / FILE).write_text("{damaged")
+    assert taken_here(tmp_path) is None

@@ -153,11 +153,31 @@ class Lease:
         return False
 
     def _taken(self, found: dict[str, Any] | None) -> str:
-        who = f"process {found['process']} on {found['host']}" if found else "another process"
-        return (
-            f"The checkpoint {self._files.location.removeprefix('file:')} is in use by {who}. "
-            "Stop that query first, or use another checkpoint"
-        )
+        return _taken(self._files.location.removeprefix("file:"), found)
+
+
+def taken_here(checkpoint: Path) -> str | None:
+    """Return why a local checkpoint is in use by another process of this host, None otherwise.
+
+    It needs no Spark, and decides nothing: the start acquires the lease.
+    """
+    try:
+        found = json.loads((checkpoint / FILE).read_text(encoding="utf-8"))
+        process, born = int(found["process"]), found["born"]
+        is_here = found["host"] == socket.gethostname() and process != os.getpid()
+    except (OSError, ValueError, TypeError, KeyError):
+        return None  # not there or damaged: the start says what is wrong
+    if not is_here or born is None or _born(process) != born:
+        return None
+    return _taken(str(checkpoint), found)
+
+
+def _taken(place: str, found: dict[str, Any] | None) -> str:
+    who = f"process {found['process']} on {found['host']}" if found else "another process"
+    return (
+        f"The checkpoint {place} is in use by {who}. Stop that query first, or use another "
+        "checkpoint"
+    )
 
 
 def _born(process: int) -> str | None:
