@@ -306,6 +306,10 @@ class LateEvents:
     def exception(self) -> None:
         return None
 
+    @property
+    def rejected_reason(self) -> str:
+        return "value is not a bigint"
+
     def version_of(self, batch: int) -> int:
         return batch + 1
 
@@ -352,6 +356,7 @@ def test_a_batch_that_spark_has_not_reported_at_the_end_is_committed(
 
     # The event comes when all is over: the state does not go back.
     reporter.progressed(query.progress(1, 10))
+    assert reporter.run.rejected_reason == "value is not a bigint"
     assert reporter.run.state == "finished"
 
 
