@@ -103,7 +103,8 @@ class LeaderEpochs:
     @property
     def latest(self) -> int:
         """The latest epoch; -1 if there is none."""
-        return self.entries[-1].epoch if self.entries else -1
+        entries = self.entries
+        return entries[-1].epoch if entries else -1
 
     @property
     def is_dirty(self) -> bool:

@@ -122,7 +122,9 @@ class Dispatcher(Generic[BrokerT]):
                 request = await self._cpu_thread.run(
                     partial(self._read, route, header, frame, MESSAGE)
                 )
-            context = self._checked(route, header, request, session)
+            context = session.contexts.get(route)
+            if context is None or context.client_id != header.client_id or self._checks:
+                context = self._checked(route, header, request, session)
             if route.is_for_controller and not self._forwarding.is_controller:
                 forwarded = await self._forwarding.forward(key, frame, session)
                 if forwarded is not None:
@@ -132,7 +134,11 @@ class Dispatcher(Generic[BrokerT]):
                 return []
             if route.handler.takes_json:
                 return _framed(header.correlation_id, response)
-            return await self._written(response, header.correlation_id)
+            # As `_written`, without the cost of its coroutine.
+            try:
+                return write_response(response, header.correlation_id, LOOP.elements)
+            except LongMessageError:
+                return await self._written(response, header.correlation_id)
         except DecodeError as error:
             raise EndConnectionError(str(error)) from None
         finally:

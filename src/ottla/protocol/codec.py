@@ -170,7 +170,8 @@ def decode(
     Raises DecodeError, and nothing else, for any bytes; with a smaller `budget` than MESSAGE also
     LongMessageError, as the message may be decoded elsewhere.
     """
-    left.set(budget)
+    if left.get() is not budget:
+        left.set(budget)
     try:
         return codec_of(cls).read(buffer, position)
     except LongMessageError:
