@@ -13,6 +13,14 @@ ROOT: Final = Path(__file__).parent.parent
 
 HOME: Final = "README.md"
 
+PIPELINES: Final = (
+    "docs/pipelines.md",
+    "docs/pipeline-sources.md",
+    "docs/pipeline-sinks.md",
+    "docs/pipeline-failures.md",
+)
+"""The guide to pipelines, in order. A test runs its examples as one program."""
+
 SECTIONS: Final = {
     "Tutorial": (
         "docs/tutorial/first-message.md",
@@ -22,7 +30,7 @@ SECTIONS: Final = {
     ),
     "How to": (
         "docs/testing.md",
-        "docs/pipelines.md",
+        *PIPELINES,
         "docs/scale.md",
         "docs/metrics.md",
         "docs/from-apache-kafka.md",

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from website.pages import PIPELINES, ROOT
 
 import ottla.pipelines
 
-GUIDE = Path(__file__).parents[2] / "docs" / "pipelines.md"
+GUIDE = "\n".join((ROOT / page).read_text() for page in PIPELINES)
 
 
 def test_the_guide_names_every_public_call() -> None:
-    text = GUIDE.read_text()
     assert sorted(ottla.pipelines.__all__) == sorted(
         [
             "PipelineError",
@@ -25,7 +25,7 @@ def test_the_guide_names_every_public_call() -> None:
         ]
     )
     for name in set(ottla.pipelines.__all__) - {"PipelineError"}:
-        assert f"`{name}" in text
+        assert f"`{name}" in GUIDE
 
 
 def test_importing_pipelines_and_asking_for_help_loads_no_spark() -> None:
@@ -52,7 +52,7 @@ def test_the_guides_examples_run(
     name, late = new_topic(), new_topic()
     flights = [{"carrier": "HA", "dep_delay": 1301}, {"carrier": "UA", "dep_delay": 2}]
     produce(name, [(None, json.dumps(flight)) for flight in flights] + [(None, "no flight")])
-    examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     assert len(examples) == 8
     script = "\n".join(examples).replace("localhost:9092", bootstrap)
     script = script.replace('"./', f'"{tmp_path}/')
@@ -67,7 +67,7 @@ def test_the_guides_examples_run(
         lambda *arguments, **options: listeners.append(report(*arguments, **options)),
     )
 
-    exec(compile(script, str(GUIDE), "exec"), {})
+    exec(compile(script, "docs/pipelines.md", "exec"), {})
 
     spark.streams.removeListener(listeners[0])
     listeners[0].reporter.committer.close()

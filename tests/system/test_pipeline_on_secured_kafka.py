@@ -157,7 +157,7 @@ def test_the_guides_example_reaches_table_rejects_and_group(
 
     fetch_jars_once(tmp_path_factory)
     make_topic(secured, "flights")
-    guide = (ROOT / "docs" / "pipelines.md").read_text()
+    guide = (ROOT / "docs" / "pipeline-sources.md").read_text()
     blocks = re.findall(r"```py\n(.*?)```", guide, re.DOTALL)
     (example,) = (block for block in blocks if "sasl.username" in block)
     for old, new in (

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from website.pages import HOME, PIPELINES, ROOT
 
 from ottla.pipelines.file.problem import FileError
 from ottla.pipelines.file.read import read_file, read_text
@@ -313,10 +314,10 @@ def test_reading_imports_no_pyspark(tmp_path: Path) -> None:
     assert done.stdout.split() == ["False", "False"], done.stderr
 
 
-ROOT = Path(__file__).parents[3]
+PAGES_WITH_FILES = [HOME, *(page for page in PIPELINES if "failures" not in page)]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/pipelines.md"])
+@pytest.mark.parametrize("page", PAGES_WITH_FILES)
 def test_the_files_in_the_documentation_are_right(page: str) -> None:
     examples = re.findall(r"```toml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert examples
@@ -328,7 +329,7 @@ def test_the_files_in_the_documentation_are_right(page: str) -> None:
 
 def test_the_guide_names_every_field() -> None:
     text = (ROOT / "docs/pipelines.md").read_text()
-    section = text[text.index("## The pipeline file") : text.index("## `session`")]
+    (section,) = re.findall(r"^## The pipeline file$(.*?)^## ", text, re.DOTALL | re.MULTILINE)
     written = re.findall(r"^(\w+) = ", FULL, re.MULTILINE)
     assert len(written) > 15
     for field in [*written, "function", "view", "conf"]:

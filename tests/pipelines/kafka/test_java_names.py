@@ -135,7 +135,7 @@ def test_a_key_that_java_cannot_decrypt_is_refused_and_others_are_not(
         ("sasl.jaas.config", "give sasl.username and sasl.password"),
         ("ssl.truststore.location", "give ssl.ca.location"),
         ("group.id", "to_delta takes group="),
-        ("linger.ms", "see docs/pipelines.md, Secured Kafka"),
+        ("linger.ms", "see docs/pipeline-sources.md, Secured Kafka"),
     ],
 )
 def test_an_unknown_name_says_what_to_give(name: str, words: str) -> None:

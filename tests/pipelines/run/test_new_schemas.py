@@ -109,7 +109,7 @@ def test_a_registry_that_is_away_is_one_sentence(spark, bootstrap) -> None:
 
 
 def test_the_guides_example_runs(spark, bootstrap, new_topic, produce, tmp_path) -> None:
-    guide = (Path(__file__).parents[3] / "docs" / "pipelines.md").read_text()
+    guide = (Path(__file__).parents[3] / "docs" / "pipeline-sources.md").read_text()
     section = guide[guide.index("## A schema registry") : guide.index("## Secured Kafka")]
     (example,) = re.findall(r"```py\n(.*?)```", section, re.DOTALL)
     name = new_topic(1)
@@ -124,6 +124,6 @@ def test_the_guides_example_runs(spark, bootstrap, new_topic, produce, tmp_path)
         ):
             assert old in example
             example = example.replace(old, new)
-        exec(compile(example, "docs/pipelines.md", "exec"), {})
+        exec(compile(example, "docs/pipeline-sources.md", "exec"), {})
 
     assert rows(spark, tmp_path / "lake" / "flights") == [(1, "HNL", 0, 0)]

@@ -165,7 +165,7 @@ def test_the_guides_example_runs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    guide = (Path(__file__).parents[3] / "docs/pipelines.md").read_text()
+    guide = (Path(__file__).parents[3] / "docs/pipeline-sinks.md").read_text()
     (example,) = [
         one for one in re.findall(r"```py\n(.*?)```", guide, re.DOTALL) if "to_jdbc(" in one
     ]
@@ -178,6 +178,6 @@ def test_the_guides_example_runs(
     script = script.replace("jdbc:postgresql://localhost:5432/lake", postgres.url)
     script = script.replace('    "flights",\n', f'    "{name}",\n')
 
-    exec(compile(script, "pipelines.md", "exec"), {})
+    exec(compile(script, "docs/pipeline-sinks.md", "exec"), {})
 
     assert postgres.query("SELECT tailnum, dest FROM aircraft") == [["N1", "HNL"]]

@@ -109,7 +109,7 @@ def check_names(settings: Mapping[str, str]) -> None:
         if name in _INSTEAD:
             raise PipelineError(f"kafka= cannot take {name}: {_INSTEAD[name]}")
         near = difflib.get_close_matches(name, NAMES, n=1)
-        hint = f"did you mean {near[0]}?" if near else "see docs/pipelines.md, Secured Kafka"
+        hint = f"did you mean {near[0]}?" if near else "see docs/pipeline-sources.md, Secured Kafka"
         raise PipelineError(f"kafka= does not know the setting {name!r}: {hint}")
 
 
