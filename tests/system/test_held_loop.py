@@ -313,7 +313,7 @@ def test_a_large_request_holds_nobody(topics: str, name: str) -> None:
     with Wire(topics) as wire:
         wire.send(data)
         assert wire.frame()
-    # Whoever comes next is answered, too: the watchdog's line is written by then.
+    # The next client is answered, too: the watchdog's line is written by then.
     build = messages_of(18, 3, "request")
     with Wire(topics) as wire:
         wire.ask(build.ApiVersionsRequest(client_software_name="t", client_software_version="1"))
