@@ -51,6 +51,6 @@ def _log_config(overrides: tuple[tuple[str, str], ...], key: _Key) -> LogConfig:
         "timestamp_after_max_ms": topic.message_timestamp_after_max_ms,
     }
     for field in fields(LogConfig):
-        if field.name not in values:
+        if field.init and field.name not in values:
             values[field.name] = getattr(topic, field.name)
     return LogConfig(**values)

@@ -1,6 +1,6 @@
 """The settings of one partition's log; defaults are Kafka's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.records.compression import Compression
@@ -45,12 +45,17 @@ class LogConfig:
     file_delete_delay_ms: int = 60 * 1000
     preallocate: bool = False
 
-    @property
-    def stamped_type(self) -> TimestampType:
-        """`timestamp_type` as in a batch's header."""
-        if self.timestamp_type == "LogAppendTime":
-            return TimestampType.log_append_time
-        return TimestampType.create_time
+    stamped_type: TimestampType = field(init=False, repr=False, compare=False)
+    """`timestamp_type` as in a batch's header. An attribute, because each append asks for it."""
+    stored_compression: Compression | None = field(init=False, repr=False, compare=False)
+    """The compression of stored batches; None keeps the producer's."""
+
+    def __post_init__(self) -> None:
+        stamps = self.timestamp_type == "LogAppendTime"
+        stamped = TimestampType.log_append_time if stamps else TimestampType.create_time
+        object.__setattr__(self, "stamped_type", stamped)
+        stored = _COMPRESSION_NAMES.get(self.compression_type)
+        object.__setattr__(self, "stored_compression", stored)
 
     @property
     def preallocate_bytes(self) -> int:
@@ -65,8 +70,3 @@ class LogConfig:
         if self.cleanup_compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
-
-    @property
-    def stored_compression(self) -> Compression | None:
-        """The compression of stored batches; None keeps the producer's."""
-        return _COMPRESSION_NAMES.get(self.compression_type)

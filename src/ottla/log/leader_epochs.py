@@ -103,7 +103,7 @@ class LeaderEpochs:
     @property
     def latest(self) -> int:
         """The latest epoch; -1 if there is none."""
-        entries = self.entries
+        entries = self._entries if self._entries is not None else self.entries
         return entries[-1].epoch if entries else -1
 
     @property
