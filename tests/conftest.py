@@ -70,6 +70,10 @@ OPEN_FILES = Path("/proc/self/fd")
 MANY_OPEN_FILES = 300
 
 
+_open_files = 0
+"""After the last collection."""
+
+
 def pytest_runtest_teardown() -> None:
     """Closes the logs of tests that ended them as a crash does, without closing them.
 
@@ -77,8 +81,10 @@ def pytest_runtest_teardown() -> None:
     process with as many objects as Spark's tests make, and some C libraries still use `select`,
     which takes no descriptor above 1,023.
     """
-    if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > MANY_OPEN_FILES:
+    global _open_files
+    if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > _open_files + MANY_OPEN_FILES:
         gc.collect()
+        _open_files = len(os.listdir(OPEN_FILES))
 
 
 class NodeCall:

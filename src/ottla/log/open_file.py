@@ -64,3 +64,7 @@ class OpenFiles:
     def forget(self, owner: Openable) -> None:
         """Drop the owner's file. It closes when no reader holds it."""
         self._open.pop(owner, None)
+
+    def forget_all(self) -> None:
+        """Drop all files: nobody writes to them any more."""
+        self._open.clear()

@@ -159,8 +159,11 @@ class LogStore:
             raise DataFolderError(f"cannot use {self.root}: {error}") from None
 
     def release(self) -> None:
-        """Releases the folder's lock, without marking a clean stop. May be called again."""
+        """Releases the folder's lock and files, without marking a clean stop. May be called
+        again.
+        """
         self._lock.release()
+        self.files.forget_all()
 
     @property
     def lock_identity(self) -> str | None:
