@@ -169,9 +169,10 @@ def test_what_is_wrong_is_found_before_spark_starts(
 
 
 def test_check_without_spark(bootstrap: str, topic: str, file: Path) -> None:
-    produce(bootstrap, topic, ["a", "b"])
+    produce(bootstrap, topic, ['{"n": 1}', '{"n": 2}'])
     done = ottla("check", str(file), "--no-spark", "--json")
     assert done.returncode == 0, done.stderr
+    assert done.stderr == "numbers: of the newest records, 2 of 2 parse.\n"
     (said,) = json.loads(done.stdout)
     assert (said["topic"], said["partitions"], said["messages"]) == (topic, 2, 2)
     assert (said["group"], said["delivery"]) == (f"{topic}-delta", "exactly-once")
