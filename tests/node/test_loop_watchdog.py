@@ -6,10 +6,18 @@ import asyncio
 import logging
 import threading
 import time
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
-from ottla.node.loop_watchdog import HELD_MS, LoopWatchdog, clock_of_this_thread, stack
+from ottla.node.loop_watchdog import (
+    HELD_MS,
+    LoopClock,
+    LoopWatchdog,
+    clock_of_this_thread,
+    stack,
+)
 
 
 def hold(milliseconds: float) -> None:
@@ -91,3 +99,28 @@ async def test_a_stop_ends_a_probe_that_the_loop_cannot_answer() -> None:
     watchdog._answered.clear()
     clock = clock_of_this_thread()
     watchdog._wait(clock.wall_ms(), 0, clock)
+
+
+def test_a_thread_that_runs_late_is_no_held_loop() -> None:
+    """Loops that pause often take Python's global lock again before the thread has it."""
+    watchdog = LoopWatchdog(lambda: "")
+    now_ms = 0.0
+
+    class Loop:
+        """Answers within 10 ms; the thread sees it after a second. Closed afterwards."""
+
+        is_closed = False
+
+        def call_soon_threadsafe(self, callback: Callable[..., None], *arguments: Any) -> None:
+            nonlocal now_ms
+            if self.is_closed:
+                raise RuntimeError
+            self.is_closed = True
+            now_ms += 10
+            callback(*arguments)
+            now_ms += 1_000
+
+    clock = LoopClock(lambda: now_ms, lambda: now_ms)
+    watchdog._watch(cast(asyncio.AbstractEventLoop, Loop()), 0, clock)
+    assert now_ms == 1_010
+    assert watchdog.holds == 0

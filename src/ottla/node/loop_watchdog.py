@@ -5,7 +5,9 @@ one line with the last request and where the loop is, and another when the loop 
 that holds its loop for longer than its ZooKeeper session's timeout would keep its leaderships for
 ever, because the session is fed by another thread. So the session ends then, and others lead.
 
-The loop's CPU time tells a loop that works from a machine that is busy or was suspended.
+The loop's CPU time tells a loop that works from a machine that is busy or was suspended. The
+callback notes when it ran: the thread itself may run much later, because a loop that pauses often
+takes Python's global lock again before a waiting thread has it.
 """
 
 from __future__ import annotations
@@ -70,6 +72,8 @@ class LoopWatchdog:
         self._give_up = give_up
         self._give_up_after_ms = give_up_after_ms
         self._answered = threading.Event()
+        self._answered_ms = 0.0, 0.0
+        """By both clocks, when the loop ran the last callback."""
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._line_ms = float("-inf")
@@ -96,13 +100,20 @@ class LoopWatchdog:
             self._answered.clear()
             begun_ms, cpu_ms = clock.wall_ms(), clock.cpu_ms()
             try:
-                loop.call_soon_threadsafe(self._answered.set)
+                loop.call_soon_threadsafe(self._answer, clock)
             except RuntimeError:
                 return  # the loop is closed
             where = self._wait(begun_ms, thread_id, clock)
-            held_ms = clock.wall_ms() - begun_ms
-            if held_ms >= HELD_MS and not self._stopped.is_set():
-                self._held(held_ms, clock.cpu_ms() - cpu_ms, where, clock.wall_ms())
+            if self._stopped.is_set():
+                return
+            answered_ms, answered_cpu_ms = self._answered_ms
+            held_ms = answered_ms - begun_ms
+            if held_ms >= HELD_MS:
+                self._held(held_ms, answered_cpu_ms - cpu_ms, where, clock.wall_ms())
+
+    def _answer(self, clock: LoopClock) -> None:
+        self._answered_ms = clock.wall_ms(), clock.cpu_ms()
+        self._answered.set()
 
     def _wait(self, begun_ms: float, thread_id: int, clock: LoopClock) -> str:
         """Waits for the loop's answer; returns where the loop was when it was late."""
