@@ -122,9 +122,7 @@ class Dispatcher(Generic[BrokerT]):
                 request = await self._cpu_thread.run(
                     partial(self._read, route, header, frame, MESSAGE)
                 )
-            context = session.contexts.get(route)
-            if context is None or context.client_id != header.client_id or self._checks:
-                context = self._checked(route, header, request, session)
+            context = self._checked(route, header, request, session)
             if route.is_for_controller and not self._forwarding.is_controller:
                 forwarded = await self._forwarding.forward(key, frame, session)
                 if forwarded is not None:
@@ -134,11 +132,8 @@ class Dispatcher(Generic[BrokerT]):
                 return []
             if route.handler.takes_json:
                 return _framed(header.correlation_id, response)
-            # As `_written`, without the cost of its coroutine.
-            try:
-                return write_response(response, header.correlation_id, LOOP.elements)
-            except LongMessageError:
-                return await self._written(response, header.correlation_id)
+            parts = self._written(response, header.correlation_id)
+            return parts or await self._write_long(response, header.correlation_id)
         except DecodeError as error:
             raise EndConnectionError(str(error)) from None
         finally:
@@ -161,12 +156,17 @@ class Dispatcher(Generic[BrokerT]):
         """
         return None if route.read is None else route.read(frame, header.body_position, budget)
 
-    async def _written(self, response: Any, correlation_id: int) -> list[Part]:
-        """The parts of the response; a long one is encoded in a thread."""
+    @staticmethod
+    def _written(response: Any, correlation_id: int) -> list[Part]:
+        """The parts of a response; none if it is too long for the event loop: see `_write_long`."""
         try:
             return write_response(response, correlation_id, LOOP.elements)
         except LongMessageError:
-            return await self._cpu_thread.run(partial(write_response, response, correlation_id))
+            return []
+
+    async def _write_long(self, response: Any, correlation_id: int) -> list[Part]:
+        """The parts of a response with more elements than LOOP, encoded in a thread."""
+        return await self._cpu_thread.run(partial(write_response, response, correlation_id))
 
     def _checked(
         self, route: _Route, header: RequestHeader, request: Any, session: ClientSession
@@ -234,11 +234,11 @@ class Dispatcher(Generic[BrokerT]):
         except LongMessageError:
             request = await self._cpu_thread.run(partial(self._read, route, inside, data, MESSAGE))
         context = self._checked(route, inside, request, client)
-        answer = await self._written(
-            await route.handler.answer(request, context), inside.correlation_id
-        )
+        answer = await route.handler.answer(request, context)
+        parts = self._written(answer, inside.correlation_id)
+        parts = parts or await self._write_long(answer, inside.correlation_id)
         response = build.EnvelopeResponse(
-            response_data=b"".join(answer)[4:], error_code=ErrorCode.none
+            response_data=b"".join(parts)[4:], error_code=ErrorCode.none
         )
         return write_response(response, header.correlation_id)
 
