@@ -242,11 +242,9 @@ class LogStore:
     def _tell_missing(self, stop: CleanStop | None) -> None:
         left = {} if stop is None or stop.logs is None else stop.logs
         for partition in left.keys() - self.logs.keys():
-            folder, size_bytes = (
-                self._path(names.folder_name(*partition)),
-                left[partition].size_bytes,
-            )
+            size_bytes = left[partition].size_bytes
             if size_bytes:
+                folder = self._path(names.folder_name(*partition))
                 logger.error(
                     "%s is gone: it had %d bytes when the broker stopped", folder, size_bytes
                 )
