@@ -200,12 +200,17 @@ class RecordReader:
         """The last stable offset of an answer: it must not go back.
 
         A new leader's high watermark may be behind that of the former one: then its ListOffsets
-        has no answer yet (KIP-207), but its fetches have.
+        has no answer yet (KIP-207), but its fetches have. And DeleteRecords may begin a log inside
+        of an open transaction: that log's start is then its last stable offset. Another replica
+        learns the start by its next fetch. A leader elected before, as Kafka's, has the offset of
+        the transaction. So such an offset is not remembered.
         """
         known_epoch, known = self._stable
+        is_inside = offset <= self._start_of(self.place)
         if is_latest:
             known = max(known, self._latest)
-            self._latest = max(offset, self._latest)
+            if not is_inside:
+                self._latest = max(offset, self._latest)
         if epoch < known_epoch or (epoch > known_epoch and not is_latest):
             known = -1
         if offset < known:
@@ -214,7 +219,7 @@ class RecordReader:
                 f"{offset} in epoch {epoch}"
             )
         if epoch >= known_epoch:
-            self._stable = (epoch, offset)
+            self._stable = (epoch, -1 if is_inside else offset)
 
     @property
     def _name(self) -> str:
