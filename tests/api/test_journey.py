@@ -97,6 +97,7 @@ def test_it_is_in_the_dispatch_table_and_takes_json():
 def test_a_request_is_parsed():
     assert read_query(question(partition=2, offset=5)) == MessageQuery("t", 2, 5, None, False)
     assert read_query(question(key=key(b"\xff"))) == MessageQuery("t", None, None, b"\xff", False)
+    assert read_query(question(key="", all=True)) == MessageQuery("t", None, None, b"", False, True)
     assert read_query(question(latest=True)) == MessageQuery("t", None, None, None, True)
 
 
@@ -116,6 +117,8 @@ def test_a_request_is_parsed():
         {"key": 7},
         {"key": key(bytes(70_000))},
         {"latest": "yes"},
+        {"all": True},
+        {"all": 1, "key": ""},
         {"latest": True, "offset": 3},
         {"key": "", "offset": 3},
     ],
@@ -139,6 +142,20 @@ async def test_the_journey_of_the_newest_record_of_a_key(context):
     said = await handle_json(question(key=key(b"c"), partition=1), context)
     assert said["error"]["code"] == "key_not_found"
     assert said["error"]["searched"] == [{"partition": 1, "down_to_offset": 0, "whole": True}]
+
+
+async def test_all_records_of_a_key(context):
+    said = await handle_json(question(key=key(b"a"), all=True), context)
+    assert [(one["partition"], one["offset"]) for one in said["messages"]] == [(1, 0), (1, 2)]
+    assert all(one["whole"] for one in said["searched"])
+    assert len(said["searched"]) == 3
+    led_by(context, 2, 1, 1)
+    said = await handle_json(question(key=key(b"c"), all=True), context)
+    assert [one["partition"] for one in said["messages"]] == [2]
+    assert said["elsewhere"] == [0]
+    said = await handle_json(question(key=key(b"x"), all=True), context)
+    assert said["error"]["code"] == "key_not_found"
+    assert [one["partition"] for one in said["error"]["searched"]] == [1, 2]
 
 
 async def test_the_journey_of_the_latest_record(context):

@@ -44,6 +44,18 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["produce", "--topic", "t"], "Did you mean ottla produce TOPIC?", "--help"),
         (["topic", "create", "--topic", "t"], "mean ottla topic create TOPIC?", "--help"),
         (["topic", "list", "--bootstrap-server", "h:1"], "Did you mean --bootstrap?", "--help"),
+        (
+            ["group", "reset", "g", "--to", "earliest"],
+            "--to. Did you mean --to-earliest?",
+            "--help",
+        ),
+        (
+            ["group", "reset", "g", "--to=latest"],
+            "No such option: --to. Did you mean --to-latest?",
+            "",
+        ),
+        (["group", "reset", "g", "--to", "5"], "--to-offset N or --to-time TIME?", "--help"),
+        (["group", "reset", "g", "--to-datetime", "x"], "Did you mean --to-time TIME?", "--help"),
         (["produce", "t", "a.jsonl"], "Did you mean --file a.jsonl?", "ottla produce --help"),
         (["topic", "list", "extra"], "extra", "ottla topic list --help"),
         (["serve", "--data"], "'--data' requires an argument", "ottla serve --help"),

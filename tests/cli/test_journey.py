@@ -90,12 +90,64 @@ def test_the_tree_is_for_people(broker, capsys):
         (["1", "-5"], "-5"),
         (["1", str(2**63)], "a partition or offset is out of range"),
         (["--offset", "5"], "No such option"),
+        (["1", "90", "--all"], "--all lists the messages of a key; give --key KEY"),
+        (["--key", "a", "--all", "--table", "t"], "--all and --table exclude each other"),
     ],
 )
 def test_wrong_arguments_fail_before_any_request(broker, words, said, capsys):
     assert run_command(["journey", "flights", *words]) == 2
     assert said in capsys.readouterr().err
     assert "asked" not in broker
+
+
+def content(text: str) -> dict[str, Any]:
+    return {"size_bytes": len(text), "cut": False, "text": text}
+
+
+def listed(*, whole: bool = True, **more: Any) -> dict[str, Any]:
+    return {
+        "journey": 1,
+        "topic": "flights",
+        "messages": [
+            {"partition": 1, "offset": 5, "timestamp_ms": 1000, "value": content("a\tb")},
+            {"partition": 1, "offset": 70, "timestamp_ms": -1, "value": None},
+        ],
+        "searched": [
+            {"partition": 0, "down_to_offset": 0, "whole": True},
+            {"partition": 1, "down_to_offset": 0 if whole else 5, "whole": whole},
+        ],
+        **more,
+    }
+
+
+def test_all_messages_of_a_key_are_a_table(broker, capsys):
+    broker["answer"] = listed()
+    assert run_command(["journey", "flights", "--key", "N1", "--all"]) == 0
+    assert broker["asked"]["all"] is True
+    said = capsys.readouterr()
+    assert [line.split(maxsplit=2) for line in said.out.splitlines()] == [
+        ["partition", "offset", "time                         value"],
+        ["1", "5", "1970-01-01 00:00:01.000 UTC  a\\tb"],
+        ["1", "70", "-                            null"],
+    ]
+    assert said.err == "2 messages with this key.\n"
+
+
+def test_a_list_says_what_was_not_searched(broker, capsys):
+    broker["answer"] = listed(whole=False, elsewhere=[2, 3])
+    assert run_command(["journey", "flights", "--key", "N1", "--all"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Older ones were not searched: partition 1 before offset 5." in said
+    assert "ottla consume flights --key KEY reads all" in said
+    assert "Partitions 2, 3: no leader answered." in said
+
+
+def test_a_list_as_json_has_what_is_missing(broker, capsys):
+    broker["answer"] = listed()
+    assert run_command(["journey", "flights", "--key", "N1", "--all", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == listed(unanswered=[])
+    assert said.err == ""
 
 
 def test_the_error_names_the_existing_offsets(broker, capsys):

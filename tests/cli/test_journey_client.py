@@ -108,6 +108,32 @@ def test_the_newest_message_of_several_leaders_is_shown():
     assert "elsewhere" not in answer
 
 
+def listed(*messages: tuple[int, int], searched: tuple[int, ...], elsewhere: list[int]) -> dict:
+    return {
+        "journey": 1,
+        "topic": "t",
+        "messages": [{"partition": index, "offset": offset} for index, offset in messages],
+        "searched": [{"partition": index} for index in searched],
+        "elsewhere": elsewhere,
+    }
+
+
+def test_the_lists_of_several_leaders_are_one():
+    answer = joined(
+        [
+            listed((2, 0), searched=(2,), elsewhere=[0, 1, 3]),
+            refused("key_not_found", searched=[{"partition": 1}]),
+            listed((0, 8), (0, 9), searched=(0,), elsewhere=[1, 2, 3]),
+            refused("not_leader"),
+        ]
+    )
+    places = [(one["partition"], one["offset"]) for one in answer["messages"]]
+    assert places == [(0, 8), (0, 9), (2, 0)]
+    assert [one["partition"] for one in answer["searched"]] == [0, 1, 2]
+    assert answer["unanswered"] == [3]
+    assert "elsewhere" not in answer
+
+
 def test_a_message_that_no_leader_has_is_reported_for_all_partitions():
     answer = joined(
         [

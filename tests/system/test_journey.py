@@ -199,6 +199,20 @@ def test_by_key_the_newest_is_told(broker):
     assert ask(broker.bootstrap, "keyed", latest=True)["state"] == "stored"
 
 
+def test_all_messages_of_a_key_are_listed(broker):
+    create(broker.bootstrap, "listed", 4)
+    records = [{"key": "same", "value": "old"}, {"key": "other"}, {"key": "same", "value": "new"}]
+    publish(broker.bootstrap, "listed", records)
+    told = journey("listed", "--key", "same", "--all", "-b", broker.bootstrap)
+    assert told.returncode == 0, told.stderr
+    assert [line.split()[-1] for line in told.stdout.splitlines()] == ["value", "old", "new"]
+    document = ["--key", "same", "--all", "--json", "-b", broker.bootstrap]
+    said = json.loads(journey("listed", *document).stdout)
+    assert [one["value"]["text"] for one in said["messages"]] == ["old", "new"]
+    assert [one["partition"] for one in said["searched"]] == [0, 1, 2, 3]
+    assert journey("listed", "--key", "none", "--all", "-b", broker.bootstrap).returncode == 1
+
+
 def test_deleted_records_are_told_as_such(broker):
     create(broker.bootstrap, "deleted")
     publish(broker.bootstrap, "deleted", [{"value": f"{number}"} for number in range(10)])

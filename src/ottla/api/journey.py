@@ -4,8 +4,10 @@ The request has header v1, then JSON; the response has header v0, then JSON. An 
 closes the connection.
 
     request   {"journey": 1, "topic": "flights", "partition": 2 or null, and one of
-               "offset": 1234, "key": "base64", "latest": true}
-    response  the document of `ottla.journey.explain`, or
+               "offset": 1234, "key": "base64", "latest": true;
+               with a key perhaps "all": true}
+    response  the document of `ottla.journey.explain`, with "all" that of
+              `ottla.tracing.key_list`, or
               {"journey": 1, "error": {"code", "message", and what helps}}
 
 Without an offset, a key or `latest`, the response is an error that lists the partitions and their
@@ -76,7 +78,12 @@ def read_query(request: dict[str, Any]) -> MessageQuery:
         raise bad_request("`latest` must be true or false")
     if (offset is not None) + (key is not None) + latest > 1:
         raise bad_request("`offset`, `key` and `latest` exclude each other")
-    return MessageQuery(topic, partition, offset, key, latest)
+    all_of_key = request.get("all", False)
+    if not isinstance(all_of_key, bool):
+        raise bad_request("`all` must be true or false")
+    if all_of_key and key is None:
+        raise bad_request("`all` needs a `key`")
+    return MessageQuery(topic, partition, offset, key, latest, all_of_key)
 
 
 def read_key(value: Any) -> bytes | None:

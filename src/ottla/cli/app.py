@@ -76,6 +76,9 @@ MEANT: Final = {
     ("ottla topic create", "--topic"): "ottla topic create TOPIC",
     ("ottla topic describe", "--topic"): "ottla topic describe TOPIC",
     ("ottla topic delete", "--topic"): "ottla topic delete TOPIC",
+    ("ottla group reset", "--to"): "--to-earliest, --to-latest, --to-offset N or --to-time TIME",
+    ("ottla group reset", "--to-datetime"): "--to-time TIME",
+    ("ottla group reset", "--by-duration"): "--to-time AGE, such as --to-time 2h",
 }
 EXTRA: Final = re.compile(r"unexpected extra arguments?\S* \(([^ ]+)\)$")
 """What typer says of one word too many."""
@@ -241,7 +244,8 @@ def print_usage_error(error: typer.TyperException, words: Sequence[str]) -> int:
     wrong = what_is_wrong(error)
     if wrong:
         message = message.replace(error.message, f"{wrong}.")
-    meant = MEANT.get((path, str(getattr(error, "option_name", ""))))
+    option = str(getattr(error, "option_name", ""))
+    meant = joined_option(option, words, context) or MEANT.get((path, option))
     extra = EXTRA.search(error.message)
     if extra and path == "ottla produce":
         meant = f"--file {extra[1]}"
@@ -250,3 +254,16 @@ def print_usage_error(error: typer.TyperException, words: Sequence[str]) -> int:
         message = f"{error.message}. Did you mean {' or '.join(sorted(close))}?"
     print_failure(path, message, f"For help: {path} --help")
     return EXIT_USAGE
+
+
+def joined_option(option: str, words: Sequence[str], context: Any) -> str | None:
+    """`--to-earliest` for `--to earliest` or `--to=earliest`, if the command has such an option."""
+    if not option or context is None:
+        return None
+    known = {name for each in context.command.params for name in each.opts}
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        name, _, value = word.partition("=")
+        joined = f"{option}-{value or after}"
+        if name == option and joined in known:
+            return joined
+    return None

@@ -12,6 +12,7 @@ import typer
 from ottla.cli.failures import Failed, UsageFailed, nearest
 from ottla.cli.journey_client import ask_journey
 from ottla.cli.journey_files import add_files
+from ottla.cli.journey_list import show_messages
 from ottla.cli.journey_tree import rich_tree, tell
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
 from ottla.cli.screen import console, note, show_json
@@ -44,6 +45,9 @@ def journey(
             "--key-base64", metavar="BASE64", help="The same, for a key that is not text."
         ),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List all messages with the key, instead of one journey.")
+    ] = False,
     latest: Annotated[bool, typer.Option("--latest", help="The newest message of all.")] = False,
     table: Annotated[
         list[Path] | None,
@@ -62,6 +66,9 @@ def journey(
     which Delta version contains it, and when it may be deleted.
     """
     question = asked(topic, partition, offset, key, key_base64, latest)
+    if every:
+        check_all(question, table)
+        question["all"] = True
     document = ask_journey(bootstrap, question)
     if "error" in document:
         raise refused(topic, document["error"])
@@ -72,6 +79,10 @@ def journey(
             f"{VERSION}.",
             "Use the `ottla` command of the broker's version.",
         )
+    if every:
+        document.setdefault("unanswered", document.pop("elsewhere", []))
+        show_json(document) if as_json else show_messages(document)
+        return
     for line in ask_tables(document, table or (), bootstrap):
         note(line)
     add_files(document)
@@ -128,6 +139,17 @@ def asked(
     else:
         question["offset"] = offset
     return question
+
+
+def check_all(question: Document, table: Sequence[Path] | None) -> None:
+    """Reject --all where it says nothing."""
+    if "key" not in question:
+        raise UsageFailed(
+            "--all lists the messages of a key; give --key KEY.",
+            f"To read all messages: ottla consume {question['topic']}",
+        )
+    if table:
+        raise UsageFailed("--all and --table exclude each other: --table is about one message.")
 
 
 def checked_base64(text: str) -> str:

@@ -71,8 +71,12 @@ def leader_addresses(bootstrap: str, question: dict[str, Any]) -> list[str]:
 
 
 def joined(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Combines the answers of several leaders: the newest message, or the error common to all."""
+    """Combines the answers of several leaders: the newest message, all messages of a key, or the
+    error common to all.
+    """
     found = [answer for answer in answers if "error" not in answer]
+    if found and "messages" in found[0]:
+        return joined_lists(answers)
     if found:
         newest = max(found, key=newest_ms)
         return {name: value for name, value in newest.items() if name != "elsewhere"}
@@ -84,6 +88,27 @@ def joined(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         if name in first:
             merged[name] = sorted(every, key=lambda one: one["partition"])
     return {"journey": answers[0]["journey"], "error": merged}
+
+
+def joined_lists(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The lists of several leaders as one. `unanswered` has the partitions of which none spoke."""
+    lists = [answer for answer in answers if "error" not in answer]
+    # A leader without such messages answers with an error that says how far it searched.
+    places = [
+        place for answer in answers for place in answer.get("error", answer).get("searched", ())
+    ]
+    known = {place["partition"] for place in places}
+    others = {index for answer in answers for index in answer.get("elsewhere", ())}
+    return {
+        "journey": lists[0]["journey"],
+        "topic": lists[0]["topic"],
+        "messages": sorted(
+            (message for one in lists for message in one["messages"]),
+            key=lambda message: (message["partition"], message["offset"]),
+        ),
+        "searched": sorted(places, key=lambda place: place["partition"]),
+        "unanswered": sorted(others - known),
+    }
 
 
 def newest_ms(document: dict[str, Any]) -> int:

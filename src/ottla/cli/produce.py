@@ -14,6 +14,7 @@ import typer
 from ottla.cli.client import Connection, connect
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed, unknown
 from ottla.cli.jsonlines import LineError, Outgoing
+from ottla.cli.old_timestamps import OldTimestamps
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicName
 from ottla.cli.produce_lines import (
     Decode,
@@ -166,6 +167,8 @@ def produce(
             **connection.settings,
         }
         producer = TopicProducer(topic, settings, timeout)
+        if as_json:  # plain lines have no timestamps
+            decode = OldTimestamps(connection, topic).watching(decode)
         raise typer.Exit(send_all(producer, stream, decode, as_json))
 
 

@@ -17,6 +17,7 @@ from ottla.journey.partitioner import likely_partitions
 from ottla.replica.partition import Partition
 from ottla.replica.partitions import Partitions
 from ottla.tracing.gather_facts import largest_timestamp
+from ottla.tracing.key_list import ends_of, list_key
 from ottla.tracing.key_search import find_newest
 
 MAX_SUGGESTIONS: Final = 1000
@@ -35,13 +36,17 @@ class JourneyError(Exception):
 
 
 class MessageQuery(NamedTuple):
-    """Which message is meant: at most one of `offset`, `key` and `latest` is given."""
+    """Which message is meant: at most one of `offset`, `key` and `latest` is given.
+
+    With `all_of_key` all messages of the key are listed instead of one being explained.
+    """
 
     topic: str
     partition: int | None
     offset: int | None
     key: bytes | None
     latest: bool
+    all_of_key: bool = False
 
 
 class Cluster(Protocol):
@@ -143,21 +148,33 @@ def newest_ms(partition: Partition) -> int:
 
 
 async def find_key(key: bytes, partitions: list[Partition]) -> tuple[Partition, int]:
-    """The newest record with the key, from the first partition that has one.
-
-    Partitions that a common partitioner would choose for the key are searched first.
+    """The newest record with the key, from the first partition that has one. Raises JourneyError
+    and ApiError.
     """
+    hit, searched = await find_newest(in_likely_order(key, partitions), key)
+    if hit is None:
+        raise key_not_found(ends_of(searched))
+    return next(one for one in partitions if one.index == hit.partition), hit.offset
+
+
+async def list_messages(key: bytes, topic: str, partitions: list[Partition]) -> Document:
+    """All records with the key, or the newest ones. Raises JourneyError and ApiError."""
+    document = await list_key(topic, key, in_likely_order(key, partitions))
+    if not document["messages"]:
+        raise key_not_found(document["searched"])
+    return document
+
+
+def in_likely_order(key: bytes, partitions: list[Partition]) -> list[Partition]:
+    """Those first that a common partitioner would choose for the key."""
     by_index = {partition.index: partition for partition in partitions}
     likely = likely_partitions(key, len(partitions)) if len(partitions) > 1 else []
     order = [by_index.pop(index) for index in likely if index in by_index]
-    hit, searched = await find_newest([*order, *by_index.values()], key)
-    if hit is None:
-        message = "no record has this key"
-        if not all(one.whole for one in searched):
-            message = "no record has this key among the newest; older ones were not searched"
-        ends = [
-            {"partition": one.partition, "down_to_offset": one.down_to, "whole": one.whole}
-            for one in searched
-        ]
-        raise JourneyError("key_not_found", message, searched=ends)
-    return next(one for one in partitions if one.index == hit.partition), hit.offset
+    return [*order, *by_index.values()]
+
+
+def key_not_found(searched: list[Document]) -> JourneyError:
+    message = "no record has this key"
+    if not all(one["whole"] for one in searched):
+        message = "no record has this key among the newest; older ones were not searched"
+    return JourneyError("key_not_found", message, searched=searched)

@@ -161,9 +161,9 @@ def oldest_first(log: Log, offset: int) -> Iterator[Window]:
         at = next_offset
 
 
-async def in_thread(search: Callable[..., T], window: Window, key: bytes, *offset: int) -> T:
+async def in_thread(search: Callable[..., T], window: Window, key: bytes, *limits: int) -> T:
     with storage_refusals():
-        return await asyncio.to_thread(search, window, key, *offset)
+        return await asyncio.to_thread(search, window, key, *limits)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from ottla.tracing.find_message import (
     find_message,
     led_elsewhere,
     led_partitions,
+    list_messages,
 )
 from ottla.tracing.gather_facts import Around, gather
 from ottla.tracing.transaction_coordinators import CoordinatingBroker, find_transactions
@@ -38,7 +39,7 @@ class TracedBroker(Cluster, CoordinatingBroker, Protocol):
 
 
 async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
-    """The journey of the requested message. Raises JourneyError.
+    """The journey of the requested message, or the list of its key's. Raises JourneyError.
 
     One message is traced at a time, so that many requests wait in a queue.
     """
@@ -46,8 +47,12 @@ async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
     try:
         partitions = led_partitions(query, broker)
         async with broker.timelines.explaining:
-            partition, offset = await find_message(query, partitions, broker)
-            document = explain(await _facts(query.topic, partition, offset, broker))
+            if query.all_of_key:
+                assert query.key is not None, "the request was checked"
+                document = await list_messages(query.key, query.topic, partitions)
+            else:
+                partition, offset = await find_message(query, partitions, broker)
+                document = explain(await _facts(query.topic, partition, offset, broker))
             others = led_elsewhere(query, broker)
             return document | ({"elsewhere": others} if others else {})
     except JourneyError as error:
