@@ -22,6 +22,7 @@ PIPELINES: Final = (
 """The guide to pipelines, in order. A test runs its examples as one program."""
 
 SECTIONS: Final = {
+    "Start": ("docs/getting-started.md",),
     "Tutorial": (
         "docs/tutorial/first-message.md",
         "docs/tutorial/first-group.md",

@@ -53,6 +53,7 @@ def typed_and_shown(page: Path) -> Iterator[tuple[str, str]]:
     ("page", "least"),
     [
         ("cli.md", 30),
+        ("getting-started.md", 2),
         pytest.param("tutorial/first-message.md", 4, marks=pytest.mark.full),
         pytest.param("tutorial/first-group.md", 8, marks=pytest.mark.full),
     ],
@@ -78,6 +79,16 @@ def test_every_command_prints_what_the_page_shows(
             check=False,
         )
         assert steady(done.stdout + done.stderr) == steady(shown), command
+
+
+def test_the_program_of_getting_started(broker: Any) -> None:
+    page = (DOCS / "getting-started.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    words = ["-c", program.replace("localhost:9092", broker.bootstrap)]
+    subprocess.run([sys.executable, *words], check=True, timeout=60)
+    read = ["-m", "ottla", "consume", "flights", "--keys", "-b", broker.bootstrap]
+    done = subprocess.run([sys.executable, *read], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "N384HA\thello again\n", done.stderr
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))

