@@ -1,6 +1,7 @@
 """The tree follows the rules that readers rely on: names say what is inside, words are plain."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,13 @@ UNCLEAR_WORDS = {
     "without a word": "silently",
 }
 """Words that a technical writer would not use, and what to write instead."""
+
+OTHER_INSTALL = re.compile(
+    r"""['"`]\.\[[a-z,]+\]|"ottla\[|pip\s+install\s+['"]?ottla(?![-\w\[])|pip\s*\n\s*install"""
+)
+"""What is not `pip install 'ottla[extra]'`, the one form that works in any folder (once Ottla is
+installed) and that messages name, too. `pip install ottla` finds nothing on PyPI.
+"""
 
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 
@@ -76,3 +84,30 @@ def test_words_are_those_of_technical_documentation() -> None:
         for match in unclear.finditer(path.read_text())
     ]
     assert not found, "\n".join(found)
+
+
+def test_extras_are_installed_in_one_form() -> None:
+    found = [
+        f"{name_of(path)}: {match[0]!r}"
+        for path in (*FILES, *PAGES)
+        if path != Path(__file__)
+        for match in OTHER_INSTALL.finditer(path.read_text())
+    ]
+    assert not found, "\n".join(found)
+    for other in ("pip install '.[spark]'", 'pip install "ottla[spark]"', "`pip install ottla`"):
+        assert OTHER_INSTALL.search(other), other
+    for right in ("pip install 'ottla[spark,java]'", "pip install .", "pip install ottla-*.whl"):
+        assert not OTHER_INSTALL.search(right), right
+
+
+def test_extras_that_are_named_exist() -> None:
+    """In the pages, and in the messages of commands."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {
+        extra
+        for path in (*FILES, *PAGES)
+        for listed in re.findall(r"'ottla\[([a-z,]+)\]'", path.read_text())
+        for extra in listed.split(",")
+    }
+    assert "spark" in named
+    assert named - {"extra"} <= project["optional-dependencies"].keys()
