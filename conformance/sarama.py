@@ -1,8 +1,9 @@
 """Suite E: sarama's functional tests from its Go module, on five brokers of Ottla.
 
 The tests expect five brokers in racks, TCP proxies that Toxiproxy steers, and brokers in Docker.
-The brokers are those of a cluster that is started here. In Toxiproxy's place a few lines answer
-that every proxy is there and open; tests that change a proxy, or call Docker, are left out.
+The brokers are those of a cluster that is started here, and proxies of ours (`toxiproxy.py`) are
+between them and the tests, which can close them, delay answers and reset connections. Tests that
+call Docker are left out.
 """
 
 import json
@@ -10,18 +11,17 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
 
 from bench import cache, packages
 from conformance.outcome import Outcome, State
 from conformance.target import own_bug_in
+from conformance.toxiproxy import Toxiproxy
 from ottla.testing import Cluster
+from ottla.testing.ports import HOST, free_ports
 
 SUITE: Final = "E"
 MODULE: Final = "github.com/IBM/sarama@v1.61.1"
@@ -46,21 +46,9 @@ OWN_ADDRESS: Final = (
     "env.KafkaBrokerAddrs = append(env.KafkaBrokerAddrs, "
     'strings.Split(os.Getenv("KAFKA_ADDRESSES"), ",")[i-1])'
 )
-_CUTS: Final = "it cuts a broker's connections through Toxiproxy"
-_SLOWS: Final = "it slows a broker's connections through Toxiproxy"
 _DOCKER: Final = "it stops and starts brokers with Docker"
 _JAVA: Final = "it runs Java clients in the brokers' Docker containers"
 LEFT_OUT: Final[Mapping[str, str]] = {
-    "TestAsyncProducerRemoteBrokerClosed": _CUTS,
-    "TestFuncAdminNetworkErrorClosesControllerConnection": _CUTS,
-    "TestFuncConnectionFailure": _CUTS,
-    "TestFuncProducingIdempotentWithBrokerFailure": _CUTS,
-    "TestFuncProducing": _SLOWS,
-    "TestFuncProducingFlushing": _SLOWS,
-    "TestFuncProducingGzip": _SLOWS,
-    "TestFuncProducingNoResponse": _SLOWS,
-    "TestFuncProducingSnappy": _SLOWS,
-    "TestFuncProducingZstd": _SLOWS,
     "TestConsumerFetchFollowerFailover": _DOCKER,
     "TestFuncAdminListConsumerGroupOffsets": _DOCKER,
     "TestFuncTxnProduceWithBrokerFailure": _DOCKER,
@@ -132,42 +120,6 @@ def _take(module: Path, into: Path) -> None:
     file.write_text(source.replace(ADDRESS, OWN_ADDRESS))
 
 
-class _Proxies(BaseHTTPRequestHandler):
-    """The part of Toxiproxy's interface that the tests ask at their start: all proxies are open."""
-
-    def do_GET(self) -> None:
-        name = self.path.rpartition("/")[2]
-        proxy = {"name": name, "listen": "", "upstream": "", "enabled": True}
-        self._answer(200, json.dumps(proxy).encode())
-
-    def do_POST(self) -> None:
-        # A test that changes a proxy must not go on as if it had.
-        self._answer(204 if self.path == "/reset" else 501)
-
-    def _answer(self, status: int, body: bytes = b"") -> None:
-        self.send_response(status)
-        if body:
-            self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def proxies() -> Iterator[str]:
-    """The URL of what stands for Toxiproxy."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Proxies) as server:
-        thread = threading.Thread(target=server.serve_forever, name="proxies")
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def outcomes_of(output: str, exit_code: int) -> list[Outcome]:
     """Each test in the output of `go test -v`; a failure too if it ended before its last line."""
     outcomes = []
@@ -209,8 +161,12 @@ def run(suite: Suite, wanted: Sequence[str]) -> Iterator[Outcome]:
             raise ValueError(f"suite {SUITE} does not run {name!r}: {reason}")
     names = [name for name in wanted or known if name not in LEFT_OUT]
     racks = [str(number) for number in range(1, BROKERS + 1)]
-    with proxies() as url, Cluster(BROKERS, SETTINGS, racks=racks, proxies=False) as cluster:
-        code = _test(suite, names, cluster.bootstrap, url)
+    ports = free_ports(2 * BROKERS)
+    own, proxied = ports[:BROKERS], ports[BROKERS:]
+    between = {f"kafka{at}": pair for at, pair in enumerate(zip(proxied, own, strict=True), 1)}
+    cluster = Cluster(BROKERS, SETTINGS, racks=racks, ports=own, advertised_ports=proxied)
+    with cluster, Toxiproxy(between) as proxies:
+        code = _test(suite, names, ",".join(f"{HOST}:{port}" for port in proxied), proxies.url)
         logs = {number: broker.said() for number, broker in cluster.brokers.items()}
         down = [number for number, broker in cluster.brokers.items() if not broker.running]
     yield from outcomes_of((suite.logs / "E.log").read_text(errors="replace"), code)

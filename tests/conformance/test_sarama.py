@@ -1,8 +1,6 @@
 import argparse
 import json
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 from bench.packages import PackageError
@@ -60,7 +58,7 @@ def test_a_run_that_breaks_off_is_a_failure() -> None:
 
 def suite(folder: Path, script: str = "") -> sarama.Suite:
     (folder / "functional_a_test.go").write_text(
-        "func TestFuncOne(t *testing.T) {\nfunc TestFuncProducing(t *testing.T) {\n"
+        "func TestFuncOne(t *testing.T) {\nfunc TestFuncAdminQuotas(t *testing.T) {\n"
     )
     (folder / "sarama_test.go").write_text("func TestOfAUnit(t *testing.T) {\n")
     program = folder / sarama.TESTS
@@ -70,8 +68,8 @@ def suite(folder: Path, script: str = "") -> sarama.Suite:
 
 
 def test_only_functional_tests_that_can_run_may_be_named(tmp_path: Path) -> None:
-    assert suite(tmp_path).names() == ["TestFuncOne", "TestFuncProducing"]
-    for name in ("TestOfAUnit", "TestFuncProducing"):
+    assert suite(tmp_path).names() == ["TestFuncOne", "TestFuncAdminQuotas"]
+    for name in ("TestOfAUnit", "TestFuncAdminQuotas"):
         with pytest.raises(ValueError, match=name):
             list(sarama.run(suite(tmp_path), [name]))
 
@@ -82,16 +80,6 @@ def test_the_program_is_told_the_addresses_and_the_tests(tmp_path: Path) -> None
     said = (tmp_path / "E.log").read_text()
     assert said.startswith("a:1,b:2 http://c:3 ")
     assert "-test.run=^(TestA|TestB)$" in said
-
-
-def test_proxies_are_there_and_cannot_be_changed() -> None:
-    with sarama.proxies() as url:
-        with urlopen(f"{url}/proxies/kafka1", timeout=10) as answer:
-            assert json.load(answer)["name"] == "kafka1"
-        with urlopen(Request(f"{url}/reset", method="POST"), timeout=10) as answer:
-            assert answer.status == 204
-        with pytest.raises(HTTPError, match="501"):
-            urlopen(Request(f"{url}/proxies/kafka1/toxics", method="POST"), timeout=10)
 
 
 def test_another_module_is_refused() -> None:

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.testing import Cluster, KitError
 from ottla.testing.broker_metadata import partitions_known_to
+from ottla.testing.ports import HOST, free_ports
 
 ANSWER_WITHIN_S = 60
 SILENCE_S = 0.5
@@ -170,3 +171,13 @@ def test_new_topics_get_a_replica_on_each_of_three_brokers(cluster: Cluster) -> 
     replicas = cluster.state.replicas("by-default")
     assert replicas is not None
     assert sorted(replicas[0]) == [1, 2, 3]
+
+
+def test_clients_are_told_the_advertised_port() -> None:
+    own, advertised = free_ports(2)
+    with Cluster(brokers=1, ports=[own], advertised_ports=[advertised]) as cluster:
+        assert cluster.bootstrap == f"{HOST}:{own}"
+        told = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(
+            timeout=ANSWER_WITHIN_S
+        )
+        assert [broker.port for broker in told.brokers.values()] == [advertised]

@@ -41,10 +41,11 @@ class Cluster(Timed):
     `racks` has one rack for each broker. `zookeeper` names a running ensemble
     (`HOST:PORT,...[/chroot]`) that no other cluster uses; by default the cluster starts its own
     with `ensemble` members. `data` is the folder for the data; by default a temporary folder,
-    deleted with the cluster. With `proxies=False` each
-    broker has one listener and brokers connect directly: faster, but nothing can be cut. With
-    `control` its brokers can be given faults towards clients, be made to roll, retain and compact,
-    and time can be advanced; they are slower, because they run on asyncio's own loop.
+    deleted with the cluster. With `proxies=False` each broker has one listener and brokers connect
+    directly: faster, but nothing can be cut. `advertised_ports` has the port that each broker tells
+    clients, for a proxy of your own there; `bootstrap` has the brokers' own `ports`. With `control`
+    its brokers can be given faults towards clients, be made to roll, retain and compact, and time
+    can be advanced; they are slower, because they run on asyncio's own loop.
 
     Every wait has a timeout and raises KitError, which shows the end of the relevant logs.
     """
@@ -60,12 +61,16 @@ class Cluster(Timed):
         data: Path | None = None,
         proxies: bool = True,
         ports: Sequence[int] | None = None,
+        advertised_ports: Sequence[int] | None = None,
         zookeeper_port: int = 0,
         control: bool = False,
     ) -> None:
         super().__init__()
         assert brokers > 0, "a cluster has one broker or more"
         assert racks is None or len(racks) == brokers, "one rack for each broker"
+        if advertised_ports is not None:
+            assert proxies, "without proxies brokers would connect to each other there too"
+            assert len(advertised_ports) == brokers, "one advertised port for each broker"
         self.brokers: dict[int, BrokerProcess] = {}
         self._count = brokers
         # Kafka's default of 1 would leave nothing to fail over to.
@@ -76,6 +81,7 @@ class Cluster(Timed):
         self._members = ensemble
         self._proxies = proxies
         self._ports = ports
+        self._advertised_ports = dict(enumerate(advertised_ports or (), 1))
         self._zookeeper_port = zookeeper_port
         self._given_data = data
         self._is_controlled = control
@@ -154,9 +160,10 @@ class Cluster(Timed):
             advertised = self._network.add_broker(number, inner)
             zookeeper = self._network.add_way_to_zookeeper(number, self._zookeeper_hosts)
             zookeeper += self._chroot
+            told = self._advertised_ports.get(number, port)
             for setting in (
                 f"listeners=PLAINTEXT://{HOST}:{port},REPLICATION://{HOST}:{inner}",
-                f"advertised.listeners=PLAINTEXT://{HOST}:{port},REPLICATION://{HOST}:{advertised}",
+                f"advertised.listeners=PLAINTEXT://{HOST}:{told},REPLICATION://{HOST}:{advertised}",
                 "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT",
                 "inter.broker.listener.name=REPLICATION",
             ):

@@ -95,6 +95,8 @@ class Proxy:
         self.target = target
         self.links: set[Link] = set()
         self.resets = False
+        self.answer_delay_s = 0.0
+        """Each piece of an answer, of up to CHUNK_BYTES, passes this much later."""
         self._is_cut = is_cut
         self._read_caller = read_caller
         self._server: asyncio.Server | None = None
@@ -128,6 +130,11 @@ class Proxy:
             self._server.close()
             self._server = None
         self._is_shut.set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it listens now."""
+        return self._server is not None
 
     def may_open(self) -> None:
         """Listen again as soon as the target does."""
@@ -222,7 +229,7 @@ class Proxy:
         await to_writer.drain()
         async with asyncio.TaskGroup() as both:
             both.create_task(self._pump(link, reader, to_writer))
-            both.create_task(self._pump(link, to_reader, writer))
+            both.create_task(self._pump(link, to_reader, writer, answers=True))
         await self._check_target()
 
     async def _check_target(self) -> None:
@@ -253,10 +260,18 @@ class Proxy:
                 continue
             return data
 
-    @staticmethod
-    async def _pump(link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self,
+        link: Link,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        answers: bool = False,
+    ) -> None:
         try:
             while data := await reader.read(CHUNK_BYTES):
+                if answers and self.answer_delay_s:
+                    await asyncio.sleep(self.answer_delay_s)
                 await link.open_door.wait()
                 writer.write(data)
                 await writer.drain()
