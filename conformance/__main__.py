@@ -11,14 +11,14 @@ from bench.brokers import running
 from bench.packages import PackageError
 
 from bench import cache, ivy, java
-from conformance import apache_tools, kafka_python, librdkafka, sarama
+from conformance import aiokafka, apache_tools, kafka_python, librdkafka, sarama
 from conformance.differential import suite as differential
 from conformance.outcome import Outcome, as_json, summary, table
 from conformance.target import Target
 from conformance.warm_up import NotReadyError, warm_up
 from ottla.testing import KitError
 
-SUITES = "ABCDE"
+SUITES = "ABCDEF"
 
 
 def chosen(only: str) -> dict[str, list[str]]:
@@ -33,7 +33,7 @@ def chosen(only: str) -> dict[str, list[str]]:
         suite, _, name = item.partition(":")
         if suite not in SUITES or not suite:
             raise ValueError(
-                f"--only has {item!r}; wanted A, B, C, D or E, or one test as in A:0001"
+                f"--only has {item!r}; wanted A, B, C, D, E or F, or one test as in A:0001"
             )
         names = wanted.setdefault(suite, [])
         known = {
@@ -68,6 +68,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="suites or tests: A:0001,B,C:offsets")
     parser.add_argument("--jobs", type=int, default=1, help="librdkafka tests in parallel (1)")
     parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, to name a mirror")
+    parser.add_argument(
+        "--aiokafka",
+        type=Path,
+        metavar="FOLDER",
+        help=f"a checkout of {aiokafka.REPOSITORY} at v{aiokafka.VERSION}; default: clone it",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the outcomes as JSON")
     return parser.parse_args()
 
@@ -110,13 +116,34 @@ def suite_e(names: Sequence[str], options: argparse.Namespace) -> Iterator[Outco
     try:
         suite = sarama.prepare(logs())
     except PackageError as fault:
-        if names or options.only == "E":
-            raise
-        reason = " ".join(str(fault).split())
-        yield Outcome("E", "sarama", "skipped", reason=f"it could not be had: {reason}")
+        yield not_had("E", "sarama", fault, names, options)
         return
     print("Running sarama's tests on a cluster of their own, some minutes ...", flush=True)
     yield from sarama.run(suite, names)
+
+
+def suite_f(names: Sequence[str], options: argparse.Namespace) -> Iterator[Outcome]:
+    if options.bootstrap:
+        reason = "it starts a broker of Ottla itself"
+        yield Outcome("F", "aiokafka", "skipped", reason=reason)
+        return
+    try:
+        suite = aiokafka.prepare(logs(), options.aiokafka)
+    except PackageError as fault:
+        yield not_had("F", "aiokafka", fault, names, options)
+        return
+    print("Running aiokafka's tests on a broker of their own, some minutes ...", flush=True)
+    yield from aiokafka.run_on_ottla(suite, names)
+
+
+def not_had(
+    letter: str, name: str, fault: PackageError, names: Sequence[str], options: argparse.Namespace
+) -> Outcome:
+    """A suite that could not be fetched is left out; raises the fault if nothing else was asked."""
+    if names or options.only == letter:
+        raise fault
+    reason = " ".join(str(fault).split())
+    return Outcome(letter, name, "skipped", reason=f"it could not be had: {reason}")
 
 
 def logs() -> Path:
@@ -144,6 +171,8 @@ def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> I
                 yield from suite_b(target, wanted["B"], options)
             if "E" in wanted:
                 yield from suite_e(wanted["E"], options)
+            if "F" in wanted:
+                yield from suite_f(wanted["F"], options)
             if jars is not None and "D" in wanted:
                 yield from suite_d(target, wanted["D"], jars)
             if jars is not None and "C" in wanted:

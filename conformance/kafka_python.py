@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 from bench import cache, packages
-from conformance.outcome import Outcome, State
+from conformance.outcome import Outcome
+from conformance.pytest_report import outcomes_of
 from conformance.target import replication_factor
 
 SUITE = "B"
@@ -103,25 +103,6 @@ def prepare(logs: Path) -> Suite:
     return Suite(source, place / "venv" / "bin" / "python", logs)
 
 
-def outcomes_of(report: Path) -> list[Outcome]:
-    """Each test in pytest's XML report."""
-    outcomes = []
-    for case in ElementTree.parse(report).getroot().iter("testcase"):
-        state: State = "passed"
-        reason = ""
-        for child in case:
-            if child.tag in ("failure", "error"):
-                state = "failed"
-            elif child.tag == "skipped":
-                state = "skipped"
-            else:
-                continue
-            reason = (child.get("message") or "").splitlines()[0][:200]
-        name = case.get("name", "?")
-        outcomes.append(Outcome(SUITE, name, state, float(case.get("time", 0)), reason))
-    return outcomes
-
-
 def run(suite: Suite, addresses: Sequence[str], wanted: Sequence[str]) -> Iterator[Outcome]:
     """Run the tests (only those in `wanted` if it is not empty); return each outcome.
 
@@ -165,6 +146,6 @@ def run(suite: Suite, addresses: Sequence[str], wanted: Sequence[str]) -> Iterat
     if not wanted:
         yield from (Outcome(SUITE, name, "skipped", reason=why) for name, why in left_out.items())
     if report.is_file():
-        yield from outcomes_of(report)
+        yield from outcomes_of(report, SUITE)
     else:
         yield Outcome(SUITE, "pytest", "failed", reason=f"no report; see {suite.logs / 'B.log'}")
