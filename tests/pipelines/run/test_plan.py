@@ -204,6 +204,14 @@ def test_marked_tombstones_need_their_column(
         world.plan(keyed_table=keyed)
 
 
+def test_deletions_of_an_ordered_table_are_warned_of(world: World) -> None:
+    keyed = KeyedTable(("id",), ("id", "at"), order_by="at", has_tombstones=True)
+    world.table.keyed = keyed
+    added, warned = world.plan(keyed_table=keyed).notices
+    assert added == "a column is added"
+    assert warned.endswith("write deletes='mark', with a new table and checkpoint")
+
+
 def test_topics_of_several_clusters(world: World) -> None:
     world.topics["u"] = TopicState("u", "id-u", {0: 0}, {0: 0})
     sources = [Source(name, KAFKA, {}) for name in ("t", "u")] + [Source("u", OTHER, {})]

@@ -71,6 +71,31 @@ def test_rows_need_a_key_and_an_order_and_a_tombstone_no_more() -> None:
 
 
 @pytest.mark.parametrize(
+    ("how", "is_warned"),
+    [
+        ({"order_by": "at"}, True),
+        ({}, False),
+        ({"order_by": "at", "deletes": "mark"}, False),
+        ({"order_by": "at", "history": True}, False),
+    ],
+)
+def test_deleted_rows_can_come_back_only_where_records_have_another_order(
+    how: dict[str, Any], is_warned: bool
+) -> None:
+    schema = frame("id long", "at date", *PLACE, "tombstone boolean")
+    notices = read_keyed_table(schema, ["id"], **how).notices()
+    assert len(notices) == is_warned
+    for notice in notices:
+        assert "older than the deletion by at, and comes in a later batch, brings its row" in notice
+        assert "write deletes='mark'" in notice
+
+
+def test_without_deletions_no_row_can_come_back() -> None:
+    schema = frame("id long", "at date", *PLACE)
+    assert read_keyed_table(schema, ["id"], order_by="at").notices() == []
+
+
+@pytest.mark.parametrize(
     ("schema", "arguments", "words"),
     [
         (ROWS, {"keys": ["idd"]}, "keys: the frame has no column 'idd'; did you mean 'Id'?"),

@@ -23,7 +23,7 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.run.checkpoint import Checkpoint
-from ottla.pipelines.run.plan import check_place
+from ottla.pipelines.run.plan import check_place, key_notices
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import ROW, is_marked, refused
 from ottla.pipelines.sinks.port import NO_VERSION, Batch, TableSink
@@ -88,7 +88,7 @@ def write_frame(specification: Specification, sink: TableSink) -> Written:
             f"The checkpoint {specification.checkpoint} belongs to a streaming query: give batch "
             "frames one of their own"
         )
-    notices = sink.check()
+    notices = [*sink.check(), *key_notices(sink.keyed)]
     lease = Lease(checkpoint.files)
     lease.acquire()
     try:

@@ -89,7 +89,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     _check_dead_letters(specification.dead_letters, sources)
     cluster, topics = look_up_topics(sources)
     sink.forget()
-    notices = sink.check()
+    notices = [*sink.check(), *key_notices(sink.keyed)]
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_place(specification, checkpoint, sink)
     identity = identity_of(checkpoint)
@@ -119,6 +119,11 @@ def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source
             f"topic({marked[0]!r}, tombstones='mark') marks the records that delete a key in the "
             "column tombstone, and the frame has no such column: select it too"
         )
+
+
+def key_notices(keyed: KeyedTable | None) -> list[str]:
+    """Return what a user of a table with keys should know, a line each."""
+    return [] if keyed is None else keyed.notices()
 
 
 def _check_dead_letters(name: str | None, sources: tuple[tuple[int, Source], ...]) -> None:

@@ -71,6 +71,16 @@ class KeyedTable:
             return schema.add(IS_CURRENT, BooleanType())
         return schema.add(IS_DELETED, BooleanType()) if self.deletes == "mark" else schema
 
+    def notices(self) -> list[str]:
+        """Return what a user should know before the first batch, a line each."""
+        if not (self.has_tombstones and self.order_by) or self.history or self.deletes == "mark":
+            return []
+        return [
+            "deletes='remove' leaves nothing of a deleted key: a record that is older than the "
+            f"deletion by {self.order_by}, and comes in a later batch, brings its row back. If "
+            "records can come out of order, write deletes='mark', with a new table and checkpoint"
+        ]
+
     def constrain(self, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
         """Return what rows must fulfil: the table's constraints, and a key and an order.
 
