@@ -53,6 +53,10 @@ def test_a_table_of_a_database() -> None:
         (URL + 'target = "t"\npassword = 7', "sink.password: is no text"),
         (URL + 'target = "t"\nhistory = true', "sink.history: is not for a table of a database"),
         (URL + 'target = "t"\ncompact_after = 9', "sink.compact_after: is not for a table of a"),
+        (
+            URL + 'target = "t"\ndeletion_vectors = false',
+            "sink.deletion_vectors: is not for a table of a database",
+        ),
         (URL + 'target = "t"\norder_by = "x"', "sink.order_by: is for a table with keys"),
         (
             URL + 'target = "t"\nurll = "x"',
@@ -77,4 +81,6 @@ def test_files_by_their_format() -> None:
     assert "files need a path with a slash" in problems('target = "late"\nformat = "json"')[0]
     small = 'target = "./x"\nformat = "json"\ncompact_after = 9'
     assert problems(small) == ["sink.compact_after: is for Delta tables: leave it out"]
+    vectors = small.replace("compact_after = 9", "deletion_vectors = true")
+    assert problems(vectors) == ["sink.deletion_vectors: is for Delta tables: leave it out"]
     assert "files are appended" in problems('target = "./x"\nformat = "json"\nkeys = ["id"]')[0]

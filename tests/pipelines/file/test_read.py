@@ -54,6 +54,7 @@ order_by = "timestamp"
 history = true
 deletes = "remove"
 compact_after = 0
+deletion_vectors = false
 
 [delivery]
 checkpoint = "s3a://lake/checkpoints/late"
@@ -103,6 +104,7 @@ def test_the_smallest_file_has_defaults() -> None:
     )
     assert (one.delivery.group, one.delivery.guarantee) == ("late", "exactly-once")
     assert one.delivery.trigger is None
+    assert one.sink.deletion_vectors is None, "what Ottla chooses, or Spark's default"
 
 
 def test_every_field_is_read() -> None:
@@ -124,6 +126,7 @@ def test_every_field_is_read() -> None:
     )
     assert (one.sink.keys, one.sink.order_by) == (("id",), "timestamp")
     assert (one.sink.history, one.sink.deletes, one.sink.compact_after) == (True, "remove", 0)
+    assert one.sink.deletion_vectors is False
     assert delivery.checkpoint == "s3a://lake/checkpoints/late"
     assert delivery.on_rejects == "continue"
     assert (delivery.guarantee, delivery.on_lost) == ("at-least-once", "skip")

@@ -37,11 +37,15 @@ class Table:
         partitioned: tuple[str, ...] = (),
         other_files: bool = False,
         writers: dict[str, int] | None = None,
+        properties: dict[str, str] | None = None,
+        reader_features: tuple[str, ...] = (),
     ) -> None:
         self.schema = schema
         self.partitioned = partitioned
         self.other_files = other_files
         self.writers = writers or {}
+        self.properties = properties or {}
+        self.reader_features = frozenset(reader_features)
         self.is_forgotten = False
 
     def holds_other_files(self) -> bool:
@@ -54,6 +58,8 @@ class Table:
             schema=self.schema,
             partition_columns=self.partitioned,
             transactions=lambda: self.writers,
+            properties=lambda: self.properties,
+            reader_features=lambda: self.reader_features,
         )
 
     def commits(self) -> list[Commit]:
@@ -149,6 +155,53 @@ def test_a_table_of_another_kind(
         assert sink(monkeypatch, Table(table), keyed=keyed).check() == []
     else:
         assert said in refusal(monkeypatch, Table(table), keyed=keyed)
+
+
+VECTORS = "delta.enableDeletionVectors"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "properties", "features"),
+    [
+        (None, {VECTORS: "true"}, ("deletionVectors",)),
+        (None, {}, ()),
+        (True, {VECTORS: "true"}, ("deletionVectors",)),
+        (False, {}, ("columnMapping",)),
+        (False, {VECTORS: "false"}, ()),
+    ],
+)
+def test_a_table_with_or_without_deletion_vectors_as_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: bool | None,
+    properties: dict[str, str],
+    features: tuple[str, ...],
+) -> None:
+    table = Table(ROW, properties=properties, reader_features=features)
+    assert sink(monkeypatch, table, deletion_vectors=wanted).check() == []
+
+
+@pytest.mark.parametrize("set_to", ["true", "false"])
+def test_a_table_that_has_had_deletion_vectors_says_how_to_take_them_out(
+    monkeypatch: pytest.MonkeyPatch, set_to: str
+) -> None:
+    """Readers go by the table's features, which stay when the property is set to false."""
+    table = Table(ROW, properties={VECTORS: set_to}, reader_features=("deletionVectors",))
+    said = refusal(monkeypatch, table, deletion_vectors=False)
+    assert said.startswith("The table /lake/t has deletion vectors, and deletion_vectors=False is")
+    assert "use a new table and checkpoint" in said
+    assert said.endswith(
+        f"ALTER TABLE delta.`file:/lake/t` SET TBLPROPERTIES ('{VECTORS}' = 'false'); "
+        "REORG TABLE delta.`file:/lake/t` APPLY (PURGE); "
+        "ALTER TABLE delta.`file:/lake/t` DROP FEATURE deletionVectors"
+    )
+
+
+def test_a_table_without_deletion_vectors_does_not_get_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = refusal(monkeypatch, Table(ROW), deletion_vectors=True)
+    assert said.startswith("The table /lake/t was made without deletion vectors, and deletion_")
+    assert said.endswith(f"SET TBLPROPERTIES ('{VECTORS}' = 'true')")
 
 
 def test_columns_inside_of_columns() -> None:

@@ -78,12 +78,16 @@ def all_versions(records: list[Record]) -> list[tuple[Any, ...]]:
 class Table:
     """A Delta table with keys, and its batches."""
 
-    def __init__(self, spark: Any, folder: Path, **how: Any) -> None:
+    def __init__(
+        self, spark: Any, folder: Path, deletion_vectors: bool | None = None, **how: Any
+    ) -> None:
         self.spark = spark
         self.schema = spark.createDataFrame([], SCHEMA).schema
         keyed = read_keyed_table(self.schema, ["id"], **how)
         target = find_target(spark, folder)
-        self.sink = DeltaSink(spark, target, self.schema, keyed=keyed)
+        self.sink = DeltaSink(
+            spark, target, self.schema, keyed=keyed, deletion_vectors=deletion_vectors
+        )
         assert self.sink.check() == []
         self.sink.make()
         self.batches = 0
@@ -259,6 +263,23 @@ def test_new_columns_are_added_before_the_merge(spark: Any, tmp_path: Path) -> N
     assert table.rows() == [(1, "a", 0, 0, 0, None), (2, "c", 1, 0, 2, 7)]
     properties = sink.table.snapshot().properties()
     assert properties["delta.enableDeletionVectors"] == "true"
+
+
+@pytest.mark.parametrize("wanted", [True, False, None])
+def test_a_merge_writes_deletion_vectors_unless_they_are_not_wanted(
+    spark: Any, tmp_path: Path, wanted: bool | None
+) -> None:
+    table = Table(spark, tmp_path / "table", wanted)
+    table.write([Record(number, "a", 0, 0, number) for number in range(9)])
+    table.write([Record(0, "b", 1, 0, 9), Record(1, None, 1, 0, 10)])
+
+    assert [row[:2] for row in table.rows()] == [(0, "b"), *((each, "a") for each in range(2, 9))]
+    has_them = wanted is not False
+    assert bool(list((tmp_path / "table").rglob("deletion_vector_*.bin"))) is has_them
+    features = table.sink.table.snapshot().reader_features()
+    assert ("deletionVectors" in features) is has_them
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{tmp_path}/table`").first()
+    assert (detail["minReaderVersion"] == 1) is not has_them
 
 
 def executions(spark: Any) -> dict[int, str]:

@@ -139,6 +139,7 @@ def _plan(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
         history=sink.history,
         deletes=sink.deletes,
         compact_after=sink.compact_after,
+        deletion_vectors=sink.deletion_vectors,
         name=spec.name,
         rebuild=functools.partial(build_frame, spark, spec) if spec.source.registry else None,
     )

@@ -11,7 +11,7 @@ from ottla.pipelines.file.specification import SinkSpec
 from ottla.pipelines.sinks.jdbc_settings import EXAMPLE, read_database
 from ottla.pipelines.sinks.postgres_table import read_table_name
 
-_OF_FOLDERS: Final = ("partition_by", "format", "history", "compact_after")
+_OF_FOLDERS: Final = ("partition_by", "format", "history", "compact_after", "deletion_vectors")
 T = TypeVar("T")
 
 

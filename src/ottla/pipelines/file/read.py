@@ -71,7 +71,7 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("sql", "function", "view", "tables"), "[transform]"),
     **dict.fromkeys(
         (
-            *("target", "partition_by", "schema_changes", "compact_after"),
+            *("target", "partition_by", "schema_changes", "compact_after", "deletion_vectors"),
             *("keys", "order_by", "history", "deletes", "format"),
             *("url", "user", "password", "settings"),
         ),
@@ -372,6 +372,7 @@ class _File:
                 "such as 'lake.flights'",
             )
         compact_after = fields.count("compact_after", at_least=0)
+        vectors = fields.flag("deletion_vectors")
         spec = SinkSpec(
             target=self._path(target) if target and "/" in target else target or "",
             partition_by=fields.texts("partition_by", "'carrier'"),
@@ -381,6 +382,7 @@ class _File:
             history=fields.flag("history"),
             deletes=fields.choice("deletes", ("remove", "mark"), "remove") or "",
             compact_after=COMPACT_AFTER if compact_after is None else compact_after,
+            deletion_vectors=vectors if fields.has("deletion_vectors") else None,
             format=fields.choice("format", (DELTA, *FORMATS), DELTA) or "",
         )
         if spec.format != DELTA:
@@ -400,8 +402,9 @@ class _File:
                 fields.problem(
                     name, "is for tables with keys, and files are appended: leave it out"
                 )
-        if fields.has("compact_after"):
-            fields.problem("compact_after", "is for Delta tables: leave it out")
+        for name in ("compact_after", "deletion_vectors"):
+            if fields.has(name):
+                fields.problem(name, "is for Delta tables: leave it out")
         if "/" not in target:
             fields.problem("target", f"{target!r}: files need a path with a slash, './{target}'")
 

@@ -90,6 +90,7 @@ class SinkSpec:
     history: bool = False
     deletes: str = "remove"
     compact_after: int = COMPACT_AFTER
+    deletion_vectors: bool | None = None
     topic: TopicSinkSpec | None = None
     format: str = DELTA
     database: Database | None = None

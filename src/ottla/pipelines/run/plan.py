@@ -71,6 +71,7 @@ def delta_sink(specification: Specification) -> DeltaSink:
         specification.partition_columns,
         specification.keyed_table,
         compact_after=specification.compact_after,
+        deletion_vectors=specification.deletion_vectors,
     )
 
 

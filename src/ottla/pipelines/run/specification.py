@@ -48,6 +48,7 @@ class Specification:
     history: bool = False
     deletes: str = "remove"
     compact_after: int = COMPACT_AFTER
+    deletion_vectors: bool | None = None
     caller: str = "to_delta"
     name: str | None = None
     rebuild: Callable[[], DataFrame] | None = None
@@ -77,6 +78,9 @@ class Specification:
                 f"compact_after={files!r}: write a number of files, or 0 to leave small files as "
                 "they are"
             )
+        vectors = self.deletion_vectors
+        if vectors is not None and type(vectors) is not bool:
+            raise PipelineError(f"deletion_vectors={vectors!r}: write True or False")
         if self.group is not None and (not isinstance(self.group, str) or not self.group.strip()):
             raise PipelineError(
                 f"group={self.group!r}: write the name of a group, such as 'flights-delta'"

@@ -70,6 +70,7 @@ def to_delta(
     history: bool = False,
     deletes: str = "remove",
     compact_after: int = COMPACT_AFTER,
+    deletion_vectors: bool | None = None,
 ) -> StreamingQuery | Written:
     """Start a query that writes a stream to a Delta table, or write a batch frame to it.
 
@@ -106,6 +107,8 @@ def to_delta(
             that an older record that comes later is still known as older.
         compact_after: after so many new files the small ones are joined (Delta's OPTIMIZE), in a
             commit of its own that changes no row; 0: never.
+        deletion_vectors: False for a table that readers without support for deletion vectors
+            read, True for one that has them; None: a new table has them where it has keys.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
@@ -136,6 +139,7 @@ def to_delta(
         history=history,
         deletes=deletes,
         compact_after=compact_after,
+        deletion_vectors=deletion_vectors,
         rebuild=rebuild,
     )
     return start_or_write(specification, str(target), delta_sink)

@@ -11,14 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.batch_order import BatchOrder
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.constraints import mark, read_constraints
-from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
+from ottla.pipelines.sinks.delta_table import (
+    DeltaTable,
+    Snapshot,
+    forget_last_commit,
+    last_commit,
+)
 from ottla.pipelines.sinks.keyed_table import KINDS
 from ottla.pipelines.sinks.merge import merge
 from ottla.pipelines.sinks.state_ahead import StateAhead
@@ -30,6 +35,9 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.sinks.keyed_table import KeyedTable
     from ottla.pipelines.sinks.port import Batch
+
+_DELETION_VECTORS: Final = "delta.enableDeletionVectors"
+_DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 
 
 @dataclass
@@ -44,6 +52,7 @@ class DeltaSink:
     keyed: KeyedTable | None = None
     deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     compact_after: int = COMPACT_AFTER
+    deletion_vectors: bool | None = None  # a new table has them where it has keys
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
@@ -103,7 +112,16 @@ class DeltaSink:
         return self._beside(self.target.late(self.spark), schema)
 
     def _beside(self, target: Target, schema: StructType) -> DeltaSink:
-        return DeltaSink(self.spark, target, schema, "add", compact_after=self.compact_after)
+        # Rows of these tables do not change: their readers are those of the table.
+        without = False if self.deletion_vectors is False else None
+        return DeltaSink(
+            self.spark,
+            target,
+            schema,
+            "add",
+            compact_after=self.compact_after,
+            deletion_vectors=without,
+        )
 
     def forget(self) -> None:
         """Drop what Delta remembers of the table's folder."""
@@ -163,6 +181,7 @@ class DeltaSink:
                 f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
             )
         self._check_kind(snapshot.schema)
+        self._check_deletion_vectors(snapshot)
         return self._compare(snapshot.schema)
 
     def _check_kind(self, table: StructType) -> None:
@@ -181,6 +200,28 @@ class DeltaSink:
                     f"The table {self.name} has {columns}, so it was made with {words}: write "
                     f"{words}, or use a new table"
                 )
+
+    def _check_deletion_vectors(self, table: Snapshot) -> None:
+        """Refuse a table that is made otherwise than `deletion_vectors` says."""
+        if self.deletion_vectors is None:
+            return
+        name = self.name if self.target.is_table else f"delta.`{self.location}`"
+        set_to = f"ALTER TABLE {name} SET TBLPROPERTIES ('{_DELETION_VECTORS}' = '{{}}')"
+        if self.deletion_vectors:
+            if table.properties().get(_DELETION_VECTORS) != "true":
+                raise PipelineError(
+                    f"The table {self.name} was made without deletion vectors, and "
+                    "deletion_vectors=True is for a new table. Leave it out, or give them to the "
+                    f"table: {set_to.format('true')}"
+                )
+        elif "deletionVectors" in table.reader_features():
+            raise PipelineError(
+                f"The table {self.name} has deletion vectors, and deletion_vectors=False is for a "
+                "new table. Leave it out, use a new table and checkpoint, or take them out of this "
+                "table while no query writes to it: "
+                f"{set_to.format('false')}; REORG TABLE {name} APPLY (PURGE); "
+                f"ALTER TABLE {name} DROP FEATURE deletionVectors"
+            )
 
     def _table_schema(self) -> StructType:
         """Return the columns that a table of these rows has."""
@@ -211,12 +252,14 @@ class DeltaSink:
         """Return the properties of a new table.
 
         A merge changes few rows of many files: with deletion vectors it does not write the files
-        again. Spark's default for new tables has precedence where it is set.
+        again. Unless `deletion_vectors` is given, Spark's default for new tables has precedence
+        where it is set.
         """
-        default = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
-        if self.keyed is None or self.spark.conf.get(default, None) is not None:
+        if self.deletion_vectors is not None:
+            return {_DELETION_VECTORS: str(self.deletion_vectors).lower()}
+        if self.keyed is None or self.spark.conf.get(_DEFAULT_OF_NEW_TABLES, None) is not None:
             return {}
-        return {"delta.enableDeletionVectors": "true"}
+        return {_DELETION_VECTORS: "true"}
 
     def constrained(self, frame: DataFrame) -> DataFrame:
         """Mark the rows of a frame that the table's constraints refuse; see `constraints.fitting`.

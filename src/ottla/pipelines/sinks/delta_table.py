@@ -63,6 +63,11 @@ class Snapshot:
             found[str(pair._1())] = str(pair._2())
         return found
 
+    def reader_features(self) -> frozenset[str]:
+        """Return what a reader must support, such as `deletionVectors`, by Delta's names."""
+        protocol = json.loads(self._java.protocol().json())["protocol"]
+        return frozenset(protocol.get("readerFeatures") or ())
+
     def transactions(self) -> dict[str, int]:
         """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
         found = {}
