@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import pipeline_check
+from ottla.cli import pipeline_check, pipeline_sample
 from ottla.cli.failures import Failed
 from ottla.cli.pipeline_check import check_file
 from ottla.pipelines.source.judge import Sample
@@ -19,7 +19,12 @@ def pipeline(name: str, topic: str, on_rejects: str = "stop") -> Any:
     return SimpleNamespace(
         name=name,
         source=SimpleNamespace(
-            topic=topic, kafka=None, schema=None, key_schema=None, registry=None
+            topic=topic,
+            kafka=None,
+            schema=None,
+            key_schema=None,
+            registry=None,
+            rejects="apart",
         ),
         delivery=SimpleNamespace(
             group=f"{name}-group", guarantee="exactly once", on_rejects=on_rejects
@@ -46,7 +51,7 @@ def broker_with_topic_t(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def samples(monkeypatch: pytest.MonkeyPatch, found: Sample | str) -> None:
-    monkeypatch.setattr(pipeline_check, "parse_newest", lambda *_: found)
+    monkeypatch.setattr(pipeline_sample, "parse_newest", lambda *_: found)
 
 
 REASON = "key is not a JSON object of the schema"

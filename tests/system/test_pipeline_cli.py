@@ -122,7 +122,7 @@ def test_a_pipeline_runs_shows_itself_and_is_stopped_from_elsewhere(
     assert "@" in said["by"]
     # What Spark writes is in its log; the screen has Ottla's own lines alone.
     errors = running.errors.read_text().splitlines()
-    assert errors[0].startswith("Starting Spark; its log is ")
+    assert [line for line in errors if line.startswith("Starting Spark; its log is ")]
     assert not [line for line in errors if "WARN" in line or "Traceback" in line]
     assert (file.parent / "spark.log").stat().st_size > 0
 
@@ -166,6 +166,20 @@ def test_what_is_wrong_is_found_before_spark_starts(
     none = ottla("run", str(tmp_path / "nowhere.toml"))
     assert none.returncode == 2
     assert "cannot be read: no such file" in none.stderr
+
+
+def test_a_schema_that_fits_nothing_stops_a_run_before_spark_starts(
+    bootstrap: str, topic: str, file: Path
+) -> None:
+    produce(bootstrap, topic, ["one", "two", '{"n": 3}'])
+    done = ottla("run", str(file))
+    assert done.returncode == 3, done.stderr
+    said = "Of the newest records, 1 of 3 parse: value is not a JSON object of the schema"
+    assert said in done.stdout
+    assert "Spark" not in done.stderr
+    (status,) = json.loads(ottla("status", str(file), "--json").stdout)
+    assert status["state"] == "failed"
+    assert status["failure"].startswith(said)
 
 
 def test_check_without_spark(bootstrap: str, topic: str, file: Path) -> None:

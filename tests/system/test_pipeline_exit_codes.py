@@ -149,6 +149,7 @@ def command(
     spark = SimpleNamespace(stop=lambda: None)
     monkeypatch.setenv("OTTLA_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr(pipeline_run, "look_up_topic", lambda _pipeline: None)
+    monkeypatch.setattr(pipeline_run, "check_newest", lambda _pipeline, _cluster: None)
     monkeypatch.setattr(pipeline_run, "StartingRun", Starting)
     monkeypatch.setattr(pipeline_run, "SIGNAL_S", 0.01)
     monkeypatch.setattr(pipeline_run, "TICK_S", 0.01)
@@ -224,6 +225,31 @@ def test_a_first_batch_that_is_mostly_rejected_ends_with_3(command: Command) -> 
     assert command.last("numbers")["failure"] == "7 of 8 records of numbers do not parse"
     letters = Query("letters", "failed", "the disk is full")
     assert command.run(numbers=rejects, letters=lambda _: letters) == 1
+
+
+def test_newest_records_that_are_mostly_rejected_end_with_3_before_spark_starts(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reject(pipeline: Any, _cluster: Any) -> str | None:
+        if pipeline.name == "numbers":
+            raise MostlyRejectedError("Of the newest records, 0 of 9 parse")
+        return "of the newest records, 8 of 9 parse"
+
+    monkeypatch.setattr(pipeline_run, "check_newest", reject)
+    opened = []
+    spark = SimpleNamespace(stop=lambda: None)
+    monkeypatch.setattr(build, "open_session", lambda *_args, **_given: opened.append(1) or spark)
+
+    assert command.run(numbers=finishes) == 3
+    assert command.last("numbers")["failure"] == "Of the newest records, 0 of 9 parse"
+    assert (opened, "Starting Spark" in command.err) == ([], False)
+    assert Starting.ends == [("numbers", "failed", "Of the newest records, 0 of 9 parse")]
+
+    # The others run.
+    assert command.run(numbers=finishes, letters=lambda _: Query("letters", "finished")) == 3
+    assert command.last("letters")["state"] == "finished"
+    assert opened == [1]
+    assert "letters: of the newest records, 8 of 9 parse." in command.err
 
 
 def test_a_program_of_the_user_that_exits_has_not_run_the_pipeline(command: Command) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 from ottla.cli.failures import Failed
 from ottla.cli.pipeline_broker import look_up_topic
 from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.pipeline_sample import is_mostly_rejected, read_sample, sample_said
 from ottla.cli.screen import note, say, show_json, show_table
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
-from ottla.pipelines.source.newest import parse_newest
 
 Document = dict[str, Any]
 
@@ -61,17 +61,12 @@ def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
 
 def parse_sample(pipeline: PipelineSpec, state: ClusterState, document: Document) -> list[str]:
     """Parse the newest records before Spark starts; returns the problem, if it is one."""
-    source = pipeline.source
-    schema = "registry" if source.registry is not None and source.schema is None else source.schema
-    topic = state.topics[source.topic]
-    sample = parse_newest(source.kafka, topic, schema, source.key_schema)
-    if isinstance(sample, str):
-        note(f"{pipeline.name}: the newest records were not checked: {sample}.")
-        return []
-    document["sample"] = sample.document()
-    line = f"{pipeline.name}: of the newest records, {sample.line()}"
-    if sample.rejected * 2 > sample.records and pipeline.delivery.on_rejects == "stop":
-        return [f"{line}. Mend the schema, or write on_rejects = 'continue'"]
+    sample = read_sample(pipeline, state)
+    line = f"{pipeline.name}: {sample_said(sample)}"
+    if not isinstance(sample, str):
+        document["sample"] = sample.document()
+        if is_mostly_rejected(pipeline, sample):
+            return [f"{line}. Mend the schema, or write on_rejects = 'continue'"]
     note(f"{line}.")
     return []
 

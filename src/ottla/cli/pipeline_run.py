@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -28,11 +28,13 @@ from typing import Any, Final
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REJECTED, Failed
 from ottla.cli.pipeline_broker import look_up_topic
 from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.pipeline_sample import check_newest
 from ottla.cli.pipeline_snapshot import Snapshot
 from ottla.cli.pipeline_view import TellLog, View, open_view
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.identity.lease import taken_here
+from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.report import REPORTERS, QueryReporter
 from ottla.pipelines.progress.starting import StartingRun
@@ -49,14 +51,13 @@ STOP_S: Final = 30.0
 
 def run_file(spec: FileSpec, log: Path | None, *, as_json: bool) -> int:
     """Run all pipelines of a file; returns the exit code. Raises Failed before anything runs."""
+    clusters = []
     for pipeline in spec.pipelines:
-        look_up_topic(pipeline)
+        clusters.append(look_up_topic(pipeline))
         if taken := taken_here(Path(pipeline.delivery.checkpoint.removeprefix("file:"))):
             raise Failed(f"{pipeline.name}: {taken}.")
     with SparkOutput(spec.file.stem, log) as output:
-        view = open_view(as_json=as_json)
-        view.tell(f"Starting Spark; its log is {output.file}")
-        return Session(spec, view).run()
+        return Session(spec, open_view(as_json=as_json), clusters, output.file).run()
 
 
 class Pipeline:
@@ -67,6 +68,7 @@ class Pipeline:
         self.query: Any = None
         self.reporter: QueryReporter | None = None
         self.failure: str | None = None
+        self._has_rejected_most = False
         self._asked: Snapshot | None = None
         """The run and its last batch as they were when the lag after them was asked for."""
         kafka = spec.source.kafka.for_librdkafka()
@@ -94,9 +96,11 @@ class Pipeline:
         if self.reporter is not None:
             self.reporter.finish()
 
-    def fail(self, failure: str) -> None:
+    def fail(self, failure: PipelineError) -> None:
         """Keep the first failure; report it where the query has no reporter."""
-        self.failure = self.failure or failure
+        if self.failure is None:
+            self.failure = str(failure)
+            self._has_rejected_most = isinstance(failure, MostlyRejectedError)
         self.starting.end("failed", failure=self.failure)
 
     @property
@@ -158,18 +162,27 @@ class Pipeline:
 
     @property
     def has_rejected_most(self) -> bool:
-        """Whether it stopped because its schema fits less than half of the first batch."""
+        """Whether it stopped because its schema fits less than half of the first records."""
         if self.failure is not None or self.query is None or self.query.isActive:
-            return False
+            return self._has_rejected_most
         return isinstance(self.query.exception(), MostlyRejectedError)
 
 
 class Session:
     """The pipelines of one file in one Spark session."""
 
-    def __init__(self, spec: FileSpec, view: View) -> None:
+    def __init__(
+        self,
+        spec: FileSpec,
+        view: View,
+        clusters: Sequence[ClusterState] = (),
+        spark_log: Path | None = None,
+    ) -> None:
+        """`clusters`: those of the pipelines' topics, whose newest records are checked."""
         self.spec = spec
         self.view = view
+        self._clusters = clusters
+        self._spark_log = spark_log
         self.pipelines = [Pipeline(pipeline) for pipeline in spec.pipelines]
         self.signal: int | None = None
         self.failure: str | None = None  # why there is no session
@@ -256,13 +269,25 @@ class Session:
     def _start(self) -> None:
         from ottla.pipelines.file.build import open_session
 
+        self._check_newest()
+        if all(one.failure is not None for one in self.pipelines):
+            return
+        self._lines.append(f"Starting Spark; its log is {self._spark_log}")
         self._spark = open_session(self.spec, conf=SPARK_SETTINGS)
         self._has_session.set()
         for pipeline in self.pipelines:
             if self._is_stopping.is_set():
                 break
+            if pipeline.failure is None:
+                with self._kept(pipeline):
+                    pipeline.start(self._spark)
+
+    def _check_newest(self) -> None:
+        """Parse the newest records: a wrong schema is found before Spark starts."""
+        for pipeline, cluster in zip(self.pipelines, self._clusters, strict=False):
             with self._kept(pipeline):
-                pipeline.start(self._spark)
+                if line := check_newest(pipeline.spec, cluster):
+                    self._lines.append(f"{pipeline.spec.name}: {line}.")
 
     @contextlib.contextmanager
     def _kept(self, pipeline: Pipeline | None = None) -> Iterator[None]:
@@ -279,7 +304,7 @@ class Session:
             if pipeline is None:
                 self.failure = self.failure or str(failure)
             else:
-                pipeline.fail(str(failure))
+                pipeline.fail(failure)
 
     def _ended_by_signal(self, error: PipelineError) -> bool:
         """Whether a signal to the whole process group also ended Spark, so that a start failed.

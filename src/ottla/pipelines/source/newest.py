@@ -41,7 +41,11 @@ def newest_ranges(
 
 
 def parse_newest(
-    kafka: KafkaSettings, state: TopicState, schema: str | None, key_schema: str | None
+    kafka: KafkaSettings,
+    state: TopicState,
+    schema: str | None,
+    key_schema: str | None,
+    limit: int = MAX_RECORDS,
 ) -> Sample | str:
     """Return what becomes of the newest records; a text says why they are not checked.
 
@@ -55,7 +59,7 @@ def parse_newest(
         kinds["value"] = read_ddl("string" if schema is None else schema)
     except DdlError as error:
         return str(error)
-    first, end = newest_ranges(state)
+    first, end = newest_ranges(state, limit)
     try:
         with RangeReader(kafka, "the newest records") as reader:
             records = reader.read(state.name, first, end) if end else []

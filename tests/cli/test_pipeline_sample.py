@@ -1,0 +1,144 @@
+"""Which newest records stop a run before Spark starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_pipeline_snapshot import RUN
+
+from ottla.cli import pipeline_sample
+from ottla.cli.pipeline_sample import check_newest
+from ottla.pipelines.errors import MostlyRejectedError
+from ottla.pipelines.file.read import read_text
+from ottla.pipelines.file.specification import PipelineSpec
+from ottla.pipelines.kafka.brokers import ClusterState, TopicState
+from ottla.pipelines.progress.group import GroupError
+from ottla.pipelines.progress.state import OffsetMetadata
+from ottla.pipelines.progress.status import Status
+from ottla.pipelines.run import first_batch
+from ottla.pipelines.source.judge import Sample
+from ottla.pipelines.source.newest import MAX_RECORDS
+
+TEXT = """
+[source]
+bootstrap_servers = "localhost:9092"
+topic = "t"
+schema = "n INT"
+[sink]
+target = "./lake/t"
+[delivery]
+checkpoint = "./cp"
+"""
+CLUSTER = ClusterState("c", {"t": TopicState("t", "id", {0: 0}, {0: 5_000})})
+REASON = "value is not a JSON object of the schema"
+STARTED = OffsetMetadata("t", "id", run=RUN)
+
+
+def sampled(records: int, rejected: int) -> Sample:
+    reasons = ((REASON, rejected),) if rejected else ()
+    return Sample(records, records - rejected, 0, reasons)
+
+
+class Topic:
+    """Samples of a topic by their size, and what its group knows."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.samples: dict[int, Sample | str] = {}
+        self.metadata: OffsetMetadata | None = None
+        self.group_fails = False
+        monkeypatch.setattr(pipeline_sample, "parse_newest", self.parse_newest)
+        monkeypatch.setattr(pipeline_sample, "read_status", self.read_status)
+
+    def parse_newest(
+        self, _kafka: Any, _state: Any, _schema: Any, _key_schema: Any, limit: int
+    ) -> Sample | str:
+        return self.samples[limit]
+
+    def read_status(self, _settings: Any, group: str, *, with_lag: bool) -> Status:
+        assert not with_lag
+        if self.group_fails:
+            raise GroupError("not authorized")
+        return Status(group, {}, self.metadata, None)
+
+    def rejects(self, of_few: int, of_many: int) -> None:
+        """Set how many of the newest are rejected, and how many of the first batch's."""
+        self.samples[MAX_RECORDS] = sampled(100, of_few)
+        self.samples[first_batch.MAX_RECORDS] = sampled(1_000, of_many)
+
+    def check(self, source: str = "", delivery: str = "") -> str | None:
+        text = TEXT.replace("[sink]", f"{source}\n[sink]") + delivery
+        spec: PipelineSpec = read_text(self.folder / "t.toml", text, {}).pipelines[0]
+        return check_newest(spec, CLUSTER)
+
+
+@pytest.fixture
+def topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Topic:
+    return Topic(tmp_path, monkeypatch)
+
+
+def test_records_that_parse_are_not_mentioned(topic: Topic) -> None:
+    topic.rejects(0, 0)
+    assert topic.check() is None
+    topic.samples[MAX_RECORDS] = "the schema is in a registry"
+    assert topic.check() is None
+
+
+@pytest.mark.parametrize("metadata", [None, STARTED])
+def test_a_new_query_of_which_most_is_rejected_stops(
+    topic: Topic, metadata: OffsetMetadata | None
+) -> None:
+    topic.rejects(51, 501)
+    topic.metadata = metadata
+    with pytest.raises(MostlyRejectedError) as stopped:
+        topic.check()
+    assert str(stopped.value).startswith(f"Of the newest records, 499 of 1000 parse: {REASON}. ")
+    assert "write on_rejects = 'continue'" in str(stopped.value)
+
+
+@pytest.mark.parametrize(("of_few", "of_many"), [(50, 1_000), (100, 500)])
+def test_half_of_the_records_and_what_the_first_batch_would_not_stop_at_are_a_warning(
+    topic: Topic, of_few: int, of_many: int
+) -> None:
+    topic.rejects(of_few, of_many)
+    assert topic.check() == f"of the newest records, {100 - of_few} of 100 parse: {REASON}"
+
+
+@pytest.mark.parametrize(
+    ("source", "delivery"),
+    [
+        ("", 'on_rejects = "continue"'),
+        ('rejects = "keep"', ""),
+        ('starting = "latest"', ""),
+        ("starting = { 0 = 7 }", ""),
+        ("max_rows = 1_000", ""),
+    ],
+)
+def test_where_the_first_batch_does_not_stop_it_is_a_warning(
+    topic: Topic, source: str, delivery: str
+) -> None:
+    topic.rejects(100, 1_000)
+    line = topic.check(source, delivery)
+    assert line == f"of the newest records, 0 of 100 parse: {REASON}"
+
+
+def test_a_query_that_has_begun_is_warned(topic: Topic) -> None:
+    topic.rejects(100, 1_000)
+    topic.metadata = replace(STARTED, batch=0)
+    assert topic.check() is not None, "its group knows a batch"
+    topic.metadata, topic.group_fails = None, True
+    assert topic.check() is not None, "nobody knows"
+    topic.group_fails = False
+    (topic.folder / "cp" / "offsets").mkdir(parents=True)
+    (topic.folder / "cp" / "offsets" / "0").touch()
+    assert topic.check() is not None, "its checkpoint has a batch"
+
+
+def test_a_checkpoint_elsewhere_is_not_known_without_spark(topic: Topic) -> None:
+    topic.rejects(100, 1_000)
+    text = TEXT.replace("./cp", "s3a://lake/cp")
+    (spec,) = read_text(topic.folder / "t.toml", text, {}).pipelines
+    assert check_newest(spec, CLUSTER) is not None
