@@ -23,6 +23,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.read import read_file
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.report import QueryReporter
+from ottla.pipelines.progress.running_batch import RunningBatch
 from ottla.pipelines.progress.status import Lag, LagReader
 
 
@@ -149,6 +150,33 @@ def test_a_batch_is_shown_with_the_lag_after_it(
     reporter.latest = second
     pipeline.read_lag(cast("LagReader", Lags({})))
     assert pipeline.snapshot() == Snapshot("numbers", failed, second, Lag(0, 0))
+
+
+def test_how_far_a_batch_has_come_is_shown_when_it_takes_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "numbers.toml"
+    file.write_text(FILE)
+    pipeline = Pipeline(read_file(file, {}).pipelines[0])
+    query = SimpleNamespace(isActive=True, runId="run-1", exception=lambda: None)
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: "tracker"))
+    found = RunningBatch(2, 1, 200, 34)
+    monkeypatch.setattr(
+        pipeline_run, "read_running_batch", lambda *given: {("tracker", "run-1"): found}[given]
+    )
+    pipeline.read_inside(spark)
+    assert pipeline.snapshot().inside is None, "it has no query yet"
+    pipeline.query = query
+    pipeline.read_inside(spark)
+    assert pipeline.snapshot().inside is None, "a small batch is over at the next look"
+    pipeline.read_inside(spark)
+    assert pipeline.snapshot().inside == found
+    query.isActive = False
+    assert pipeline.snapshot().inside is None
+
+    query.isActive = True
+    pipeline.read_inside(SimpleNamespace())  # Spark has been stopped
+    assert pipeline.snapshot().inside is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])

@@ -10,7 +10,8 @@ from tests.cli.test_pipeline_snapshot import LATEST, RUN, SNAPSHOT
 
 from ottla.cli import pipeline_view
 from ottla.cli.pipeline_snapshot import COLUMNS, Snapshot
-from ottla.cli.pipeline_view import JsonView, LineView, open_view, table_of
+from ottla.cli.pipeline_view import JsonView, LineView, LiveView, open_view, table_of
+from ottla.pipelines.progress.running_batch import RunningBatch
 
 
 def drawn(snapshots: list[Snapshot], width: int) -> str:
@@ -31,6 +32,22 @@ def test_nothing_is_cut_at_any_width(width: int) -> None:
     assert "The disk of the lake is full: make room on it" in " ".join(text.split())
     # One row each where there is room, otherwise a line for each value.
     assert len(lines) == (4 if width == 200 else 2 * len(COLUMNS) + (2 if width == 40 else 1))
+
+
+def test_a_batch_under_way_is_a_line_of_the_table_and_none_of_a_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    inside = replace(SNAPSHOT, inside=RunningBatch(3, 1, 1_200, 34))
+    text = drawn([inside, Snapshot("weather")], 200)
+    assert "flights: this batch: 34 of 1,200 tasks done, 1 of 3 stages" in text
+    assert "weather: this batch" not in text
+
+    view = LineView()
+    view.show([SNAPSHOT])
+    view.show([inside])
+    view.close([SNAPSHOT])
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert (LineView.shows_inside, LiveView.shows_inside) == (False, True)
 
 
 def test_a_line_for_each_batch_and_state(

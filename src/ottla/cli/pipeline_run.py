@@ -37,6 +37,7 @@ from ottla.pipelines.identity.lease import taken_here
 from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.report import REPORTERS, QueryReporter
+from ottla.pipelines.progress.running_batch import RunningBatch, read_running_batch
 from ottla.pipelines.progress.starting import StartingRun
 from ottla.pipelines.progress.status import LagReader
 from ottla.pipelines.run.failures import About
@@ -44,6 +45,8 @@ from ottla.pipelines.run.report import report_exception
 
 TICK_S: Final = 0.25
 LAG_S: Final = 2.0
+INSIDE_S: Final = 0.5
+"""How often a terminal shows how far a batch has come."""
 SIGNAL_S: Final = 0.5
 STOP_S: Final = 30.0
 """How long the queries may take to stop; then the process ends anyway."""
@@ -69,6 +72,8 @@ class Pipeline:
         self.reporter: QueryReporter | None = None
         self.failure: str | None = None
         self._has_rejected_most = False
+        self._inside: RunningBatch | None = None
+        self._was_inside = False
         self._asked: Snapshot | None = None
         """The run and its last batch as they were when the lag after them was asked for."""
         kafka = spec.source.kafka.for_librdkafka()
@@ -111,6 +116,9 @@ class Pipeline:
         """The last batch whose lag is known, so that both belong together; but a new state at once,
         with an unknown lag if there was another batch.
         """
+        return replace(self._with_lag(), inside=self._inside if self.is_running else None)
+
+    def _with_lag(self) -> Snapshot:
         now, asked = self._now(), self._asked
         if asked is None:
             return now
@@ -151,6 +159,19 @@ class Pipeline:
             self._asked = replace(now, lag=reader.read(offsets))
         except GroupError:
             self._asked = now  # the lag is shown as not known
+
+    def read_inside(self, spark: Any) -> None:
+        """Ask Spark how far the batch under way has come; it may have ended meanwhile."""
+        from py4j.protocol import Py4JError
+
+        found = None
+        with contextlib.suppress(Py4JError, OSError, AttributeError):
+            if self.is_running:
+                tracker = spark.sparkContext.statusTracker()
+                found = read_running_batch(tracker, str(self.query.runId))
+        # A line for each small batch would flicker: only what still runs at the next look is shown.
+        self._inside = found if self._was_inside else None
+        self._was_inside = found is not None
 
     def forget_lag(self) -> None:
         """Show it as not known."""
@@ -202,6 +223,8 @@ class Session:
         with self._signals(), told_log(self._lines):
             for watch in self._lag_watches:
                 watch.start()
+            if self.view.shows_inside:
+                threading.Thread(target=self._watch_inside, name="inside", daemon=True).start()
             threading.Thread(target=self._work, name="pipelines", daemon=True).start()
             try:
                 self._show_until_end()
@@ -361,6 +384,13 @@ class Session:
                 asked_s = time.monotonic()
             if has_ended:
                 return
+
+    def _watch_inside(self) -> None:
+        """Ask Spark in a thread of its own: the screen does not wait for a JVM that is busy."""
+        while not self._queries_have_ended.wait(INSIDE_S):
+            if self._has_session.is_set():
+                for pipeline in self.pipelines:
+                    pipeline.read_inside(self._spark)
 
     def _end_lag_watches(self) -> None:
         """Wait for the lag at the end; a broker that does not answer leaves it unknown."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from ottla.journey.formatting import elapsed_said
 from ottla.pipelines.progress.commits import Delivered
+from ottla.pipelines.progress.running_batch import RunningBatch
 from ottla.pipelines.progress.state import Run
 from ottla.pipelines.progress.status import Lag
 
@@ -35,6 +36,7 @@ class Snapshot:
     latest: Delivered | None = None
     lag: Lag | None = None
     failure: str | None = None  # why it did not start
+    inside: RunningBatch | None = None  # how far the batch under way has come
 
     @property
     def state(self) -> str:

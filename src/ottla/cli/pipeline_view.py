@@ -33,6 +33,9 @@ class View(Protocol):
     and OutputFailed.
     """
 
+    shows_inside: bool
+    """Whether it shows how far a batch under way has come."""
+
     def show(self, snapshots: Sequence[Snapshot]) -> None: ...
 
     def tell(self, line: str) -> None:
@@ -51,6 +54,8 @@ def open_view(*, as_json: bool) -> View:
 
 class LineView:
     """A line for each batch, at most one in LINE_S, and for each other state."""
+
+    shows_inside = False
 
     def __init__(self) -> None:
         self._marks: dict[str, tuple[object, ...]] = {}
@@ -94,6 +99,8 @@ class JsonView(LineView):
 
 class LiveView:
     """A table that stays in place; notices scroll above it."""
+
+    shows_inside = True
 
     def __init__(self) -> None:
         self._console: Console = console()
@@ -152,6 +159,9 @@ def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
                 block.add_row(name, Text(cell))
             parts.append(block)
     for snapshot in snapshots:
+        if snapshot.inside is not None:
+            how_far = f"{snapshot.pipeline}: this batch: {snapshot.inside.line()}"
+            parts.append(Text(printable(how_far), style="dim", overflow="fold"))
         if snapshot.run is not None and snapshot.run.rejected_reason is not None:
             why = f"{snapshot.pipeline}: rejected, most of them: {snapshot.run.rejected_reason}"
             parts.append(Text(printable(why), style="yellow", overflow="fold"))
