@@ -17,6 +17,7 @@ PIPELINES: Final = (
     "docs/pipelines.md",
     "docs/pipeline-sources.md",
     "docs/pipeline-sinks.md",
+    "docs/table-readers.md",
     "docs/pipeline-failures.md",
 )
 """The guide to pipelines, in order. A test runs its examples as one program."""

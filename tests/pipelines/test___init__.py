@@ -53,7 +53,7 @@ def test_the_guides_examples_run(
     flights = [{"carrier": "HA", "dep_delay": 1301}, {"carrier": "UA", "dep_delay": 2}]
     produce(name, [(None, json.dumps(flight)) for flight in flights] + [(None, "no flight")])
     examples = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-    assert len(examples) == 8
+    assert len(examples) == 9
     script = "\n".join(examples).replace("localhost:9092", bootstrap)
     script = script.replace('"./', f'"{tmp_path}/')
     script = script.replace('    "flights",\n', f'    "{name}",\n')
@@ -81,6 +81,8 @@ def test_the_guides_examples_run(
     assert spark.table("airlines").count() == 1
     assert spark.read.format("delta").load(str(tmp_path / "lake" / "all")).count() == 2
     assert spark.read.format("delta").load(str(tmp_path / "lake" / "last")).count() == 2
+    for_all = spark.sql(f"DESCRIBE DETAIL delta.`{tmp_path}/lake/last-for-all`").first()
+    assert for_all["minReaderVersion"] == 1, "a version that every reader has"
     files = spark.read.parquet(str(tmp_path / "lake" / "flights-by-carrier"))
     assert sorted(row["carrier"] for row in files.collect()) == ["HA", "UA"]
     assert "value is not a JS" in capsys.readouterr().out
