@@ -23,7 +23,11 @@ SETTINGS: Final[dict[str, Any]] = {
     "author": "",
     "release": __version__,
     "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
+    # Blocks without a language are output, not Python.
+    "highlight_language": "text",
     "html_theme": "furo",
+    "html_static_path": [str(ROOT / "website" / "static")],
+    "html_css_files": ["ottla.css"],
     "html_title": f"Ottla {__version__}",
     "html_copy_source": False,
     "html_show_sphinx": False,

@@ -20,6 +20,7 @@ def test_site_builds_without_warnings(tmp_path: Path) -> None:
     for place in sources().values():
         html = (tmp_path / "html" / place).with_suffix(".html").read_text()
         assert not ELSEWHERE.search(html), place
+        assert "_static/ottla.css" in html, place
     commands = (tmp_path / "html" / "commands.html").read_text()
     assert 'id="ottla-topic-create"' in commands
     testing = (tmp_path / "html" / "python-testing.html").read_text()
