@@ -51,12 +51,15 @@ class Replica:
         self._last = b""
         """The header of that batch."""
         self._last_position = 0
+        self._read_end = 0
+        """The offset after the last batch that was read; entries after it are padding."""
 
     def update(self, log: Any) -> None:
         """Update from a broker's `Log`; do nothing if its files are gone."""
         segments = [each for each in log.segments if each.size_bytes]
         paths = [each.path for each in segments]
         self.taken.clear()
+        self._remove_padding()
         if not segments:
             self.clear()
         elif paths != self._paths or not self._read_on(paths[-1], segments[-1].size_bytes):
@@ -69,7 +72,10 @@ class Replica:
     def update_from_folder(self, folder: Path) -> None:
         """Update from the files of a broker that is down, up to a torn batch, or to a segment that
         does not follow the one before."""
-        self._read_all(sorted(map(str, folder.glob("*.log"))), is_down=True)
+        paths = sorted(map(str, folder.glob("*.log")))
+        self._read_all(paths, is_down=True)
+        # The checkpoint of log starts may be older. Then the log begins with its first segment.
+        self.start = int(Path(paths[0]).stem) if paths else 0
 
     def synced_by(self, offset: int, synced_bytes: Callable[[str], int]) -> bool:
         """Whether the batch of this offset is within what `synced_bytes` returns for its file."""
@@ -82,6 +88,12 @@ class Replica:
         for each in (self.entries, self._ends, self._paths, self._firsts):
             each.clear()
         self._position, self._last, self._last_position = 0, b"", 0
+        self._read_end = 0
+
+    def _remove_padding(self) -> None:
+        """A truncation may have removed the empty segment that the padding led to."""
+        for each in (self.entries, self._ends):
+            del each[self._read_end :]
 
     def _pad(self, end_offset: int) -> None:
         self.entries += [NOTHING] * (end_offset - len(self.entries))
@@ -137,6 +149,7 @@ class Replica:
                 self._ends += [self._position] * (len(entries) - len(self._ends))
         except CorruptBatchError:
             pass  # a torn tail, which the broker truncates at its next start
+        self._read_end = len(entries)
         if self._position > begin:
             start = self._last_position - begin
             self._last = data[start : start + HEADER_BYTES]

@@ -61,6 +61,23 @@ def test_a_torn_tail_is_ignored(tmp_path: Path) -> None:
     assert len(replica.entries) == 1
 
 
+def test_a_log_that_is_down_begins_with_its_first_segment(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000002.log").write_bytes(batch(2, 1, b"a"))
+    replica = Replica()
+    replica.update_from_folder(tmp_path)
+    assert (replica.start, len(replica.entries)) == (2, 3)
+
+
+def test_an_empty_segment_above_a_gap_may_be_truncated(tmp_path: Path) -> None:
+    replica = Replica(is_compacted=True)
+    full, gap = segment(tmp_path / "0.log", batch(0, 1, b"a")), segment(tmp_path / "5.log", b"", 5)
+    replica.update(SimpleNamespace(segments=[full, gap], start_offset=0, end_offset=5))
+    assert len(replica.entries) == 5
+    empty = segment(tmp_path / "1.log", b"", 1)
+    replica.update(SimpleNamespace(segments=[full, empty], start_offset=0, end_offset=1))
+    assert len(replica.entries) == 1
+
+
 def test_a_log_has_no_records_before_its_start(tmp_path: Path) -> None:
     replica = Replica()
     replica.update(log(tmp_path / "2.log", batch(2, 1, b"a")))
