@@ -35,7 +35,7 @@ UNCLEAR_WORDS = {
 """Words that a technical writer would not use, and what to write instead."""
 
 OTHER_INSTALL = re.compile(
-    r"""['"`]\.\[[a-z,]+\]|"ottla\[|pip\s+install\s+['"]?ottla(?![-\w\[])|pip\s*\n\s*install"""
+    r"""['"`]\.\[[a-z,]+\]|install\s+(?:"ottla\[|['"]?ottla(?![-\w\[]))|pip\s*\n\s*install"""
 )
 """What is not `pip install 'ottla[extra]'`, the one form that works in any folder (once Ottla is
 installed) and that messages name, too. `pip install ottla` finds nothing on PyPI.
