@@ -33,6 +33,27 @@ def test_the_state_of_topics_is_their_id_and_offsets(
     assert len(state.topics[one].topic_id) == 22
 
 
+def test_an_open_transaction_ends_what_can_be_read(
+    bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]
+) -> None:
+    from confluent_kafka import Producer
+
+    name = new_topic(partitions=1)
+    produce(name, [(None, b"a")] * 5)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(name, b"open")
+    producer.flush(30)
+
+    state = brokers.look_up(read_settings(bootstrap), [name]).topics[name]
+    assert (state.latest, state.ends) == ({0: 5}, {0: 6})
+    everything = read_settings(bootstrap, {"isolation.level": "read_uncommitted"})
+    assert brokers.look_up(everything, [name]).topics[name].latest == {0: 6}
+    later = datetime(2100, 1, 1, tzinfo=UTC)
+    assert brokers.offsets_at(read_settings(bootstrap), name, later) == {0: 5}
+
+
 def test_offsets_at_a_time_are_those_of_the_first_records_since(
     bootstrap: str, new_topic: Callable[..., str]
 ) -> None:

@@ -33,6 +33,16 @@ def test_librdkafka_gets_its_own_names_and_spark_javas() -> None:
     }
 
 
+def test_records_of_committed_transactions_are_read_unless_the_user_says_otherwise() -> None:
+    kafka = read_settings("a:1")
+    assert kafka.isolation == "read_committed"
+    assert kafka.for_spark()["kafka.isolation.level"] == "read_committed"
+    assert "isolation.level" not in kafka.for_librdkafka(), "an admin client has no such setting"
+    everything = read_settings("a:1", {"isolation.level": "read_uncommitted"})
+    assert everything.isolation == "read_uncommitted"
+    assert everything.for_spark()["kafka.isolation.level"] == "read_uncommitted"
+
+
 def test_a_wait_of_the_users_own_wins() -> None:
     options = read_settings("a:1", {"fetch.wait.max.ms": 200}).for_spark()
     assert options["kafka.fetch.max.wait.ms"] == "200"

@@ -10,9 +10,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.rejects import Rejects
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.spark.files import Files
 
 pytestmark = pytest.mark.spark
@@ -27,12 +29,27 @@ class Sink:
     name = "rows"
     keyed = None
 
-    def __init__(self, write_rows: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        write_rows: Callable[[Any], None],
+        *,
+        has_it: bool = False,
+        held: Offsets | None = None,
+    ) -> None:
+        """`has_it`: it has each batch already, up to the offsets `held`."""
         self.write_rows = write_rows
+        self.has_it = has_it
+        self.held = held or {}
+        self.batch: Any = None
 
-    def write(self, frame: Any, batch: Any) -> int:
+    def write(self, frame: Any, batch: Any) -> int | None:
+        self.batch = batch
         self.write_rows(frame)
-        return batch.number + 1
+        return None if self.has_it else batch.number + 1
+
+    def metadata(self) -> list[str]:
+        written = CommitMetadata("q", self.batch.query_id, self.batch.number, "c", {}, self.held)
+        return [written.text()]
 
     def version_of(self, query_id: str, batch: int) -> int | None:
         return None
@@ -51,8 +68,10 @@ class Job:
     def add(self, name: str, *ids: int) -> None:
         (self.rows / name).write_text("".join(json.dumps({"id": one}) + "\n" for one in ids))
 
-    def run(self, delivery: DeliveryGuarantee, write_rows: Callable[[Any], None]) -> BatchRunner:
-        sink = Sink(write_rows)
+    def run(
+        self, delivery: DeliveryGuarantee, write_rows: Callable[[Any], None], **has: Any
+    ) -> BatchRunner:
+        sink = Sink(write_rows, **has)
         runner = BatchRunner(
             self.spark,
             sink,
@@ -121,3 +140,21 @@ def test_a_batch_that_is_not_written_again_keeps_its_state(
     assert found == [3]
     assert runner.versions == {0: None, 1: 2}
     assert "Batch 0 was begun by a run that was cut off" in caplog.text
+
+
+def test_a_batch_that_the_table_has_ends_where_it_ends_there(job: Job) -> None:
+    held: dict[str, dict[int, int]] = {}
+
+    def skip(frame: Any) -> None:
+        return None
+
+    def run() -> BatchRunner:
+        return job.run(DeliveryGuarantee.EXACTLY_ONCE, skip, has_it=True, held=held)
+
+    job.add("one", 1, 2)
+    run()
+    # Another query wrote this batch, from a copy of the checkpoint.
+    held["t"] = {0: 5}
+    job.add("two", 3)
+    with pytest.raises(StreamingQueryException, match="was set back, for example by a backup"):
+        run()

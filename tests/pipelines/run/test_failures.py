@@ -105,6 +105,10 @@ KAFKA = "org.apache.kafka.common.errors."
             ["refused the rows for /lake/flights: out: Too large (X). Nothing of these"],
         ),
         (
+            [Cause("x.P", WORKER + "\ntopic_task.SetBackError: topic out has batch 4\n")],
+            ["was set back, for example by a backup", "or is a copy: topic out has batch 4. To"],
+        ),
+        (
             [Cause("x.P", WORKER + "\ntopic_task.NotWrittenError: out: Away (Y)\n")],
             ["/lake/flights could not be written: out: Away (Y). Check"],
         ),

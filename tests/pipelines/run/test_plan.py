@@ -16,6 +16,7 @@ from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.run import plan as module
 from ottla.pipelines.run.plan import Plan, check_place, look_up_topics, plan
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.source.source import Source
 
@@ -74,6 +75,7 @@ class Table:
         self.id = "id-table"
         self.last: int | None = 2
         self.checked: list[tuple[str, int]] = []
+        self.commits: list[str] = []
 
     def forget(self) -> None: ...
 
@@ -92,7 +94,7 @@ class Table:
     def check_start(self, topic: str, *, continues: bool) -> None: ...
 
     def metadata(self) -> list[str]:
-        return []
+        return self.commits
 
 
 class World:
@@ -168,6 +170,35 @@ def test_a_query_continues_from_its_checkpoint(begun: World) -> None:
     assert (made.starting, made.replacing, made.due) == (None, None, ())
     assert begun.place.delivered == [2], "what the table has counts, done or not"
     assert begun.table.checked == [("query-1", 2)]
+
+
+def commit_of(query_id: str, batch: int) -> str:
+    return CommitMetadata("t", query_id, batch, "cluster", {"t": "id-t"}, {"t": {0: 9}}).text()
+
+
+def test_a_checkpoint_that_is_older_than_its_table_is_refused(begun: World) -> None:
+    begun.table.last = 3
+    assert begun.plan().starting is None, "batch 3 is written, and not noted as done"
+    begun.table.last = 4
+    said = begun.refusal()
+    assert "The checkpoint /lake/cp was set back" in said
+    assert "the table t has batch 4 of this query, and the checkpoint has batches up to 3" in said
+
+
+def test_the_commits_tell_of_batches_that_were_not_written_exactly_once(begun: World) -> None:
+    begun.table.last = None
+    begun.table.commits = ["", commit_of("query-2", 8), commit_of("query-1", 3)]
+    begun.plan(delivery="at-least-once")
+    begun.table.commits[1] = commit_of("query-1", 8)
+    assert "the table t has batch 8 of this query" in begun.refusal(delivery="at-least-once")
+
+
+def test_a_checkpoint_without_its_first_batch_is_older_too(
+    begun: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(begun.place, "planned", lambda: None)
+    begun.table.last = 0
+    assert "and the checkpoint has no batch" in begun.refusal()
 
 
 def test_groups_and_dead_letters_need_a_topic(world: World) -> None:

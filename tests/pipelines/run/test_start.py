@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.running import QUERIES
@@ -33,10 +34,10 @@ class Job:
         self.table = folder / "table"
         self.checkpoint = folder / "checkpoint"
 
-    def run(self) -> Any:
+    def run(self, **how: Any) -> Any:
         rows = self.frame.select("key", "value.*", "partition", "offset", "headers")
         query = to_delta(
-            rows, self.table, checkpoint=self.checkpoint, trigger={"availableNow": True}
+            rows, self.table, checkpoint=self.checkpoint, trigger={"availableNow": True}, **how
         )
         query.awaitTermination()
         return query
@@ -300,3 +301,63 @@ def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path
             to_delta(frame, target, **options)
         assert "\n" not in str(caught.value)
     assert not Path(checkpoint).exists()
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_a_checkpoint_that_is_older_than_its_table_is_refused(
+    job: Job, produce: Callable[..., None], tmp_path: Path, delivery: str
+) -> None:
+    produce(job.name, good(0, 10))
+    job.run(delivery=delivery)
+    shutil.copytree(job.checkpoint, tmp_path / "backup")
+    for first in (10, 20):
+        produce(job.name, good(first, first + 10))
+        job.run(delivery=delivery)
+    produce(job.name, good(30, 40))
+    shutil.rmtree(job.checkpoint)
+    shutil.copytree(tmp_path / "backup", job.checkpoint)
+
+    with pytest.raises(PipelineError, match="was set back, for example by a backup") as refused:
+        job.run(delivery=delivery)
+    assert "has batch 2 of this query, and the checkpoint has batches up to 0" in str(refused.value)
+    assert job.ids() == list(range(30))
+
+
+def test_rows_of_aborted_transactions_are_not_delivered(
+    job: Job, spark: Any, bootstrap: str, tmp_path: Path
+) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": job.name})
+    producer.init_transactions(30)
+    for first, commits in ((0, True), (10, False), (20, True)):
+        producer.begin_transaction()
+        for key, value, headers in good(first, first + 10):
+            producer.produce(job.name, value, key, headers=headers, partition=0)
+        producer.flush(30)
+        if commits:
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+    producer.begin_transaction()
+    producer.produce(job.name, json.dumps({"id": 99}), partition=0)
+    producer.flush(30)
+
+    job.run()
+    assert job.ids() == [*range(10), *range(20, 30)]
+    # A query that starts at the end starts where the open transaction begins.
+    late = topic(
+        spark, job.name, bootstrap_servers=bootstrap, schema=SCHEMA, starting="latest"
+    ).select("value.*", "partition", "offset")
+    how = {"checkpoint": tmp_path / "late-checkpoint", "trigger": {"availableNow": True}}
+    to_delta(late, tmp_path / "late", **how).awaitTermination()
+    producer.commit_transaction(30)
+    to_delta(late, tmp_path / "late", **how).awaitTermination()
+    rows = spark.read.format("delta").load(str(tmp_path / "late")).select("id").collect()
+    assert [row["id"] for row in rows] == [99]
+
+    everything = {"isolation.level": "read_uncommitted"}
+    frame = topic(spark, job.name, bootstrap_servers=bootstrap, schema=SCHEMA, kafka=everything)
+    how["checkpoint"] = tmp_path / "all-checkpoint"
+    to_delta(
+        frame.select("value.*", "partition", "offset"), tmp_path / "all", **how
+    ).awaitTermination()
+    assert spark.read.format("delta").load(str(tmp_path / "all")).count() == 31

@@ -141,3 +141,17 @@ def test_a_batch_frame_is_written_once(spark: Any, tmp_path: Path) -> None:
     for number in range(2):
         to_files(spark.range(number, number + 2), tmp_path / "out", checkpoint=tmp_path / "calls")
     assert sorted(row[0] for row in spark.read.parquet(f"{tmp_path}/out").collect()) == [0, 1, 1, 2]
+
+
+def test_a_checkpoint_that_is_older_than_its_folder_is_refused(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    produce(job.name, records(0, 10))
+    job.run()
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "backup")
+    produce(job.name, records(10, 20))
+    job.run()
+    produce(job.name, records(20, 30))
+    with pytest.raises(PipelineError, match="was set back, for example by a backup"):
+        job.run(checkpoint="backup")
+    assert job.ids() == list(range(20))

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -181,3 +182,17 @@ def test_the_guides_example_runs(
     exec(compile(script, "docs/pipeline-sinks.md", "exec"), {})
 
     assert postgres.query("SELECT tailnum, dest FROM aircraft") == [["N1", "HNL"]]
+
+
+def test_a_checkpoint_that_is_older_than_its_table_is_refused(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    produce(job.name, records(0, 10))
+    job.run(tmp_path / "checkpoint")
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "backup")
+    produce(job.name, records(10, 20))
+    job.run(tmp_path / "checkpoint")
+    produce(job.name, records(20, 30))
+    with pytest.raises(PipelineError, match="was set back, for example by a backup"):
+        job.run(tmp_path / "backup")
+    assert job.ids() == list(range(20))

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,3 +154,19 @@ def test_a_task_that_is_refused_is_one_line(job: Job, produce: Callable[..., Non
     assert "refused the rows for topic" in str(caught.value)
     assert "INVALID_TRANSACTION_TIMEOUT" in str(caught.value)
     assert job.words() == []
+
+
+def test_a_checkpoint_that_is_older_than_its_topic_is_refused(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    produce(job.source, good(0, 10))
+    job.run()
+    shutil.copytree(job.checkpoint, tmp_path / "backup")
+    produce(job.source, good(10, 20))
+    job.run()
+    produce(job.source, good(20, 30))
+    job.checkpoint = tmp_path / "backup"
+    with pytest.raises(PipelineError, match="was set back, for example by a backup") as refused:
+        job.run()
+    assert "has batch 1 of this query, and the checkpoint has batches up to 0" in str(refused.value)
+    assert len(job.words()) == 20

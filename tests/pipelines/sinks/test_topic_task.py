@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 from ottla.pipelines.sinks.topic_task import (
     NotWrittenError,
     RefusedError,
+    SetBackError,
     TaskOfBatch,
     mark_of,
     read_mark,
@@ -33,12 +34,12 @@ class Place:
         self.topic = topic
         self.group = f"ottla-{topic}"
 
-    def batch(self, number: int, **producer: str) -> TaskOfBatch:
-        return TaskOfBatch(self.topic, self.group, number, self.client, producer)
+    def batch(self, number: int, ends: str = "", **producer: str) -> TaskOfBatch:
+        return TaskOfBatch(self.topic, self.group, number, self.client, producer, ends)
 
-    def write(self, number: int, task: int, *values: str) -> list[int]:
+    def write(self, number: int, task: int, *values: str, ends: str = "") -> list[int]:
         rows = [(b"k", value.encode(), None) for value in values]
-        return list(self.batch(number).write(task, rows))
+        return list(self.batch(number, ends).write(task, rows))
 
     def read(self) -> list[tuple[str | None, str | None, Any]]:
         consumer = Consumer(
@@ -82,8 +83,18 @@ def test_an_attempt_writes_its_rows_and_a_later_one_skips_them(place: Place) -> 
     assert place.write(0, 0, "a", "b") == [0]
     assert place.write(0, 1, "c") == [1]
     assert place.write(1, 0, "d") == [1]
-    assert place.write(0, 0, "a", "b") == [0]  # a former run's attempt that comes late
+    with pytest.raises(SetBackError, match="has batch 1 of this query, and the checkpoint another"):
+        place.write(0, 0, "a", "b")  # also a former run's attempt that comes late
     assert place.values() == ["a", "b", "c", "d"]
+
+
+def test_a_batch_with_other_ends_is_not_taken_for_the_written_one(place: Place) -> None:
+    assert place.write(0, 0, "a", ends="1f") == [1]
+    assert place.write(0, 0, "a", ends="1f") == [0]
+    with pytest.raises(SetBackError, match="has batch 0 of this query"):
+        place.write(0, 0, "a", "b", ends="2e")
+    assert place.write(1, 0, "b", ends="3d") == [1]
+    assert place.values() == ["a", "b"]
 
 
 def test_a_task_without_rows_does_nothing(place: Place) -> None:
@@ -185,10 +196,11 @@ def test_a_mark_that_cannot_be_read_is_not_a_missing_one(
 
 
 def test_marks_are_read_as_they_are_written() -> None:
-    assert read_mark(mark_of(7, 100)) == 7
+    assert read_mark(mark_of(7, 100)) == (7, "")
+    assert read_mark(mark_of(7, 100, "1f")) == (7, "1f")
     others = ["", None, "text", "[]", "{}", '{"ottla.written": 2, "batch": 7}']
-    assert [read_mark(text) for text in others] == [-1] * 6
-    assert read_mark(json.dumps({"ottla.written": 1, "batch": "7"})) == -1
+    assert [read_mark(text).batch for text in others] == [-1] * 6
+    assert read_mark(json.dumps({"ottla.written": 1, "batch": "7"})).batch == -1
 
 
 def test_many_rows_pass_a_small_queue(place: Place) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka.settings import READ_COMMITTED
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,12 +26,23 @@ _MAX_ERRORS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic's id and, for each partition, its first offset and the one after its last record."""
+    """A topic's id and, for each partition, its first offset and the one after the last record that
+    can be read.
+
+    Under read_committed an open transaction keeps `latest` below the high watermark; None where
+    both are the same.
+    """
 
     name: str
     topic_id: str
     earliest: dict[int, int]
     latest: dict[int, int]
+    high_watermarks: dict[int, int] | None = None
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """The offset after the last record of each partition, whether it can be read yet or not."""
+        return self.latest if self.high_watermarks is None else self.high_watermarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +64,14 @@ def look_up(kafka: KafkaSettings, names: Iterable[str]) -> ClusterState:
     metadata = brokers.metadata()
     partitions = {name: _partitions(kafka, metadata.topics, name) for name in wanted}
     ids = brokers.topic_ids(wanted)
-    earliest, latest = (brokers.offsets(partitions, spec) for spec in ("earliest", "latest"))
-    topics = {name: TopicState(name, ids[name], earliest[name], latest[name]) for name in wanted}
+    # The high watermark last: it is never below the offset up to which records can be read.
+    earliest, latest, ends = (
+        brokers.offsets(partitions, spec) for spec in ("earliest", "latest", "end")
+    )
+    topics = {
+        name: TopicState(name, ids[name], earliest[name], latest[name], ends[name])
+        for name in wanted
+    }
     return ClusterState(str(metadata.cluster_id), topics)
 
 
@@ -90,6 +108,7 @@ class Brokers:
         from confluent_kafka.admin import AdminClient
 
         self._servers = kafka.bootstrap_servers
+        self._reads_committed = kafka.isolation == READ_COMMITTED
         self._errors: deque[Any] = deque(maxlen=_MAX_ERRORS)
         settings = {**kafka.for_librdkafka(), "log_level": "0", "error_cb": self._errors.append}
         try:
@@ -153,14 +172,21 @@ class Brokers:
     def offsets(
         self, partitions: Mapping[str, list[int]], spec: str | int
     ) -> dict[str, dict[int, int]]:
-        """Return an offset for each partition: "earliest", "latest" or at a time in ms."""
-        from confluent_kafka import TopicPartition
+        """Return an offset for each partition: "earliest", "latest", "end" or at a time in ms.
+
+        "latest" is the one after the last record that these settings can read, "end" the high
+        watermark.
+        """
+        from confluent_kafka import IsolationLevel, TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
         if isinstance(spec, int):
             wanted = OffsetSpec.for_timestamp(spec)
         else:
-            wanted = OffsetSpec.latest() if spec == "latest" else OffsetSpec.earliest()
+            wanted = OffsetSpec.earliest() if spec == "earliest" else OffsetSpec.latest()
+        isolation = IsolationLevel.READ_UNCOMMITTED
+        if self._reads_committed and spec != "end":
+            isolation = IsolationLevel.READ_COMMITTED
         places = {
             TopicPartition(name, number): wanted
             for name, numbers in partitions.items()
@@ -168,10 +194,23 @@ class Brokers:
         }
         found: dict[str, dict[int, int]] = {name: {} for name in partitions}
         if places:
-            futures = self._admin.list_offsets(places, request_timeout=TIMEOUT_S)
+            futures = self._admin.list_offsets(
+                places, isolation_level=isolation, request_timeout=TIMEOUT_S
+            )
             for place, future in futures.items():
                 found[place.topic][place.partition] = int(self._result(future).offset)
         return found
+
+    def committed(self, group: str, topic: str, partitions: Iterable[int]) -> list[str]:
+        """Return the metadata of a group's commits for these partitions, those that there are."""
+        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+        asked = [TopicPartition(topic, number) for number in partitions]
+        (future,) = self._admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, asked)], request_timeout=TIMEOUT_S
+        ).values()
+        found = self._result(future).topic_partitions
+        return [place.metadata for place in found if place.error is None and place.metadata]
 
     def setting(self, name: str) -> str | None:
         """Return a setting of one broker, None where this user may not read it."""

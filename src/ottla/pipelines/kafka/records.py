@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka.settings import ISOLATION
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -21,7 +22,6 @@ MAX_BYTES: Final = 4 << 20
 """Of all ranges together: what is read is held in memory."""
 TIMEOUT_S: Final = 30.0
 _AT_ONCE: Final = 500
-_ISOLATION: Final = "isolation.level"
 
 
 class Record(NamedTuple):
@@ -56,8 +56,7 @@ class RangeReader:
         self._servers = kafka.bootstrap_servers
         self._consumer: Any = Consumer(
             {
-                # Spark's source reads aborted records too, unless the options say otherwise.
-                _ISOLATION: dict(kafka.settings).get(_ISOLATION, "read_uncommitted"),
+                ISOLATION: kafka.isolation,
                 **kafka.for_librdkafka(),
                 "group.id": "ottla-unused",
                 "enable.auto.commit": False,

@@ -14,8 +14,13 @@ from ottla.pipelines.kafka.java_names import check_names, read_pem, to_java
 # 500 ms by default, though it has all records of its batch.
 FETCH_WAIT_MS: Final = 10
 
+ISOLATION: Final = "isolation.level"
+READ_COMMITTED: Final = "read_committed"
+"""librdkafka's default, whose names the settings have. Java's consumer, and so Spark's source, has
+read_uncommitted, which also reads the records of aborted transactions."""
+
 # Settings of the consumer that no other client of librdkafka takes without a complaint.
-_CONSUMER_ONLY: Final = ("isolation.level", "check.crcs", "fetch.")
+_CONSUMER_ONLY: Final = (ISOLATION, "check.crcs", "fetch.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,13 @@ class KafkaSettings:
     def __repr__(self) -> str:
         names = "".join(f", {name}=..." for name, _ in self.settings)
         return f"KafkaSettings({self.bootstrap_servers}{names})"
+
+    @property
+    def isolation(self) -> str:
+        """Which records of transactions are read: those of committed ones, unless the settings say
+        otherwise.
+        """
+        return dict(self.settings).get(ISOLATION, READ_COMMITTED)
 
     def for_librdkafka(self) -> dict[str, str]:
         """Return the configuration of a confluent_kafka client of any kind."""
@@ -59,6 +71,7 @@ class KafkaSettings:
         java = {
             "bootstrap.servers": self.bootstrap_servers,
             "fetch.max.wait.ms": str(FETCH_WAIT_MS),
+            ISOLATION: READ_COMMITTED,
             **to_java(dict(self.settings)),
         }
         return {f"kafka.{name}": value for name, value in java.items()}

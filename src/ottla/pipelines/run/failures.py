@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.pipelines.identity.changes import set_back
 from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.sinks.upsert_statement import UNORDERED
 from ottla.pipelines.source.framed import CONFLICT, UNKNOWN_ID
@@ -203,9 +204,11 @@ def _constraint(causes: Sequence[Cause], about: About) -> str | None:
 
 def _topic_task(causes: Sequence[Cause], about: About) -> str | None:
     """A task of `to_topic`; see `sinks.topic_task` for its exceptions."""
-    found = _search(causes, r"\b(NotWritten|Refused)Error: (.+)")
+    found = _search(causes, r"\b(NotWritten|Refused|SetBack)Error: (.+)")
     if found is None:
         return None
+    if found[1] == "SetBack":
+        return set_back(about.checkpoint, found[2].strip())
     if found[1] == "Refused":
         return (
             f"{about.servers} refused the rows for {about.target}: {found[2].strip()}. Nothing of "

@@ -20,6 +20,7 @@ from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.due_rejects import Due
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import Start, first_offsets
+from ottla.pipelines.sinks.commit_metadata import latest_of_query
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.sinks.port import TableSink
@@ -224,7 +225,9 @@ def _where(
         next_offsets = replacing.starting
     else:
         query_id = checkpoint.query_id()
-        next_offsets = checkpoint.next_offsets(sink.last_batch(query_id) if query_id else None)
+        delivered = sink.last_batch(query_id) if query_id else None
+        _check_age(place, sink, checkpoint, query_id, delivered)
+        next_offsets = checkpoint.next_offsets(delivered)
     if not next_offsets and checkpoint.planned() is None:
         wanted = [source for _, source in sources]
         return first_offsets(specification.on_lost, sink, wanted, cluster, topics), None
@@ -237,6 +240,19 @@ def _where(
     if starting is None:
         return (Start(next_offsets), replacing) if replacing else (Start(), None)
     return Start(starting), plan_move(specification, checkpoint, replacing, starting, notices)
+
+
+def _check_age(
+    place: str, sink: TableSink, checkpoint: Checkpoint, query_id: str, delivered: int | None
+) -> None:
+    """Refuse a checkpoint that is older than its table."""
+    if delivered is None and query_id:
+        # What was not written exactly once is known by the metadata of its commit alone.
+        commit = latest_of_query(sink.metadata(), query_id)
+        delivered = None if commit is None else commit.batch
+    name = f"the table {sink.name}"
+    if wrong := changes.older_than_target(place, name, checkpoint.planned(), delivered):
+        raise PipelineError(wrong)
 
 
 def without_lost(
@@ -293,7 +309,7 @@ def resolve(lost: list[changes.Loss], on_lost: str, next_offsets: Offsets) -> Of
 
 
 def partitions_now(state: TopicState) -> changes.Partitions:
-    return changes.Partitions(state.topic_id, state.earliest, state.latest)
+    return changes.Partitions(state.topic_id, state.earliest, state.ends)
 
 
 def _check_table(

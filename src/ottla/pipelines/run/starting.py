@@ -132,7 +132,7 @@ def _from_table(
             "offsets"
         )
     identity = Identity(cluster, {name: last.topic_ids[name]}, "", "", "")
-    now = Partitions(state.topic_id, state.earliest, state.latest)
+    now = Partitions(state.topic_id, state.earliest, state.ends)
     offsets = {name: last.offsets[name]}
     lost = losses(identity, offsets, {name: now})
     if lost and on_lost == "stop":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -60,7 +61,8 @@ class TopicBatchRunner:
                 return
             self.place.note(query_id, number)
         once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
-        self.sink.write(frame, Batch(query_id, number, "", once))
+        ends = json.dumps(execution.ends(), sort_keys=True)
+        self.sink.write(frame, Batch(query_id, number, ends, once))
         self._warn_of_rejected(execution)
 
     def _warn_of_rejected(self, execution: Execution) -> None:

@@ -139,6 +139,7 @@ def plan_topic(specification: Specification, target: TopicTarget) -> TopicPlan:
     )
     if specification.delivery == DeliveryGuarantee.EXACTLY_ONCE and starting is None:
         check_marks(checkpoint, place, target.kafka, time.time() * 1_000)
+        _check_age(checkpoint, place, sink)
     return TopicPlan(
         specification,
         sink,
@@ -230,6 +231,16 @@ def check_marks(checkpoint: Checkpoint, place: str, kafka: KafkaSettings, now_ms
             "once with delivery='at-least-once', which may write its rows twice, or use a new "
             "checkpoint"
         )
+
+
+def _check_age(checkpoint: Checkpoint, place: str, sink: TopicSink) -> None:
+    """Refuse a checkpoint that is older than the marks of its query. Raises PipelineError."""
+    query_id = checkpoint.query_id()
+    if not query_id:
+        return
+    last = sink.last_batch(query_id)
+    if wrong := changes.older_than_target(place, sink.shown, checkpoint.planned(), last):
+        raise PipelineError(wrong)
 
 
 def read_tasks(files: Files) -> int | None:

@@ -76,6 +76,15 @@ def read_metadata(text: str) -> CommitMetadata | None:
         return None
 
 
+def latest_of_query(commits: Iterable[str], query_id: str) -> CommitMetadata | None:
+    """Return the newest commit of a query, None when none is known; give the newest first."""
+    for text in commits:
+        metadata = read_metadata(text)
+        if metadata is not None and metadata.query_id == query_id:
+            return metadata
+    return None
+
+
 def latest_of_topics(commits: Iterable[str], topics: Iterable[str]) -> dict[str, CommitMetadata]:
     """Return for each topic the first commit that names it; give the newest commits first."""
     missing = set(topics)

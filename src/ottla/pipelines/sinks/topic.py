@@ -21,11 +21,13 @@ twice.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.sinks import topic_task
 from ottla.pipelines.sinks.topic_columns import RecordColumns
 from ottla.pipelines.sinks.topic_task import TaskOfBatch, rows_of
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from ottla.pipelines.sinks.port import Batch
 
 _ORDER: Final = "__ottla_order"
+DIGEST_LETTERS: Final = 16
+"""Of SHA-256: 64 bits tell two batches of one number apart."""
 
 # The settings of an exactly-once producer, where the caller gives no others. Keys go to the same
 # partitions as with Java's clients and Spark's own sink.
@@ -82,7 +86,10 @@ class TopicSink:
         """Do nothing: a plan refuses a topic that does not exist."""
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Write a batch; of one that was written in part, what is missing."""
+        """Write a batch; of one that was written in part, what is missing.
+
+        The marks keep a digest of the batch's metadata, which says where the batch ends.
+        """
         records = self.columns.records(frame)
         if not batch.once:
             options = self.kafka.for_spark_producer(self.producer)
@@ -94,6 +101,7 @@ class TopicSink:
             batch.number,
             self.kafka.for_executors(),
             PRODUCER | dict(self.producer),
+            hashlib.sha256(batch.metadata.encode()).hexdigest()[:DIGEST_LETTERS],
         )
         _send_by_value()
 
@@ -101,6 +109,15 @@ class TopicSink:
             return task.write(number, rows_of(fields))
 
         fields_of(in_tasks(records, self.tasks)).mapPartitionsWithIndex(write).collect()
+
+    def last_batch(self, query_id: str) -> int | None:
+        """Return the last batch of a query of which a mark is known, None for none.
+
+        Raises PipelineError: the brokers do not answer.
+        """
+        marks = Brokers(self.kafka).committed(group_of(query_id), self.topic, range(self.tasks))
+        last = max((topic_task.read_mark(mark).batch for mark in marks), default=-1)
+        return None if last < 0 else last
 
     def version_of(self, query_id: str, batch: int) -> None:
         """Return None: a topic has no versions."""

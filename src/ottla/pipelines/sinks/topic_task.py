@@ -9,20 +9,25 @@ same number (`sinks.topic` says why). Each task has one transactional id and one
     transactional id   <group>-<task>
     mark               the commit of <group> for partition <task> of the topic that is written:
                        offset 0, so that it does not count as having read anything, and
-                       {"ottla.written": 1, "batch": <number>, "rows": <number>} as its metadata
+                       {"ottla.written": 1, "batch": <number>, "rows": <number>, "ends": "<digest>"}
+                       as its metadata
 
 The mark is committed in the transaction of the rows (KIP-447), so both are visible or neither. An
 attempt does in this order:
 
 1. InitProducerId. It fences every earlier attempt of this task, and aborts or completes what that
    one left open; from here on no earlier attempt can commit.
-2. It reads the mark. If that names this batch or a later one, an earlier attempt wrote the rows:
-   nothing is written.
+2. It reads the mark. If that names this batch, an earlier attempt wrote the rows: nothing is
+   written. If it names a later batch, or this one with another digest, the checkpoint was set back
+   (a restored backup, a copy): the rows of this batch are other rows, and the attempt is refused.
 3. It writes the rows and the mark in one transaction, and commits.
 
 Killed before 3 ends, an attempt leaves an open transaction, which the next attempt or the timeout
 of the transaction aborts. Whether a commit without an answer was made, the next attempt finds by
 the mark.
+
+`ends` is a digest of the offsets at which the batch ends: the metadata of a commit is at most
+offset.metadata.max.bytes long. Marks of earlier versions have none, and are compared by number.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 VERSION = 1
 TIMEOUT_S = 60.0
@@ -50,11 +55,16 @@ class RefusedError(Exception):
     """The brokers or the client refuse the rows; another attempt would fail as well."""
 
 
+class SetBackError(Exception):
+    """The topic has another batch of this number, or a later one: the checkpoint is older."""
+
+
 @dataclass(frozen=True)
 class TaskOfBatch:
     """What all tasks of a batch have in common.
 
     `client` has librdkafka's settings for clients of any kind, `producer` those for producers.
+    `ends` is the digest of where the batch ends.
     """
 
     topic: str
@@ -62,6 +72,7 @@ class TaskOfBatch:
     batch: int
     client: Mapping[str, str]
     producer: Mapping[str, str]
+    ends: str = ""
 
     def __repr__(self) -> str:
         """Leave out the settings, which may be secret."""
@@ -71,7 +82,7 @@ class TaskOfBatch:
         """Write the rows of a task: (key, value, headers) as of `rows_of`.
 
         Yields the number of rows that this attempt wrote; nothing for a task without rows, and 0
-        if an earlier attempt wrote them. Raises NotWrittenError or RefusedError.
+        if an earlier attempt wrote them. Raises NotWrittenError, RefusedError or SetBackError.
         """
         from confluent_kafka import KafkaException
 
@@ -116,7 +127,15 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
         (mark,) = consumer.committed([place], TIMEOUT_S)
         if mark.error is not None:
             raise _exception(mark.error)
-        if read_mark(mark.metadata) >= batch.batch:
+        written = read_mark(mark.metadata)
+        if written.batch > batch.batch or (
+            written.batch == batch.batch and written.ends not in ("", batch.ends)
+        ):
+            raise SetBackError(
+                f"topic {batch.topic} has batch {written.batch} of this query, and the checkpoint "
+                f"another batch {batch.batch}"
+            )
+        if written.batch == batch.batch:
             return 0
         return _write(batch, task, rows, producer, consumer.consumer_group_metadata())
     finally:
@@ -127,7 +146,7 @@ def _write(batch: TaskOfBatch, task: int, rows: Iterator[Any], producer: Any, gr
     from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
     def mark(count: int) -> None:
-        place = TopicPartition(batch.topic, task, 0, mark_of(batch.batch, count))
+        place = TopicPartition(batch.topic, task, 0, mark_of(batch.batch, count, batch.ends))
         _until_done(lambda: producer.send_offsets_to_transaction([place], group, TIMEOUT_S))
 
     count = 0
@@ -245,18 +264,26 @@ def _header(one: Mapping[str, Any]) -> tuple[Any, bytes | None]:
     return one["key"], None if value is None else base64.b64decode(value)
 
 
-def mark_of(batch: int, rows: int) -> str:
+class Mark(NamedTuple):
+    """The last batch of a task that is written: its number, -1 for none, and its digest."""
+
+    batch: int
+    ends: str = ""
+
+
+def mark_of(batch: int, rows: int, ends: str = "") -> str:
     """The metadata of a mark."""
-    return json.dumps({"ottla.written": VERSION, "batch": batch, "rows": rows})
+    mark: dict[str, Any] = {"ottla.written": VERSION, "batch": batch, "rows": rows}
+    return json.dumps(mark | ({"ends": ends} if ends else {}))
 
 
-def read_mark(metadata: str | None) -> int:
-    """The batch that a mark names, -1 without one."""
+def read_mark(metadata: str | None) -> Mark:
+    """What a mark says; Mark(-1) without one."""
     try:
         mark = json.loads(metadata or "")
     except ValueError:
-        return -1
+        return Mark(-1)
     if not isinstance(mark, dict) or mark.get("ottla.written") != VERSION:
-        return -1
-    batch = mark.get("batch")
-    return batch if isinstance(batch, int) else -1
+        return Mark(-1)
+    batch, ends = mark.get("batch"), mark.get("ends", "")
+    return Mark(batch, ends) if isinstance(batch, int) and isinstance(ends, str) else Mark(-1)
