@@ -76,6 +76,7 @@ class Table:
         self.last: int | None = 2
         self.checked: list[tuple[str, int]] = []
         self.commits: list[str] = []
+        self.kept_of: list[str] = []
 
     def forget(self) -> None: ...
 
@@ -90,6 +91,9 @@ class Table:
 
     def check_done(self, query_id: str, done: int) -> None:
         self.checked.append((query_id, done))
+
+    def check_kept(self, query_id: str) -> None:
+        self.kept_of.append(query_id)
 
     def check_start(self, topic: str, *, continues: bool) -> None: ...
 
@@ -170,6 +174,7 @@ def test_a_query_continues_from_its_checkpoint(begun: World) -> None:
     assert (made.starting, made.replacing, made.due) == (None, None, ())
     assert begun.place.delivered == [2], "what the table has counts, done or not"
     assert begun.table.checked == [("query-1", 2)]
+    assert begun.table.kept_of == ["query-1"]
 
 
 def commit_of(query_id: str, batch: int) -> str:

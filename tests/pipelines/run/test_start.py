@@ -29,6 +29,7 @@ class Job:
 
     def __init__(self, spark: Any, bootstrap: str, name: str, folder: Path) -> None:
         self.spark = spark
+        self.bootstrap = bootstrap
         self.name = name
         self.frame = topic(spark, name, bootstrap_servers=bootstrap, schema=SCHEMA)
         self.table = folder / "table"
@@ -361,3 +362,29 @@ def test_rows_of_aborted_transactions_are_not_delivered(
         frame.select("value.*", "partition", "offset"), tmp_path / "all", **how
     ).awaitTermination()
     assert spark.read.format("delta").load(str(tmp_path / "all")).count() == 31
+
+
+@pytest.mark.parametrize("how", ["VERSION", "TIMESTAMP"])
+def test_a_restored_table_has_a_hole_that_only_a_new_checkpoint_fills(
+    job: Job, spark: Any, produce: Callable[..., None], tmp_path: Path, how: str
+) -> None:
+    for first in (0, 10, 20):
+        produce(job.name, good(first, first + 10))
+        job.run()
+    place = f"delta.`{job.table}`"
+    times = {row.version: row.time for row in spark.sql(f"DESCRIBE HISTORY {place}")
+             .selectExpr("version", "CAST(timestamp AS STRING) AS time").collect()}  # fmt: skip
+    kept = 1 if how == "VERSION" else f"'{times[1]}'"
+    spark.sql(f"RESTORE TABLE {place} TO {how} AS OF {kept}")
+    produce(job.name, good(30, 40))
+    with pytest.raises(PipelineError, match="was set back by RESTORE TABLE and no longer") as said:
+        job.run()
+    assert "has the batches 1 to 2 of this query" in str(said.value)
+
+    job.checkpoint = tmp_path / "another"
+    job.frame = topic(
+        spark, job.name, bootstrap_servers=job.bootstrap, schema=SCHEMA, starting="table"
+    )
+    job.run()
+    assert job.ids() == list(range(40))
+    job.run()  # the former query's batches are none of this one's

@@ -245,7 +245,9 @@ def _where(
 def _check_age(
     place: str, sink: TableSink, checkpoint: Checkpoint, query_id: str, delivered: int | None
 ) -> None:
-    """Refuse a checkpoint that is older than its table."""
+    """Refuse a checkpoint that is older than its table, and a table that was set back."""
+    if query_id:
+        sink.check_kept(query_id)
     if delivered is None and query_id:
         # What was not written exactly once is known by the metadata of its commit alone.
         commit = latest_of_query(sink.metadata(), query_id)

@@ -26,6 +26,7 @@ from ottla.pipelines.sinks.delta_table import (
 )
 from ottla.pipelines.sinks.keyed_table import KINDS
 from ottla.pipelines.sinks.merge import merge
+from ottla.pipelines.sinks.restored import still_held
 from ottla.pipelines.sinks.state_ahead import StateAhead
 from ottla.pipelines.sinks.target import Target
 
@@ -135,11 +136,34 @@ class DeltaSink:
     def check_done(self, query_id: str, done: int) -> None:
         """Do nothing: a table that was made again has another id."""
 
+    def check_kept(self, query_id: str) -> None:
+        """Refuse a table from which a RESTORE has taken batches of a query.
+
+        Raises PipelineError.
+        """
+        if not self.target.location:
+            return
+        commits = list(self.table.commits())
+        held = {commit.version for commit in still_held(commits)}
+        batches = [
+            commit.batch[1]
+            for commit in commits
+            if commit.version not in held and commit.batch and commit.batch[0] == query_id
+        ]
+        if batches:
+            first, last = min(batches), max(batches)
+            which = f"batch {first}" if first == last else f"the batches {first} to {last}"
+            raise PipelineError(
+                f"The table {self.name} was set back by RESTORE TABLE and no longer has {which} of "
+                "this query. Use a new checkpoint with topic(..., starting='table') to continue "
+                "where the table ends now, or restore its newest version"
+            )
+
     def metadata(self) -> Iterable[str]:
-        """Return the `userMetadata` of the table's commits, the newest first."""
+        """Return the `userMetadata` of the commits that are in the table, the newest first."""
         if not self.target.location:
             return ()
-        return (commit.metadata for commit in self.table.commits())
+        return (commit.metadata for commit in still_held(self.table.commits()))
 
     def check_start(self, topic: str, *, continues: bool) -> None:
         """Refuse to continue a table that queries wrote whose commits do not say what they read.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.sinks.commit_metadata import read_metadata
+from ottla.pipelines.sinks.restored import RESTORE, Restore
 from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
@@ -24,15 +25,29 @@ LAST_COMMIT: Final = "spark.databricks.delta.lastCommitVersionInSession"
 # How many commits are looked at, from the latest backwards. Delta keeps 30 days of them.
 MAX_HISTORY: Final = 1_000
 _FEW: Final = 10
+_OF_COMMIT: Final = (
+    "version",
+    "userMetadata",
+    "operation",
+    "operationParameters",
+    "CAST(timestamp AS DOUBLE) AS time_s",
+    "CAST(try_to_timestamp(try_element_at(operationParameters, 'timestamp')) AS DOUBLE) AS"
+    " restored_s",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One version of a table with the `userMetadata` of its commit, empty where it has none."""
+    """One version of a table with the `userMetadata` of its commit, empty where it has none.
+
+    `time_s`: when it was committed, in seconds since 1970.
+    """
 
     version: int
     metadata: str
     parameters: dict[str, str]
+    time_s: float = 0.0
+    restore: Restore | None = None
 
     @property
     def batch(self) -> tuple[str, int] | None:
@@ -150,11 +165,18 @@ class DeltaTable:
             return iter(())
         quoted = self.location.replace("`", "``")
         rows = self._spark.sql(f"DESCRIBE HISTORY delta.`{quoted}` LIMIT {most}")
-        found = rows.select("version", "userMetadata", "operationParameters").collect()
-        return (
-            Commit(int(row["version"]), row["userMetadata"] or "", row["operationParameters"] or {})
-            for row in found
-        )
+        return map(_commit, rows.selectExpr(*_OF_COMMIT).collect())
+
+
+def _commit(row: Any) -> Commit:
+    parameters = row["operationParameters"] or {}
+    restore = None
+    if row["operation"] == RESTORE:
+        version = parameters.get("version")
+        restore = Restore(None if version is None else int(version), row["restored_s"])
+    return Commit(
+        int(row["version"]), row["userMetadata"] or "", parameters, row["time_s"], restore
+    )
 
 
 def forget_last_commit(session: SparkSession) -> None:

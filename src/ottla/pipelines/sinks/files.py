@@ -230,6 +230,9 @@ class FilesSink:
     def check_done(self, query_id: str, done: int) -> None:
         """Do nothing: a folder that was made again has another id."""
 
+    def check_kept(self, query_id: str) -> None:
+        """Do nothing: files that somebody deletes are not known."""
+
     def metadata(self) -> Iterable[str]:
         """Return nothing: Spark's lists have no place for it."""
         return ()

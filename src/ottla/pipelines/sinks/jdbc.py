@@ -272,6 +272,9 @@ class JdbcSink:
                 "where the table ends"
             )
 
+    def check_kept(self, query_id: str) -> None:
+        """Do nothing: rows that somebody deletes are not known."""
+
     def metadata(self) -> Iterable[str]:
         """Return the metadata of the last batch of each query, the newest first."""
         with self._connect() as connection:

@@ -112,6 +112,12 @@ class TableSink(Sink, Protocol):
         Raises PipelineError where the place is known to lack some of it.
         """
 
+    def check_kept(self, query_id: str) -> None:
+        """Check that nobody has taken batches of a query out of the place again.
+
+        Raises PipelineError.
+        """
+
     def metadata(self) -> Iterable[str]:
         """Return the metadata of the batches that the place keeps, the newest first."""
 

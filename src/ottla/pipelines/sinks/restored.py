@@ -1,0 +1,62 @@
+"""Which commits of a Delta table are still in it.
+
+RESTORE TABLE is a commit of its own: the table has the rows of an earlier version from there on,
+and the commits in between are out of it, though its history shows them. The last batch of each
+writer (`txnVersion`) stays as it was, so Delta would not write the lost batches again. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+RESTORE: Final = "RESTORE"
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """What a RESTORE says: the version, or the time (in seconds) up to which commits are kept.
+
+    Both are None where the history does not say it in a form that is known.
+    """
+
+    version: int | None
+    time_s: float | None
+
+
+class OfTable(Protocol):
+    """A version of a table, as its history has it."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def restore(self) -> Restore | None: ...
+
+
+T = TypeVar("T", bound=OfTable)
+
+
+def still_held(commits: Iterable[T]) -> Iterator[T]:
+    """Return the commits whose rows are in the table; give the newest first.
+
+    A restore without a known target keeps none of the commits before it: who continues there is
+    then asked, and loses nothing in silence.
+    """
+    target = Restore(None, None)
+    is_restored = False
+    for commit in commits:
+        if is_restored and not _keeps(target, commit):
+            continue
+        is_restored = commit.restore is not None
+        if commit.restore is not None:
+            target = commit.restore
+        yield commit
+
+
+def _keeps(target: Restore, commit: OfTable) -> bool:
+    if target.version is not None:
+        return commit.version <= target.version
+    return target.time_s is not None and commit.time_s <= target.time_s
