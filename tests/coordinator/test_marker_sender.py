@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from tests.turns import most_calls_at_once
 
 from ottla.coordinator import marker_sender
 from ottla.coordinator.marker_sender import NO_LEADER, MarkerSender, Transactions, Written
@@ -132,6 +133,39 @@ async def test_markers_that_come_meanwhile_travel_together(bench: Bench) -> None
     bench.gate.set()
     await bench.done()
     assert [len(request.markers) for _, request in bench.requests] == [1, 2]
+
+
+async def test_many_partitions_travel_in_several_requests(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that no request, answer or decision about them takes long."""
+    monkeypatch.setattr(marker_sender, "MAX_PARTITIONS", 3)
+    bench.leaders |= {TopicPartition("a", index): 1 for index in range(8)}
+    bench.sender.send(due(*bench.leaders))
+    bench.sender.send(due(A0, B0, transactional_id="u"))
+    await bench.done()
+    sizes = [
+        sum(len(topic.partition_indexes) for marker in request.markers for topic in marker.topics)
+        for _, request in bench.requests
+    ]
+    assert max(sizes) == 3
+    assert sum(sizes) == len(bench.leaders) + 2
+    of_t = [each.partitions for each in bench.written if each.transactional_id == "t"]
+    assert frozenset().union(*of_t) == frozenset(bench.leaders)
+
+
+async def test_many_markers_hold_nobody(bench: Bench) -> None:
+    partitions = [TopicPartition("many", index) for index in range(20_000)]
+    bench.leaders |= dict.fromkeys(partitions, 1)
+
+    async def send() -> None:
+        for name in ("t", "u"):
+            bench.sender.send(due(*partitions, transactional_id=name))
+        await bench.done()
+
+    _, most_calls = await most_calls_at_once(send())
+    assert most_calls < 100_000
+    assert sum(len(each.partitions) for each in bench.written) == 2 * len(partitions)
 
 
 async def test_a_transaction_under_way_is_not_sent_again(bench: Bench) -> None:

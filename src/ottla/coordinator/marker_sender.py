@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from ottla.network.peer import PeerError
@@ -21,6 +22,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.protocol.versions import WRITE_TXN_MARKERS
 from ottla.runtime.background import Background
+from ottla.runtime.slices import parts
 from ottla.shards.step import ProducerEpoch
 from ottla.transactions.marker_outcome import MarkerOutcome, outcome_of
 from ottla.transactions.step import MarkersDue
@@ -31,6 +33,10 @@ logger = logging.getLogger("ottla.transactions")
 VERSION: Final = 2
 MAX_MARKERS: Final = 1_000
 """Transactions of one request."""
+MAX_PARTITIONS: Final = 2_000
+"""Of one request, or of one transaction in one go: at a few microseconds each for a request, its
+answer and what follows, they hold the event loop for about 10 ms. A transaction may have 100,000.
+"""
 FIRST_PAUSE_MS: Final = 20
 MAX_PAUSE_MS: Final = 1_000
 NO_LEADER: Final = -1
@@ -74,6 +80,10 @@ class _Sending:
         return self.due.transactional_id, self.due.producer
 
 
+_Queue = dict[Key, tuple[_Sending, dict[TopicPartition, None]]]
+"""What waits for the next requests to one broker, in the order in which it came."""
+
+
 class MarkerSender:
     """For the event loop's thread only."""
 
@@ -89,7 +99,7 @@ class MarkerSender:
         self._leader_of = leader_of
         self._ask = ask
         self._sending: dict[Key, _Sending] = {}
-        self._queues: dict[int, dict[Key, tuple[_Sending, set[TopicPartition]]]] = {}
+        self._queues: dict[int, _Queue] = {}
         """By broker: the next request to it; a broker is here while it is being written to."""
         self._background = Background(logger, "writing transaction markers")
 
@@ -108,7 +118,7 @@ class MarkerSender:
             return
         sending = _Sending(due, index, epoch)
         self._sending[sending.key] = sending
-        self._enqueue(sending, due.partitions)
+        self._begin(sending, due.partitions)
 
     def close(self) -> None:
         """Stops writing; the next coordinator goes on."""
@@ -131,9 +141,22 @@ class MarkerSender:
 
     # To the leaders.
 
-    def _enqueue(self, sending: _Sending, partitions: Iterable[TopicPartition]) -> None:
+    def _begin(self, sending: _Sending, partitions: Collection[TopicPartition]) -> None:
+        if len(partitions) <= MAX_PARTITIONS:
+            self._enqueue(sending, sorted(partitions))
+        else:
+            self._background.spawn(self._begin_many(sending, partitions))
+
+    async def _begin_many(self, sending: _Sending, partitions: Collection[TopicPartition]) -> None:
+        for part in parts(sorted(partitions), MAX_PARTITIONS):
+            if self._is_current(sending):
+                self._enqueue(sending, part)
+                await asyncio.sleep(0)
+
+    def _enqueue(self, sending: _Sending, partitions: Sequence[TopicPartition]) -> None:
+        """The partitions are sorted: the same order in every run of a simulation."""
         gone, later = set(), set()
-        for partition in sorted(partitions):  # the same order in every run of a simulation
+        for partition in partitions:
             leader = self._leader_of(partition)
             if leader is None:
                 gone.add(partition)
@@ -159,24 +182,23 @@ class MarkerSender:
             self._background.spawn(self._write_to(leader))
         waiting = queue.get(sending.key)
         if waiting is None or waiting[0] is not sending:
-            queue[sending.key] = (sending, {partition})
+            queue[sending.key] = (sending, {partition: None})
         else:
-            waiting[1].add(partition)
+            waiting[1][partition] = None
 
     async def _again(self, sending: _Sending, partitions: set[TopicPartition]) -> None:
         pause_ms = sending.pause_ms
         sending.pause_ms = min(pause_ms * 2, MAX_PAUSE_MS)
         await asyncio.sleep(pause_ms / 1000)
         if self._is_current(sending):
-            self._enqueue(sending, partitions)
+            self._begin(sending, partitions)
 
     async def _write_to(self, broker_id: int) -> None:
         """Sends one request after the other until nothing waits for this broker."""
         batch: list[tuple[_Sending, set[TopicPartition]]] = []
         try:
             while queue := self._queues.get(broker_id):
-                batch = [queue.pop(key) for key in list(queue)[:MAX_MARKERS]]
-                batch = [entry for entry in batch if self._is_current(entry[0])]
+                batch = [entry for entry in _first(queue) if self._is_current(entry[0])]
                 if batch:
                     await self._write(broker_id, batch)
                 batch = []
@@ -269,6 +291,25 @@ class MarkerSender:
         current = [entry for entry in entries if self._is_current(entry[0])]
         if current:
             await self._complete(index, current)
+
+
+def _first(queue: _Queue) -> list[tuple[_Sending, set[TopicPartition]]]:
+    """Takes what fits into one request. A transaction with too many partitions is split."""
+    batch = []
+    left = MAX_PARTITIONS
+    while queue and left and len(batch) < MAX_MARKERS:
+        key = next(iter(queue))
+        sending, partitions = queue[key]
+        if len(partitions) <= left:
+            del queue[key]
+        else:
+            some = list(islice(partitions, left))
+            for each in some:
+                del partitions[each]
+            partitions = dict.fromkeys(some)
+        left -= len(partitions)
+        batch.append((sending, set(partitions)))
+    return batch
 
 
 def _request(batch: Sequence[tuple[_Sending, set[TopicPartition]]]) -> Any:
