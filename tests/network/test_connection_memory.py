@@ -91,5 +91,17 @@ async def test_they_are_looked_at_when_enough_was_spent(memory: ConnectionMemory
     assert holder.ended
 
 
+async def test_while_little_is_held_they_are_looked_at_rarely(memory: ConnectionMemory) -> None:
+    """There may be tens of thousands, and gigabytes a second."""
+    memory.look()  # 16 MiB are left
+    holder = Connection(memory, "a", request_mib=17)
+    memory.spent(8 * MIB)
+    await asyncio.sleep(0)
+    assert not holder.ended
+    memory.spent(1)
+    await asyncio.sleep(0)
+    assert holder.ended
+
+
 def test_the_default_is_a_part_of_the_memory() -> None:
     assert default_bytes() >= MIN_DEFAULT_BYTES

@@ -10,7 +10,9 @@ connections that hold the memory end instead:
 2. then those that hold most.
 
 Nothing is counted exactly. What was allocated and written is added up, and when it could matter all
-connections are looked at. So the sum can exceed its limit by PART of it for a moment.
+connections are looked at: when that is half of what was left at the last look. So a broker that
+writes gigabytes a second to clients that read them looks rarely. The sum can exceed its limit by
+PART of it for a moment.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ logger = logging.getLogger("ottla.connection")
 
 STALLED_MS: Final = 10_000
 PART: Final = 8
-MAX_BETWEEN_BYTES: Final = 64 << 20
-"""The connections are looked at after so many bytes at the latest."""
+MIN_BETWEEN_BYTES: Final = 64 << 20
+"""The connections are looked at after so many bytes at the earliest, or after PART of a lower
+limit.
+"""
 MIN_DEFAULT_BYTES: Final = 256 << 20
 
 
@@ -60,9 +64,10 @@ class ConnectionMemory:
         """How many connections ended because of it."""
         self._max_request_bytes = max_request_bytes
         self._max_unsent_bytes = max_unsent_bytes
-        self._between_bytes = min(
-            MAX_BETWEEN_BYTES, max_request_bytes // PART, max_unsent_bytes // PART
+        self._min_between_bytes = min(
+            MIN_BETWEEN_BYTES, max_request_bytes // PART, max_unsent_bytes // PART
         )
+        self._between_bytes = self._min_between_bytes
         self._spent_bytes = 0
         self._is_look_due = False
         self._holders: dict[Holder, None] = {}
@@ -85,21 +90,25 @@ class ConnectionMemory:
         """End connections until the others are below the limits."""
         self._is_look_due = False
         self._spent_bytes = 0
-        self._end(
-            {each: each.request_bytes for each in self._holders},
-            self._max_request_bytes,
-            "of requests (queued.max.request.bytes)",
+        left_bytes = min(
+            self._end(
+                {each: each.request_bytes for each in self._holders},
+                self._max_request_bytes,
+                "of requests (queued.max.request.bytes)",
+            ),
+            self._end(
+                {each: each.unsent_bytes for each in self._holders},
+                self._max_unsent_bytes,
+                "of responses that their clients do not read",
+            ),
         )
-        self._end(
-            {each: each.unsent_bytes for each in self._holders},
-            self._max_unsent_bytes,
-            "of responses that their clients do not read",
-        )
+        self._between_bytes = max(left_bytes // 2, self._min_between_bytes)
 
-    def _end(self, held: dict[Holder, int], max_bytes: int, what: str) -> None:
+    def _end(self, held: dict[Holder, int], max_bytes: int, what: str) -> int:
+        """Returns how far the sum is below its limit; 0 if it was above."""
         sum_bytes = sum(held.values())
         if sum_bytes <= max_bytes:
-            return
+            return max_bytes - sum_bytes
         now_ms = max(each.active_ms for each in held)
 
         def last(holder: Holder) -> tuple[bool, int]:
@@ -126,3 +135,4 @@ class ConnectionMemory:
             ended,
             host,
         )
+        return 0
