@@ -26,47 +26,47 @@ def append(image: ClusterImage, metadata_log: MetadataLog, number: int) -> None:
     metadata_log.append(delta)
 
 
-def test_an_up_to_date_broker_gets_nothing() -> None:
+async def test_an_up_to_date_broker_gets_nothing() -> None:
     _, metadata_log = log_with(3)
-    assert metadata_log.since(3) == {"version": 3, "deltas": []}
+    assert await metadata_log.since(3) == {"version": 3, "deltas": []}
 
 
-def test_a_broker_that_is_behind_gets_the_missing_deltas() -> None:
+async def test_a_broker_that_is_behind_gets_the_missing_deltas() -> None:
     _, metadata_log = log_with(3)
-    assert metadata_log.since(1) == {
+    assert await metadata_log.since(1) == {
         "version": 3,
         "deltas": [encode_delta(BrokerVanished(1)), encode_delta(BrokerVanished(2))],
     }
-    assert len(metadata_log.since(0)["deltas"]) == 3
+    assert len((await metadata_log.since(0))["deltas"]) == 3
 
 
-def test_many_deltas_take_several_responses() -> None:
+async def test_many_deltas_take_several_responses() -> None:
     image, metadata_log = log_with(MAX_IN_ANSWER + 1)
-    first = metadata_log.since(0)
+    first = await metadata_log.since(0)
     assert len(first["deltas"]) == MAX_IN_ANSWER
-    rest = metadata_log.since(first["version"])
+    rest = await metadata_log.since(first["version"])
     assert [decode_delta(each, image) for each in rest["deltas"]] == [BrokerVanished(MAX_IN_ANSWER)]
     assert rest["version"] == metadata_log.version
 
 
-def test_a_broker_that_starts_or_is_out_of_range_gets_a_snapshot() -> None:
+async def test_a_broker_that_starts_or_is_out_of_range_gets_a_snapshot() -> None:
     image, metadata_log = log_with(MAX_KEPT + 2)
     delta = TopicCreated(TOPIC)
     image.apply(delta)
     metadata_log.append(delta)
     for version in (UNKNOWN_VERSION, 0, 2, metadata_log.version + 1):
-        answer = metadata_log.since(version)
+        answer = await metadata_log.since(version)
         assert answer["version"] == metadata_log.version
         assert "deltas" not in answer
         assert differences(image, decided(decode_snapshot(answer["snapshot"]))) == []
-    assert len(metadata_log.since(3)["deltas"]) == MAX_IN_ANSWER
+    assert len((await metadata_log.since(3))["deltas"]) == MAX_IN_ANSWER
 
 
-def test_a_new_tenure_does_not_know_older_versions() -> None:
+async def test_a_new_tenure_does_not_know_older_versions() -> None:
     image, _ = log_with(3)
     metadata_log = MetadataLog(image)
-    assert "snapshot" in metadata_log.since(2)
-    assert metadata_log.since(3) == {"version": 3, "deltas": []}
+    assert "snapshot" in await metadata_log.since(2)
+    assert await metadata_log.since(3) == {"version": 3, "deltas": []}
 
 
 async def test_deltas_wake_waiting_fetches() -> None:

@@ -48,12 +48,13 @@ async def handle_json(request: dict[str, Any], context: Context) -> dict[str, An
     except asyncio.CancelledError:
         controller.disconnected(broker_id)
         raise
+    missing = await metadata_log.since(version)
     if controller.metadata_log is not metadata_log:
         return _NOT_CONTROLLER
     answer = {
         "controller": broker.config.id,
         "controller_epoch": broker.image.controller_epoch,
-        **metadata_log.since(version),
+        **missing,
     }
     if leaving:
         answer["should_shut_down"] = done

@@ -51,17 +51,22 @@ class ClusterView:
 
     async def apply(self, deltas: Sequence[MetadataDelta]) -> None:
         """Apply all of the deltas in this order and notify the subscribers."""
-        await self.apply_in_turn(lambda: deltas)
 
-    async def apply_in_turn(self, find: Callable[[], Iterable[MetadataDelta]]) -> None:
+        async def find() -> Iterable[MetadataDelta]:
+            return deltas
+
+        await self.apply_in_turn(find)
+
+    async def apply_in_turn(self, find: Callable[[], Awaitable[Iterable[MetadataDelta]]]) -> None:
         """Apply the deltas that `find` returns.
 
         `find` is called when no other deltas are being applied: deltas that depend on the image
-        (the differences to another image) must be computed then.
+        (the differences to another image) must be computed then. The image does not change until
+        `find` returns.
         """
         async with self._applying:
             slices = Slices(DELTAS_A_SLICE)
-            for delta in find():
+            for delta in await find():
                 await slices.count()
                 self.image.apply(delta)
                 if isinstance(delta, BrokerConfigChanged):

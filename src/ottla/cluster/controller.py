@@ -28,7 +28,7 @@ from ottla.controller.config_changes import ResourceChange, ResourceResult, alte
 from ottla.controller.controlled_shutdown import controlled_shutdown
 from ottla.controller.deletion import DeletionResult, TopicToDelete, delete_topics
 from ottla.controller.deletion_notes import are_too_many, forget_oldest, notes_by_age
-from ottla.controller.differences import differences
+from ottla.controller.differences import differences_in_steps
 from ottla.controller.elections import ElectionType, elect_leaders
 from ottla.controller.features import FeatureUpdate, update_features
 from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, MetadataDelta
@@ -54,7 +54,7 @@ from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.kafka_uuid import random_uuid
 from ottla.runtime.clock import Clock
-from ottla.runtime.slices import Slices
+from ottla.runtime.slices import Slices, in_turns
 from ottla.runtime.waiting import Waiter
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ class Controller:
         if self._wait_until is not None:
             for missing in self._former.keys() - loaded.brokers.keys():
                 loaded.apply(BrokerAppeared(self._former[missing]))
-        await self._view.apply_in_turn(lambda: differences(self.image, loaded))
+        await self._view.apply_in_turn(lambda: in_turns(differences_in_steps(self.image, loaded)))
         self.metadata_log = MetadataLog(self.image)
         plans = Plans(session, self._view, version, lambda why: self._overtaken(plans, why))
         self._plans = plans

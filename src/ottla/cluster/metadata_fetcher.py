@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.metadata_log import UNKNOWN_VERSION
 from ottla.cluster.registration import Registration
 from ottla.controller.delta_text import DeltaTextError, decode_delta, decode_snapshot
-from ottla.controller.differences import differences
+from ottla.controller.differences import differences_in_steps
 from ottla.controller.image import NO_LEADER, MetadataDelta
 from ottla.network.peer import PeerError, Probe, probe
 from ottla.network.peers import Peers
@@ -137,20 +137,20 @@ class MetadataFetcher:
         if "snapshot" in answer:
             other = await in_turns(decode_snapshot(answer["snapshot"]))
 
-        def find() -> Iterator[MetadataDelta]:
+        async def find() -> Iterable[MetadataDelta]:
             """Checks first: this broker may have become the controller while it waited."""
             nonlocal applied
             image = view.image
             if controller_id != self.controller_id or epoch < image.controller_epoch:
-                return  # a late response of a deposed controller
+                return ()  # a late response of a deposed controller
             applied = True
-            if other is not None:
-                if other.cluster_id != image.cluster_id:
-                    # A broker of another cluster listens where ours did.
-                    raise DeltaTextError(f"they belong to cluster {other.cluster_id}")
-                yield from differences(image, other)
-            for each in answer.get("deltas", ()):
-                yield decode_delta(each, image)
+            if other is None:
+                # Each depends on those before, which are in the image when it is decoded.
+                return (decode_delta(each, image) for each in answer.get("deltas", ()))
+            if other.cluster_id != image.cluster_id:
+                # A broker of another cluster listens where ours did.
+                raise DeltaTextError(f"they belong to cluster {other.cluster_id}")
+            return await in_turns(differences_in_steps(image, other))
 
         await view.apply_in_turn(find)
         if not applied or controller_id != self.controller_id:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ottla.controller.delta_text import encode_delta, encode_snapshot
 from ottla.controller.image import ClusterImage, MetadataDelta
+from ottla.runtime.slices import in_turns
 from ottla.runtime.waiting import Waiter, Watcher, wake
 
 MAX_KEPT: Final = 1_000
@@ -48,12 +49,15 @@ class MetadataLog:
         if version == self.version and not self._closed and max_ms > 0:
             await Waiter((self,)).wait(max_ms)
 
-    def since(self, version: int) -> dict[str, Any]:
-        """The response to a broker that has `version`: {"version", "deltas" or "snapshot"}."""
+    async def since(self, version: int) -> dict[str, Any]:
+        """The response to a broker that has `version`: {"version", "deltas" or "snapshot"}. The
+        snapshot of many topics takes several turns of the event loop.
+        """
         if version == self.version:
             return {"version": version, "deltas": []}
         oldest = self._kept[0][0] - 1 if self._kept else self.version
         if version < oldest or version > self.version:
-            return {"version": self.version, "snapshot": encode_snapshot(self._image)}
+            newest = self.version
+            return {"version": newest, "snapshot": await in_turns(encode_snapshot(self._image))}
         deltas = [each for at, each in self._kept if at > version][:MAX_IN_ANSWER]
         return {"version": version + len(deltas), "deltas": deltas}

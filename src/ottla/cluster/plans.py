@@ -159,7 +159,7 @@ class Plans:
         """
         applied = is_late = False
 
-        def find() -> Sequence[MetadataDelta]:
+        async def find() -> Sequence[MetadataDelta]:
             nonlocal is_late
             is_late = self._is_over
             return () if is_late else deltas

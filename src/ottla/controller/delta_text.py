@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from ottla.config.listener import Endpoint
-from ottla.controller.differences import snapshot
+from ottla.controller.differences import all_but_topics
 from ottla.controller.image import (
     BrokerAppeared,
     BrokerConfigChanged,
@@ -106,16 +106,17 @@ def decode_delta(text: Any, image: ClusterImage) -> MetadataDelta:
         raise DeltaTextError(f"not a delta: {str(text)[:80]}: {error!r}") from None
 
 
-def encode_snapshot(image: ClusterImage) -> dict[str, Any]:
-    """A whole image, with one table of states for all topics."""
+def encode_snapshot(image: ClusterImage) -> Generator[None, None, dict[str, Any]]:
+    """A whole image as it is at the first step, with one table of states for all topics."""
     states = _States()
+    images = tuple(image.topics.values())
+    others = [encode_delta(delta) for delta in all_but_topics(image)]
+    step = Step()
     topics: list[list[Any]] = []
-    others: list[list[Any]] = []
-    for delta in snapshot(image):
-        if isinstance(delta, TopicCreated):
-            topics.append(_topic_text(delta.topic, states))
-        else:
-            others.append(encode_delta(delta))
+    for each in images:
+        if step.is_full(3 + len(each.partitions) // 4):
+            yield
+        topics.append(_topic_text(each, states))
     text = {"cluster": image.cluster_id, "deltas": others, "topics": topics}
     return {**text, "states": states.table()}
 

@@ -5,7 +5,7 @@ A snapshot holds the deltas between an empty image and the controller's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 from ottla.controller.image import (
@@ -26,41 +26,69 @@ from ottla.controller.image import (
     TopicDeleted,
     TopicImage,
 )
+from ottla.controller.plan import Step, decided
 
 
 def differences(old: ClusterImage, new: ClusterImage) -> list[MetadataDelta]:
-    """The deltas that make `old` equal to `new` when they are applied in this order.
+    """As `differences_in_steps`, at once."""
+    return decided(differences_in_steps(old, new))
+
+
+def differences_in_steps(
+    old: ClusterImage, new: ClusterImage
+) -> Generator[None, None, list[MetadataDelta]]:
+    """The deltas that make `old` equal to `new` when they are applied in this order. The images
+    stay as they are meanwhile.
 
     Brokers come before topics, so that a new leader's address is known. A deleted topic comes
     before a new one of the same name. Directories come after topics: a broker that sees its own
     knows that the controller chose the earlier leaders with knowledge of it
     (`replication.incarnation`). The cluster's id needs no delta.
     """
-    deltas: list[MetadataDelta] = []
-    if (old.controller_id, old.controller_epoch) != (new.controller_id, new.controller_epoch):
-        deltas.append(ControllerChanged(new.controller_id, new.controller_epoch))
-    deltas.extend(_brokers(old, new))
-    for resource in sorted(old.configs.keys() | new.configs.keys()):
-        config = new.configs.get(resource, NO_CONFIG)
-        if config != old.configs.get(resource, NO_CONFIG):
-            deltas.append(BrokerConfigChanged(resource, config))
-    features = (new.features, new.features_version)
-    if (old.features, old.features_version) != features:
-        deltas.append(FeaturesChanged(*features))
-    deltas.extend(_topics(old, new))
-    for number in sorted(old.directories.keys() | new.directories.keys()):
-        directory = new.directories.get(number)
-        if directory != old.directories.get(number):
-            deltas.append(DirectoryChanged(number, directory))
-    ids = (new.next_producer_id, new.producer_ids_version)
-    if (old.next_producer_id, old.producer_ids_version) != ids:
-        deltas.append(ProducerIdsReserved(*ids))
+    deltas = list(_before_topics(old, new))
+    step = Step()
+    for found in _topics(old, new):
+        if isinstance(found, int):
+            if step.is_full(1 + found // 4):
+                yield
+        else:
+            deltas.append(found)
+    deltas += _after_topics(old, new)
     return deltas
 
 
 def snapshot(image: ClusterImage) -> list[MetadataDelta]:
     """The deltas that build the image from an empty one."""
     return differences(ClusterImage(image.cluster_id), image)
+
+
+def all_but_topics(image: ClusterImage) -> list[MetadataDelta]:
+    """The same, without the topics."""
+    empty = ClusterImage(image.cluster_id)
+    return [*_before_topics(empty, image), *_after_topics(empty, image)]
+
+
+def _before_topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
+    if (old.controller_id, old.controller_epoch) != (new.controller_id, new.controller_epoch):
+        yield ControllerChanged(new.controller_id, new.controller_epoch)
+    yield from _brokers(old, new)
+    for resource in sorted(old.configs.keys() | new.configs.keys()):
+        config = new.configs.get(resource, NO_CONFIG)
+        if config != old.configs.get(resource, NO_CONFIG):
+            yield BrokerConfigChanged(resource, config)
+    features = (new.features, new.features_version)
+    if (old.features, old.features_version) != features:
+        yield FeaturesChanged(*features)
+
+
+def _after_topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
+    for number in sorted(old.directories.keys() | new.directories.keys()):
+        directory = new.directories.get(number)
+        if directory != old.directories.get(number):
+            yield DirectoryChanged(number, directory)
+    ids = (new.next_producer_id, new.producer_ids_version)
+    if (old.next_producer_id, old.producer_ids_version) != ids:
+        yield ProducerIdsReserved(*ids)
 
 
 def _brokers(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
@@ -74,9 +102,11 @@ def _brokers(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
             yield BrokerAppeared(broker)
 
 
-def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
+def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta | int]:
+    """Before each topic how many partitions it has: their comparison takes time."""
     stayed: list[tuple[TopicImage, TopicImage]] = []
     for name, topic in old.topics.items():
+        yield 0
         now = new.topics.get(name)
         if (
             now is None
@@ -87,6 +117,7 @@ def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
         elif now is not topic:
             stayed.append((topic, now))
     for name, topic in new.topics.items():
+        yield 0
         before = old.topics.get(name)
         if (
             before is None
@@ -95,6 +126,7 @@ def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
         ):
             yield TopicCreated(topic)
     for before, topic in stayed:
+        yield len(topic.partitions)
         yield from _topic(before, topic)
 
 
