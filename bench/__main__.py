@@ -38,6 +38,7 @@ from bench.figures.throughput import Throughput
 from bench.figures.topic import Topic
 from bench.figures.transactions import ClusterTransactions, Transactions
 from bench.figures.transactions_copy import TransactionsCopy
+from bench.figures.worst_ping import WorstPing
 from bench.measure import KAFKA, OTTLA, Bench, ClientError, Figure
 from bench.packages import PackageError
 from bench.postgres import PostgresError
@@ -56,6 +57,7 @@ FIGURES: tuple[Figure, ...] = (
     JavaClients(),
     Latency(),
     ColdReads(),
+    WorstPing(),
     Transactions(10),
     Transactions(100),
     TransactionsCopy(),
