@@ -2,12 +2,13 @@
 
 import asyncio
 import gc
-from collections.abc import Iterator
+import weakref
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from ottla.runtime import garbage_collection
-from ottla.runtime.garbage_collection import NEVER, FullCollections, no_collection
+from ottla.runtime.garbage_collection import NEVER, FullCollections, OldObjects, no_collection
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +77,56 @@ async def test_full_collections_are_not_postponed_for_long(
     assert gc.get_threshold() == (*before[:2], NEVER)
     collections.resume()
     assert gc.get_threshold() == before
+
+
+class Node:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+async def old_objects() -> AsyncIterator[OldObjects]:
+    old = OldObjects()
+    old.begin()
+    yield old
+    old.end()
+    assert gc.get_freeze_count() == 0
+
+
+async def test_a_full_collection_looks_only_at_what_is_new(old_objects: OldObjects) -> None:
+    dropped, kept = Node(), Node()
+    seen = weakref.ref(dropped), weakref.ref(kept)
+    del dropped
+    gc.collect()
+    assert seen[0]() is None
+    assert not any(each is kept for each in gc.get_objects())
+    del kept
+    gc.collect()
+    assert seen[1]() is not None
+
+
+async def test_a_complete_collection_comes_when_many_objects_are_kept(
+    old_objects: OldObjects,
+) -> None:
+    assert not old_objects.complete_if_grown()
+    node = Node()
+    seen = weakref.ref(node)
+    many: list[list[int]] = [[] for _ in range(gc.get_freeze_count() // 3)]
+    gc.collect()
+    del node
+    assert old_objects.complete_if_grown()
+    assert seen() is None
+    assert not old_objects.complete_if_grown()
+    del many
+
+
+async def test_the_timer_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asyncio.Event()
+    monkeypatch.setattr(garbage_collection, "COMPLETE_EVERY_S", 0.001)
+    monkeypatch.setattr(OldObjects, "complete_if_grown", lambda _: asked.set())
+    old = OldObjects()
+    old.begin()
+    await asyncio.wait_for(asked.wait(), 10)
+    asked.clear()
+    await asyncio.wait_for(asked.wait(), 10)
+    old.end()
