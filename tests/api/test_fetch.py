@@ -10,6 +10,7 @@ from ottla.log import file_range, page_cache
 from ottla.network.client_session import ClientSession
 from ottla.protocol.errors import ErrorCode
 from ottla.records.header import iterate_headers
+from ottla.replica import read_turns
 from ottla.replica.partition_reader import PartitionReader
 
 KEY = 1
@@ -245,6 +246,21 @@ async def test_data_truncated_during_the_read_is_not_sent(
         disk.release()
     whole, cut = await asyncio.gather(*waiting)
     assert offsets(whole) == [0]
+    assert (cut.error_code, cut.records) == (ErrorCode.not_leader_or_follower, b"")
+
+
+async def test_large_answers_take_turns(node_call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is truncated before their turn is not sent."""
+    monkeypatch.setattr(read_turns, "MIN_BYTES", 0)
+    monkeypatch.setattr(read_turns, "MAX_BYTES", 0)
+    await node_call.create("u", 3)
+    for index in range(3):
+        await node_call.produce("u", node_call.batch(b"a"), index=index)
+    waiting = [asyncio.create_task(fetch(node_call, 0, topic="u", index=n)) for n in range(3)]
+    await asyncio.sleep(0)
+    node_call.node.partitions.find("u", 2).truncate_to(0, 0)
+    *whole, cut = await asyncio.gather(*waiting)
+    assert [offsets(each) for each in whole] == [[0], [0]]
     assert (cut.error_code, cut.records) == (ErrorCode.not_leader_or_follower, b"")
 
 

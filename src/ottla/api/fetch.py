@@ -20,7 +20,15 @@ from contextlib import closing
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.api.fetch_answer import Cold, answer, answer_in_slices, count_throttled, load, load_cold
+from ottla.api.fetch_answer import (
+    Cold,
+    answer,
+    answer_in_slices,
+    count_throttled,
+    load,
+    load_cold,
+    load_in_turns,
+)
 from ottla.api.fetch_reads import Reads, fetching_replica
 from ottla.network.client_session import ClientSession
 from ottla.protocol.access import Access, Operation, Resource
@@ -75,7 +83,12 @@ async def handle(request: Any, context: Context) -> Any:
                     count_throttled(reads.found.items(), context)
                 data: dict[Key, memoryview] = {}
                 cold: list[Cold] = []
-                load(reads.found.items(), reads.found, data, cold, broker.disk_reads.buffers)
+                disk_reads = broker.disk_reads
+                if disk_reads.turns.has_room(reads.size_bytes):
+                    load(reads.found.items(), reads.found, data, cold, disk_reads.buffers)
+                else:
+                    fetch.pauses()
+                    await load_in_turns(reads.found, data, cold, disk_reads)
                 if cold:
                     fetch.pauses()
                     await load_cold(cold, reads.found, data, broker.disk_reads)

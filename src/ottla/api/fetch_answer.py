@@ -22,6 +22,7 @@ from ottla.replica.disk_reads import DiskReads
 from ottla.replica.fetch_session import Fetch, FetchedPartition
 from ottla.replica.fetch_wait import Key, TopicKey
 from ottla.replica.partition_reader import Read, refused_read
+from ottla.replica.read_turns import TURN_BYTES
 from ottla.runtime.slices import parts
 
 logger = logging.getLogger("ottla.fetch")
@@ -62,6 +63,22 @@ def load(
             data[key] = begun
         else:
             cold.append(Cold(key, begun))
+
+
+async def load_in_turns(
+    found: Found, data: dict[Key, memoryview], cold: list[Cold], reads: DiskReads
+) -> None:
+    """The same for much data, or while others read much: see `replica.read_turns`."""
+    some: list[tuple[Key, Any]] = []
+    size_bytes = 0
+    last = len(found)
+    for number, item in enumerate(list(found.items()), 1):
+        some.append(item)
+        size_bytes += item[1][2].range.size_bytes
+        if size_bytes >= TURN_BYTES or number == last:
+            await reads.turns.wait(size_bytes)
+            load(some, found, data, cold, reads.buffers)
+            some, size_bytes = [], 0
 
 
 async def load_cold(

@@ -58,7 +58,7 @@ class Reads:
 
     __slots__ = (
         "_context", "_is_urgent", "_listens", "_looked_up", "_max_bytes", "_min_bytes",
-        "_size_bytes", "cold", "conditions", "fetch", "found", "has_changed",
+        "cold", "conditions", "fetch", "found", "has_changed", "size_bytes",
     )  # fmt: skip
 
     def __init__(self, fetch: Fetch, request: Any, context: Context) -> None:
@@ -71,7 +71,8 @@ class Reads:
         self.fetch = fetch
         self._context = context
         self._listens = False
-        self._size_bytes = 0
+        self.size_bytes = 0
+        """Of all that was found."""
         self._is_urgent = False
         self._looked_up: frozenset[Key] = _NONE
         max_bytes = min(context.broker.config.fetch_max_bytes, MAX_RESPONSE_BYTES)
@@ -90,7 +91,7 @@ class Reads:
 
     @property
     def are_enough(self) -> bool:
-        return self._size_bytes >= self._min_bytes or self._is_urgent or not self.fetch.partitions
+        return self.size_bytes >= self._min_bytes or self._is_urgent or not self.fetch.partitions
 
     @property
     def delay_others(self) -> bool:
@@ -136,7 +137,7 @@ class Reads:
             # Python code hashes a topic id: these look-ups take time.
             before = None if is_first else found.get(key)
             size_before = 0 if before is None else before[2].range.size_bytes
-            self._size_bytes -= size_before
+            self.size_bytes -= size_before
             try:
                 partition, read = self._read(
                     each,
@@ -145,10 +146,10 @@ class Reads:
                 )
             except NotCachedError:
                 # It stays due, and is read again after `_look_up`.
-                self._size_bytes += size_before
+                self.size_bytes += size_before
                 self.cold.append(key)
                 continue
-            self._size_bytes += read.range.size_bytes
+            self.size_bytes += read.range.size_bytes
             found[key] = each, partition, read, 0 if partition is None else partition.log.cuts
             wait.was_read(key, partition, at_end=read.at_end)
             self._is_urgent = self._is_urgent or (
@@ -204,7 +205,7 @@ class Reads:
         """`is_repeated`: this request has read the partition before, and waited."""
         conditions, context = self.conditions, self._context
         replica = conditions.replica
-        max_bytes = max(0, min(each.max_bytes, self._max_bytes - self._size_bytes))
+        max_bytes = max(0, min(each.max_bytes, self._max_bytes - self.size_bytes))
         try:
             partition: Partition = context.broker.partitions.find(each.topic, each.index)
             each.name = partition.topic
@@ -212,7 +213,7 @@ class Reads:
                 read = partition.reader.read(
                     each.fetch_offset,
                     max_bytes=max_bytes,
-                    min_one_batch=not self._size_bytes,
+                    min_one_batch=not self.size_bytes,
                     leader_epoch=each.leader_epoch,
                     last_fetched_epoch=each.last_fetched_epoch,
                     committed_only=conditions.committed_only,
@@ -227,7 +228,7 @@ class Reads:
                     each.fetch_offset,
                     start_offset=each.log_start_offset,
                     max_bytes=max_bytes,
-                    min_one_batch=not self._size_bytes,
+                    min_one_batch=not self.size_bytes,
                     leader_epoch=each.leader_epoch,
                     last_fetched_epoch=each.last_fetched_epoch,
                     is_repeated=is_repeated,

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from ottla.log.page_cache import ReadBuffers
+from ottla.replica.read_turns import ReadTurns
 
 MAX_THREADS: Final = 4
 
@@ -24,6 +25,7 @@ class DiskReads:
 
     def __init__(self) -> None:
         self.buffers = ReadBuffers()
+        self.turns = ReadTurns()
         self._executor: ThreadPoolExecutor | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
