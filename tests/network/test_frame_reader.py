@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from ottla.network.frame_reader import (
     FIRST_ALLOCATION_BYTES,
+    MAX_GROWTH_BYTES,
     MIN_ALLOCATION_BYTES,
     FrameReader,
 )
@@ -118,6 +119,18 @@ def test_few_bytes_of_a_large_frame_hold_little_memory() -> None:
     reader = limited()
     assert reader.feed((16 << 20).to_bytes(4, "big") + bytes(10)) == []
     assert len(reader.room or b"") <= MIN_ALLOCATION_BYTES
+
+
+def test_a_large_frame_grows_by_a_bounded_part() -> None:
+    """Each growth holds the event loop."""
+    allocated: list[int] = []
+    reader = FrameReader(min_bytes=0, max_bytes=1 << 26, allocated=allocated.append)
+    content = bytes(range(256)) * (5 * MAX_GROWTH_BYTES // 256)
+    frames = reader.feed(framed(content)[:100])
+    for start in range(100, len(content) + 4, 1 << 20):
+        frames = reader.feed(framed(content)[start : start + (1 << 20)])
+    assert frames == [content]
+    assert max(allocated) == MAX_GROWTH_BYTES
 
 
 def test_allocations_are_reported_and_held_until_the_frame_is_whole() -> None:

@@ -19,6 +19,10 @@ from ottla.protocol.primitives import Buffer
 
 FIRST_ALLOCATION_BYTES: Final = 2 << 20
 """At most so much is allocated for a frame at first; it grows only as the bytes arrive."""
+MAX_GROWTH_BYTES: Final = 4 << 20
+"""Of a frame's memory at once: a millisecond. The C library moves such large blocks without copying
+them.
+"""
 MIN_ALLOCATION_BYTES: Final = 64 << 10
 AHEAD: Final = 8
 """The first allocation has room for so many times the bytes that came: the first read of a client
@@ -74,7 +78,18 @@ class FrameReader:
     @property
     def room(self) -> memoryview | None:
         """Where the next bytes belong; None if they may go to any buffer, for `feed`."""
-        return None if self._frame is None else memoryview(self._frame)[self._filled :]
+        frame = self._frame
+        if frame is None:
+            return None
+        if self._filled == len(frame):
+            more = min(self._frame_bytes - len(frame), len(frame), MAX_GROWTH_BYTES)
+            try:
+                frame += bytes(more)
+            except BufferError:  # somebody still holds the room before
+                frame = self._frame = frame + bytes(more)
+            if self._allocated is not None:
+                self._allocated(more)
+        return memoryview(frame)[self._filled :]
 
     @property
     def held_bytes(self) -> int:
@@ -89,12 +104,6 @@ class FrameReader:
         if self._filled == self._frame_bytes:
             self._frame = None
             return [memoryview(frame).toreadonly()]
-        if self._filled == len(frame):
-            larger = bytearray(min(self._frame_bytes, 2 * len(frame)))
-            larger[: self._filled] = frame
-            self._frame = larger
-            if self._allocated is not None:
-                self._allocated(len(larger) - len(frame))
         return []
 
     def feed(self, read: Buffer) -> list[Buffer]:

@@ -116,18 +116,27 @@ def _ensure_within(size_bytes: int, limit_bytes: int) -> None:
 
 def _decompress_gzip(records: Buffer, limit_bytes: int) -> bytes:
     parts: list[bytes] = []
-    size_bytes = 0
-    rest: Buffer = records
-    while len(rest):
-        if parts and bytes(rest[:2]) != _GZIP_MAGIC:
+    size_bytes = position = 0
+    data = memoryview(records)
+    while position < len(data):
+        if parts and bytes(data[position : position + 2]) != _GZIP_MAGIC:
             break
         member = zlib.decompressobj(wbits=31)
-        parts.append(member.decompress(rest, limit_bytes + 1 - size_bytes))
-        size_bytes += len(parts[-1])
-        _ensure_within(size_bytes, limit_bytes)
-        if not member.eof:
-            raise EOFError("it ends early")
-        rest = member.unused_data
+        # In steps: after each, what was made and what is left are copied, and meanwhile no other
+        # thread runs.
+        while not member.eof:
+            packed: Buffer = member.unconsumed_tail
+            if not packed:
+                packed = data[position : position + _STEP_BYTES]
+                position += len(packed)
+            part = member.decompress(packed, min(_STEP_BYTES, limit_bytes + 1 - size_bytes))
+            parts.append(part)
+            size_bytes += len(part)
+            _ensure_within(size_bytes, limit_bytes)
+            is_fed = position == len(data) and not member.unconsumed_tail
+            if is_fed and not part and not member.eof:
+                raise EOFError("it ends early")
+        position -= len(member.unused_data)
     return b"".join(parts)
 
 
