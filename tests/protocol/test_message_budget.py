@@ -8,6 +8,7 @@ import pytest
 from ottla.protocol.codec import decode
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import (
+    body_reader,
     read_request_body,
     read_request_header,
     read_response,
@@ -17,7 +18,7 @@ from ottla.protocol.frames import (
 from ottla.protocol.message_budget import LOOP, MESSAGE, Budget, LongMessageError
 from ottla.protocol.messages import message_class, messages_of
 
-OFFSET_FETCH, METADATA = 9, 3
+OFFSET_FETCH, METADATA, REASSIGN = 9, 3, 45
 
 
 def offset_fetch(topics: int, partitions: int, version: int = 7) -> bytes:
@@ -47,6 +48,29 @@ def test_a_message_beyond_the_limits_is_refused() -> None:
     frame = offset_fetch(1_100, 1_000)
     with pytest.raises(DecodeError, match="more than 1,000,000 elements in arrays"):
         decoded(frame)
+
+
+def reassignments(partitions: int) -> bytes:
+    """Each with three replicas."""
+    build = messages_of(REASSIGN, 0, "request")
+    each = tuple(
+        build.ReassignablePartition(partition_index=index, replicas=(1, 2, 3))
+        for index in range(partitions)
+    )
+    topic = build.ReassignableTopic(name="t", partitions=each)
+    request = build.AlterPartitionReassignmentsRequest(timeout=1_000, topics=(topic,))
+    return write_request(request, 1, "x")[4:]
+
+
+def test_a_request_that_changes_the_cluster_may_hold_less() -> None:
+    frame = reassignments(25_000)
+    header = read_request_header(frame)
+    assert len(read_request_body(header, frame).topics[0].partitions) == 25_000
+    frame = reassignments(25_001)
+    with pytest.raises(DecodeError, match="more than 100,000 elements in arrays"):
+        read_request_body(header, frame)
+    with pytest.raises(LongMessageError):
+        body_reader(REASSIGN, 0)(frame, header.body_position, LOOP)
 
 
 def with_tags(count: int) -> bytes:

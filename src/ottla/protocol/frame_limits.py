@@ -1,8 +1,12 @@
-"""How large the frame of a request may be, by its type.
+"""How large a request may be, by its type: its frame, and its elements.
 
 Only the types that carry an application's data need socket.request.max.bytes. A frame of another
 type and of that size would be nothing but elements and names, which cost far more than their bytes.
 Apache Kafka has one limit for all types.
+
+A request that changes the cluster is decided as a whole: what it names is compared, sorted and
+stored together. Apache Kafka's controller takes at most 10,000 records of one request, and refuses
+it afterwards; here it may hold a tenth of the elements of another type.
 """
 
 from __future__ import annotations
@@ -10,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ottla.protocol.versions import ENVELOPE, JOURNEY, METADATA_DELTAS, PRODUCE
+from ottla.protocol.message_budget import MESSAGE, Budget
+from ottla.protocol.versions import APIS, ENVELOPE, JOURNEY, METADATA_DELTAS, PRODUCE
 
 MAX_REQUEST_BYTES: Final = 8 << 20
 """200,000 partitions in an OffsetFetch or Metadata request have about 4 MB."""
@@ -36,3 +41,21 @@ def limits_by_type(max_bytes: int) -> Callable[[int], int]:
         return min(max_bytes, _OTHERS.get(key, MAX_REQUEST_BYTES))
 
     return limit
+
+
+MAX_ADMIN_ELEMENTS: Final = 100_000
+"""10,000 partitions with nine replicas each."""
+_ADMIN: Final = frozenset(
+    key
+    for key, api in APIS.items()
+    if api.name
+    in {
+        "create_topics", "delete_topics", "alter_configs", "create_partitions", "elect_leaders",
+        "incremental_alter_configs", "alter_partition_reassignments",
+    }
+)  # fmt: skip
+
+
+def budget_of(key: int) -> Budget:
+    """What a request of this type may hold."""
+    return Budget(MAX_ADMIN_ELEMENTS, MESSAGE.tags) if key in _ADMIN else MESSAGE

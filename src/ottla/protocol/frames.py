@@ -17,6 +17,7 @@ from ottla.protocol import primitives
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.codec_source import read_tags
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.frame_limits import budget_of
 from ottla.protocol.message_budget import HEADER, MESSAGE, RESPONSE, Budget, LongMessageError, left
 from ottla.protocol.messages import message_class
 from ottla.protocol.primitives import Buffer, Output
@@ -75,7 +76,20 @@ def body_reader(key: int, version: int) -> BodyReader:
             position = _after_tags(frame, position)
         return decode(cls, frame, position, budget)[0]
 
-    return read
+    most = budget_of(key)
+
+    def read_less(frame: Buffer, position: int, budget: Budget) -> Any:
+        if budget.elements <= most.elements:
+            return read(frame, position, budget)
+        try:
+            return read(frame, position, most)
+        except LongMessageError:
+            raise DecodeError(
+                f"{cls.__name__}: more than {most.elements:,} elements in arrays, "
+                f"or more than {most.tags:,} tagged fields"
+            ) from None
+
+    return read if most is MESSAGE else read_less
 
 
 def read_request_body(header: RequestHeader, frame: Buffer) -> Any:
