@@ -29,6 +29,13 @@ def journey(place: Path, version: int | None, kind: str = "parquet") -> dict[str
     return {"delivered": [{"sink": sink}, {"sink": None}, {}]}
 
 
+def test_a_rejected_message_is_in_no_file(folder: Path) -> None:
+    document = journey(folder, 3)
+    document["delivered"][0]["rejected"] = {"certain": True}
+    add_files(document)
+    assert "files" not in document["delivered"][0]["sink"]
+
+
 def test_the_files_of_a_batch_below_their_folder(folder: Path) -> None:
     document = journey(folder, 3)
     add_files(document)

@@ -240,6 +240,45 @@ def test_the_row_of_its_key(row, said):
     assert row_said({"did": did, "of": of, "then": then, "by": by}) == said
 
 
+def test_a_rejected_message_has_no_row(document):
+    one = document["delivered"][0]
+    one["rejected"] = {
+        "certain": True,
+        "reason": "key is not a JSON object of the schema",
+        "kept": "orders_rejected",
+        "first_offset": 4,
+        "last_offset": 9,
+    }
+    said = lines_of(tell(document))
+    assert "rejected: key is not a JSON object of the schema; kept in orders_rejected" in said
+    assert find(document, "pipeline").startswith(f"pipeline {one['query']}  read  ")
+    assert not any(line.startswith(("table", "row")) for line in said)
+    one["rejected"] |= {"reason": None, "kept": None}
+    assert "rejected: the reason is not known" in lines_of(tell(document))
+
+
+def test_where_it_is_not_known_whether_a_message_was_rejected_that_is_said(document):
+    one = document["delivered"][0]
+    one["rejected"] = {
+        "certain": False,
+        "reason": None,
+        "kept": "orders_rejected",
+        "first_offset": 4,
+        "last_offset": 9,
+    }
+    assert find(document, "rejected perhaps") == (
+        "rejected perhaps: some of offsets 4 to 9 were rejected; kept in orders_rejected. "
+        "It is not known whether this one became a row"
+    )
+    assert not any(line.startswith("row") for line in lines_of(tell(document)))
+    one["rejected"]["kept"] = None
+    assert "some of offsets 4 to 9 may have been rejected. " in find(document, "rejected")
+    one["rejected"]["last_offset"] = 4
+    assert find(document, "rejected perhaps") == (
+        "rejected perhaps: it is not known whether this message became a row"
+    )
+
+
 def test_every_kind_of_destination_has_its_place(document):
     one = document["delivered"][0]
     one["delta"] = None

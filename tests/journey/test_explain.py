@@ -301,6 +301,88 @@ def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row():
     assert unknown["row"] is None
 
 
+def rejecting(*rejects: tuple[int, int, bool]) -> tuple[list[Step], KeyHistory]:
+    """A pipeline into a table by key that rejected these offsets, or some of them (False)."""
+    to = Destination("delta", "/t", "upsert", "offset", "remove", by_message_key=True)
+    name = ("p", "q", to.text())
+    steps = [Step(Kind.DELIVERED, name, 9, 9, 0, 50, 50, False, Versions(3, 3, 9, 9), True)]
+    for first, end, are_all in rejects:
+        kept = (*name, "t_rejected", "value is not a JSON object of the schema" if are_all else "")
+        until = end if are_all else first
+        steps.append(Step(Kind.REJECTED, kept, 9, 9, first, until, end))
+    records = tuple(KeyRecord(offset, 1000, False) for offset in (30, 40, 45))
+    return steps, KeyHistory(records, is_whole=True)
+
+
+def test_a_rejected_message_has_no_row():
+    steps, history = rejecting((38, 41, True))
+    (delivered,) = explain(facts(steps=steps, key_history=history))["delivered"]
+    assert delivered["row"] is None
+    assert delivered["rejected"] == {
+        "certain": True,
+        "reason": "value is not a JSON object of the schema",
+        "kept": "t_rejected",
+        "first_offset": 38,
+        "last_offset": 40,
+    }
+    (delivered,) = explain(facts(41, steps=steps, key_history=history))["delivered"]
+    assert delivered["rejected"] is None
+
+
+def test_where_some_of_a_range_were_rejected_nothing_is_said_of_a_row():
+    steps, history = rejecting((38, 44, False))
+    (delivered,) = explain(facts(steps=steps, key_history=history))["delivered"]
+    assert delivered["row"] is None
+    assert (delivered["rejected"]["certain"], delivered["rejected"]["reason"]) == (False, None)
+    assert delivered["rejected"]["last_offset"] == 43
+
+
+@pytest.mark.parametrize(
+    ("rejects", "row"),
+    [
+        ([], ("replaced", None, "superseded", 45)),
+        ([(45, 46, True)], ("updated", 30, "current", None)),
+        ([(30, 31, True), (45, 46, True)], ("inserted", None, "current", None)),
+        ([(45, 46, False)], None),
+    ],
+)
+def test_a_row_is_not_replaced_by_a_rejected_message(rejects, row):
+    steps, history = rejecting((29, 29, True), *rejects)
+    before = Step(Kind.DELIVERED, steps[0].name, 5, 5, 0, 35, 35, False, Versions(2, 2, 8, 8), True)
+    steps = [before, steps[0]._replace(before=35), *steps[1:]]
+    if not rejects:
+        steps = [step._replace(has_rejects=False) for step in steps]
+    (delivered,) = explain(facts(steps=steps, key_history=history))["delivered"]
+    said = delivered["row"]
+    assert delivered["rejected"] is None
+    if row is None:
+        assert said is None
+    else:
+        did, of, then, by = row
+        assert (said["did"], said["of"], said["then"]) == (did, of, then)
+        assert (said["by"] and said["by"]["offset"]) == by
+
+
+def test_the_steps_of_earlier_messages_of_the_key_may_be_in_other_files():
+    steps, history = rejecting((45, 46, True))
+    steps[0] = steps[0]._replace(before=35)
+    before = Step(Kind.DELIVERED, steps[0].name, 5, 5, 0, 35, 35, False, Versions(2, 2, 8, 8), True)
+    rejected = steps[1]._replace(before=30, first=31, last=31, since_ms=5, until_ms=5)
+    known = facts(steps=steps, key_history=history, key_steps=[before, rejected, *steps])
+    (delivered,) = explain(known)["delivered"]
+    assert (delivered["row"]["did"], delivered["row"]["then"]) == ("inserted", "current")
+
+
+def test_without_steps_the_last_commit_tells_what_it_rejected():
+    told = {"ottla.pipeline": 1, "query": "q", "batch": 8, "delta": {"table": "/t", "version": 8}}
+    told["rejects"] = {"kept": "t_rejected", "reasons": ["why"], "ranges": [[40, 41, 0]]}
+    positions = {"p": Position(50, json.dumps(told))}
+    (delivered,) = explain(facts(steps=[], positions=positions))["delivered"]
+    assert (delivered["rejected"]["certain"], delivered["rejected"]["reason"]) == (True, "why")
+    (other,) = explain(facts(41, steps=[], positions=positions))["delivered"]
+    assert other["rejected"]["certain"] is False  # earlier commits may have rejected it
+
+
 def test_a_query_whose_steps_got_a_fuller_name_is_shown_once():
     to = Destination("delta", "/t", "upsert")
     later = Step(

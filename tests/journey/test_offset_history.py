@@ -299,14 +299,14 @@ def test_a_delivery_names_its_version_or_bounds_it():
 
 def test_a_delivery_without_its_begin_may_not_be_the_first():
     (one,) = deliveries([delivery(900, 50, 50, 5, unknown=True)], 25)
-    assert one[1:] == ((None, 900), 0, 5, 0, 5, True)
+    assert one[1:7] == ((None, 900), 0, 5, 0, 5, True)
 
 
 def test_the_first_batch_is_surely_the_first_although_its_begin_is_not_known():
     versions = Versions(0, 0, 1, 1)  # version 0 of the table is its creation
     step = Step(Kind.DELIVERED, PIPELINE, 900, 900, 3, 3, 3, True, versions)
     (one,) = deliveries([step], 0)
-    assert one[1:] == ((None, 900), 1, 1, 0, 0, True)
+    assert one[1:7] == ((None, 900), 1, 1, 0, 0, True)
 
 
 def test_records_that_a_pipeline_skipped_are_not_delivered():

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ottla.timelines.delivery_metadata import DeliveredBatch, read_delivery
+from ottla.timelines.rejected_offsets import RejectedOffsets, RejectedRange
 
 TOLD = {
     "ottla.pipeline": 1,
@@ -23,6 +24,14 @@ def test_a_delivery_into_delta():
 
 def test_the_trailing_nul_of_confluent_kafka_is_ignored():
     assert read_delivery(json.dumps(TOLD) + "\0") == read_delivery(json.dumps(TOLD))
+
+
+def test_a_delivery_that_rejected_some():
+    said = {"ranges": [[5, 9, 0]], "reasons": ["why"], "kept": "flights_rejected"}
+    rejected = RejectedOffsets((RejectedRange(5, 9, "why"),), "flights_rejected")
+    assert read_delivery(json.dumps({**TOLD, "rejects": said})).rejected == rejected
+    for wrong in (None, 5, {"ranges": 7}):
+        assert read_delivery(json.dumps({**TOLD, "rejects": wrong})).rejected is None
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,62 @@ def test_a_pipelines_commit_is_a_groups_and_a_delivery(filled):
     ]
 
 
+WHY = "key is not a JSON object of the schema"
+PIPELINE = ("g", "q", "t")
+
+
+def told(batch: int, *ranges: list, **more) -> str:
+    document = {"ottla.pipeline": 1, "query": "q", "batch": batch}
+    document["delta"] = {"table": "t", "version": batch}
+    if ranges or more:
+        document["rejects"] = {"kept": "t_rejected", "reasons": [WHY], "ranges": ranges} | more
+    return json.dumps(document)
+
+
+def rejected(steps: list[Step]) -> list[tuple]:
+    return [
+        (step.name[4:], step.since_ms, step.before, step.first, step.last)
+        for step in steps
+        if step.kind is Kind.REJECTED
+    ]
+
+
+def test_what_a_pipeline_rejected_is_recorded_with_its_delivery(filled):
+    filled.committed("g", 10, told(3, [2, 5, 0], [7, 10, None]), 2000)
+    filled.committed("g", 20, told(4), 3000)
+    filled.committed("g", 30, told(5, [12, 13, 0], again=[12, 20]), 4000)
+    steps = all_steps(filled)
+    assert rejected(steps) == [
+        ((WHY,), 2000, 2, 5, 5),
+        (("",), 2000, 7, 7, 10),
+        ((), 4000, 12, 20, 20),
+        ((WHY,), 4000, 12, 13, 13),
+    ]
+    deliveries = [step.has_rejects for step in steps if step.kind is Kind.DELIVERED]
+    assert deliveries == [True, False, False]
+
+
+def test_a_commit_that_is_repeated_tells_its_rejects_once(filled):
+    filled.committed("g", 10, told(3, [2, 5, 0]), 2000)
+    filled.committed("g", 10, told(3, [2, 5, 0]), 12_000)
+    assert len(rejected(all_steps(filled))) == 1
+    filled.committed("g", 10, told(4, [2, 4, 0], again=[2, 5]), 13_000)
+    assert rejected(all_steps(filled)) == [((), 13_000, 2, 5, 5), ((WHY,), 13_000, 2, 4, 4)]
+
+
+def test_a_commit_that_was_loaded_is_not_told_again(filled):
+    filled.group_is_at("g", 10, told(3, [2, 5, 0]))
+    filled.committed("g", 10, told(3, [2, 5, 0]), 12_000)
+    assert rejected(all_steps(filled)) == []
+
+
+def test_a_group_that_was_set_back_may_reject_the_same_again(filled):
+    filled.committed("g", 10, told(0, [2, 5, 0]), 2000)
+    filled.committed("g", 0, None, 3000)
+    filled.committed("g", 10, told(0, [2, 5, 0]), 4000)
+    assert rejected(all_steps(filled)) == [((WHY,), 2000, 2, 5, 5), ((WHY,), 4000, 2, 5, 5)]
+
+
 def test_deliveries_that_are_not_taken_share_steps_eventually(filled):
     told = '{{"ottla.pipeline":1,"query":"q","batch":{0},"delta":{{"table":"t","version":{0}}}}}'
     for at in range(3000):

@@ -67,6 +67,45 @@ def test_versions_become_a_range():
     assert [one[2:4] for one in deliveries([first], 0)] == [(0, 0)]
 
 
+WHY = ("g", "q", "t", "t_rejected", "why")
+
+
+def rejected(first: int, end: int, name: tuple[str, ...] = WHY, at: int = 5) -> Step:
+    return Step(Kind.REJECTED, name, at, at, first, end, end)
+
+
+def test_rejected_offsets_that_meet_stay_whole():
+    one = thin([rejected(0, 5), rejected(5, 9, at=7), end(1), end(2)], 3)[0]
+    assert one == Step(Kind.REJECTED, WHY, 5, 7, 0, 9, 9)
+
+
+def test_of_other_rejected_offsets_it_is_known_that_there_are_some():
+    some = Step(Kind.REJECTED, (*WHY[:4], ""), 5, 7, 0, 0, 20)
+    for other in (
+        rejected(10, 20, at=7),
+        rejected(5, 20, (*WHY[:4], "another"), at=7),
+        rejected(2, 20, WHY[:3], at=7),
+        Step(Kind.REJECTED, (*WHY[:4], ""), 7, 7, 3, 3, 20),
+    ):
+        assert thin([rejected(0, 5), other, end(1), end(2)], 3)[0] == some
+
+
+def test_rejected_offsets_of_two_pipelines_stay_apart():
+    one, other = rejected(0, 5), rejected(5, 9, ("h", *WHY[1:]))
+    left = thin([one, other, *(end(at) for at in range(10))], 8)
+    assert {one, other} <= set(left)
+
+
+def test_deliveries_that_are_joined_keep_that_some_were_rejected():
+    steps = [
+        Step(
+            Kind.DELIVERED, WHY[:3], at, at, at, at + 1, at + 1, False, Versions(*[at] * 4), at < 1
+        )
+        for at in range(8)
+    ]
+    assert [step.has_rejects for step in thin(steps, 6)[:2]] == [True, False]
+
+
 def test_reasons_that_differ_are_several():
     steps = [
         Step(Kind.START, reason, at, at, at, at + 1, at + 1)

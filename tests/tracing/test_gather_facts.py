@@ -1,5 +1,6 @@
 """Facts about offsets of a real log."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.timelines.recorder import TimelineRecorder
+from ottla.timelines.step import Kind
 from ottla.tracing import gather_facts
 from ottla.tracing.gather_facts import Around, find_location, gather, segment_facts
 
@@ -25,13 +27,16 @@ DAY_MS = 86_400_000
 class Groups:
     """Two groups, one of which has committed."""
 
+    def __init__(self, metadata: str = "m") -> None:
+        self.metadata = metadata
+
     async def list_groups(self, states, types) -> list[Any]:
         return [SimpleNamespace(group="readers"), SimpleNamespace(group="others")]
 
     async def fetch(self, group, topics) -> list[Any]:
         assert topics == (("t", None, (0,)),)
         offset = 12 if group == "readers" else -1
-        return [(SimpleNamespace(offset=offset, metadata="m"),)]
+        return [(SimpleNamespace(offset=offset, metadata=self.metadata),)]
 
 
 class SystemTime:
@@ -100,7 +105,7 @@ def test_segments_have_their_retention_facts(log):
     assert segment_facts(log, 0)[-1].largest_timestamp_ms == -1
 
 
-async def facts_of(log: Log, offset: int):
+async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[Any, ...] = ()):
     journey = TimelineRecorder(SystemTime())
     partition: Any = SimpleNamespace(
         topic="t",
@@ -109,7 +114,9 @@ async def facts_of(log: Log, offset: int):
         timeline=journey.open(log, high_watermark=log.end_offset),
         high_watermark=log.end_offset,
     )
-    groups: Any = Groups()
+    for group, at, metadata in committed:
+        partition.timeline.committed(group, at, metadata, 1000)
+    groups = groups or Groups()
     nobody: Any = None
     around = Around(1, 4, 2, journey, groups, nobody)
     found = await gather(partition, offset, around, 5 * DAY_MS)
@@ -125,6 +132,23 @@ async def test_all_is_gathered(log):
     assert facts.opening is not None
     assert facts.opening.end_offset == 60
     assert facts.superseded_by is None
+
+
+async def test_the_steps_of_the_messages_of_a_key_are_read_from_all_their_files(tmp_path):
+    log = log_of(tmp_path / "t-0", LogConfig(segment_bytes=500))
+    sink = {"kind": "delta", "place": "/t", "rows": "upsert", "key": "message"}
+    told = {"ottla.pipeline": 1, "query": "q", "batch": 0, "sink": sink}
+    told["rejects"] = {"kept": "t_rejected", "reasons": ["why"], "ranges": [[0, 3, 0]]}
+    groups = Groups(json.dumps(told))
+    # A file for each of these commits.
+    others = (("a", 30, None), ("b", 40, None), ("c", 50, None))
+    facts = await facts_of(log, 59, groups, (("readers", 12, groups.metadata), *others))
+    assert facts.key_history is not None
+    assert facts.steps is not None
+    assert facts.key_steps is not None
+    assert Kind.REJECTED not in {step.kind for step in facts.steps}
+    assert Kind.REJECTED in {step.kind for step in facts.key_steps}
+    assert (await facts_of(log, 3, groups)).key_steps is None
 
 
 async def test_an_offset_past_the_log_end_has_no_location(log):

@@ -25,11 +25,17 @@ def add_files(document: Document) -> None:
     """Add to each delivery into files their names, where this machine has the list of the batch."""
     for one in document["delivered"]:
         sink = one.get("sink")
-        if sink and sink["kind"] in KINDS and sink["version"] is not None:
+        if sink and sink["kind"] in KINDS and sink["version"] is not None and not _is_out(one):
             found = listed(Path(sink["place"]), sink["version"])
             if found:
                 sink["files"] = found[:MAX_FILES]
                 sink["file_count"] = len(found)
+
+
+def _is_out(one: Document) -> bool:
+    """Whether the message is in no file, because it was rejected."""
+    rejected = one.get("rejected")
+    return bool(rejected and rejected["certain"])
 
 
 def listed(folder: Path, number: int) -> list[str]:

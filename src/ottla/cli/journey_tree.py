@@ -239,7 +239,10 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
     if sink is None and one["delta"]:
         sink = {"kind": "delta", "place": one["delta"]["table"]}
     parts: list[tuple[str, str] | str] = [(f"pipeline {one['query']}", "bold")]
-    if one["delta"]:
+    rejected = one.get("rejected")
+    if rejected:
+        parts.append(("  read  ", GOOD))
+    elif one["delta"]:
         version = one_of("version", one["delta"]["first_version"], one["delta"]["last_version"])
         parts += [("  in Delta ", GOOD), (version, "bold"), "  "]
     elif sink:
@@ -249,7 +252,10 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
     batch = one_of("batch", one["first_batch"], one["last_batch"])
     parts += [clock.moment(when), (clock.after(when), WEAK), (f"  ({batch})", WEAK)]
     said = branch.add(*parts)
-    if sink:
+    if rejected:
+        colour = BAD if rejected["certain"] else WAITING
+        said.add(("rejected", colour), rejection_said(rejected))
+    if sink and not (rejected and rejected["certain"]):
         place = {"parquet": "folder ", "json": "folder ", "topic": "to     "}
         said.add((place.get(sink["kind"], "table  "), WEAK), sink["place"])
         if sink["kind"] in ("parquet", "json") and sink["last_version"] is not None:
@@ -270,6 +276,19 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
     group = said.add(("group  ", WEAK), one["group"])
     if one["first_commit_seen"]:
         group.parts.append(("  (its first commit; its start is not recorded)", WEAK))
+
+
+def rejection_said(rejected: Document) -> str:
+    """Why a message has no row; or that it is not known whether it has one."""
+    kept = f"; kept in {rejected['kept']}" if rejected["kept"] else ""
+    if rejected["certain"]:
+        return f": {rejected['reason'] or 'the reason is not known'}{kept}"
+    first, last = rejected["first_offset"], rejected["last_offset"]
+    if first == last:
+        return f" perhaps: it is not known whether this message became a row{kept}"
+    were = "were" if kept else "may have been"
+    some = f"some of offsets {first} to {last} {were} rejected{kept}"
+    return f" perhaps: {some}. It is not known whether this one became a row"
 
 
 def row_said(row: Document) -> str:

@@ -26,12 +26,14 @@ from ottla.journey.offset_history import (
     steps_of,
 )
 from ottla.journey.partitioner import explain_choice
+from ottla.journey.rejection import Rejection, rejection_of
 from ottla.journey.retention_rules import RecordFacts, explain_retention
 from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
 from ottla.records.compression import Compression
 from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.destination import DELTA, Destination, destination_of
+from ottla.timelines.rejected_offsets import rejected_steps
 from ottla.timelines.step import Pipeline
 
 VERSION: Final = 1
@@ -346,7 +348,15 @@ def _until_now(group: str, position: Position) -> Delivered:
     lowest = 0 if delivery.version >= 0 else -1
     versions = (lowest, delivery.version, 0, delivery.batch)
     pipeline = (group, delivery.query, delivery.table)
-    return Delivered(pipeline, UNKNOWN, *versions, is_first_seen=True)
+    return Delivered(
+        pipeline,
+        UNKNOWN,
+        *versions,
+        is_first_seen=True,
+        span=(0, position.offset),
+        has_gap=True,
+        may_have_rejects=delivery.rejected is not None,
+    )
 
 
 def _delivered_said(facts: Facts, one: Delivered) -> Document:
@@ -360,6 +370,7 @@ def _delivered_said(facts: Facts, one: Delivered) -> Document:
     if one.last_version < 0:
         versions = dict.fromkeys(versions)
     is_delta = to is not None and to.kind == DELTA and one.last_version >= 0
+    rejection = _rejection(facts, one, facts.offset)
     return {
         "group": group,
         "query": query,
@@ -369,18 +380,36 @@ def _delivered_said(facts: Facts, one: Delivered) -> Document:
         "last_batch": one.last_batch,
         "delta": {"table": to.place, **versions} if to is not None and is_delta else None,
         "sink": {"kind": to.kind, "place": to.place, "rows": to.rows, **versions} if to else None,
-        "row": _row(facts, to, one) if to else None,
+        "rejected": rejection.document() if rejection else None,
+        "row": _row(facts, to, one) if to and not rejection else None,
         "first_commit_seen": one.is_first_seen,
     }
 
 
+def _rejection(facts: Facts, one: Delivered, offset: int) -> Rejection | None:
+    """Whether the pipeline rejected an offset that it delivered as `one`."""
+    group = one.pipeline[0]
+    position = facts.positions.get(group)
+    steps = list(facts.key_steps or facts.steps or ())
+    if one.when == UNKNOWN and position is not None:
+        # Only its last commit is known.
+        delivery = read_delivery(position.metadata)
+        if delivery is not None and delivery.rejected is not None:
+            end = min(position.offset, facts.end_offset)
+            steps += rejected_steps(one.pipeline, delivery.rejected, end, facts.now_ms)
+    return rejection_of(steps, one, offset, position.offset if position else 0)
+
+
 def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:
-    """What the message did to a table by the key of the messages; null for other destinations."""
+    """What the message did to a table by the key of the messages; null for other destinations, and
+    where it is not known whether another message of the key was rejected.
+    """
     history = facts.key_history
     if to.rows == "append" or not to.by_message_key or history is None:
         return None
-    steps = steps_of(facts.steps or (), one.pipeline)
+    steps = steps_of(facts.key_steps or facts.steps or (), one.pipeline)
     position = facts.positions.get(one.pipeline[0])
+    in_doubt: list[int] = []
 
     def batches_of(offset: int) -> Batches | None:
         found = delivery_of(one.pipeline, steps, offset)
@@ -388,9 +417,15 @@ def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:
             found = _until_now(one.pipeline[0], position)
         if found is None:
             return None
+        rejection = _rejection(facts, found, offset)
+        if rejection is not None:
+            if not rejection.is_certain:
+                in_doubt.append(offset)
+            return None
         return Batches(found.first_batch, found.last_batch, found.first_version, found.last_version)
 
-    return row_of(to, history, facts.offset, batches_of)
+    said = row_of(to, history, facts.offset, batches_of)
+    return None if in_doubt else said
 
 
 def _retention(facts: Facts) -> Document:

@@ -70,3 +70,5 @@ class Facts:
     """None for an offset that is not stored."""
     key_history: KeyHistory | None = None
     """The messages of its key; None where no pipeline delivers it to a table by that key."""
+    key_steps: Sequence[Step] | None = None
+    """The steps, with those of segments before its own that have such messages; None: `steps`."""

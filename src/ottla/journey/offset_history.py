@@ -53,6 +53,10 @@ class Read(NamedTuple):
 class Delivered(NamedTuple):
     """A pipeline delivered the offset in one of the versions (batches) from first to last; -1: the
     destination has no versions.
+
+    `span`: the first offset that the delivery can have had, and the one after its last. `has_gap`:
+    a delivery whose step is lost may have had the offset. `may_have_rejects`: some offsets of the
+    delivery were rejected, or of the pipeline's other deliveries where there is a gap.
     """
 
     pipeline: Pipeline
@@ -62,6 +66,9 @@ class Delivered(NamedTuple):
     first_batch: int
     last_batch: int
     is_first_seen: bool
+    span: tuple[int, int] = (0, 0)
+    has_gap: bool = False
+    may_have_rejects: bool = False
 
 
 class Removed(NamedTuple):
@@ -230,7 +237,13 @@ def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delive
                 if last_batch > 0:
                     first_batch, first_version = 0, min(first_version, 0)
             numbers = (first_version, last_version, first_batch, last_batch)
-            return Delivered(pipeline, when, *numbers, first_seen)
+            begin = step.before
+            if offset < begin:
+                begin = min(offset, earlier.last) if earlier is not None else 0
+            has_gap = offset < step.before and earlier is not None
+            rejects = any(one.has_rejects for one in steps) if has_gap else step.has_rejects
+            span = (begin, step.last)
+            return Delivered(pipeline, when, *numbers, first_seen, span, has_gap, rejects)
         earlier = step
     return None
 

@@ -3,7 +3,8 @@
 The broker does not read the table. It knows the messages of the key in this partition, in which
 batch the pipeline delivered each, and by which rule the pipeline says that a record of a batch
 replaces a row (`ottla.pipelines`, `upsert_statement` and `history_statement`). So it computes what
-the table has. The pipeline's query may leave a message out, or reject it; nothing here knows that.
+the table has. Messages that the pipeline rejected (see `rejection.py`) are left out. The pipeline's
+query may leave out others; nothing here knows that.
 
     "row": {"did": "inserted", "updated", "deleted", "opened" (a version) or "closed" (the last
                    version); "nothing": a tombstone without a row, or one that is skipped;
@@ -73,8 +74,8 @@ def row_of(
 ) -> Document:
     """What the message at `offset` did to the table, and what became of it.
 
-    `batches_of` gives the batches of an offset, None for one that is not delivered. The message
-    itself is delivered, and is one of the history.
+    `batches_of` gives the batches of an offset, None for one that is not delivered or was rejected.
+    The message itself is delivered, and is one of the history.
     """
     placed = [
         _Placed(record, batches)

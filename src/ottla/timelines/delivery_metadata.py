@@ -10,14 +10,16 @@ it:
 
 `delta` is absent or null for other sinks. `sink` says more (see `destination.py`), and is absent in
 the commits of earlier versions; its `version` is that of the Delta table, or the number of the list
-of a folder of files. `from`, the partition's first offset in this micro-batch, may be absent. Any
-other metadata is another client's, and not a delivery.
+of a folder of files. `from`, the partition's first offset in this micro-batch, may be absent.
+`rejects` says which offsets the batch rejected (see `rejected_offsets.py`), and is absent where it
+rejected none. Any other metadata is another client's, and not a delivery.
 """
 
 import json
 from typing import Final, NamedTuple
 
 from ottla.timelines.destination import DELTA, Destination, read_destination
+from ottla.timelines.rejected_offsets import RejectedOffsets, read_rejected
 
 MARK: Final = "ottla.pipeline"
 MAX_NAME_CHARS: Final = 1024
@@ -33,6 +35,7 @@ class DeliveredBatch(NamedTuple):
     table: str
     version: int
     begin: int | None
+    rejected: RejectedOffsets | None = None
 
 
 def read_delivery(metadata: str | None) -> DeliveredBatch | None:
@@ -60,7 +63,12 @@ def read_delivery(metadata: str | None) -> DeliveredBatch | None:
     table = "" if to is None else to.text()
     version = -1 if to is None or version is None else version
     return DeliveredBatch(
-        query[:MAX_NAME_CHARS], batch, table, version, _count(fields.get("from"), 2**63)
+        query[:MAX_NAME_CHARS],
+        batch,
+        table,
+        version,
+        _count(fields.get("from"), 2**63),
+        read_rejected(fields.get("rejects")),
     )
 
 

@@ -9,18 +9,20 @@ are big-endian.
             base      i64   the smallest offset of the block
             names     u8    how many
             steps     u16   how many
-            names           each: size u16, then JSON: a string, a list of strings (a pipeline), of
-                            [producer id, client id] pairs, or a role: [leader, leader epoch,
-                            [in-sync brokers], partition epoch]
+            names           each: size u16, then JSON: a string, a list of strings (a pipeline, or
+                            what it rejected), of [producer id, client id] pairs, or a role:
+                            [leader, leader epoch, [in-sync brokers], partition epoch]
             steps           24 bytes each:
               kind u8, name u8 (its place in the list, 255: none), flags u16,
               since u32, until u32 (ms: since - base time, until - since),
               before, first, last u32 (each minus base)
 
-Flag 1: nothing is known about the number before this step. A step of kind DELIVERED is followed by
-one of kind 255 whose five u32 hold: first batch, last batch, first version, last version (2^32-1:
-none), 0. Kinds 9 to 12 (replicas) were added later. Files without them are valid; readers ignore
-unknown kinds.
+Flag 1: nothing is known about the number before this step. Flag 2: a delivery rejected some of its
+offsets. A step of kind DELIVERED is followed by one of kind 255 whose five u32 hold: first batch,
+last batch, first version, last version (2^32-1: none), 0. Kind 13 (what a pipeline rejected) has
+the name [group, query, where the rows go, where rejected rows are kept, reason], or only the first
+three: none of the offsets is rejected any more. Kinds 9 to 12 (replicas), then kind 13 and flag 2
+were added later. Files without them are valid; readers ignore unknown kinds and flags.
 
 Blocks are independent, so a file can be appended to at any time, and each block is written with
 one call. A crash leaves at most one torn block at the end: `decode` stops there, and `folder.py`
@@ -48,6 +50,7 @@ STEP_BYTES: Final = _ENTRY.size
 _NO_NAME: Final = 255
 _VERSIONS: Final = 255
 _UNKNOWN_BEFORE: Final = 1
+_HAS_REJECTS: Final = 2
 _MAX_UINT32: Final = 2**32 - 1
 MAX_SPAN: Final = _MAX_UINT32
 """Milliseconds or offsets that one step may span (49 days of coalescing; a commit that leaps
@@ -106,7 +109,8 @@ def _block(steps: Sequence[Step], names: Sequence[Name], base_ms: int, base: int
             _ENTRY.pack(
                 step.kind,
                 _NO_NAME if step.name is None else places[step.name],
-                _UNKNOWN_BEFORE if step.unknown_before else 0,
+                (_UNKNOWN_BEFORE if step.unknown_before else 0)
+                | (_HAS_REJECTS if step.has_rejects else 0),
                 step.since_ms - base_ms,
                 step.until_ms - step.since_ms,
                 step.before - base,
@@ -196,6 +200,8 @@ def _read_block(data: bytes, start: int, end: int, steps: list[Step]) -> None:
                 base + first,
                 base + last,
                 bool(flags & _UNKNOWN_BEFORE),
+                None,
+                bool(flags & _HAS_REJECTS),
             )
         )
 

@@ -8,9 +8,10 @@ of the log as a whole (`OPENED`, truncations, changes of leader or in-sync set) 
 segment's. The file of a new segment begins with the current leader and in-sync set, so that it is
 complete.
 
-When a segment is removed, its file is removed too. What it says of appends, commits and deliveries
-moves to `removed.timeline`, which has the same format and explains removed offsets. A crash between
-the two leaves these steps in both; they then appear twice there, which changes no answer.
+When a segment is removed, its file is removed too. What it says of appends, commits, deliveries and
+rejected messages moves to `removed.timeline`, which has the same format and explains removed
+offsets. A crash between the two leaves these steps in both; they then appear twice there, which
+changes no answer.
 
 Limits: a file larger than `cap_bytes` (`removed.timeline`: `REMOVED_CAP_BYTES`) is rewritten at
 half that size (see `thinning.py`): the longer ago, the coarser the times. It is
@@ -45,7 +46,7 @@ _REMOVED_STEM: Final = "removed"
 _KEPT_REMOVED: Final = frozenset(
     {
         *(Kind.OPENED, Kind.END, Kind.HIGH, Kind.END_AND_HIGH),
-        *(Kind.GROUP, Kind.SET_BACK, Kind.DELIVERED),
+        *(Kind.GROUP, Kind.SET_BACK, Kind.DELIVERED, Kind.REJECTED),
     }
 )
 _OF_THE_LOG: Final = (Kind.OPENED, Kind.IN_SYNC, Kind.CUT, Kind.DIVERGED)

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from ottla.timelines.delivery_metadata import DeliveredBatch, read_delivery
 from ottla.timelines.pending_steps import MAX_STEPS, MAX_TRACKS, Gathering, Track
+from ottla.timelines.rejected_offsets import rejected_steps
 from ottla.timelines.replica_timeline import ReplicaTimeline
 from ottla.timelines.step import (
     Clients,
@@ -202,7 +203,7 @@ class PartitionTimeline(ReplicaTimeline):
 
     def committed(self, group: str, offset: int, metadata: str | None, now_ms: int) -> None:
         """A group's commit. A pipeline's is recorded twice: as the group's, and as the delivery
-        that it reports.
+        that it reports, with what it rejected.
         """
         if offset < 0 or len(group) > MAX_GROUP_CHARS:
             return
@@ -212,6 +213,7 @@ class PartitionTimeline(ReplicaTimeline):
         if delivery is not None:
             pipeline: Pipeline = (group, delivery.query, delivery.table)
             self._passed(Kind.DELIVERED, pipeline, offset, now_ms, delivery)
+            self._rejected(pipeline, delivery, now_ms)
         self._passed(Kind.GROUP, group, offset, now_ms, None)
 
     def group_is_at(self, group: str, offset: int, metadata: str | None) -> None:
@@ -229,6 +231,8 @@ class PartitionTimeline(ReplicaTimeline):
             track = self._track(kind, name)
             if track.position is None:
                 track.position = offset
+                if kind is Kind.DELIVERED and delivery is not None:
+                    track.told = (delivery.batch, delivery.rejected)
 
     def started_at(self, offset: int, now_ms: int, reason: str) -> None:
         """Records below `offset` are deleted. These steps are never coalesced: deletion is rare."""
@@ -283,6 +287,7 @@ class PartitionTimeline(ReplicaTimeline):
             self._close_track(kind, name, track)
             if kind is Kind.GROUP:
                 self._add(Step(Kind.SET_BACK, name, now_ms, now_ms, offset, offset, position))
+                self._forget_told(name)
             track.position = offset
             return
         versions = (
@@ -294,6 +299,7 @@ class PartitionTimeline(ReplicaTimeline):
             track.position, track.until_ms = offset, now_ms
             if versions is not None:
                 track.versions = joined_versions(track.versions, versions)
+                track.has_rejects |= _rejects_after(delivery, track.before)
             return
         self._close_track(kind, name, track)
         track.position = offset
@@ -303,12 +309,28 @@ class PartitionTimeline(ReplicaTimeline):
         track.unknown = position is None
         track.before = offset if position is None else position
         track.first, track.versions = offset, versions
+        track.has_rejects = _rejects_after(delivery, 0 if track.unknown else track.before)
         track.since_ms = track.until_ms = now_ms
         track.closes_ms = now_ms + self._window_ms()
         self._dirty[self] = None
         if delivery is not None and len(self._closed) < MAX_STEPS // 4:
             # Micro-batches are rare, and the exact version of a row justifies its own step.
             self._close_track(kind, name, track)
+
+    def _rejected(self, pipeline: Pipeline, delivery: DeliveredBatch, now_ms: int) -> None:
+        """What a commit says of rejected offsets, once: the pipeline repeats its last commit."""
+        track = self._track(Kind.DELIVERED, pipeline)
+        told = (delivery.batch, delivery.rejected)
+        if delivery.rejected is not None and track.told != told:
+            for step in rejected_steps(pipeline, delivery.rejected, self._end_last, now_ms):
+                self._add(step)
+        track.told = told
+
+    def _forget_told(self, group: Name) -> None:
+        """The group was set back: its pipelines may reject the same offsets once more."""
+        for (kind, name), track in (self._tracks or {}).items():
+            if kind is Kind.DELIVERED and isinstance(name, tuple) and name[:1] == (group,):
+                track.told = None
 
     def _track(self, kind: Kind, name: Name) -> Track:
         if self._tracks is None:
@@ -353,8 +375,14 @@ class PartitionTimeline(ReplicaTimeline):
             track.closes_ms = 0
             assert track.position is not None
             numbers = (track.since_ms, track.until_ms, track.before, track.first, track.position)
-            self._add(Step(kind, name, *numbers, track.unknown, track.versions))
+            self._add(Step(kind, name, *numbers, track.unknown, track.versions, track.has_rejects))
             track.versions = None
+
+
+def _rejects_after(delivery: DeliveredBatch | None, offset: int) -> bool:
+    """Whether a delivery rejected an offset at or after this one, or may have."""
+    rejected = None if delivery is None else delivery.rejected
+    return rejected is not None and rejected.reaches(offset)
 
 
 def _opening_step(now_ms: int, end: int) -> Step:

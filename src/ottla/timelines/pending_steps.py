@@ -5,6 +5,7 @@ Limits: at most `MAX_STEPS` wait. After that, new steps are dropped and counted.
 
 from typing import Final
 
+from ottla.timelines.rejected_offsets import RejectedOffsets
 from ottla.timelines.step import Step, Versions
 
 WINDOW_MS: Final = 100
@@ -21,14 +22,20 @@ that its start is unknown.
 
 
 class Track:
-    """A group's, pipeline's or replica's number and its open step (`closes_ms` 0: none is open)."""
+    """A group's, pipeline's or replica's number and its open step (`closes_ms` 0: none is open).
+
+    `told`: the batch and rejected offsets that a pipeline's last commit named; it repeats them
+    while it renews its state.
+    """
 
     __slots__ = (
         "before",
         "closes_ms",
         "first",
+        "has_rejects",
         "position",
         "since_ms",
+        "told",
         "unknown",
         "until_ms",
         "versions",
@@ -38,8 +45,9 @@ class Track:
         self.position: int | None = None
         self.since_ms = self.until_ms = self.closes_ms = 0
         self.before = self.first = 0
-        self.unknown = False
+        self.unknown = self.has_rejects = False
         self.versions: Versions | None = None
+        self.told: tuple[int, RejectedOffsets | None] | None = None
 
 
 class Gathering:

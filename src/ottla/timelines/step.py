@@ -53,16 +53,24 @@ class Kind(IntEnum):
     """A follower held other records from `before` to `last` than its leader; the name is its
     number.
     """
+    REJECTED = 13
+    """A pipeline rejected all offsets from `before` to `first` (exclusive), and some of those from
+    `first` to `last`. It is said at `since_ms`; the offsets may lie anywhere. The name is a
+    `Rejection`, or a `Pipeline` alone: it rejected none of the offsets, whatever was said before.
+    What is said last counts.
+    """
 
 
 Clients = tuple[tuple[int, str], ...]
 """Pairs of producer id (-1: none) and client id."""
 Pipeline = tuple[str, str, str]
 """Group, query, and where the rows go: `Destination.text` ("": unknown)."""
+Rejection = tuple[str, str, str, str, str]
+"""Group, query, where the rows go, where the rejected rows are kept, reason ("" for unknown)."""
 Role = tuple[int, int, tuple[int, ...], int]
 """Leader (-1: none), leader epoch, in-sync set, and partition epoch (-1: unknown)."""
 NO_ROLE: Final[Role] = (-1, -1, (), -1)
-Name = Clients | Pipeline | Role | str | None
+Name = Clients | Pipeline | Rejection | Role | str | None
 
 
 class Versions(NamedTuple):
@@ -78,7 +86,8 @@ class Versions(NamedTuple):
 
 class Step(NamedTuple):
     """See the top of this file. `unknown_before`: nothing is known about the number before this
-    step.
+    step. `has_rejects`: the delivery rejected some of its offsets, which steps of kind REJECTED
+    tell; where these are lost, all of its offsets are in doubt.
     """
 
     kind: Kind
@@ -90,6 +99,7 @@ class Step(NamedTuple):
     last: int
     unknown_before: bool = False
     versions: Versions | None = None
+    has_rejects: bool = False
 
     @property
     def is_exact(self) -> bool:

@@ -4,14 +4,23 @@ Two consecutive steps of the same number become one, whose times and clients are
 Each round does this to the older three quarters, until the result is small enough. So recent steps
 stay exact, and old ones become coarse. If nothing is left to coalesce (for example thousands of
 groups with one step each), the oldest steps are dropped. No remaining step becomes false: gaps
-between steps stay visible (see `step.py`).
+between steps stay visible (see `step.py`). Two steps of rejected offsets become one of which it is
+only known that it has some, unless they meet and have one reason.
 """
 
 from collections.abc import Sequence
 from typing import Final, cast
 
 from ottla.timelines.file_format import MAX_SPAN
-from ottla.timelines.step import Clients, Kind, Name, Step, joined_clients, joined_versions
+from ottla.timelines.step import (
+    Clients,
+    Kind,
+    Name,
+    Pipeline,
+    Step,
+    joined_clients,
+    joined_versions,
+)
 
 _KEPT_APART: Final = (
     Kind.SET_BACK,
@@ -53,6 +62,8 @@ def _pairs_joined(steps: Sequence[Step]) -> list[Step]:
 
 def _track(step: Step) -> tuple[Kind, Name]:
     """What two steps must have in common to belong to the same number."""
+    if step.kind is Kind.REJECTED:
+        return step.kind, _pipeline(step)
     if step.kind in (Kind.END, Kind.END_AND_HIGH, Kind.START):
         return step.kind, None
     return step.kind, step.name
@@ -60,6 +71,8 @@ def _track(step: Step) -> tuple[Kind, Name]:
 
 def _joined(one: Step, other: Step) -> Step | None:
     """Both as one step, or None if that would hide a gap or a step back."""
+    if one.kind is Kind.REJECTED:
+        return _rejected_joined(one, other)
     if one.last != other.before or other.unknown_before or other.since_ms < one.until_ms:
         return None
     if other.last - one.before > MAX_SPAN or other.until_ms - one.since_ms > MAX_SPAN:
@@ -76,4 +89,32 @@ def _joined(one: Step, other: Step) -> Step | None:
         until_ms=other.until_ms,
         last=other.last,
         versions=versions,
+        has_rejects=one.has_rejects or other.has_rejects,
     )
+
+
+def _pipeline(step: Step) -> Pipeline:
+    """Whose rejected offsets a step has."""
+    return cast(Pipeline, cast(tuple[str, ...], step.name)[:3])
+
+
+def _rejected_joined(one: Step, other: Step) -> Step | None:
+    """What is known of the offsets of both. It is said when the later one is, so that it counts
+    instead of both.
+    """
+    before, last = min(one.before, other.before), max(one.last, other.last)
+    since_ms = min(one.since_ms, other.since_ms)
+    until_ms = max(one.until_ms, other.until_ms)
+    if last - before > MAX_SPAN or until_ms - since_ms > MAX_SPAN:
+        return None
+    are_whole = one.first == one.last and other.first == other.last
+    name, first = one.name, last
+    if (
+        one.name != other.name
+        or not are_whole
+        or max(one.before, other.before) > min(one.last, other.last)
+    ):
+        names = (cast(tuple[str, ...], step.name) for step in (one, other))
+        kept = next((said[3] for said in names if len(said) > 3), "")
+        name, first = (*_pipeline(one), kept, ""), before
+    return Step(Kind.REJECTED, name, since_ms, until_ms, before, first, last)

@@ -51,7 +51,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
     log = partition.log
     location = None
     superseded_by, searched_to = None, 0
-    transactions = key_history = None
+    transactions = key_history = key_steps = None
     if log.start_offset <= offset < log.end_offset:
         location = await find_location(log, offset)
         header = location.header if location else None
@@ -63,6 +63,11 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         to = destinations(steps, (position.metadata for position in positions.values()))
         if record is not None and record.key is not None and any(one.by_message_key for one in to):
             key_history = await find_history(log, record.key, offset)
+            first = key_history.records[0].offset if key_history.records else offset
+            if history and log.segment_number(first) < log.segment_number(offset):
+                before = await around.timelines.history(partition.timeline, first)
+                earlier = before.steps if before else ()
+                key_steps = tuple(dict.fromkeys((*earlier, *steps)))
     return Facts(
         topic=partition.topic,
         partition=partition.index,
@@ -88,6 +93,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         leader_epoch=around.state.leader_epoch,
         transactions=transactions,
         key_history=key_history,
+        key_steps=key_steps,
     )
 
 
