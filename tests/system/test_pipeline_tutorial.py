@@ -68,3 +68,8 @@ def test_tutorial_writes_each_row_once(
     assert rows_of(tmp_path / "lake" / "late_rejected") == 1
     journey = printed["ottla journey flights 0 0"]
     assert re.search(r"in Delta version \d", journey), journey
+    assert "rejected:" not in journey
+    journey = " ".join(printed["ottla journey flights 0 2"].replace("│", " ").split())
+    said = "rejected: value is not a JSON object of the schema; kept in late_rejected"
+    assert said in journey, journey
+    assert "in Delta version" not in journey

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from ottla.pipelines.destination import Destination
+    from ottla.pipelines.rejected_offsets import Told
     from ottla.pipelines.spark.files import Files
 
 
@@ -27,6 +28,9 @@ class Running(Protocol):
     @property
     def rejected_reason(self) -> str | None:
         """The most frequent reason of the rows that this run rejected; None: not known."""
+
+    def rejected_in(self, batch: int) -> Told | None:
+        """Return what a batch rejected, None where another run wrote it: then nothing is known."""
 
     def version_of(self, batch: int) -> int | None:
         """Return the version that holds a batch, None when no version does."""

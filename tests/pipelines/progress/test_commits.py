@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from ottla.pipelines.progress.group import Commit, Group
 from ottla.pipelines.progress.requests import StopRequest, put_request
 from ottla.pipelines.progress.starting import new_run
 from ottla.pipelines.progress.state import Run, read_offset_metadata
+from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 
 WAIT_S = 30
 
@@ -158,12 +160,31 @@ def test_a_broker_that_is_away_is_logged_once_and_what_waits_is_bounded(
             committer.put(delivered("t", batch))
             assert not committer.drain(1.0)
         for batch in range(commits.MAX_WAITING + 7):
-            committer.put(delivered("t", batch))
+            said = RejectedOffsets((RejectedRange(batch, batch + 1),))
+            committer.put(delivered("t", batch, rejected={("t", 0): said}))
         assert not committer.drain(1.0)
         committer.close()
 
     assert caplog.text.count("cannot be committed") == 1
     assert len(committer._waiting) == commits.MAX_WAITING
+    # What the commits that were dropped would have said of rejected offsets is not lost.
+    numbers = [len(one.rejected["t", 0].ranges) for one in list(committer._waiting)[:2]]
+    assert numbers == [8, 1]
+
+
+def test_each_partition_says_what_it_rejected() -> None:
+    said = RejectedOffsets((RejectedRange(1, 2, "why"),), "kept")
+    batch = Delivered("q", "id-1", 7, {"t": {0: 5, 1: 6, 2: 7}}, rejected={("t", 1): said})
+    for run in (None, new_run("running")):
+        found = {place: json.loads(one.metadata) for place, one in batch.commits(run).items()}
+        assert [place for place, one in found.items() if "rejects" in one] == [("t", 1)]
+        assert found["t", 1]["rejects"] == said.document()
+        assert ("run" in found["t", 0]) is (run is not None)
+        assert "run" not in found["t", 1]
+    home = replace(batch, rejected={("t", 0): said})
+    assert {"run", "rejects"} <= set(
+        json.loads(home.state_commit(new_run("running"))["t", 0].metadata)
+    )
 
 
 def test_what_waited_is_committed_when_the_broker_is_back(

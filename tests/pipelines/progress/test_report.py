@@ -19,6 +19,7 @@ from ottla.pipelines.progress.requests import StopRequest, put_request
 from ottla.pipelines.progress.starting import new_run
 from ottla.pipelines.progress.state import OffsetMetadata, Run
 from ottla.pipelines.progress.status import read_status
+from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange, Told
 from ottla.pipelines.running import QUERIES
 
 pytestmark = pytest.mark.spark
@@ -293,6 +294,7 @@ class LateEvents:
         self.commits: dict[Any, Any] = {}
         self.fail: Exception | None = None
         self.destination = None
+        self.told: dict[int, Told] = {0: {}}
         self.table = "t"
         self.files = {
             "offsets/0": 'v1\n{}\n{"flights":{"0":3}}',
@@ -312,6 +314,9 @@ class LateEvents:
 
     def version_of(self, batch: int) -> int:
         return batch + 1
+
+    def rejected_in(self, batch: int) -> Told | None:
+        return self.told.get(batch)
 
     def commit(self, commits: dict[Any, Any]) -> None:
         if self.fail:
@@ -353,11 +358,30 @@ def test_a_batch_that_spark_has_not_reported_at_the_end_is_committed(
     metadata = json.loads(commit.metadata)
     assert (metadata["batch"], metadata["delta"]["version"]) == (1, 2)
     assert metadata["run"]["state"] == "finished"
+    # What the batch of another run rejected is not known.
+    assert metadata["rejects"] == {"ranges": [[3, 10, None]]}
 
     # The event comes when all is over: the state does not go back.
     reporter.progressed(query.progress(1, 10))
     assert reporter.run.rejected_reason == "value is not a bigint"
     assert reporter.run.state == "finished"
+
+
+def test_a_commit_says_which_offsets_its_batch_rejected(
+    late: tuple[LateEvents, QueryReporter],
+) -> None:
+    query, reporter = late
+    query.told = {
+        0: {("flights", 0): RejectedOffsets((RejectedRange(1, 2, "why"),), "kept")},
+        1: {},
+    }
+    reporter.progressed(query.progress(0, 3))
+    assert reporter.committer.drain(WAIT_S)
+    metadata = json.loads(query.commits["flights", 0].metadata)
+    assert metadata["rejects"] == {"ranges": [[1, 2, 0]], "reasons": ["why"], "kept": "kept"}
+    reporter.progressed(query.progress(1, 10))
+    assert reporter.committer.drain(WAIT_S)
+    assert "rejects" not in json.loads(query.commits["flights", 0].metadata)
 
 
 def test_a_batch_that_was_reported_is_not_committed_again(

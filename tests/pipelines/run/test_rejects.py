@@ -1,7 +1,11 @@
 """What is read again of a batch for its rejected rows, and when they are written."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +17,12 @@ from confluent_kafka.admin import AdminClient
 
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.kafka.settings import KafkaSettings
+from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.run import rejects
 from ottla.pipelines.run.due_rejects import Part
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.rejects import find_part
+from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.source.source import Source
 
@@ -24,6 +30,7 @@ pytestmark = pytest.mark.spark
 
 SOURCE = Source("flights", KafkaSettings("localhost:9092"), {})
 SPAN = ({0: 100, 1: 5_000, 2: -2}, {0: 9_000, 1: 6_000, 2: 10})
+WITHIN_S = 60
 OFFSETS = 8_900 + 1_000 + 10
 
 
@@ -152,6 +159,104 @@ def test_the_rejected_rows_of_several_batches_share_a_commit(
     assert "6 rows of" in caplog.text
     assert "rejected in batches 0 to 2" in caplog.text
     assert not job.note.exists()
+
+
+WHY = "value lacks the field id, which is NOT NULL"
+
+
+def test_the_brokers_are_told_where_rejected_rows_lie_and_then_which_ones_they_are(
+    job: Job,
+) -> None:
+    runner = QUERIES[job.run().id]
+
+    for batch, first in enumerate((0, 20)):
+        said = RejectedOffsets((RejectedRange(first, first + EACH_BATCH),), "table_rejected")
+        assert runner.rejected_in(batch) == {(job.name, 0): said}
+    ranges = tuple(RejectedRange(at, at + 1, WHY) for at in range(0, RECORDS, 10))
+    assert runner.rejected_in(2) == {
+        (job.name, 0): RejectedOffsets(ranges, "table_rejected", (0, RECORDS))
+    }
+    assert runner.rejected_in(3) is None
+
+
+def test_rows_that_are_written_with_their_batch_are_told_at_once(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rejects, "MAX_WAIT_S", 0.0)
+    runner = QUERIES[job.run().id]
+
+    for batch, first in enumerate(range(0, RECORDS, EACH_BATCH)):
+        ranges = tuple(RejectedRange(at, at + 1, WHY) for at in (first, first + 10))
+        said = RejectedOffsets(ranges, "table_rejected")
+        assert runner.rejected_in(batch) == {(job.name, 0): said}
+
+
+def test_rows_of_a_note_are_told_with_the_next_batch(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill_in_batch(job, monkeypatch, 2)
+    runner = QUERIES[job.run().id]
+
+    assert runner.rejected_in(1) is None  # the last run wrote it
+    (said,) = (runner.rejected_in(2) or {}).values()
+    assert {one.first for one in said.ranges} == set(range(0, RECORDS, 10))
+    assert all(one.reason == WHY for one in said.ranges)
+    assert said.again is not None
+    assert said.again[0] == 0
+
+
+def journey(job: Job, offset: int, *options: str) -> str:
+    """What `ottla journey` prints of a message, once the pipeline's group has passed it."""
+    command = [sys.executable, "-m", "ottla", "journey", job.name, "0", str(offset), *options]
+    environment = os.environ | {"OTTLA_BOOTSTRAP": job.bootstrap, "COLUMNS": "200"}
+    until = time.monotonic() + WITHIN_S
+    while time.monotonic() < until:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=WITHIN_S, check=True
+        )
+        if "pipeline " in done.stdout or '"batch"' in done.stdout:
+            return done.stdout
+    raise AssertionError(done.stdout)
+
+
+def test_the_journey_of_a_rejected_message_and_of_one_that_is_a_row(
+    job: Job, produce: Callable[..., None], new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    job.name = new_topic(1)
+    records = [('{"id": 1}', '{"n": 5}'), ("plain text", '{"n": 6}'), ('{"id": 1}', "no number")]
+    produce(job.name, [*records, ('{"id": 2}', '{"n": 7}')])
+    rows = topic(
+        job.spark,
+        job.name,
+        bootstrap_servers=job.bootstrap,
+        schema="n INT",
+        key_schema="id BIGINT NOT NULL",
+    ).select("key.id", "value.n", "partition", "offset")
+    to_delta(
+        rows,
+        tmp_path / "orders",
+        checkpoint=tmp_path / "orders-checkpoint",
+        keys=["id"],
+        trigger={"availableNow": True},
+        group=f"{job.name}-delta",
+    ).awaitTermination()
+
+    text = journey(job, 1)
+    assert "rejected: key is not a JSON object of the schema; kept in orders_rejected" in text
+    assert "row" not in text
+    assert "rejected: value is not a JSON object of the schema; kept in" in journey(job, 2)
+    # The message after it with the same key was rejected, so it is the row.
+    assert "inserted; it is the row now" in journey(job, 0)
+    assert "rejected:" not in journey(job, 3)
+    (one,) = json.loads(journey(job, 1, "--json"))["delivered"]
+    assert one["row"] is None
+    assert one["rejected"] == {
+        "certain": True,
+        "reason": "key is not a JSON object of the schema",
+        "kept": "orders_rejected",
+        "first_offset": 1,
+        "last_offset": 1,
+    }
 
 
 def test_long_ranges_are_read_by_spark(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,14 +12,20 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.run import topic_batch
 from ottla.pipelines.run.topic_batch import TopicBatchRunner
 from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.source.observed import BLOCKS
 from ottla.pipelines.source.source import REJECTED, Source
 
 AT_MOST_ONCE = DeliveryGuarantee.AT_MOST_ONCE
+ENDS = '{"in": {"0": 5}}'  # what is kept with a batch: where it ends
 FRAME: Any = object()
 ROWS = Source("in", read_settings("b:9092"), {"value": StructType().add("id", "long")})
+FIRST_BLOCK = SimpleNamespace(
+    size=lambda: 1, apply=lambda _: SimpleNamespace(getInt=lambda _: 0, getLong=lambda _: 0)
+)
 BYTES = Source("raw", read_settings("b:9092"), {"value": BinaryType()})
 
 
@@ -50,12 +56,15 @@ class World:
     ) -> None:
         self.written: list[Batch] = []
         self.kept: list[Any] = []
-        self.counts: dict[str, dict[str, int]] = {}
+        self.counts: dict[str, dict[str, Any]] = {}
         self.place = Place()
         self.failure: Exception | None = None
         self.lost: str | None = None
         execution = SimpleNamespace(
-            ends=lambda: {"in": {0: 5}}, plan=lambda: "plan", counted=lambda: self.counts
+            ends=lambda: {"in": {0: 5}},
+            range_of=lambda topic: ({0: 1}, {0: 5}),
+            plan=lambda: "plan",
+            counted=lambda: self.counts,
         )
         monkeypatch.setattr(topic_batch, "Execution", lambda spark, query_id: execution)
         monkeypatch.setattr(topic_batch, "keep_state", lambda *of: self.kept.append(of))
@@ -87,7 +96,7 @@ def test_a_batch_that_was_cut_off_is_written_again(
     world = World(monkeypatch, delivery)
     for _ in range(2):
         world.runner(FRAME, 4)
-    assert world.written == [Batch("query-1", 4, "", once)] * 2
+    assert world.written == [Batch("query-1", 4, ENDS, once)] * 2
     assert (world.place.begun, world.kept) == ({}, [])
 
 
@@ -101,7 +110,7 @@ def test_at_most_once_writes_no_batch_again(
         world.runner(FRAME, 4)
     world.failure = None
     world.runner(FRAME, 4)
-    assert world.written == [Batch("query-1", 4, "", False)]
+    assert world.written == [Batch("query-1", 4, ENDS, False)]
     assert world.kept == [(FRAME, "plan")], "the next batch counts on its state"
     assert "Batch 4 was begun by a run that was cut off" in caplog.text
     assert "its rows up to {'in': {0: 5}} may be missing in topic out" in caplog.text
@@ -125,12 +134,25 @@ def test_rows_that_did_not_parse_are_said_once(
     world.counts = {ROWS.metric: {REJECTED: 0}, BYTES.metric: {REJECTED: 9}}
     world.runner(FRAME, 0)
     assert caplog.text == "", "bytes always parse"
-    world.counts = {ROWS.metric: {REJECTED: 3}}
+    world.counts = {ROWS.metric: {REJECTED: 3, BLOCKS: FIRST_BLOCK}}
     for number in (1, 2):
         world.runner(FRAME, number)
     (said,) = caplog.messages
     assert said.startswith("the topic in has rows that do not parse: 3 in this batch. They are not")
     assert [batch.number for batch in world.written] == [0, 1, 2]
+
+
+def test_where_rows_lie_that_did_not_parse(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, DeliveryGuarantee.AT_LEAST_ONCE, BYTES, ROWS)
+    world.counts = {ROWS.metric: {REJECTED: 3, BLOCKS: FIRST_BLOCK}, BYTES.metric: {REJECTED: 9}}
+    world.runner(FRAME, 0)
+    world.counts = {ROWS.metric: {REJECTED: 0}}
+    world.runner(FRAME, 1)
+    some = RejectedOffsets((RejectedRange(1, 5),))
+    assert world.runner.rejected_in(0) == {("in", 0): some}
+    assert world.runner.rejected_in(1) == {}
+    assert world.runner.rejected_in(2) is None, "another run wrote it"
+    assert World(monkeypatch, AT_MOST_ONCE, BYTES).runner.rejected_in(2) == {}
 
 
 def test_what_a_journey_learns_of_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ottla.pipelines.destination import Destination
@@ -21,6 +21,7 @@ from ottla.pipelines.progress.events import Offsets
 from ottla.pipelines.progress.group import Commit, Group, GroupError, Partition
 from ottla.pipelines.progress.requests import SUFFIX, StopRequest, find_request
 from ottla.pipelines.progress.state import OffsetMetadata, Run, read_offset_metadata
+from ottla.pipelines.rejected_offsets import Told, joined
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -47,6 +48,7 @@ class Delivered:
     table: str | None = None
     version: int | None = None
     to: Destination | None = None
+    rejected: Told = field(default_factory=dict)
 
     def commits(self, run: Run | None) -> dict[Partition, Commit]:
         """Return what to commit; the lowest partition of the first topic has the run's state."""
@@ -59,10 +61,20 @@ class Delivered:
             for topic, partitions in self.offsets.items()
             for partition, offset in partitions.items()
         }
+        own = {
+            place: replace(metadata, rejected=said)
+            for place, said in self.rejected.items()
+            if place in found
+        }
         if run is not None and found:
-            home = self.home
-            found[home] = Commit(found[home].offset, replace(metadata, run=run).text())
+            own[self.home] = replace(own.get(self.home, metadata), run=run)
+        for place, mine in own.items():
+            found[place] = Commit(found[place].offset, mine.text())
         return found
+
+    def after(self, dropped: Delivered) -> Delivered:
+        """Return the same for a commit that is also to say what an earlier batch rejected."""
+        return replace(self, rejected=joined(dropped.rejected, self.rejected))
 
     def state_commit(self, run: Run) -> dict[Partition, Commit]:
         """Return the one commit that renews the run's state; its offset stays the same."""
@@ -107,7 +119,7 @@ class GroupCommitter:
         self.run = run
         self._on_stop = on_stop
         self._companion: Group | None = None
-        self._waiting: deque[Delivered] = deque(maxlen=MAX_WAITING)
+        self._waiting: deque[Delivered] = deque()  # at most MAX_WAITING
         self._last: Delivered | None = None
         self._changed = threading.Condition()
         self._changes = 0  # counts puts and updates: a failed commit waits for the next one
@@ -121,6 +133,9 @@ class GroupCommitter:
     def put(self, delivered: Delivered) -> None:
         """Queue a batch to commit; returns at once."""
         with self._changed:
+            if len(self._waiting) == MAX_WAITING:
+                dropped = self._waiting.popleft()
+                self._waiting[0] = self._waiting[0].after(dropped)
             self._waiting.append(delivered)
             self._notify()
 

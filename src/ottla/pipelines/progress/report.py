@@ -27,9 +27,10 @@ from ottla.pipelines.progress.events import (
     read_offsets,
     read_progress,
 )
-from ottla.pipelines.progress.group import Group, GroupError
+from ottla.pipelines.progress.group import Group, GroupError, Partition
 from ottla.pipelines.progress.starting import new_run
 from ottla.pipelines.progress.state import MAX_REASON_CHARS, Run, read_offset_metadata
+from ottla.pipelines.rejected_offsets import RejectedOffsets, untold
 from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.sinks.delta_table import DeltaTable
 
@@ -234,13 +235,16 @@ class Reporter:
         running: Running | None,
         sink: str | None,
     ) -> None:
-        to = None
+        to, rejected = None, dict[Partition, RejectedOffsets]()
         if running is not None:
             table: str | None = running.table
             version, to = running.version_of(batch), running.destination
+            rejected = _rejected(running, batch, offsets)
         else:
             table, version = self._delta_sink(sink or "", query_id, batch)
-        self._put_delivered(Delivered(query, query_id, batch, offsets, table, version, to))
+        self._put_delivered(
+            Delivered(query, query_id, batch, offsets, table, version, to, rejected)
+        )
 
     def _put_delivered(self, delivered: Delivered) -> None:
         self.committer.put(delivered)
@@ -517,6 +521,14 @@ def _done(running: Running, after: int = -1) -> dict[int, Offsets]:
         for batch in sorted(done)[-MAX_CAUGHT_UP:]
         if batch > after
     }
+
+
+def _rejected(running: Running, batch: int, ends: Offsets) -> dict[Partition, RejectedOffsets]:
+    """Return what a batch that ends at `ends` rejected, as far as it is known."""
+    told = running.rejected_in(batch)
+    if told is not None:
+        return dict(told)
+    return untold(read_offsets(running.checkpoint.read(f"offsets/{batch - 1}") or ""), ends)
 
 
 def _reason_of(running: Running | None) -> str | None:

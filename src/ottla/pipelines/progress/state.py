@@ -4,10 +4,12 @@ The metadata of a commit is JSON of at most 4,096 bytes. On every partition it i
 
     {"ottla.pipeline": 1, "query": "flights", "id": "<query id>", "batch": 7,
      "delta": {"table": "/lake/flights", "version": 9},
-     "sink": {"kind": "delta", "place": "/lake/flights", "version": 9}}
+     "sink": {"kind": "delta", "place": "/lake/flights", "version": 9},
+     "rejects": {"kept": "flights_rejected", "reasons": [...], "ranges": [[4200, 4210, 0]]}}
 
-(`delta` only for a Delta table, `sink` as in `pipelines.destination`), and on the lowest partition
-of the pipeline's first topic it has the run's state as well:
+(`delta` only for a Delta table, `sink` as in `pipelines.destination`, `rejects` as in
+`rejected_offsets` and only where the batch rejected something), and on the lowest partition of the
+pipeline's first topic it has the run's state as well:
 
     "run": {"id": "9f2c41d0", "state": "running", "host": "etl-3", "pid": 4711,
             "since_ms": ..., "seen_ms": ..., "every_s": 10, "batch_at_ms": ..., "batch_ms": 410,
@@ -26,6 +28,7 @@ from typing import Any, Final, Literal, get_args
 
 from ottla.pipelines.destination import Destination, read_destination
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
+from ottla.pipelines.rejected_offsets import RejectedOffsets
 
 VERSION: Final = 1
 MAX_FAILURE_CHARS: Final = 1_000
@@ -78,6 +81,7 @@ class OffsetMetadata:
     version: int | None = None
     run: Run | None = None
     to: Destination | None = None
+    rejected: RejectedOffsets | None = None  # only written
 
     def text(self) -> str:
         """Return the JSON, without what does not fit."""
@@ -88,12 +92,16 @@ class OffsetMetadata:
         return ""
 
     def _shorter(self) -> list[OffsetMetadata]:
-        """The same, then without the table, then also with a short failure, then without a run."""
-        bare = replace(self, table=None, version=None, to=None)
-        if self.run is None:
-            return [self, bare]
-        brief = replace(self.run, failure=(self.run.failure or "")[:200] or None)
-        return [self, replace(self, run=brief), replace(bare, run=brief), replace(bare, run=None)]
+        """The same, then with a short failure, then without the ranges of rejected offsets, then
+        without the table, then without a run.
+        """
+        brief = None
+        if self.run is not None:
+            brief = replace(self.run, failure=(self.run.failure or "")[:200] or None)
+        rejected = None if self.rejected is None else self.rejected.shorter()
+        less = replace(self, run=brief, rejected=rejected)
+        bare = replace(less, table=None, version=None, to=None)
+        return [self, replace(self, run=brief), less, bare, replace(bare, run=None)]
 
     def _document(self) -> dict[str, Any]:
         document: dict[str, Any] = {
@@ -108,6 +116,8 @@ class OffsetMetadata:
             document["delta"] = {"table": self.table, "version": self.version}
         if self.to is not None:
             document["sink"] = self.to.document(self.version)
+        if self.rejected is not None:
+            document["rejects"] = self.rejected.document()
         if self.run is not None:
             run = {name: value for name, value in asdict(self.run).items() if value is not None}
             if self.run.failure is not None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.destination import Destination
     from ottla.pipelines.identity.topic_watch import TopicWatch
+    from ottla.pipelines.rejected_offsets import Told
     from ottla.pipelines.run.checkpoint import Checkpoint
     from ottla.pipelines.run.late_rows import LateRows
     from ottla.pipelines.run.rejects import Rejects
@@ -50,8 +51,8 @@ class BatchRunner:
     """Called by Spark for each batch, and again for a batch that was cut off.
 
     `checks_first`: the first batch of a checkpoint is not written where most of it is rejected.
-    `versions` and `offsets` have what became of the last MAX_KEPT batches: the version that
-    holds each (None: it was not written), and where it ended.
+    `versions`, `offsets` and `told` have what became of the last MAX_KEPT batches: the version that
+    holds each (None: it was not written), where it ended, and what it rejected.
     """
 
     spark: SparkSession
@@ -68,6 +69,7 @@ class BatchRunner:
     destination: Destination | None = None
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
+    told: dict[int, Told] = field(default_factory=dict)
     _query_id: str = ""
     _warned_of_tombstones: bool = False
 
@@ -120,6 +122,7 @@ class BatchRunner:
         self._watch_tombstones(execution)
         rows_refused = functools.partial(refused, frame) if marked else None
         self.rejects.write(execution, batch, rows_refused, skipped=skipped)
+        self.told[number] = self.rejects.told
         if self.late is not None:
             self.late.write(frame.sparkSession, execution, batch, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
@@ -177,6 +180,8 @@ class BatchRunner:
             del self.versions[min(self.versions)]
         while len(self.offsets) > MAX_KEPT:
             del self.offsets[min(self.offsets)]
+        while len(self.told) > MAX_KEPT:
+            del self.told[min(self.told)]
 
     @property
     def checkpoint(self) -> Files:
@@ -192,6 +197,10 @@ class BatchRunner:
     def rejected_reason(self) -> str | None:
         """The most frequent reason of the rows that this run rejected; None: not known."""
         return self.rejects.reason
+
+    def rejected_in(self, batch: int) -> Told | None:
+        """Return what a batch rejected, None where another run wrote it: then nothing is known."""
+        return self.told.get(batch, None if self.rejects.may_reject else {})
 
     def query_id(self) -> str:
         """Return the query's id, empty until Spark has written it in the checkpoint."""

@@ -10,6 +10,9 @@ the topic holds writes them all.
 
 Each start of Spark's query writes what the note names, also a restart in the same process: Spark
 repeats the batch that failed, and the note has the rejected rows of the batches before it.
+
+The brokers are told with each batch which offsets it rejected (`told`): of rows that wait only
+where they lie, and with the batch that writes them which ones they are.
 """
 
 from __future__ import annotations
@@ -26,8 +29,10 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.kafka.records import RangeReader, Record
 from ottla.pipelines.registry.framed import Framed, read_framed
+from ottla.pipelines.rejected_offsets import Told, joined
 from ottla.pipelines.run.due_rejects import Due, Part, read_due, write_due
 from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.run.told_rejects import anywhere, rejected_in, somewhere, told
 from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
 from ottla.pipelines.sinks.dead_letters import DeadLetters
 from ottla.pipelines.sinks.port import Batch
@@ -83,7 +88,8 @@ class Waiting:
 class Rejects:
     """The rejected rows of one run: `count` of them so far, at most `max_rows` when it is set.
 
-    `reason` is the most frequent one of those that were written first, None before.
+    `reason` is the most frequent one of those that were written first, None before. `told` is what
+    the commits of the last batch say.
 
     `files` is the checkpoint. `sources` are the sources of the query, `topic_ids` the ids of
     their topics.
@@ -100,12 +106,19 @@ class Rejects:
     clock: Callable[[], float] = time.monotonic
     count: int = 0
     reason: str | None = None
+    told: Told = field(default_factory=dict)
+    _earlier: Told = field(default_factory=dict)  # of a note, for the commits of the next batch
     _place: TableSink | None = None
     _waiting: Waiting | None = None
 
     def use(self, sink: TableSink, sources: tuple[Source, ...]) -> None:
         """Take the rows of these sources from now on: the query was planned again."""
         self.sink, self.sources = sink, sources
+
+    @property
+    def may_reject(self) -> bool:
+        """Whether any rows of this run can be rejected; those that a CHECK refuses aside."""
+        return bool(self._rejecting) or self.sink.keyed is not None
 
     @property
     def _rejecting(self) -> list[Source]:
@@ -133,6 +146,7 @@ class Rejects:
         `skipped`: the batch was not read, as the sink had it already; nothing was counted then.
         Raises PipelineError when there are more than `max_rows` in this run.
         """
+        self.told, self._earlier = self._earlier, {}
         if not self.sources and refused is None:
             return
         counted = {} if skipped else execution.counted()
@@ -145,8 +159,9 @@ class Rejects:
         is_over = self.max_rows is not None and self.count > self.max_rows
         if refused is None and not is_over and self._may_wait(execution, parts):
             self._note(parts)
+            self.told = joined(self.told, somewhere(parts, self._kept))
             return
-        self._flush(batch, refused, violated)
+        self._flush(batch, refused, violated, execution)
         if self.max_rows is not None and self.count > self.max_rows:
             assert self._place is not None, "rows were counted, so they were written"
             raise PipelineError(
@@ -157,7 +172,7 @@ class Rejects:
     def finish(self) -> None:
         """Write what waits: the query has been stopped."""
         if self._waiting is not None:
-            self._flush(self._waiting.last, None, None)
+            self._flush(self._waiting.last, None, None, None)
 
     def recover(self, look_up: Callable[[], Mapping[str, TopicState]]) -> None:
         """Write what the note names; called before each start of Spark's query.
@@ -225,8 +240,17 @@ class Rejects:
         write_due(self.files, [due])
         waiting.is_noted = True
 
-    def _flush(self, batch: Batch, refused: RowsOf | None, violated: int | None) -> None:
-        """Write what waits and the rows that a constraint refuses, in one commit."""
+    def _flush(
+        self,
+        batch: Batch,
+        refused: RowsOf | None,
+        violated: int | None,
+        execution: Execution | None,
+    ) -> None:
+        """Write what waits and the rows that a constraint refuses, in one commit.
+
+        `execution` is that of the batch; None: the query has ended, and makes no more commits.
+        """
         waiting = self._waiting
         parts = waiting.parts if waiting else []
         frames = self._frames(parts)
@@ -243,6 +267,9 @@ class Rejects:
             number = frame.count()
         if number:
             self._commit(frame, batch)
+            if execution is not None:
+                waited = parts if waiting and waiting.batches > 1 else []
+                self._tell(frame, number, waited, execution)
             first = waiting.first_batch if waiting else batch.number
             where = f"batch {batch.number}"
             if first != batch.number:
@@ -261,6 +288,22 @@ class Rejects:
         self.count += number - (waiting.counted if waiting else 0)
         if waiting is not None and waiting.is_noted:
             write_due(self.files, [])
+
+    def _tell(
+        self, frame: DataFrame, number: int, waited: list[Part], execution: Execution
+    ) -> None:
+        """Tell which of the offsets are those of the rows that were written just now."""
+        names = [source.name for source in self.sources]
+        ranges = rejected_in(frame, number, names[0] if len(names) == 1 else None)
+        if ranges is None:
+            spans = {name: span for name in names if (span := execution.range_of(name))}
+            self.told = joined(self.told, told(anywhere(self.sources, spans), self._kept))
+        else:
+            self.told = joined(self.told, told(ranges, self._kept, waited))
+
+    @property
+    def _kept(self) -> str:
+        return f"{self.sink.short_name}_rejected"
 
     def _commit(self, frame: DataFrame, batch: Batch) -> None:
         if self._place is None:
@@ -290,6 +333,9 @@ class Rejects:
         number: int = frame.count()
         if number:
             self._commit(frame, Batch(due.query_id, due.batch, due.metadata, due.once))
+            ranges = rejected_in(frame, number, None)
+            if ranges is not None:
+                self._earlier = joined(self._earlier, told(ranges, self._kept, parts))
             log.warning(
                 "%d rejected rows of earlier batches, which were not written, are kept in %s",
                 number,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.first_batch import check_first_batch
+from ottla.pipelines.run.rejects import find_part
 from ottla.pipelines.run.state import keep_state
+from ottla.pipelines.run.told_rejects import somewhere
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.source import REJECTED, Source
 
@@ -19,9 +21,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ottla.pipelines.identity.topic_watch import TopicWatch
+    from ottla.pipelines.rejected_offsets import Told
     from ottla.pipelines.run.checkpoint import Checkpoint
     from ottla.pipelines.sinks.topic import TopicSink
     from ottla.pipelines.spark.files import Files
+
+MAX_KEPT: Final = 1_000
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -37,6 +42,7 @@ class TopicBatchRunner:
     sources: tuple[Source, ...]
     watches: tuple[TopicWatch, ...]
     checks_first: bool = False
+    told: dict[int, Told] = field(default_factory=dict)
     _query_id: str = ""
     _has_warned: bool = False
 
@@ -63,7 +69,31 @@ class TopicBatchRunner:
         once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
         ends = json.dumps(execution.ends(), sort_keys=True)
         self.sink.write(frame, Batch(query_id, number, ends, once))
+        self._tell(execution, number)
         self._warn_of_rejected(execution)
+
+    def _tell(self, execution: Execution, number: int) -> None:
+        """Tell where the records lie that do not parse; they are not read again."""
+        counted = execution.counted()
+        found = (
+            find_part(
+                source,
+                "",
+                execution.range_of(source.name),
+                counted.get(source.metric),
+                reads_all=True,
+            )
+            for source in self.sources
+            if source.can_reject
+        )
+        self.told[number] = somewhere([part for part in found if part is not None], "")
+        while len(self.told) > MAX_KEPT:
+            del self.told[min(self.told)]
+
+    def rejected_in(self, batch: int) -> Told | None:
+        """Return what a batch rejected, None where another run wrote it: then nothing is known."""
+        can_reject = any(source.can_reject for source in self.sources)
+        return self.told.get(batch, None if can_reject else {})
 
     def _warn_of_rejected(self, execution: Execution) -> None:
         """Rows that do not parse are in no frame, and a topic has no table for them beside it."""

@@ -35,7 +35,8 @@ _WORD: Final = re.compile(r"[A-Za-z]{2,40}", re.ASCII)
 # allowNonNumericNumbers), or the other way around.
 _ONLY_JACKSON: Final = re.compile(r"'|nan|inf", re.IGNORECASE)
 # A value that a reason shows is another one in each record: the reasons are counted without it.
-_SHOWN: Final = re.compile(r"( is not an? [^:]*|schema id) ?[:\d].*", re.DOTALL)
+SHOWN: Final = r"( is not an? [^:]*|schema id) ?[:\d].*"
+_SHOWN: Final = re.compile(SHOWN, re.DOTALL)
 
 _FRAMED: Final = "begins with the framing of a schema registry (schema id"
 
