@@ -260,3 +260,14 @@ def test_a_table_that_only_its_catalog_knows(monkeypatch: pytest.MonkeyPatch) ->
     assert list(made.metadata()) == []
     made.check_start("t", continues=True)
     made.forget()
+
+
+def test_a_merge_refuses_types_that_an_append_leaves_to_delta(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Table(columns("id integer", "day date"))
+    keyed = KeyedTable(("id",), ("id", "day"))
+    said = refusal(monkeypatch, table, keyed=keyed)
+    assert "The column id is bigint in the rows and int in the table /lake/t" in said
+    assert "cast it in the query, or write to a new table" in said
+    assert sink(monkeypatch, table).check() == []

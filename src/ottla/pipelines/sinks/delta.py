@@ -26,6 +26,7 @@ from ottla.pipelines.sinks.delta_table import (
 )
 from ottla.pipelines.sinks.keyed_table import KINDS
 from ottla.pipelines.sinks.merge import merge
+from ottla.pipelines.sinks.narrower_types import narrower
 from ottla.pipelines.sinks.restored import still_held
 from ottla.pipelines.sinks.state_ahead import StateAhead
 from ottla.pipelines.sinks.target import Target
@@ -252,6 +253,13 @@ class DeltaSink:
         return self.schema if self.keyed is None else self.keyed.schema(self.schema)
 
     def _compare(self, table: StructType) -> list[str]:
+        """Return the columns that the table gets, a line each. Raises PipelineError."""
+        for name, kind, held in narrower(self._table_schema(), table) if self.keyed else ():
+            raise PipelineError(
+                f"The column {name} is {kind.simpleString()} in the rows and "
+                f"{held.simpleString()} in the table {self.name}, which does not hold each of its "
+                "values: cast it in the query, or write to a new table"
+            )
         extra = added_columns(self._table_schema(), table)
         if extra and self.schema_changes == "refuse":
             name, kind = extra[0]
