@@ -219,6 +219,11 @@ def test_librdkafkas_wait_for_a_producer_id(document, sequence, delay_ms, is_sai
         ),
         (("deleted", 4, "gone", None), "deleted that of offset 4"),
         (
+            ("marked", None, "gone", None),
+            "inserted, marked deleted: a tombstone, and there was no row of its key",
+        ),
+        (("skipped", None, "gone", None), "none: a tombstone, and the pipeline skips these"),
+        (
             ("replaced", None, "deleted", 12),
             "none: another message of its batch has its key; deleted by offset 12, in version 2",
         ),

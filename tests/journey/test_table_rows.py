@@ -89,7 +89,15 @@ def test_a_row_that_is_removed_leaves_nothing_to_compare_with() -> None:
 def test_tombstones_that_are_skipped_change_nothing() -> None:
     skipping = UPSERT._replace(deletes="skip")
     assert said(skipping, history("4", "12-"), 4) == ("inserted", None, "current", None)
-    assert said(skipping, history("4", "12-"), 12) == ("nothing", None, "gone", None)
+    assert said(skipping, history("4", "12-"), 12) == ("skipped", None, "gone", None)
+
+
+def test_a_tombstone_without_a_row_is_a_marked_row_where_deletions_are_marked() -> None:
+    marked = BY_TIME._replace(deletes="mark")
+    assert said(marked, history("12-@50"), 12) == ("marked", None, "gone", None)
+    assert said(marked, history("12-@50", "23@60"), 12) == ("marked", None, "superseded", 23)
+    assert said(marked, history("4@30", "5-@50"), 5) == ("marked", None, "gone", None)
+    assert said(HISTORY, history("12-@50"), 12) == ("opened", None, "gone", None)
 
 
 def test_a_history_has_a_version_for_each_record() -> None:

@@ -7,9 +7,10 @@ the table has. Messages that the pipeline rejected (see `rejection.py`) are left
 query may leave out others; nothing here knows that.
 
     "row": {"did": "inserted", "updated", "deleted", "opened" (a version) or "closed" (the last
-                   version); "nothing": a tombstone without a row, or one that is skipped;
-                   "older": the row was newer; "replaced": another record of its batch won;
-                   null: not known,
+                   version); "marked": a tombstone without a row, kept as one that is marked
+                   deleted; "nothing": a tombstone without a row; "skipped": a tombstone that the
+                   pipeline skips; "older": the row was newer; "replaced": another record of its
+                   batch won; null: not known,
             "of": the offset of the row that it replaced, deleted or closed, or that was newer,
             "then": "current", "superseded", "deleted" or "gone" (there is no row of it); null:
                    not known,
@@ -85,7 +86,7 @@ def row_of(
     ]
     own = next((one for one in placed if one.record.offset == offset), None)
     if own is None:  # a tombstone that is skipped
-        return _row("nothing", None, "gone")
+        return _row("skipped", None, "gone")
     if to.order == "column":
         return _row(None, None, None)
     if to.rows == "history":
@@ -109,7 +110,8 @@ def _version(
     after = ordered[at + 1] if at + 1 < len(ordered) else None
     if own.record.is_tombstone:
         has_row = before is not None and not before.record.is_tombstone
-        did = "closed" if has_row else "nothing" if history.is_whole or before else None
+        # Without a version to close it is one of its own, of no length.
+        did = "closed" if has_row else "opened" if history.is_whole or before else None
         return _row(did, before if has_row else None, "gone")
     if after is None:
         return _row("opened", None, "current" if history.has_all else None)
@@ -138,7 +140,7 @@ def _upserted(
                 return _row("replaced", None, _end(last), last)
             if not is_newer:
                 return _row("older", row, "gone")
-            said = _first_deed(own, row, is_known=is_known)
+            said = _first_deed(to, own, row, is_known=is_known)
             if own.record.is_tombstone and to.deletes == "remove":
                 return said
         elif said is not None and is_newer:
@@ -153,11 +155,12 @@ def _upserted(
     return said
 
 
-def _first_deed(own: _Placed, row: _Placed | None, *, is_known: bool) -> Document:
+def _first_deed(to: Destination, own: _Placed, row: _Placed | None, *, is_known: bool) -> Document:
     """What a record did that was the last of its batch, and newer than the row of its key."""
     had_row = row is not None and not row.record.is_tombstone
     if own.record.is_tombstone:
-        did = "deleted" if had_row else "nothing" if is_known else None
+        without = "marked" if to.deletes == "mark" else "nothing"
+        did = "deleted" if had_row else without if is_known else None
         return _row(did, row if had_row else None, "gone")
     did = "updated" if had_row else "inserted" if is_known else None
     return _row(did, row if had_row else None, "current")
