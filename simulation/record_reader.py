@@ -203,7 +203,8 @@ class RecordReader:
         has no answer yet (KIP-207), but its fetches have. And DeleteRecords may begin a log inside
         of an open transaction: that log's start is then its last stable offset. Another replica
         learns the start by its next fetch. A leader elected before, as Kafka's, has the offset of
-        the transaction. So such an offset is not remembered.
+        the transaction; one that was emptied at the start does not know the transaction. So such an
+        offset is neither compared nor remembered.
         """
         known_epoch, known = self._stable
         is_inside = offset <= self._start_of(self.place)
@@ -213,7 +214,7 @@ class RecordReader:
                 self._latest = max(offset, self._latest)
         if epoch < known_epoch or (epoch > known_epoch and not is_latest):
             known = -1
-        if offset < known:
+        if offset < known and not is_inside:
             self._fail(
                 f"{self._name}: the last stable offset {known} of epoch {known_epoch} went back to "
                 f"{offset} in epoch {epoch}"

@@ -168,6 +168,7 @@ FOUND_IN_LOGS = (
     (510244, False),
     (510828, False),
     (511169, False),
+    (511423, False),
 )
 """The same for faults of logs, with and without transactions.
 
@@ -179,6 +180,7 @@ FOUND_IN_LOGS = (
 - DeleteRecords began the log inside of an open transaction. A leader that was elected before it
   knew that start had an earlier last stable offset, as Kafka's: the checker has to allow that.
 - The checker took an empty segment above a gap for part of the log after its truncation.
+- The same, after a leader that had been emptied at that start.
 - The checker expected deleted records of a broker that a power failure had stopped.
 """
 
