@@ -180,7 +180,7 @@ FOUND_IN_LOGS = (
 - DeleteRecords began the log inside of an open transaction. A leader that was elected before it
   knew that start had an earlier last stable offset, as Kafka's: the checker has to allow that.
 - The checker took an empty segment above a gap for part of the log after its truncation.
-- The same, after a leader that had been emptied at that start.
+- A leader that had been emptied at a log start inside a transaction did not know that transaction.
 - The checker expected deleted records of a broker that a power failure had stopped.
 """
 
