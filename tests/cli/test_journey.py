@@ -137,9 +137,19 @@ def test_a_list_says_what_was_not_searched(broker, capsys):
     broker["answer"] = listed(whole=False, elsewhere=[2, 3])
     assert run_command(["journey", "flights", "--key", "N1", "--all"]) == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert "Older ones were not searched: partition 1 before offset 5." in said
-    assert "ottla consume flights --key KEY reads all" in said
+    assert said.startswith("The newest 2 messages with this key.")
+    assert "Not searched: partition 1 before offset 5." in said
+    assert "Give a PARTITION to search it alone; ottla consume flights --key KEY reads all" in said
     assert "Partitions 2, 3: no leader answered." in said
+
+
+def test_one_partition_is_not_sent_to_itself(broker, capsys):
+    broker["answer"] = listed(whole=False)
+    broker["answer"]["searched"] = broker["answer"]["searched"][1:]
+    assert run_command(["journey", "flights", "1", "--key", "N1", "--all"]) == 0
+    said = capsys.readouterr().err
+    assert "\nottla consume flights --key KEY reads all.\n" in said
+    assert "PARTITION" not in said
 
 
 def test_a_list_as_json_has_what_is_missing(broker, capsys):

@@ -23,7 +23,9 @@ def show_messages(document: Document) -> None:
             for one in document["messages"]
         ],
     )
-    note(f"{plural(len(document['messages']), 'message')} with this key.")
+    count = len(document["messages"])
+    newest = "" if all(one["whole"] for one in document["searched"]) else "The newest "
+    note(f"{newest}{plural(count, 'message')} with this key.")
     for line in left_out(document):
         note(line)
 
@@ -40,10 +42,9 @@ def left_out(document: Document) -> list[str]:
         places = ", ".join(
             f"partition {one['partition']} before offset {one['down_to_offset']}" for one in ended
         )
-        lines.append(
-            f"Older ones were not searched: {places}. Give the PARTITION to search it alone; "
-            f"ottla consume {document['topic']} --key KEY reads all."
-        )
+        lines.append(f"Not searched: {places}.")
+        alone = "Give a PARTITION to search it alone; " if len(document["searched"]) > 1 else ""
+        lines.append(f"{alone}ottla consume {document['topic']} --key KEY reads all.")
     missing = document["unanswered"]
     if missing:
         names = ", ".join(map(str, missing))
