@@ -34,7 +34,7 @@ def problems(source: str = "", sink: str = "", more: str = "") -> list[str]:
 def test_a_typing_error_in_a_schema_names_the_field_and_the_type(field: str) -> None:
     (problem,) = problems(f'{field} = "carrier STRNG, delay DOUBLE"')
     assert problem.startswith(f"source.{field}: 'carrier STRNG, delay DOUBLE' is no schema: ")
-    assert "STRNG is no type; did you mean STRING?" in problem
+    assert "STRNG is no type; did you mean STRING? Write fields such as" in problem
 
 
 def test_a_list_is_no_schema_of_a_value() -> None:

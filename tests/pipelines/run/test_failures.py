@@ -250,6 +250,12 @@ KAFKA = "org.apache.kafka.common.errors."
                 ("22P02", "The database refused a value for /lake/flights"),
             )
         ),
+        (
+            [Cause("org.postgresql.util.PSQLException", "The connection attempt failed.",
+                   "SQLSTATE 08001"),
+             Cause("java.net.UnknownHostException", "db.example")],
+            ["The host of the database of /lake/flights is not known: db.example", "Correct url="],
+        ),
         ([Cause("x.y.Outer", "wrapped"), Cause("x.y.Inner", "why\n\tat a.b")], ["Inner: why"]),
         ([Cause("x.Silent")], ["Silent"]),
     ],

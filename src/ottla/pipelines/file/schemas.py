@@ -19,9 +19,10 @@ def check_schema(fields: Fields, name: str, schema: str, *, of_table: bool = Fal
         kind = read_ddl(schema)
     except DdlError as error:
         how = "" if of_table else ", or one type such as 'string' or 'binary'"
+        end = "" if str(error).endswith("?") else "."
         fields.problem(
             name,
-            f"{schema!r} is no schema: {error}. Write fields such as 'carrier STRING, delay "
+            f"{schema!r} is no schema: {error}{end} Write fields such as 'carrier STRING, delay "
             f"DOUBLE'{how}",
         )
         return
@@ -62,6 +63,6 @@ def check_columns(
         hint = f"; did you mean {near!r}?" if near else ""
         fields.problem(
             field,
-            f"{name!r} is no column{hint}. Without transform.sql the columns are: "
+            f"{name!r} is no column{hint or '.'} Without transform.sql the columns are: "
             f"{listed(columns)}. The fields of a JSON object need sql = 'SELECT value.*, ...'",
         )

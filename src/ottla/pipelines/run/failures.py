@@ -363,6 +363,12 @@ def _database(causes: Sequence[Cause], about: About) -> str | None:
     words = one_line(re.sub(r"^(?:ERROR|FATAL|PANIC): ", "", cause.message))
     reason = (words if len(words) <= MAX_WORDS else words[:MAX_WORDS] + " ...").rstrip(".")
     state = cause.condition.removeprefix("SQLSTATE ")
+    if state.startswith("08") and (host := _of_kind(causes, r"\bUnknownHostException$")):
+        # The driver's own words are "The connection attempt failed".
+        return (
+            f"The host of the database of {about.target} is not known: {_plain(host)}. Correct "
+            "url=, or the name service; the next start continues from the checkpoint"
+        )
     for pattern, sentence in _DATABASE:
         if re.match(pattern, state):
             return sentence.format(target=about.target, reason=reason)
