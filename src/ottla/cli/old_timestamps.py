@@ -1,4 +1,4 @@
-"""A warning about records that the topic's retention will delete soon after they were sent.
+"""A warning about records that the topic's retention may delete soon after they were sent.
 
 Retention goes by the records' timestamps, so records that are copied with theirs from an older
 topic may be older than `retention.ms` on arrival. Nothing else says why the topic empties itself.
@@ -53,7 +53,7 @@ class OldTimestamps:
         note(
             f"Warning: the timestamp of line {line} is {elapsed_said(age_ms)} old, and "
             f"{self._topic} keeps records for {span_said(self._kept_ms)} (retention.ms), so such "
-            "records are deleted soon."
+            "records may be deleted soon."
         )
         note(f"  To keep them: ottla config alter topic {self._topic} retention.ms=-1")
 
