@@ -83,6 +83,16 @@ def test_every_command_prints_what_the_page_shows(
         assert steady(done.stdout + done.stderr) == steady(shown), command
 
 
+def test_pages_that_follow_each_other_make_topics_of_their_own() -> None:
+    pages = ["getting-started", "tutorial/first-message", "tutorial/first-group"]
+    pages += ["tutorial/first-pipeline"]
+    text = "".join((DOCS / f"{page}.md").read_text() for page in pages)
+    made = re.findall(r"^\$ .*(?:topic create (\w+)|produce (\w+) --create)", text, re.MULTILINE)
+    names = [created or produced for created, produced in made]
+    assert len(names) >= len(pages)
+    assert len(set(names)) == len(names), names
+
+
 def test_the_program_of_getting_started(broker: Any) -> None:
     page = (DOCS / "getting-started.md").read_text()
     (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

@@ -36,7 +36,7 @@ def test_tutorial_writes_each_row_once(
         printed: dict[str, str] = {}
         for kind, block in BLOCK.findall(PAGE.read_text()):
             if kind == "toml":
-                file = tmp_path / "flights.toml"
+                file = tmp_path / "delays.toml"
                 file.write_text(block.replace("localhost:9092", bootstrap))
                 continue
             lines = re.findall(r"^\$ (.*)$", block, re.MULTILINE) if kind == "console" else None
@@ -55,7 +55,7 @@ def test_tutorial_writes_each_row_once(
                 assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
                 printed[command.partition("#")[0].strip()] = done.stdout
         again = subprocess.run(
-            ["bash", "-c", "ottla pipeline run flights.toml"],
+            ["bash", "-c", "ottla pipeline run delays.toml"],
             capture_output=True,
             text=True,
             cwd=tmp_path,
@@ -66,10 +66,10 @@ def test_tutorial_writes_each_row_once(
         assert again.returncode == 0, again.stdout + again.stderr
     assert rows_of(tmp_path / "lake" / "late") == 1
     assert rows_of(tmp_path / "lake" / "late_rejected") == 1
-    journey = printed["ottla journey flights 0 0"]
+    journey = printed["ottla journey delays 0 0"]
     assert re.search(r"in Delta version \d", journey), journey
     assert "rejected:" not in journey
-    journey = " ".join(printed["ottla journey flights 0 2"].replace("│", " ").split())
+    journey = " ".join(printed["ottla journey delays 0 2"].replace("│", " ").split())
     said = "rejected: value is not a JSON object of the schema; kept in late_rejected"
     assert said in journey, journey
     assert "in Delta version" not in journey
