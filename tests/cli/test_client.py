@@ -88,6 +88,7 @@ def test_client_settings_can_be_overridden() -> None:
         ("Broker: Unknown member", "Unknown member."),
         ("Local: Timed out", "Timed out."),
         ("It ends.", "It ends."),
+        ("No such name; did you mean that?", "No such name; did you mean that?"),
     ],
 )
 def test_librdkafka_prefixes_are_removed(said: str, told: str) -> None:

@@ -238,7 +238,7 @@ def explain(error: Any) -> str:
     text = str(error.str()).strip()
     for mark in ("Broker: ", "Local: "):
         text = text.removeprefix(mark)
-    return text if text.endswith(".") else f"{text}."
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def silent(_error: Any) -> None:
