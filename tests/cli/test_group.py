@@ -85,9 +85,16 @@ def test_it_asks_before_it_moves_several_topics(
     assert bool(questions) == is_asked
 
 
-def test_offsets_of_a_new_group_are_set_for_the_topics_that_are_named(changed: list[str]) -> None:
+def test_offsets_of_a_new_group_are_set_for_the_topics_that_are_named(
+    changed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     reset("new", topic=["t"], to_earliest=True)
     assert changed == ["moved new 1"]
+    assert "There was no group 'new': it was created." in capsys.readouterr().err
+    reset("new", topic=["t"], to_earliest=True, dry_run=True)
+    assert "There was no group 'new': it would be created." in capsys.readouterr().err
+    reset("empty", topic=["t"], to_earliest=True)
+    assert "There was no group" not in capsys.readouterr().err
     with pytest.raises(Failed, match=r"there is no group 'emty'\. Did you mean 'empty'") as failure:
         reset("emty", to_earliest=True)
     assert "To create it, give --topic" in (failure.value.hint or "")

@@ -187,6 +187,9 @@ def reset(
         note("Nothing was changed.")
         raise typer.Exit(EXIT_FAILED)
     carry_out(connection, group, moves, dry_run=dry_run, as_json=as_json)
+    if group not in found:  # a mistyped name would go unnoticed
+        will = "would be" if dry_run else "was"
+        note(f"There was no group {group!r}: it {will} created.")
 
 
 @commands.command()
