@@ -2,6 +2,7 @@
 
 import json
 import os
+import queue
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity import lease
 from ottla.pipelines.identity.lease import FILE, Lease, taken_here
 from ottla.pipelines.spark.files import Files
 
@@ -30,7 +32,7 @@ def test_a_lease_keeps_others_away_while_its_query_runs(spark, tmp_path: Path) -
     active = True
     first = Lease(files)
     first.acquire()
-    first.keep(lambda: active, lambda: None)
+    first.keep(lambda: active, lambda reason: None)
 
     with pytest.raises(PipelineError, match=f"in use by process {os.getpid()} on .* Stop that"):
         Lease(files).acquire()
@@ -71,6 +73,34 @@ def test_a_run_on_another_host_is_watched_for_its_beats(spark, tmp_path: Path) -
     with pytest.raises(PipelineError, match="on elsewhere"):
         Lease(files).check(watch_s=60)
     timer.join()
+
+
+def test_another_container_with_this_hosts_name_is_watched_too(spark, tmp_path: Path) -> None:
+    files = Files(spark, str(tmp_path))
+    Lease(files).acquire()
+    # Its process numbers are others: none of them tells that it is gone.
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    change(tmp_path, numbers="another boot or namespace", process=gone.pid, beats=7)
+    assert taken_here(tmp_path) is None
+    timer = threading.Timer(0.3, change, [tmp_path], {"beats": 8})
+    timer.start()
+    with pytest.raises(PipelineError, match=f"in use by process {gone.pid}"):
+        Lease(files).check(watch_s=60)
+    timer.join()
+
+
+def test_a_run_that_loses_its_checkpoint_is_told_so(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "BEAT_S", 0.05)
+    kept = Lease(Files(spark, str(tmp_path)))
+    kept.acquire()
+    told: queue.Queue[str] = queue.Queue()
+    kept.keep(lambda: True, told.put)
+    change(tmp_path, token="of another run", process=4711)
+    assert "was taken by process 4711 on" in told.get(timeout=60)
+    assert (tmp_path / FILE).exists(), "it is the other run's"
 
 
 def test_a_damaged_lease_says_what_to_do(spark, tmp_path: Path) -> None:

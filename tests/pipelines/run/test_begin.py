@@ -88,7 +88,7 @@ class World:
             replacing=None,
             notices=("a column is added",),
         )
-        self.query: Any = SimpleNamespace(id="query-2", isActive=True, stop=lambda: None)
+        self.query: Any = SimpleNamespace(id="query-2", isActive=True, fail=lambda reason: None)
         monkeypatch.setattr(module, "Lease", lambda files: self)
         monkeypatch.setattr(
             module,
@@ -102,9 +102,9 @@ class World:
     def acquire(self) -> None:
         self.steps.append("acquire")
 
-    def keep(self, is_active: Any, stop: Any) -> None:
+    def keep(self, is_active: Any, lost: Any) -> None:
         assert is_active() is True
-        assert stop is self.query.stop
+        assert lost is self.query.fail
         self.steps.append("keep")
 
     def release(self) -> None:

@@ -63,6 +63,19 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
     return made
 
 
+def test_a_query_that_must_not_go_on_fails_and_writes_nothing_more(
+    supervised: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished: list[None] = []
+    supervised.finish = lambda: finished.append(None)
+    monkeypatch.setattr(supervised, "_wait", lambda: None)  # Spark's query was stopped
+    supervised.current = SimpleNamespace(stop=supervised._run)
+    supervised.fail("another run has the checkpoint")
+    assert supervised.ended.is_set()
+    assert str(supervised.error) == "another run has the checkpoint"
+    assert finished == []
+
+
 def test_spark_may_end_while_it_is_asked_why_a_query_failed(
     supervised: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

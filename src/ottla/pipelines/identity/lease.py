@@ -2,16 +2,18 @@
 
 `<checkpoint>/ottla-run.json`, one JSON object, replaced as a whole every BEAT_S seconds:
 
-    {"version": 1, "host": "...", "process": pid, "born": "<start time of that process>",
-     "token": "<of this run>", "beats": n}
+    {"version": 1, "host": "...", "numbers": "<where process numbers count>", "process": pid,
+     "born": "<start time of that process>", "token": "<of this run>", "beats": n}
 
 A run that ends deletes it. A crash leaves it: on the same host the next start sees that the
-process is gone; on another host it watches whether the heartbeats continue. A run that finds
-another token in it has lost the checkpoint and stops.
+process is gone; on another host it watches whether the heartbeats continue. Two containers may have
+one host name, and each its own process numbers, so `numbers` has the boot and the namespace of
+these. A run that finds another token in it has lost the checkpoint and fails.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -64,7 +66,7 @@ class Lease:
         found = self._read()
         if found is None:
             return
-        if found["host"] != socket.gethostname():
+        if not _is_of_this_host(found):
             if self._moves(found, watch_s):
                 raise PipelineError(self._taken(found))
         elif found["process"] == os.getpid():
@@ -76,14 +78,15 @@ class Lease:
         elif _born(found["process"]) is not None:
             raise PipelineError(self._taken(found))
 
-    def keep(self, is_active: Callable[[], bool], stop: Callable[[], None]) -> None:
+    def keep(self, is_active: Callable[[], bool], lost: Callable[[str], None]) -> None:
         """Keep the checkpoint while the query runs, then release it; returns at once.
 
-        `stop` ends the query; it is called when another run has taken the checkpoint.
+        `lost` ends the query as failed; it is called, with the reason, when another run has taken
+        the checkpoint.
         """
         _RUNS[self._token] = is_active
         name = f"ottla-lease-{self._token[:8]}"
-        threading.Thread(target=self._keep, args=(is_active, stop), name=name, daemon=True).start()
+        threading.Thread(target=self._keep, args=(is_active, lost), name=name, daemon=True).start()
 
     def release(self) -> None:
         """Release the checkpoint, unless another run has taken it."""
@@ -94,15 +97,19 @@ class Lease:
             if found is not None and found.get("token") == self._token:
                 self._files.delete(FILE)
 
-    def _keep(self, is_active: Callable[[], bool], stop: Callable[[], None]) -> None:
+    def _keep(self, is_active: Callable[[], bool], lost: Callable[[str], None]) -> None:
         from py4j.protocol import Py4JError
 
         try:
             while not self._ended.wait(BEAT_S) and is_active():
                 found = self._read()
                 if found is not None and found.get("token") != self._token:
-                    log.error("%s: this query stops", self._taken(found))
-                    stop()
+                    where = self._files.location.removeprefix("file:")
+                    lost(
+                        f"The checkpoint {where} was taken by {_who(found)}: two runs share it. "
+                        "This one ends, and its last batch may be written by the other one. Give "
+                        "each run a checkpoint of its own"
+                    )
                     return
                 self._beat()
             if not self._ended.is_set():
@@ -116,6 +123,7 @@ class Lease:
         document = {
             "version": 1,
             "host": socket.gethostname(),
+            "numbers": _numbers(),
             "process": os.getpid(),
             "born": _born(os.getpid()),
             "token": self._token,
@@ -164,7 +172,7 @@ def taken_here(checkpoint: Path) -> str | None:
     try:
         found = json.loads((checkpoint / FILE).read_text(encoding="utf-8"))
         process, born = int(found["process"]), found["born"]
-        is_here = found["host"] == socket.gethostname() and process != os.getpid()
+        is_here = _is_of_this_host(found) and process != os.getpid()
     except (OSError, ValueError, TypeError, KeyError):
         return None  # not there or damaged: the start says what is wrong
     if not is_here or born is None or _born(process) != born:
@@ -173,11 +181,38 @@ def taken_here(checkpoint: Path) -> str | None:
 
 
 def _taken(place: str, found: dict[str, Any] | None) -> str:
-    who = f"process {found['process']} on {found['host']}" if found else "another process"
     return (
-        f"The checkpoint {place} is in use by {who}. Stop that query first, or use another "
+        f"The checkpoint {place} is in use by {_who(found)}. Stop that query first, or use another "
         "checkpoint"
     )
+
+
+def _who(found: dict[str, Any] | None) -> str:
+    return f"process {found['process']} on {found['host']}" if found else "another process"
+
+
+def _is_of_this_host(found: dict[str, Any]) -> bool:
+    """Tell whether the process of a lease has a number that means something here.
+
+    A lease of a version that did not keep `numbers` is known by its host alone.
+    """
+    return bool(found["host"] == socket.gethostname()) and found.get("numbers") in (
+        None,
+        _numbers(),
+    )
+
+
+@functools.cache
+def _numbers() -> str:
+    """Return what the numbers of processes belong to: this boot and this namespace of them.
+
+    Empty on a system without /proc.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
 
 
 def _born(process: int) -> str | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.kafka.settings import KafkaSettings
     from ottla.pipelines.progress.state import Run
     from ottla.pipelines.run.batch import BatchRunner
+    from ottla.pipelines.run.query import PipelineQuery
     from ottla.pipelines.run.topic_batch import TopicBatchRunner
 
     Runner: TypeAlias = BatchRunner | TopicBatchRunner
@@ -50,7 +51,7 @@ class Checked(Protocol):
 
 
 def begin(
-    checked: Checked, run: Run | None, start: Callable[[], tuple[Runner, StreamingQuery]]
+    checked: Checked, run: Run | None, start: Callable[[], tuple[Runner, PipelineQuery]]
 ) -> StreamingQuery:
     """Start a query while nothing else uses its checkpoint, and report it to its group.
 
@@ -73,7 +74,7 @@ def begin(
     except BaseException:
         lease.release()
         raise
-    lease.keep(lambda: bool(query.isActive), query.stop)
+    lease.keep(lambda: bool(query.isActive), query.fail)
     QUERIES[query.id] = runner
     if specification.group is not None:
         report_query(

@@ -70,6 +70,10 @@ class PipelineQuery(StreamingQuery):  # type: ignore[misc]
         """Stop the query, or the wait for its next start."""
         self._supervisor.stop()
 
+    def fail(self, reason: str) -> None:
+        """End the query as failed: it must not go on."""
+        self._supervisor.fail(reason)
+
     def exception(self) -> PipelineError | None:
         """Return why the query ended, None while it runs or when it was stopped."""
         return self._supervisor.error

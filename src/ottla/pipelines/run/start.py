@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from ottla.pipelines.progress.state import Run
+    from ottla.pipelines.run.query import PipelineQuery
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -173,7 +174,7 @@ def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
 
 
 def _carry_out(checked: Plan, run: Run | None) -> StreamingQuery:
-    def start_runner() -> tuple[BatchRunner, StreamingQuery]:
+    def start_runner() -> tuple[BatchRunner, PipelineQuery]:
         checked.sink.make()
         _prepare_checkpoint(checked)
         clients = Clients()
@@ -245,7 +246,7 @@ def reads_all(frame: DataFrame) -> bool:
     return all(node.nodeName() not in _STOP_EARLY for node in nodes(frame))
 
 
-def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> StreamingQuery:
+def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     from ottla.pipelines.run.query import supervised
 
     specification = checked.specification

@@ -112,6 +112,12 @@ class Supervisor:
             threading.Thread(target=self.current.stop, daemon=True).start()
             self.ended.wait(within_s)
 
+    def fail(self, reason: str) -> None:
+        """End the query as failed; what waits to be written is not written."""
+        log.error("%s", reason)
+        self.error = PipelineError(reason)
+        self.stop()
+
     def wait_for_change(self, restarts: int, timeout_s: float) -> None:
         """Wait until the query has ended, or was started again since `restarts` restarts."""
         with self._changed:
@@ -126,7 +132,7 @@ class Supervisor:
                 if not self._start_again(failure):
                     break
                 failure = self._wait()
-            if failure is None:
+            if failure is None and self.error is None:
                 self._finish()
         except Exception as bug:
             # A bug here must not look like an end without a failure.

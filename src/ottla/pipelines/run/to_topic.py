@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from ottla.pipelines.progress.state import Run
+    from ottla.pipelines.run.query import PipelineQuery
 
 
 _WATCH_ADVICE: Final = "Use a new checkpoint to write the new topic from the beginning"
@@ -132,7 +133,7 @@ def start_topic(checked: TopicPlan, run: Run | None = None) -> StreamingQuery:
 
 
 def _carry_out(checked: TopicPlan, run: Run | None) -> StreamingQuery:
-    def start_runner() -> tuple[TopicBatchRunner, StreamingQuery]:
+    def start_runner() -> tuple[TopicBatchRunner, PipelineQuery]:
         _prepare_checkpoint(checked)
         clients = Clients()
         runner = _runner(checked, clients)
@@ -171,7 +172,7 @@ def _runner(checked: TopicPlan, clients: Clients) -> TopicBatchRunner:
     )
 
 
-def _run(checked: TopicPlan, runner: TopicBatchRunner, clients: Clients) -> StreamingQuery:
+def _run(checked: TopicPlan, runner: TopicBatchRunner, clients: Clients) -> PipelineQuery:
     from ottla.pipelines.run.query import supervised
 
     sink = checked.sink

@@ -64,9 +64,9 @@ def _holds(rows: DataType, table: DataType) -> bool:
     if wanted == "void":
         return True
     if isinstance(table, DecimalType):
-        whole = table.precision - table.scale
+        whole: int = table.precision - table.scale
         if isinstance(rows, DecimalType):
-            return whole >= rows.precision - rows.scale and table.scale >= rows.scale
+            return bool(whole >= rows.precision - rows.scale and table.scale >= rows.scale)
         return wanted in _WHOLE_DIGITS and whole >= _WHOLE_DIGITS[wanted]
     if has in _WHOLE_DIGITS and wanted in _WHOLE_DIGITS:
         return _WHOLE_DIGITS[has] >= _WHOLE_DIGITS[wanted]
