@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.coordinator_log import KeyAndValue, LogRecord
+from ottla.coordinator.coordinator_partition import REPLIES_AT_ONCE
 from ottla.groups.classic.requests import HeartbeatRequest, LeavingMember
 from ottla.groups.settings import GroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -67,6 +68,20 @@ async def test_replies_that_wait_come_in_the_order_of_their_steps(bench: Any) ->
     log.release()
     await asyncio.gather(*tasks)
     assert order == ["leave", "join"]
+
+
+async def test_the_members_of_a_large_group_are_answered_in_several_turns(bench: Any) -> None:
+    groups = bench.coordinator
+    asked = [await groups.join(bench.joining()) for _ in range(3 * REPLIES_AT_ONCE)]
+    joins = [asyncio.create_task(groups.join(bench.joining(each.member_id))) for each in asked]
+    answered, most = 0, 0
+    async with asyncio.timeout(20):
+        while answered < len(joins):
+            await asyncio.sleep(0)
+            before, answered = answered, sum(join.done() for join in joins)
+            most = max(most, answered - before)
+    assert {join.result().generation for join in joins} == {1}
+    assert most == REPLIES_AT_ONCE
 
 
 async def test_a_commit_that_is_not_replicated_in_time_is_an_error(bench: Any) -> None:

@@ -27,6 +27,8 @@ logger = logging.getLogger("ottla.coordinator")
 
 MAX_BATCH_RECORDS: Final = 1_000
 """Of a step that is not atomic."""
+REPLIES_AT_ONCE: Final = 50
+"""At 50 us each."""
 MAX_WAITING_WORK: Final = 1_000
 """Entries of `Step.committed` that wait for their turn."""
 
@@ -64,6 +66,8 @@ class CoordinatorPartition(Generic[ShardT]):
         self._timers = ShardTimers(self._expired)
         self._last_offset = -1
         self._uncommitted: deque[_UncommittedStep] = deque()
+        self._replies: deque[tuple[asyncio.Future[Any], Any, ErrorCode | None]] = deque()
+        """Due, and left for the next turns of the event loop."""
         self._work: deque[Any] = deque()
         """Committed, and not yet handed to the kind's `on_committed`."""
         self._is_handing_over = False
@@ -246,18 +250,23 @@ class CoordinatorPartition(Generic[ShardT]):
             self._finish(self._uncommitted.popleft(), error)
 
     def _finish(self, step: _UncommittedStep, error: ErrorCode | None) -> None:
-        for future, result in step.replies:
-            # A client that has gone has cancelled its future.
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(ApiError(error))
-                # Retrieved here: a caller that is cancelled at this moment never does.
-                future.exception()
+        if self._replies or len(step.replies) > REPLIES_AT_ONCE:
+            is_begun = bool(self._replies)
+            self._replies += [(future, result, error) for future, result in step.replies]
+            if not is_begun:
+                self._reply_to_some()
+        else:
+            for future, result in step.replies:
+                _reply(future, result, error)
         if error is None and step.committed:
             self._hand_over(step.committed)
+
+    def _reply_to_some(self) -> None:
+        """Others have their turn between the members of a large group: each writes a response."""
+        for _ in range(min(REPLIES_AT_ONCE, len(self._replies))):
+            _reply(*self._replies.popleft())
+        if self._replies:
+            asyncio.get_running_loop().call_soon(self._reply_to_some)
 
     def _hand_over(self, committed: list[Any]) -> None:
         """Hands work to the kind in order: the first entry now, others between other callbacks."""
@@ -310,6 +319,18 @@ class CoordinatorPartition(Generic[ShardT]):
         step = self._step()
         self.shard.unloaded(step)
         self._finish(_UncommittedStep(-1, step.replies, []), None)
+
+
+def _reply(future: asyncio.Future[Any], result: Any, error: ErrorCode | None) -> None:
+    # A client that has gone has cancelled its future.
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(ApiError(error))
+        # Retrieved here: a caller that is cancelled at this moment never does.
+        future.exception()
 
 
 class _OrReload:
