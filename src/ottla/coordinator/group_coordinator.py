@@ -146,11 +146,10 @@ class GroupCoordinator:
     # Members.
 
     async def join(self, request: JoinRequest) -> JoinResult:
-        """JoinGroup; token and new member id are filled in here."""
+        """JoinGroup; the token and a new member's id are filled in here."""
         if not request.group or not fits_string(request.group):
             return JoinResult(ErrorCode.invalid_group_id, request.member_id)
-        name = request.client_id if request.group_instance_id is None else request.group_instance_id
-        new_id = f"{name[:MAX_MEMBER_NAME_LENGTH]}-{random_uuid(self._random)}"
+        new_id = "" if request.member_id else self._new_member_id(request)
 
         def decide(shard: GroupShard, step: Step, answer: Any) -> None:
             shard.join(request._replace(token=answer, new_member_id=new_id), step)
@@ -160,6 +159,10 @@ class GroupCoordinator:
         except ApiError as error:
             return JoinResult(error.code, request.member_id)
         return result
+
+    def _new_member_id(self, request: JoinRequest) -> str:
+        name = request.client_id if request.group_instance_id is None else request.group_instance_id
+        return f"{name[:MAX_MEMBER_NAME_LENGTH]}-{random_uuid(self._random)}"
 
     async def sync(self, request: SyncRequest) -> SyncResult:
         """SyncGroup; the token is filled in here."""
