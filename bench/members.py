@@ -85,7 +85,7 @@ class Member:
         frame = bytearray()
         while len(frame) < size:
             frame += self.socket.recv(size - len(frame))
-        response = read_response(asked.__api_key__, asked.__version__, frame)[1]
+        response = read_response(asked.__api_key__, asked.__version__, memoryview(frame))[1]
         allowed = (*allowed, ErrorCode.none)
         if response.error_code not in allowed:
             raise ClientError(f"{type(asked).__name__}: {response.error_code.name}")

@@ -307,8 +307,8 @@ def deltas_are_lost(patch: Patch) -> None:
     """The controller's log returns no deltas but claims that they are complete."""
     since = MetadataLog.since
 
-    def forgetful(self: MetadataLog, version: int) -> dict[str, Any]:
-        found = since(self, version)
+    async def forgetful(self: MetadataLog, version: int) -> dict[str, Any]:
+        found = await since(self, version)
         return {**found, "deltas": []} if "deltas" in found else found
 
     patch.setattr(MetadataLog, "since", forgetful)

@@ -104,9 +104,10 @@ class WorstPing:
             Pings(broker.address) as pings,
         ):
 
-            def beside(load: Callable[[], object]) -> None:
+            def beside(load: Callable[[], object], times: int = 1) -> None:
                 pings.worst_ms()
-                load()
+                for _ in range(times):
+                    load()
                 time.sleep(AFTER_SECONDS)
                 values.append(pings.worst_ms())
 
@@ -115,20 +116,20 @@ class WorstPing:
             beside(lambda: time.sleep(IDLE_SECONDS))
             beside(lambda: read_in_large_answers(tool, broker, count))
             with Members(broker.address, "large", bench.amount(MEMBERS)) as members:
-                beside(lambda: [members.rebalance() for _ in range(REBALANCES)])
+                beside(members.rebalance, REBALANCES)
             write_with_keys(broker, bench.amount(COMPACTED), bench.amount(KEYS))
             beside(lambda: compact(broker))
             beside(lambda: read_from_disk(tool, broker, count))
             batch = gzipped(bench.amount(GZIP_RECORDS))
             create(broker, ["gzip"], {"max.message.bytes": "100000000"})
-            beside(lambda: [produce(broker, "gzip", batch) for _ in range(GZIPS)])
+            beside(lambda: produce(broker, "gzip", batch), GZIPS)
             created = bench.amount(CREATED)
             names = [f"topic-{number}" for number in range(bench.amount(TOPICS))]
             beside(lambda: create(broker, names[:created]))
             for first in range(created, len(names), created):
                 create(broker, names[first : first + created])
             wait_for_topics(broker, names)
-            beside(lambda: [list_topics(broker) for _ in range(LISTED)])
+            beside(lambda: list_topics(broker), LISTED)
         return dict(zip((measure.name for measure in self.measures), values, strict=True))
 
 

@@ -295,7 +295,7 @@ class MarkerSender:
 
 def _first(queue: _Queue) -> list[tuple[_Sending, set[TopicPartition]]]:
     """Takes what fits into one request. A transaction with too many partitions is split."""
-    batch = []
+    batch: list[tuple[_Sending, set[TopicPartition]]] = []
     left = MAX_PARTITIONS
     while queue and left and len(batch) < MAX_MARKERS:
         key = next(iter(queue))
