@@ -127,6 +127,19 @@ def test_if_steps_are_lost_the_last_commit_bounds_the_version():
     assert waiting["delivered"] == []
 
 
+def test_a_group_with_a_note_about_a_run_waits_for_nothing():
+    started = '{"ottla.pipeline":1,"query":"q","id":"","run":{"id":"r","state":"failed"}}'
+    asked = '{"ottla.stop":1,"run":"r","by":"me","at_ms":7}'
+    running = '{"ottla.pipeline":1,"query":"q","id":"u","run":{"id":"r","state":"running"}}'
+    positions = {
+        "q.run": Position(0, started),
+        "q.stop": Position(0, asked),
+        "q": Position(0, running),
+    }
+    said = explain(facts(steps=[], positions=positions))
+    assert [(one["group"], one["state"]) for one in said["read"]] == [("q", "not_yet")]
+
+
 def test_an_offset_that_is_not_written_yet():
     said = explain(facts(60))
     assert said["state"] == "not_yet_written"

@@ -31,7 +31,7 @@ from ottla.journey.retention_rules import RecordFacts, explain_retention
 from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
 from ottla.records.compression import Compression
-from ottla.timelines.delivery_metadata import read_delivery
+from ottla.timelines.delivery_metadata import is_note, read_delivery
 from ottla.timelines.destination import DELTA, Destination, destination_of
 from ottla.timelines.rejected_offsets import rejected_steps
 from ottla.timelines.step import Pipeline
@@ -261,7 +261,11 @@ def _read(facts: Facts, state: str, gone_ms: int | None) -> list[Document]:
     """Each group with a position in the partition: first those that have read it, then the
     others. A group that has not reached a record that is gone has missed it.
     """
-    now = {group: position.offset for group, position in facts.positions.items()}
+    now = {
+        group: position.offset
+        for group, position in facts.positions.items()
+        if not is_note(position.metadata)
+    }
     found = reads(facts.steps or (), facts.offset, now)
     document = [_read_document(read, now.get(read.group)) for read in found]
     if state == "removed":

@@ -13,15 +13,19 @@ the commits of earlier versions; its `version` is that of the Delta table, or th
 of a folder of files. `from`, the partition's first offset in this micro-batch, may be absent.
 `rejects` says which offsets the batch rejected (see `rejected_offsets.py`), and is absent where it
 rejected none. Any other metadata is another client's, and not a delivery.
+
+A pipeline keeps two notes in groups that read nothing: a request to stop
+(`{"ottla.stop": 1, ...}`), and the state of a run that has no query yet, whose `id` is empty.
 """
 
 import json
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.timelines.destination import DELTA, Destination, read_destination
 from ottla.timelines.rejected_offsets import RejectedOffsets, read_rejected
 
 MARK: Final = "ottla.pipeline"
+STOP_MARK: Final = "ottla.stop"
 MAX_NAME_CHARS: Final = 1024
 
 
@@ -40,14 +44,8 @@ class DeliveredBatch(NamedTuple):
 
 def read_delivery(metadata: str | None) -> DeliveredBatch | None:
     """The delivery in a commit's metadata, or None if it is not a pipeline's."""
-    if not metadata or MARK not in metadata:
-        return None
-    try:
-        # confluent-kafka includes the NUL at the end of the C string.
-        fields = json.loads(metadata.rstrip("\0"))
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict) or fields.get(MARK) != 1:
+    fields = _fields(metadata, MARK)
+    if fields is None:
         return None
     query, batch, delta = fields.get("query"), _count(fields.get("batch")), fields.get("delta")
     if not isinstance(query, str) or batch is None:
@@ -70,6 +68,26 @@ def read_delivery(metadata: str | None) -> DeliveredBatch | None:
         _count(fields.get("from"), 2**63),
         read_rejected(fields.get("rejects")),
     )
+
+
+def is_note(metadata: str | None) -> bool:
+    """Whether a commit is a pipeline's note about a run, and the group reads nothing."""
+    if _fields(metadata, STOP_MARK) is not None:
+        return True
+    fields = _fields(metadata, MARK)
+    return fields is not None and fields.get("id") == "" and "run" in fields
+
+
+def _fields(metadata: str | None, mark: str) -> dict[str, Any] | None:
+    """The JSON of a pipeline's commit with this mark, None for any other metadata."""
+    if not metadata or mark not in metadata:
+        return None
+    try:
+        # confluent-kafka includes the NUL at the end of the C string.
+        fields = json.loads(metadata.rstrip("\0"))
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) and fields.get(mark) == 1 else None
 
 
 def _count(value: object, below: int = 2**31) -> int | None:
