@@ -194,8 +194,8 @@ def test_a_group_that_missed_a_removed_message(document):
 
 def test_a_clock_that_is_ahead(document):
     document["published"]["clock_ahead_ms"] = 70
-    ahead = find(document, "the producer's clock")
-    assert ahead == "the producer's clock is at least 70 ms ahead of the broker's"
+    ahead = find(document, "this is at least")
+    assert ahead == "this is at least 70 ms ahead of the broker's clock"
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def _published(top: Branch, published: Document, clock: Clock) -> None:
     branch = top.add(("Published  ", STEP), at, (by, "bold"), (f"  ({whose})", WEAK))
     ahead_ms = published.get("clock_ahead_ms")
     if ahead_ms is not None:
-        ahead = f"the producer's clock is at least {elapsed_said(ahead_ms)} ahead of the broker's"
+        ahead = f"this is at least {elapsed_said(ahead_ms)} ahead of the broker's clock"
         branch.add((ahead, WAITING))
     producer = published["producer"]
     if published["control"]:
