@@ -220,7 +220,7 @@ def test_librdkafkas_wait_for_a_producer_id(document, sequence, delay_ms, is_sai
         (("deleted", 4, "gone", None), "deleted that of offset 4"),
         (
             ("marked", None, "gone", None),
-            "inserted, marked deleted: a tombstone, and there was no row of its key",
+            "a row marked deleted: a tombstone, and its partition had no row of its key",
         ),
         (("skipped", None, "gone", None), "none: a tombstone, and the pipeline skips these"),
         (
