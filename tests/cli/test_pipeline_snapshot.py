@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from ottla.cli.pipeline_snapshot import COLUMNS, Snapshot
+import pytest
+
+from ottla.cli.pipeline_snapshot import COLUMNS, Snapshot, rate_said
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.state import Run
 from ottla.pipelines.progress.status import Lag
@@ -84,3 +86,11 @@ def test_the_most_frequent_reason_of_the_rejected_rows() -> None:
     snapshot = replace(SNAPSHOT, run=run)
     assert "12,000 rows, 3 rejected (most of them: value is not a bigint)" in snapshot.line()
     assert snapshot.document(0)["rejected_reason"] == "value is not a bigint"
+
+
+@pytest.mark.parametrize(
+    ("rows_per_s", "said"),
+    [(None, "-"), (0.0, "0"), (0.04, "0.0"), (0.5, "0.5"), (9.96, "10.0"), (1_234.5, "1,234")],
+)
+def test_a_small_rate_has_a_digit_more(rows_per_s: float | None, said: str) -> None:
+    assert rate_said(rows_per_s) == said

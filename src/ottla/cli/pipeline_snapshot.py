@@ -84,7 +84,7 @@ class Snapshot:
         return [
             self.pipeline,
             self.state,
-            _number(run.rows_per_s if run else None),
+            rate_said(run.rows_per_s if run else None),
             _number(run.rows if run else None),
             _number(lag.messages if lag else None),
             behind,
@@ -101,7 +101,7 @@ class Snapshot:
         if run is not None and run.batch_ms is not None and latest and latest.batch is not None:
             parts.append(
                 f"batch {latest.batch} in {elapsed_said(run.batch_ms)} "
-                f"({_number(run.rows_per_s)} rows/s)"
+                f"({rate_said(run.rows_per_s)} rows/s)"
             )
             why = f" (most of them: {run.rejected_reason})" if run.rejected_reason else ""
             parts.append(f"{_number(run.rows)} rows, {_number(run.rejected)} rejected{why}")
@@ -114,6 +114,13 @@ class Snapshot:
             parts.append(self.reason)
         details = "; ".join(parts)
         return f"{self.pipeline}: {self.state}{'. ' if details else ''}{details}"
+
+
+def rate_said(rows_per_s: float | None) -> str:
+    """A rate, with a digit after the point where it is small: 34 rows in a minute are not 0."""
+    if rows_per_s is not None and 0 < rows_per_s < 10:
+        return f"{rows_per_s:.1f}"
+    return _number(rows_per_s)
 
 
 def _number(value: float | None) -> str:

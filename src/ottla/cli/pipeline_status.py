@@ -96,7 +96,7 @@ def status_row(document: Document, now_ms: int) -> list[object]:
         document["host"],
         document["batch"],
         ago(document["batch_at_ms"], now_ms),
-        None if rate is None else round(rate),
+        None if rate is None else round(rate) if rate >= 10 else round(rate, 1),
         document["rejected"],
         document["lag_messages"],
         None if lag_ms is None or not document["lag_messages"] else elapsed_said(lag_ms),
