@@ -10,13 +10,14 @@ from uuid import UUID
 import pytest
 from tests.turns import most_calls_at_once
 
-from ottla.api import fetch, fetch_reads
+from ottla.api import fetch, fetch_answer, fetch_reads
 from ottla.api.fetch_reads import Reads
 from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.records.header import iterate_headers
+from ottla.replica.read_turns import ReadTurns
 from ottla.runtime.slices import SLICE
 
 KEY = 1
@@ -157,6 +158,27 @@ async def test_records_truncated_in_a_pause_are_not_sent(
     whole, cut = answer.responses[0].partitions
     assert (cut.error_code, cut.records) == (ErrorCode.not_leader_or_follower, b"")
     assert not whole.error_code
+
+
+async def test_much_data_of_many_partitions_is_loaded_in_turns(
+    two: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 500 partitions it may be 55 MiB: as much as of a few."""
+    sizes: list[int] = []
+    wait = ReadTurns.wait
+
+    async def waits(self: ReadTurns, size_bytes: int) -> None:
+        sizes.append(size_bytes)
+        await wait(self, size_bytes)
+
+    monkeypatch.setattr(ReadTurns, "wait", waits)
+    monkeypatch.setattr(fetch_answer, "TURN_BYTES", 1)
+    for index in (0, 1):
+        await two.produce("u", two.batch(b"a"), index=index)
+    answer = await ask(two, request(two, 0, 0))
+    assert offsets(answer) == {0: [0], 1: [0]}
+    assert len(sizes) == 2
+    assert all(sizes)
 
 
 async def test_a_second_request_of_a_session_waits_for_its_turn(

@@ -23,7 +23,7 @@ from ottla.replica.fetch_session import Fetch, FetchedPartition
 from ottla.replica.fetch_wait import Key, TopicKey
 from ottla.replica.partition_reader import Read, refused_read
 from ottla.replica.read_turns import TURN_BYTES
-from ottla.runtime.slices import parts
+from ottla.runtime.slices import SLICE, parts
 
 logger = logging.getLogger("ottla.fetch")
 
@@ -68,14 +68,16 @@ def load(
 async def load_in_turns(
     found: Found, data: dict[Key, memoryview], cold: list[Cold], reads: DiskReads
 ) -> None:
-    """The same for much data, or while others read much: see `replica.read_turns`."""
+    """The same for much data or many partitions, or while others read much: see
+    `replica.read_turns`.
+    """
     some: list[tuple[Key, Any]] = []
     size_bytes = 0
     last = len(found)
     for number, item in enumerate(list(found.items()), 1):
         some.append(item)
         size_bytes += item[1][2].range.size_bytes
-        if size_bytes >= TURN_BYTES or number == last:
+        if size_bytes >= TURN_BYTES or len(some) == SLICE or number == last:
             await reads.turns.wait(size_bytes)
             load(some, found, data, cold, reads.buffers)
             some, size_bytes = [], 0
@@ -120,9 +122,8 @@ async def answer_in_slices(reads: Reads, context: Context) -> Any:
             await reads.pause()
     data: dict[Key, memoryview] = {}
     cold: list[Cold] = []
-    for part in parts(items):
-        load(part, found, data, cold, broker.disk_reads.buffers)
-        await reads.pause()
+    fetch.pauses()
+    await load_in_turns(found, data, cold, broker.disk_reads)
     if cold:
         await load_cold(cold, found, data, broker.disk_reads)
     topics: dict[TopicKey, list[Any]] = {}
