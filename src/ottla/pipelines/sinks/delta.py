@@ -254,7 +254,8 @@ class DeltaSink:
 
     def _compare(self, table: StructType) -> list[str]:
         """Return the columns that the table gets, a line each. Raises PipelineError."""
-        for name, kind, held in narrower(self._table_schema(), table) if self.keyed else ():
+        if self.keyed and (changed := next(narrower(self._table_schema(), table), None)):
+            name, kind, held = changed
             raise PipelineError(
                 f"The column {name} is {kind.simpleString()} in the rows and "
                 f"{held.simpleString()} in the table {self.name}, which does not hold each of its "
