@@ -245,6 +245,51 @@ def test_the_row_of_its_key(row, said):
     assert row_said({"did": did, "of": of, "then": then, "by": by}) == said
 
 
+@pytest.mark.parametrize(
+    ("row", "also_in", "unless_in", "said"),
+    [
+        (
+            ("inserted", "current"),
+            [],
+            [2, 3],
+            "inserted; it is the row now, if its key is not in partitions 2 and 3, too",
+        ),
+        (
+            (None, None),
+            [2],
+            [],
+            "what became of it is not known: its key is in partition 2, too",
+        ),
+        (
+            ("opened", None),
+            [1, 2, 3],
+            [],
+            "a version of its key; what became of it is not known: its key is in partitions 1, 2 "
+            "and 3, too",
+        ),
+    ],
+)
+def test_the_row_of_a_key_that_other_partitions_have(row, also_in, unless_in, said):
+    did, then = row
+    document = {"did": did, "of": None, "then": then, "by": None}
+    assert row_said(document | {"also_in": also_in, "unless_in": unless_in}) == said
+
+
+def test_a_key_that_is_in_other_partitions(document):
+    document["key_elsewhere"] = {
+        "messages": [
+            {"partition": 2, "offset": 7, "timestamp_ms": 5, "why": "murmur2 (Java's default)"}
+        ],
+        "not_searched": [3],
+    }
+    said = lines_of(tell(document))
+    at = next(number for number, line in enumerate(said) if line.startswith("Partition chosen"))
+    assert said[at + 1 : at + 3] == [
+        "its key is in partition 2, too (newest: offset 7): murmur2 (Java's default)",
+        "partition 3 not searched for its key",
+    ]
+
+
 def test_a_rejected_message_has_no_row(document):
     one = document["delivered"][0]
     one["rejected"] = {

@@ -7,6 +7,7 @@ import pytest
 
 from ottla.journey.explain import content, explain
 from ottla.journey.facts import Facts, LogLocation, Position
+from ottla.journey.key_elsewhere import Hit, KeyElsewhere
 from ottla.journey.record_in_batch import find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.journey.table_rows import KeyHistory, KeyRecord
@@ -312,6 +313,29 @@ def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row():
     assert delivered["row"]["by"]["offset"] == 45
     (unknown,) = explain(facts(steps=steps))["delivered"]
     assert unknown["row"] is None
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "row"),
+    [
+        (KeyElsewhere((), ()), ("inserted", "current", [], [])),
+        (KeyElsewhere((), (2,)), ("inserted", "current", [], [2])),
+        (KeyElsewhere((Hit(2, 7, 900),), (3,)), (None, None, [2], [])),
+    ],
+)
+def test_the_row_of_a_key_that_several_partitions_have_is_not_told_from_one(elsewhere, row):
+    to = Destination("delta", "/t", "upsert", "timestamp", "remove", by_message_key=True)
+    name = ("p", "q", to.text())
+    steps = [Step(Kind.DELIVERED, name, 9, 9, 0, 50, 50, False, Versions(3, 3, 9, 9))]
+    history = KeyHistory((KeyRecord(40, 1000, False),), is_whole=True)
+    document = explain(facts(steps=steps, key_history=history, key_elsewhere=elsewhere))
+    (delivered,) = document["delivered"]
+    said = delivered["row"]
+    assert (said["did"], said["then"], said["also_in"], said["unless_in"]) == row
+    assert document["key_elsewhere"]["not_searched"] == list(elsewhere.not_searched)
+    for one in document["key_elsewhere"]["messages"]:
+        assert (one["partition"], one["offset"], one["timestamp_ms"]) == (2, 7, 900)
+        assert "default" in one["why"]
 
 
 def rejecting(*rejects: tuple[int, int, bool]) -> tuple[list[Step], KeyHistory]:

@@ -199,6 +199,25 @@ def test_by_key_the_newest_is_told(broker):
     assert ask(broker.bootstrap, "keyed", latest=True)["state"] == "stored"
 
 
+def test_a_key_that_two_partitioners_have_put_into_two_partitions(broker):
+    """murmur2 puts `a` into partition 0 of 4, crc32 into 3."""
+    create(broker.bootstrap, "mixed", partitions=4)
+    old, new = ({"key": b"a", "timestamp": now_ms() - age_ms} for age_ms in (20_000, 10_000))
+    publish(broker.bootstrap, "mixed", [new], partitioner="consistent_random")
+    publish(broker.bootstrap, "mixed", [old, old], partitioner="murmur2_random")
+    told = ask(broker.bootstrap, "mixed", key="YQ==")
+    chosen = told["partition_chosen"]["partition"]
+    assert told["published"]["timestamp_ms"] == new["timestamp"]
+    assert told["partition_chosen"]["partitioners"] == ["crc32"]
+    (other,) = told["key_elsewhere"]["messages"]
+    assert other["partition"] != chosen
+    assert (other["offset"], other["timestamp_ms"]) == (1, old["timestamp"])
+    assert other["why"] == "murmur2 (Java's default) of its key"
+    shown = journey("mixed", "--key", "a", "-b", broker.bootstrap).stdout
+    assert f"its key is in partition {other['partition']}, too (newest: offset 1): murmur2" in shown
+    assert ask(broker.bootstrap, "mixed", chosen, offset=0)["key_elsewhere"] is None
+
+
 def test_all_messages_of_a_key_are_listed(broker):
     create(broker.bootstrap, "listed", 4)
     records = [{"key": "same", "value": "old"}, {"key": "other"}, {"key": "same", "value": "new"}]

@@ -89,8 +89,8 @@ def test_what_does_not_exist_is_answered_with_what_does() -> None:
 async def test_an_offset_needs_a_partition_if_there_are_several() -> None:
     first = partition(0, 0, 9)
     one, two = cluster_of(OWN), cluster_of(OWN, 2)
-    assert await find_message(query(offset=4), [first], one) == (first, 4)
-    assert await find_message(query(offset=4, partition=0), [first], two) == (first, 4)
+    assert await find_message(query(offset=4), [first], one) == (first, 4, None)
+    assert await find_message(query(offset=4, partition=0), [first], two) == (first, 4, None)
     for wanted, message in (
         (query(offset=4), "give the partition of offset 4"),
         (query(), "give an offset, a key, or latest"),
@@ -115,4 +115,4 @@ async def test_the_latest_message_is_that_of_the_newest_partition(
     )
     empty, old, new = partition(0, 7, 7, 900), partition(1, 0, 5, 100), partition(2, 0, 3, 200)
     found = await find_message(query(latest=True), [empty, old, new], cluster_of(OWN, OWN, OWN))
-    assert found == (new, 2)
+    assert found == (new, 2, None)

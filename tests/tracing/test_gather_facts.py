@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.journey.facts import Position
+from ottla.journey.key_elsewhere import Hit, KeyElsewhere
 from ottla.log.config import FOREVER_MS, LogConfig
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
@@ -105,6 +106,11 @@ def test_segments_have_their_retention_facts(log):
     assert segment_facts(log, 0)[-1].largest_timestamp_ms == -1
 
 
+async def elsewhere(key: bytes) -> KeyElsewhere:
+    """Every key is in partition 2, too."""
+    return KeyElsewhere((Hit(2, 7, 1000),), (3,))
+
+
 async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[Any, ...] = ()):
     journey = TimelineRecorder(SystemTime())
     partition: Any = SimpleNamespace(
@@ -118,7 +124,7 @@ async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[A
         partition.timeline.committed(group, at, metadata, 1000)
     groups = groups or Groups()
     nobody: Any = None
-    around = Around(1, 4, 2, journey, groups, nobody)
+    around = Around(1, 4, 2, journey, groups, nobody, elsewhere)
     found = await gather(partition, offset, around, 5 * DAY_MS)
     await journey.close()
     return found
@@ -149,6 +155,17 @@ async def test_the_steps_of_the_messages_of_a_key_are_read_from_all_their_files(
     assert Kind.REJECTED not in {step.kind for step in facts.steps}
     assert Kind.REJECTED in {step.kind for step in facts.key_steps}
     assert (await facts_of(log, 3, groups)).key_steps is None
+
+
+@pytest.mark.parametrize(("order", "is_asked"), [("timestamp", True), ("offset", False)])
+async def test_other_partitions_are_searched_for_the_key_where_a_row_may_be_theirs(
+    log, order, is_asked
+):
+    sink = {"kind": "delta", "place": "/t", "rows": "upsert", "key": "message", "order": order}
+    told = {"ottla.pipeline": 1, "query": "q", "batch": 0, "sink": sink}
+    facts = await facts_of(log, 17, Groups(json.dumps(told)))
+    assert (facts.key_elsewhere is not None) is is_asked
+    assert (await facts_of(log, 17)).key_elsewhere is None
 
 
 async def test_an_offset_past_the_log_end_has_no_location(log):

@@ -18,7 +18,13 @@ from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.tracing import key_search, segment_search
-from ottla.tracing.key_search import EVERYTHING, find_history, find_later, find_newest
+from ottla.tracing.key_search import (
+    EVERYTHING,
+    find_elsewhere,
+    find_history,
+    find_later,
+    find_newest,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -43,36 +49,50 @@ def partition(log: Log, index: int = 0) -> Any:
 
 async def test_the_newest_is_found_across_segments(tmp_path):
     log = log_of(tmp_path / "t-0", [b"key%d" % (at % 50) for at in range(120)])
-    hit, _ = await find_newest([partition(log)], b"key7")
-    assert hit == (0, 107)
-    hit, _ = await find_newest([partition(log)], b"key30")
-    assert hit == (0, 80)
+    hits, _ = await find_newest([partition(log)], b"key7")
+    assert hits == [(0, 107, 1000)]
+    hits, _ = await find_newest([partition(log)], b"key30")
+    assert hits == [(0, 80, 1000)]
 
 
-async def test_partitions_are_searched_in_the_order_given(tmp_path):
+async def test_each_partition_is_searched_in_the_order_given(tmp_path):
     first = partition(log_of(tmp_path / "t-0", [b"a"] * 30), 0)
     second = partition(log_of(tmp_path / "t-1", [b"a", b"b"] * 15), 1)
-    hit, searched = await find_newest([first, second], b"b")
-    assert hit == (1, 29)
+    hits, searched = await find_newest([first, second], b"b")
+    assert hits == [(1, 29, 1000)]
     assert searched == [(0, 0, 0)]
     assert searched[0].whole
+    assert (await find_newest([second, first], b"a"))[0] == [(1, 28, 1000), (0, 29, 1000)]
+
+
+async def test_when_the_key_is_found_the_other_partitions_have_a_part_of_the_budget(
+    tmp_path, monkeypatch
+):
+    first = partition(log_of(tmp_path / "t-0", [b"a"] * 30), 0)
+    second = partition(log_of(tmp_path / "t-1", [b"a", *[b"b"] * 100]), 1)
+    monkeypatch.setattr(key_search, "ELSEWHERE_BUDGET_BYTES", 3000)
+    assert await find_elsewhere([first], b"a", [5]) == (((0, 29, 1000),), (5,))
+    hits, searched = await find_newest([first, second], b"a")
+    assert hits == [(0, 29, 1000)]
+    assert not searched[0].whole
+    assert await find_elsewhere([second], b"a", [5, 0]) == ((), (0, 1, 5))
 
 
 async def test_a_search_stops_at_its_budget_and_says_where(tmp_path):
     log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
-    hit, searched = await find_newest([partition(log)], b"old", budget_bytes=3000)
-    assert hit is None
+    hits, searched = await find_newest([partition(log)], b"old", budget_bytes=3000)
+    assert hits == []
     assert 0 < searched[0].down_to < 101
     assert not searched[0].whole
-    hit, _ = await find_newest([partition(log)], b"old")
-    assert hit == (0, 0)
+    hits, _ = await find_newest([partition(log)], b"old")
+    assert hits == [(0, 0, 1000)]
 
 
 async def test_records_before_the_log_start_are_not_found(tmp_path):
     log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
     log.advance_start(1)
-    hit, searched = await find_newest([partition(log)], b"old")
-    assert hit is None
+    hits, searched = await find_newest([partition(log)], b"old")
+    assert hits == []
     assert searched == [(0, 1, 1)]
 
 
@@ -109,8 +129,8 @@ async def test_segments_that_retention_removes_during_a_search_are_skipped(tmp_p
         return found
 
     monkeypatch.setattr(key_search, "in_thread", removing)
-    hit, searched = await find_newest([partition(log)], b"old")
-    assert hit is None
+    hits, searched = await find_newest([partition(log)], b"old")
+    assert hits == []
     assert searched[0].whole
     assert log.start_offset > 0
 
@@ -135,7 +155,7 @@ async def test_a_segment_that_compaction_replaces_during_a_search_is_read_anyway
         return found
 
     monkeypatch.setattr(key_search, "in_thread", compacting)
-    assert (await find_newest([partition(log)], b"old"))[0] == (0, 0)
+    assert (await find_newest([partition(log)], b"old"))[0] == [(0, 0, 1000)]
     assert done
 
 

@@ -51,8 +51,8 @@ def whole(log: Log) -> Window:
 
 def test_the_last_of_a_key(log):
     window = whole(log)
-    assert last_in_window(window, b"key7", 120) == 117
-    assert last_in_window(window, b"key7", 117) == 107
+    assert last_in_window(window, b"key7", 120).offset == 117
+    assert last_in_window(window, b"key7", 117).offset == 107
     assert last_in_window(window, b"key7", 7) is None
     assert last_in_window(window, b"key", 120) is None
 

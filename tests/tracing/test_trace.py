@@ -29,11 +29,11 @@ class Traced:
         monkeypatch.setattr(tracing, "led_elsewhere", lambda *_: [1])
         monkeypatch.setattr(tracing, "find_message", self.find)
 
-    async def find(self, *_: Any) -> tuple[Any, int]:
+    async def find(self, *_: Any) -> tuple[Any, int, None]:
         assert self.timelines.explaining.locked(), "one message at a time"
         if self.fault is not None:
             raise self.fault
-        return self.partition, 5
+        return self.partition, 5, None
 
     async def error(self, fault: Exception | None = None) -> JourneyError:
         self.fault = fault

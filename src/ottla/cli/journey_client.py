@@ -15,6 +15,7 @@ from ottla.cli.client import connect
 from ottla.cli.failures import Failed
 from ottla.cli.plain_connection import connected
 from ottla.cli.plain_frames import CORRELATION_BYTES, framed, received
+from ottla.journey.key_elsewhere import seen_across
 from ottla.protocol.versions import JOURNEY
 
 ANSWER_TIMEOUT_S: Final = 30.0
@@ -79,7 +80,8 @@ def joined(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return joined_lists(answers)
     if found:
         newest = max(found, key=newest_ms)
-        return {name: value for name, value in newest.items() if name != "elsewhere"}
+        document = {name: value for name, value in newest.items() if name != "elsewhere"}
+        return with_key_elsewhere(document, answers)
     errors = [answer["error"] for answer in answers]
     first = next((error for error in errors if error["code"] != "not_leader"), errors[0])
     merged = dict(first)
@@ -88,6 +90,57 @@ def joined(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         if name in first:
             merged[name] = sorted(every, key=lambda one: one["partition"])
     return {"journey": answers[0]["journey"], "error": merged}
+
+
+def with_key_elsewhere(
+    document: dict[str, Any], answers: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """The document with what all leaders together say of its key in other partitions."""
+    if document.get("key_elsewhere") is None:
+        return document
+    looked = [answer for answer in answers if has_looked(answer)]
+    messages: list[dict[str, Any]] = []
+    for answer in looked:
+        if "error" not in answer:
+            messages += [own_message(answer), *answer["key_elsewhere"]["messages"]]
+    others = sorted(
+        (one for one in messages if one["partition"] != document["partition"]),
+        key=lambda one: one["partition"],
+    )
+    # What one leader does not have, another one may have searched.
+    left = set.intersection(*map(not_searched, looked)) - {one["partition"] for one in messages}
+    for delivered in document["delivered"]:
+        row = delivered["row"]
+        if row is not None and (row["also_in"] or row["unless_in"]):
+            also_in = [one["partition"] for one in others]
+            delivered["row"] = seen_across(row, also_in, sorted(left))
+    return document | {"key_elsewhere": {"messages": others, "not_searched": sorted(left)}}
+
+
+def has_looked(answer: dict[str, Any]) -> bool:
+    """Whether this leader has looked for the key in its partitions."""
+    if "error" in answer:
+        return bool(answer["error"]["code"] == "key_not_found")
+    return answer.get("key_elsewhere") is not None
+
+
+def own_message(document: dict[str, Any]) -> dict[str, Any]:
+    """The explained message as one of `key_elsewhere`."""
+    return {
+        "partition": document["partition"],
+        "offset": document["offset"],
+        "timestamp_ms": newest_ms(document),
+        "why": document["partition_chosen"]["why"],
+    }
+
+
+def not_searched(answer: dict[str, Any]) -> set[int]:
+    """The partitions in which this leader has not looked for the key, or not everywhere."""
+    if "error" not in answer:
+        return set(answer["key_elsewhere"]["not_searched"])
+    searched = answer["error"].get("searched", ())
+    left = {one["partition"] for one in searched if not one["whole"]}
+    return left.union(answer.get("elsewhere", ()))
 
 
 def joined_lists(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Built from the document that `--json` prints, so it shows nothing that a program
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli.journey_branches import (
@@ -82,7 +82,9 @@ def tell(document: Document) -> Branch:
     if document["partition_chosen"]:
         chosen = document["partition_chosen"]
         named = f"{chosen['partition']} of {chosen['partitions']}: "
-        top.add(("Partition chosen  ", STEP), named, chosen["why"])
+        branch = top.add(("Partition chosen  ", STEP), named, chosen["why"])
+        for said in elsewhere_said(document.get("key_elsewhere")):
+            branch.add((said, WAITING))
     _appended(top, document, clock)
     grow_replicated(top, document["replicated"], clock)
     grow_transaction(top, document, clock)
@@ -291,8 +293,41 @@ def rejection_said(rejected: Document) -> str:
     return f" perhaps: {some}. It is not known whether this one became a row"
 
 
+def elsewhere_said(elsewhere: Document | None) -> list[str]:
+    """A line for each other partition with the key, and one for those that were not searched."""
+    if elsewhere is None:
+        return []
+    said = [
+        f"its key is in partition {one['partition']}, too (newest: offset {one['offset']}): "
+        f"{one['why']}"
+        for one in elsewhere["messages"]
+    ]
+    if elsewhere["not_searched"]:
+        said.append(f"{partitions_said(elsewhere['not_searched'])} not searched for its key")
+    return said
+
+
+def partitions_said(partitions: Sequence[int]) -> str:
+    """`partition 3`, or `partitions 0, 1 and 3`."""
+    *others, last = map(str, partitions)
+    return f"partitions {', '.join(others)} and {last}" if others else f"partition {last}"
+
+
 def row_said(row: Document) -> str:
     """What a message did to the row of its key, and what became of it."""
+    also_in, unless_in = row.get("also_in"), row.get("unless_in")
+    if also_in:
+        did = {"opened": "a version of its key; ", "replaced": "another of its batch has its key; "}
+        why = f"its key is in {partitions_said(also_in)}, too"
+        return f"{did.get(row['did'], '')}what became of it is not known: {why}"
+    if unless_in:
+        some = partitions_said(unless_in)
+        return f"{row_in_partition_said(row)}, if its key is not in {some}, too"
+    return row_in_partition_said(row)
+
+
+def row_in_partition_said(row: Document) -> str:
+    """The same where no other partition has its key."""
     of = "" if row["of"] is None else f" that of offset {row['of']}"
     did = {
         "inserted": "inserted",

@@ -10,6 +10,7 @@ from typing import Final
 
 from ottla.journey.explain_replication import Replicas
 from ottla.journey.facts import Facts, LogLocation, Position
+from ottla.journey.key_elsewhere import across_partitions
 from ottla.journey.moment import Document, moment
 from ottla.journey.offset_history import (
     Appended,
@@ -82,6 +83,7 @@ def explain(facts: Facts) -> Document:
         },
         "published": _published(facts, was) if was_written else None,
         "partition_chosen": _chosen(facts),
+        "key_elsewhere": _key_elsewhere(facts),
         "appended": _appended(facts, replicas) if was_written else None,
         "replicated": _replicated(facts, replicas, gone_ms) if was_written else None,
         "transaction": _transaction(facts),
@@ -182,6 +184,13 @@ def _chosen(facts: Facts) -> Document | None:
         "partitioners": list(choice.matches),
         "why": choice.why,
     }
+
+
+def _key_elsewhere(facts: Facts) -> Document | None:
+    record = facts.location.record if facts.location else None
+    if facts.key_elsewhere is None or record is None or record.record.key is None:
+        return None
+    return facts.key_elsewhere.document(record.record.key, facts.partition_count)
 
 
 def _appended(facts: Facts, replicas: Replicas) -> Document:
@@ -429,7 +438,9 @@ def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:
         return Batches(found.first_batch, found.last_batch, found.first_version, found.last_version)
 
     said = row_of(to, history, facts.offset, batches_of)
-    return None if in_doubt else said
+    if in_doubt:
+        return None
+    return across_partitions(said, to, facts.key_elsewhere, facts.partition_count)
 
 
 def _retention(facts: Facts) -> Document:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ottla.journey.key_elsewhere import KeyElsewhere
 from ottla.journey.record_in_batch import PlacedRecord
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.journey.table_rows import KeyHistory
@@ -72,3 +73,5 @@ class Facts:
     """The messages of its key; None where no pipeline delivers it to a table by that key."""
     key_steps: Sequence[Step] | None = None
     """The steps, with those of segments before its own that have such messages; None: `steps`."""
+    key_elsewhere: KeyElsewhere | None = None
+    """Messages of its key in other partitions; None where it is not asked."""

@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.config import BrokerConfig
 from ottla.controller.image import NO_LEADER, ClusterImage
+from ottla.journey.key_elsewhere import KeyElsewhere
 from ottla.journey.moment import Document
 from ottla.journey.partitioner import likely_partitions
 from ottla.replica.partition import Partition
 from ottla.replica.partitions import Partitions
 from ottla.tracing.gather_facts import largest_timestamp
 from ottla.tracing.key_list import ends_of, list_key
-from ottla.tracing.key_search import find_newest
+from ottla.tracing.key_search import elsewhere_of, find_elsewhere, find_newest
 
 MAX_SUGGESTIONS: Final = 1000
 """Topic names in the response to a request for an unknown topic."""
@@ -119,17 +120,23 @@ def offset_ranges(partitions: Sequence[Partition]) -> list[Document]:
 
 async def find_message(
     query: MessageQuery, partitions: list[Partition], cluster: Cluster
-) -> tuple[Partition, int]:
-    """The partition and offset of the message. Raises JourneyError and ApiError."""
+) -> tuple[Partition, int, KeyElsewhere | None]:
+    """The partition and offset of the message, and what a search for its key found besides.
+
+    Raises JourneyError and ApiError.
+    """
     if query.key is not None:
-        return await find_key(query.key, partitions)
+        partition, offset, elsewhere = await find_key(
+            query.key, partitions, led_elsewhere(query, cluster)
+        )
+        return partition, offset, elsewhere if query.partition is None else None
     if query.latest:
         filled = [one for one in partitions if one.log.end_offset > one.log.start_offset]
         if not filled:
             message = f"topic {query.topic!r} has no records"
             raise JourneyError("empty", message, partitions=offset_ranges(partitions))
         newest = max(filled, key=newest_ms)
-        return newest, newest.log.end_offset - 1
+        return newest, newest.log.end_offset - 1, None
     if query.offset is None:
         message = "give an offset, a key, or latest"
         raise JourneyError("which_offset", message, partitions=offset_ranges(partitions))
@@ -138,7 +145,7 @@ async def find_message(
     if query.partition is None and count > 1:
         message = f"give the partition of offset {query.offset}"
         raise JourneyError("which_offset", message, partitions=offset_ranges(partitions))
-    return partitions[0], query.offset
+    return partitions[0], query.offset, None
 
 
 def newest_ms(partition: Partition) -> int:
@@ -147,14 +154,28 @@ def newest_ms(partition: Partition) -> int:
     return largest_timestamp(next(one for one in reversed(log.segments) if one.size_bytes))
 
 
-async def find_key(key: bytes, partitions: list[Partition]) -> tuple[Partition, int]:
-    """The newest record with the key, from the first partition that has one. Raises JourneyError
-    and ApiError.
+async def find_key(
+    key: bytes, partitions: list[Partition], led_by_others: Sequence[int]
+) -> tuple[Partition, int, KeyElsewhere]:
+    """The newest record with the key by its timestamp, and those of the other partitions. Raises
+    JourneyError and ApiError.
     """
-    hit, searched = await find_newest(in_likely_order(key, partitions), key)
-    if hit is None:
+    hits, searched = await find_newest(in_likely_order(key, partitions), key)
+    if not hits:
         raise key_not_found(ends_of(searched))
-    return next(one for one in partitions if one.index == hit.partition), hit.offset
+    newest = max(hits, key=lambda hit: hit.timestamp_ms)
+    hits.remove(newest)
+    partition = next(one for one in partitions if one.index == newest.partition)
+    return partition, newest.offset, elsewhere_of(hits, searched, led_by_others)
+
+
+async def find_key_elsewhere(
+    key: bytes, topic: str, partition: int, cluster: Cluster
+) -> KeyElsewhere:
+    """The same in the topic's other partitions than one. Raises JourneyError and ApiError."""
+    query = MessageQuery(topic, None, None, key, latest=False)
+    led = [one for one in led_partitions(query, cluster) if one.index != partition]
+    return await find_elsewhere(in_likely_order(key, led), key, led_elsewhere(query, cluster))
 
 
 async def list_messages(key: bytes, topic: str, partitions: list[Partition]) -> Document:

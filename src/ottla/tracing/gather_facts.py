@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.controller.image import PartitionState
 from ottla.journey.facts import Facts, LogLocation, Position
+from ottla.journey.key_elsewhere import KeyElsewhere, is_asked
 from ottla.journey.offset_history import destinations
 from ottla.journey.record_in_batch import PlacedRecord, find_record
 from ottla.journey.retention_rules import SegmentFacts
@@ -41,6 +43,10 @@ class Around(NamedTuple):
     timelines: TimelineRecorder
     groups: GroupCoordinator
     find_transactions: FindTransactions
+    find_elsewhere: Callable[[bytes], Awaitable[KeyElsewhere]]
+    """Searches a key in the topic's other partitions."""
+    elsewhere: KeyElsewhere | None = None
+    """What it found, if it was asked already."""
     state: PartitionState = PartitionState(-1, -1, (), (), -1)
 
 
@@ -52,6 +58,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
     location = None
     superseded_by, searched_to = None, 0
     transactions = key_history = key_steps = None
+    elsewhere = around.elsewhere
     if log.start_offset <= offset < log.end_offset:
         location = await find_location(log, offset)
         header = location.header if location else None
@@ -68,6 +75,8 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
                 before = await around.timelines.history(partition.timeline, first)
                 earlier = before.steps if before else ()
                 key_steps = tuple(dict.fromkeys((*earlier, *steps)))
+            if elsewhere is None and around.partition_count > 1 and any(map(is_asked, to)):
+                elsewhere = await around.find_elsewhere(record.key)
     return Facts(
         topic=partition.topic,
         partition=partition.index,
@@ -94,6 +103,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         transactions=transactions,
         key_history=key_history,
         key_steps=key_steps,
+        key_elsewhere=elsewhere,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
+from ottla.journey.key_elsewhere import Hit, KeyElsewhere
 from ottla.journey.table_rows import MAX_RECORDS, KeyHistory, KeyRecord
 from ottla.log.config import FOREVER_MS
 from ottla.log.errors import InsaneIndexError, storage_error
@@ -19,6 +20,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.tracing.segment_search import (
     BUDGET_BYTES,
+    ELSEWHERE_BUDGET_BYTES,
     Window,
     all_in_window,
     first_in_window,
@@ -43,33 +45,59 @@ class Searched(NamedTuple):
         return self.down_to <= self.start_offset
 
 
-class Hit(NamedTuple):
-    partition: int
-    offset: int
-
-
 async def find_newest(
     partitions: Sequence[Partition], key: bytes, budget_bytes: int = BUDGET_BYTES
-) -> tuple[Hit | None, list[Searched]]:
-    """The newest record with the key in the first of the partitions that has one.
+) -> tuple[list[Hit], list[Searched]]:
+    """The newest record with the key of each partition that has one, and how far the others were
+    searched. When one is found, the rest has a part of the budget.
 
     Raises ApiError KAFKA_STORAGE_ERROR or CORRUPT_MESSAGE if the log cannot be read.
     """
+    hits: list[Hit] = []
     searched: list[Searched] = []
     for partition in partitions:
-        log = partition.log
-        down_to = log.end_offset
-        for window in newest_first(log):
-            if budget_bytes <= 0:
-                break
-            budget_bytes -= window.size_bytes
-            found = await in_thread(last_in_window, window, key, down_to)
-            if found is not None and found >= log.start_offset:
-                return Hit(partition.index, found), searched
-            down_to = window.first_offset
-        start = log.start_offset
-        searched.append(Searched(partition.index, max(down_to, start), start))
-    return None, searched
+        found, budget_bytes = await newest_in(partition, key, budget_bytes)
+        if isinstance(found, Hit):
+            hits.append(found)
+            budget_bytes = min(budget_bytes, ELSEWHERE_BUDGET_BYTES)
+        else:
+            searched.append(found)
+    return hits, searched
+
+
+async def newest_in(
+    partition: Partition, key: bytes, budget_bytes: int
+) -> tuple[Hit | Searched, int]:
+    """The partition's newest record with the key, or how far it was searched; and what is left of
+    the budget.
+    """
+    log = partition.log
+    down_to = log.end_offset
+    for window in newest_first(log):
+        if budget_bytes <= 0:
+            break
+        budget_bytes -= window.size_bytes
+        found = await in_thread(last_in_window, window, key, down_to)
+        if found is not None and found.offset >= log.start_offset:
+            return Hit(partition.index, found.offset, found.timestamp_ms), budget_bytes
+        down_to = window.first_offset
+    start = log.start_offset
+    return Searched(partition.index, max(down_to, start), start), budget_bytes
+
+
+async def find_elsewhere(
+    partitions: Sequence[Partition], key: bytes, led_by_others: Sequence[int]
+) -> KeyElsewhere:
+    """The newest record with the key of each of the partitions. Raises like `find_newest`."""
+    hits, searched = await find_newest(partitions, key, ELSEWHERE_BUDGET_BYTES)
+    return elsewhere_of(hits, searched, led_by_others)
+
+
+def elsewhere_of(
+    hits: Sequence[Hit], searched: Sequence[Searched], led_by_others: Sequence[int]
+) -> KeyElsewhere:
+    left = [one.partition for one in searched if not one.whole]
+    return KeyElsewhere(tuple(sorted(hits)), tuple(sorted((*left, *led_by_others))))
 
 
 async def find_later(

@@ -15,10 +15,13 @@ from ottla.log.open_file import OpenFile
 from ottla.log.scan import scan_batches
 from ottla.log.segment import Segment
 from ottla.records.header import HEADER_BYTES, read_header
+from ottla.records.record import Record
 
 WINDOW_BYTES: Final = 4 * 1024 * 1024
 BUDGET_BYTES: Final = 256 * 1024 * 1024
 """The limit for one search; takes about a second."""
+ELSEWHERE_BUDGET_BYTES: Final = BUDGET_BYTES // 4
+"""The limit for the search of a key in the partitions that do not have the explained message."""
 
 
 class Window(NamedTuple):
@@ -62,18 +65,18 @@ def windows(segment: Segment, next_offset: int) -> Iterator[Window]:
             end = position
 
 
-def last_in_window(window: Window, key: bytes, before_offset: int) -> int | None:
-    """The offset of the window's last record with the key, below `before_offset`.
+def last_in_window(window: Window, key: bytes, before_offset: int) -> KeyRecord | None:
+    """The window's last record with the key, below `before_offset`.
 
     Raises OSError, CorruptBatchError, InvalidRecordError.
     """
-    found: int | None = None
+    found: KeyRecord | None = None
     for _, header, batch in scan_batches(window.file, window.position, window.end):
         if header.base_offset >= before_offset:
             break
         record = last_with_key(header, batch, key, before_offset)
         if record is not None:
-            found = record.offset
+            found = key_record(record)
     return found
 
 
@@ -95,7 +98,11 @@ def all_in_window(window: Window, key: bytes) -> list[KeyRecord]:
     `last_in_window`.
     """
     return [
-        KeyRecord(record.offset, record.timestamp_ms, record.value is None)
+        key_record(record)
         for _, header, batch in scan_batches(window.file, window.position, window.end)
         for record in all_with_key(header, batch, key)
     ]
+
+
+def key_record(record: Record) -> KeyRecord:
+    return KeyRecord(record.offset, record.timestamp_ms, record.value is None)

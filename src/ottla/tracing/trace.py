@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.journey.explain import explain
 from ottla.journey.facts import Facts
+from ottla.journey.key_elsewhere import KeyElsewhere
 from ottla.journey.moment import Document
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
@@ -16,6 +17,7 @@ from ottla.tracing.find_message import (
     JourneyError,
     MessageQuery,
     deleted_meanwhile,
+    find_key_elsewhere,
     find_message,
     led_elsewhere,
     led_partitions,
@@ -51,8 +53,8 @@ async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
                 assert query.key is not None, "the request was checked"
                 document = await list_messages(query.key, query.topic, partitions)
             else:
-                partition, offset = await find_message(query, partitions, broker)
-                document = explain(await _facts(query.topic, partition, offset, broker))
+                found = await find_message(query, partitions, broker)
+                document = explain(await _facts(query.topic, *found, broker))
             others = led_elsewhere(query, broker)
             return document | ({"elsewhere": others} if others else {})
     except JourneyError as error:
@@ -65,7 +67,13 @@ async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
         raise JourneyError(code, str(error)) from None
 
 
-async def _facts(topic: str, partition: Partition, offset: int, broker: TracedBroker) -> Facts:
+async def _facts(
+    topic: str,
+    partition: Partition,
+    offset: int,
+    elsewhere: KeyElsewhere | None,
+    broker: TracedBroker,
+) -> Facts:
     image = broker.image.topic(topic)
     if image is None or partition.index >= len(image.partitions):
         raise deleted_meanwhile(topic)
@@ -78,6 +86,8 @@ async def _facts(topic: str, partition: Partition, offset: int, broker: TracedBr
         broker.timelines,
         broker.groups,
         lambda producer_ids, place: find_transactions(producer_ids, place, broker),
+        lambda key: find_key_elsewhere(key, topic, partition.index, broker),
+        elsewhere,
         state,
     )
     return await gather(partition, offset, around, broker.clock.now_ms())
