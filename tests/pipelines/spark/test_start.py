@@ -4,14 +4,17 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.pipelines import PipelineError, session
+from ottla.pipelines.spark import class_archive
 from ottla.pipelines.spark import start as module
 from ottla.pipelines.spark.jars import wanted_packages
+from ottla.pipelines.spark.java import find_java
 from ottla.pipelines.spark.versions import Installed
 
 pytestmark = pytest.mark.spark
@@ -219,6 +222,40 @@ def test_a_jvm_that_spark_submit_started_keeps_its_settings(spark, tmp_path: Pat
     found = json.loads(line.removeprefix("FOUND"))
     added = {"spark.sql.extensions": f"{given['spark.sql.extensions']},{module.DELTA_EXTENSION}"}
     assert found == {name: (given | added)[name] for name in found}
+
+
+FIRST_PROGRAM = """
+from ottla.pipelines import session
+
+spark = session("first", master="local[1]", conf={"spark.ui.enabled": False}, packages=%r)
+print(spark.sparkContext._gateway.proc.pid, flush=True)
+"""
+
+
+def test_the_first_program_closes_its_output_before_the_archive_is_written(
+    spark, tmp_path: Path
+) -> None:
+    java = find_java(os.environ)
+    if class_archive.find(tmp_path, java.executable, [], module._spark_home(), "", {}) is None:
+        pytest.skip("no Java with an archive of its own")
+    asked = wanted_packages(module.find_installed(), [], [])
+
+    program = subprocess.run(
+        [sys.executable, "-c", FIRST_PROGRAM % asked],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path), class_archive.OFF: ""},
+    )
+
+    # Its JVM still runs, without the pipes, which this test has read to their end.
+    assert program.returncode == 0, program.stderr
+    jvm = Path("/proc") / program.stdout.strip()
+    assert [os.readlink(jvm / "fd" / number) for number in "12"] == ["/dev/null"] * 2
+    until = time.monotonic() + class_archive.WRITTEN_WITHIN_S
+    while not list(tmp_path.rglob("archive-*.jsa")) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert list(tmp_path.rglob("archive-*.jsa"))
 
 
 def test_a_plain_session_without_delta_is_refused(spark) -> None:

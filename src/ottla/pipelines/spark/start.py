@@ -174,6 +174,19 @@ def _finish_at_exit(archive: ClassArchive, spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
     class_path = str(jvm.java.lang.System.getProperty("java.class.path"))
     atexit.register(class_archives.finish_later, archive, gateway.proc.pid, class_path)
+    _close_output_at_exit(jvm)
+
+
+def _close_output_at_exit(jvm: Any) -> None:
+    """Have the JVM close stdout and stderr as the last of its shutdown hooks.
+
+    It writes the archive after them. Whoever reads the program's output through a pipe would wait
+    for that, for the JVM has both from the program.
+    """
+    runnable = jvm.java.lang.Class.forName("java.lang.Runnable")
+    hooks = jvm.org.apache.hadoop.util.ShutdownHookManager.get()
+    for stream in (jvm.java.lang.System.out, jvm.java.lang.System.err):
+        hooks.addShutdownHook(jvm.java.beans.EventHandler.create(runnable, stream, "close"), 0)
 
 
 def _text(value: Any) -> str:
