@@ -18,17 +18,16 @@ demo: $(BUILT)
 	@$(BIN)/python -m demo $(ARGS)
 
 # Without Apache Kafka the tests that need it are skipped, which CI takes for a failure.
-# A test that hangs while it holds Python's global lock cannot be ended by pytest-timeout, which is
-# a thread; faulthandler's watchdog prints every thread's stack and ends the process.
 test: $(BUILT)
 	@$(BIN)/python -m bench.fetch || test -z "$$CI"
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" \
-	  -o faulthandler_timeout=930 -o faulthandler_exit_on_timeout=true $(ARGS)
+	@$(BIN)/python -m tests.pipelines.jars
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(ARGS)
 
 # Also what takes minutes, the sources of the compiled modules, and the pipelines on the newest
 # Spark.
 test-all: $(BUILT) $(NEWEST_SPARK)/.ready
 	@$(BIN)/python -m bench.fetch --all || test -z "$$CI"
+	@$(BIN)/python -m tests.pipelines.jars
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 	@OTTLA_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(PURE) $(ARGS)
 	@conf=$$($(NEWEST_SPARK)/bin/python -m bench.newest_spark) && SPARK_CONF_DIR=$$conf \

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.pipelines.environment import fetch_jars_once
+from tests.pipelines.jars import fetch_jars_once
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

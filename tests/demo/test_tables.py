@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.demo.test_run import left_behind
-from tests.pipelines.environment import fetch_jars_once
+from tests.pipelines.jars import fetch_jars_once
 
 from bench import fixture
 

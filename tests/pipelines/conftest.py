@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipelines.environment import fetch_jars_once, formats, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once, formats
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 
 from ottla.pipelines.glue.package import package
 from ottla.pipelines.spark.jars import wanted_packages

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.cli.test_pipeline_snapshot import RUN
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 from tests.system.pipeline_commands import TEXT, WAIT_S, Running, ottla, produce
 
 from ottla.pipelines.progress.commits import Delivered

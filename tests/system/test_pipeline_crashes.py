@@ -30,7 +30,7 @@ from bench.child import Child
 from bench.postgres import Postgres
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.pipelines.environment import fetch_jars_once
+from tests.pipelines.jars import fetch_jars_once
 from tests.system.pipeline_job import GROUP
 
 from bench import fixture

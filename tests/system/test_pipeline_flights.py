@@ -18,7 +18,8 @@ import pytest
 from demo.flights import FLIGHTS, TOPIC, data_folder, read_flights
 from demo.processes import PIPELINE_FILE, pipeline_environment
 from demo.publish import Broker
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 
 pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(1_800)]
 

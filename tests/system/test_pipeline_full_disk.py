@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 from bench.postgres import PASSWORD, USER, Postgres, fetched_driver, find_programs
 from confluent_kafka import Producer
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 
 from ottla.pipelines import PipelineError, session, to_delta, to_files, to_jdbc, topic
 

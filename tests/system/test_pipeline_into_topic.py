@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 from tests.system import test_pipeline_on_secured_kafka
 from tests.system.pipeline_commands import Running, ottla
 from tests.system.standalone_spark import standalone_spark

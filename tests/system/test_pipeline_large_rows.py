@@ -12,7 +12,8 @@ import pytest
 from bench.postgres import Postgres
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 
 from bench import fixture
 

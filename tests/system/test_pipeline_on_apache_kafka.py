@@ -11,7 +11,7 @@ import pytest
 from bench.apache_kafka import ApacheKafka
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.pipelines.environment import fetch_jars_once
+from tests.pipelines.jars import fetch_jars_once
 from tests.system.pipeline_job import GROUP
 
 from bench import fixture

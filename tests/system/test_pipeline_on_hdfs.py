@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from bench.hdfs import Hdfs
 from confluent_kafka import Producer
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 
 from bench import hdfs, ivy, java
 from ottla.pipelines import PipelineError, session, to_delta, to_files, topic

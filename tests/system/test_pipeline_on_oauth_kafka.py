@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from bench.apache_kafka import ApacheKafka, KafkaJars
-from tests.pipelines.environment import fetch_jars_once
+from tests.pipelines.jars import fetch_jars_once
 
 from bench import fixture
 from ottla.pipelines import PipelineError

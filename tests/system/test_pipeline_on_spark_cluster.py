@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 from tests.system.standalone_spark import standalone_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(2400)]

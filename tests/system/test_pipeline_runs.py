@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 from bench.apache_kafka import ApacheKafka
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 from tests.system.pipeline_commands import TEXT, WAIT_S, Running, ottla, produce, statuses, words
 
 from bench import fixture

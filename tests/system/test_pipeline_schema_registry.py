@@ -18,7 +18,8 @@ from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.message_factory import GetMessageClass
-from tests.pipelines.environment import fetch_jars_once, formats, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once, formats
 from tests.system.pipeline_commands import WAIT_S, Running, ottla
 
 from bench import fixture

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "first-pipeline.md"
 BLOCK = re.compile(r"^```(console|toml|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

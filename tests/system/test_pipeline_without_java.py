@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import serve
+from tests.pipelines.jars import fetch_jars_once
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 

@@ -23,7 +23,7 @@ import pytest
 from bench.apache_kafka import ApacheKafka
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.pipelines.environment import fetch_jars_once
+from tests.pipelines.jars import fetch_jars_once
 from tests.system.cluster_load import QUICK
 from tests.system.test_pipeline_crashes import Ottla, broker, kill_and_start
 

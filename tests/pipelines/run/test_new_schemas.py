@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fastavro import parse_schema, schemaless_writer
-from tests.pipelines.environment import formats
+from tests.pipelines.jars import formats
 from tests.pipelines.registry.server import run_registry
 
 from ottla.pipelines import PipelineError, to_delta, topic

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.pipelines.environment import START_WITHIN_S, fetch_jars_once
+from tests.pipelines.environment import START_WITHIN_S
+from tests.pipelines.jars import fetch_jars_once
 
 pytestmark = pytest.mark.spark
 

@@ -1,0 +1,84 @@
+"""Spark's own jars for the tests' session, fetched by its Ivy.
+
+`make test` fetches them before the tests: no test's timeout is meant for a slow network.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FETCH_WITHIN_S = 240
+
+
+def fetch_jars_once(folders: pytest.TempPathFactory) -> None:
+    """Have Spark's Ivy fetch its jars, in one process alone: two at a time spoil its cache."""
+    # Workers of one run have folders of their own in one that they share.
+    shared = folders.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with (shared / "ivy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = shared / "ivy.done"
+        if not done.exists() and not _in_cache():
+            _fetch()
+        done.touch()
+
+
+def formats() -> list[str]:
+    """The modules of Spark's for formats that the tests' session has.
+
+    The lane of the newest Spark names its jars in spark-defaults.conf, without these.
+    """
+    return [] if _given_jars() else ["avro"]
+
+
+def _given_jars() -> list[str]:
+    from ottla.pipelines.spark.jars import JARS, names, read_given
+    from ottla.pipelines.spark.start import _spark_home
+
+    return names(read_given(os.environ, _spark_home()).settings.get(JARS))
+
+
+def _in_cache() -> bool:
+    """Tell whether this user's Ivy has the very jars that session() asks for."""
+    from ottla.pipelines.spark.jars import wanted_packages
+    from ottla.pipelines.spark.start import find_installed
+
+    given = _given_jars()
+    wanted = [
+        package.split(":") for package in wanted_packages(find_installed(), [], given, formats())
+    ]
+    return all(
+        list(Path.home().glob(f".ivy2*/jars/{group}_{name}-{version}.jar"))
+        for group, name, version in wanted
+    )
+
+
+def _fetch() -> None:
+    """Raises TimeoutExpired."""
+    fetch = f"from ottla.pipelines import session; session('fetch', formats={formats()!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", fetch],
+        env=os.environ | {"OTTLA_CLASS_ARCHIVE": "off"},
+        capture_output=True,
+        text=True,
+        timeout=FETCH_WITHIN_S,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def main() -> int:
+    if not _in_cache():
+        print("Fetching Spark's jars for the tests (once) ...", flush=True)
+        _fetch()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
