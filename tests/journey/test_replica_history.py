@@ -65,6 +65,12 @@ def test_a_first_sight_beyond_the_offset_bounds_it_from_above_only():
     assert copies([fetch(10, 50, 50, sight=True)], 30) == {2: Copy(When(None, 10), 50)}
 
 
+def test_a_first_sight_before_the_offset_bounds_it_from_both_sides():
+    """A topic's first record, copied within the step that begins with the first fetch."""
+    steps = [fetch(10, 0, 1, until=90, first=0, sight=True)]
+    assert copies(steps, 0) == {2: Copy(When(10, 90), 1)}
+
+
 def test_a_hole_between_steps_is_a_bound():
     steps = [fetch(10, 0, 10), fetch(50, 20, 30)]
     assert copies(steps, 15)[2].when == When(None, 50)

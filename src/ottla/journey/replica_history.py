@@ -148,12 +148,15 @@ def copies(steps: Iterable[Step], offset: int) -> dict[int, Copy]:
 
 
 def _copied(step: Step, before: Copy | None, offset: int) -> When:
+    if step.first <= offset:
+        # It was not past the offset at the step's first fetch, and was at its last one.
+        return When(step.since_ms, step.until_ms)
     if step.before > offset or step.unknown_before:
         # Its first known offset is already past it, so it passed some time before.
-        return When(None, step.since_ms if offset < step.first else step.until_ms)
+        return When(None, step.since_ms)
     if before is not None and before.position != step.before:
         return When(None, step.until_ms)
-    return When(step.since_ms, step.since_ms if offset < step.first else step.until_ms)
+    return When(step.since_ms, step.since_ms)
 
 
 def dropped(steps: Iterable[Step]) -> list[Dropped]:
