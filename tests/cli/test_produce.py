@@ -11,6 +11,7 @@ import pytest
 
 from ottla.cli.client import Connection
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.main import main
 from ottla.cli.produce import (
     check_together,
     count_partitions,
@@ -40,6 +41,12 @@ def test_options_that_contradict(as_json: bool, options: dict[str, Any], message
 def test_options_that_do_not() -> None:
     check_together(True, None, None, None, True)
     check_together(False, None, "k", "NULL", False)
+
+
+def test_the_help_says_whose_partitioner_is_which(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["produce", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "murmur2, as Java clients do, or crc32, as librdkafka and confluent-kafka do" in said
 
 
 def test_the_size_of_a_file_is_known(tmp_path: Path) -> None:

@@ -106,7 +106,11 @@ AcksOption = Annotated[
 ]
 PartitionerOption = Annotated[
     Partitioner,
-    typer.Option("--partitioner", help="How to choose the partition. Java's default: murmur2."),
+    typer.Option(
+        "--partitioner",
+        help="How a key's partition is chosen: murmur2, as Java clients do, or crc32, as "
+        "librdkafka and confluent-kafka do. All programs of a topic should use the same.",
+    ),
 ]
 Create = Annotated[bool, typer.Option("--create", help="Create the topic if it does not exist.")]
 Timeout = Annotated[
