@@ -1,5 +1,6 @@
 import asyncio
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +89,25 @@ async def test_a_port_in_use_leaves_the_folder_free(start_node: Any) -> None:
         with pytest.raises(OSError, match="in use"):
             await start_node(listeners=f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}")
     await start_node()
+
+
+async def test_a_port_in_use_leaves_nothing_of_a_new_folder(
+    start_node: Any, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "notes").write_text("mine")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for folder in ("new", "new/below", "mine"):
+            with pytest.raises(OSError, match="in use"):
+                await start_node(
+                    listeners=f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}",
+                    log_dirs=str(tmp_path / folder),
+                )
+    assert not (tmp_path / "new").exists()
+    assert [each.name for each in mine.iterdir()] == ["notes"]
 
 
 async def test_the_endpoint_has_the_bound_port(start_node: Any) -> None:

@@ -449,7 +449,11 @@ class Node:
                 monotonic_ms=self.clock.monotonic_ms,
             )
             self._listeners.append(listener)
-            await listener.listen()
+            try:
+                await listener.listen()
+            except OSError:
+                self.store.withdraw()
+                raise
         self.config.listens_on([each.bound_to for each in self._listeners], self.endpoints)
 
     async def _stop_serving(self) -> None:

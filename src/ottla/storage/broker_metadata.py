@@ -12,7 +12,7 @@ The broker refuses a folder of another node or cluster, so that a wrong path dam
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
@@ -35,6 +35,8 @@ class BrokerMetadata:
     node_id: int
     cluster_id: str
     directory_id: str
+    is_new: bool = field(default=False, compare=False)
+    """The file did not exist."""
 
 
 def known_cluster_id(root: str | os.PathLike[str]) -> str | None:
@@ -93,7 +95,10 @@ def load_or_create(
         if is_used:
             raise DataFolderError(f"{path} is missing, {_REPAIR}") from None
         metadata = BrokerMetadata(
-            node_id, cluster_id or uuid_text(random_uuid(random)), uuid_text(random_uuid(random))
+            node_id,
+            cluster_id or uuid_text(random_uuid(random)),
+            uuid_text(random_uuid(random)),
+            is_new=True,
         )
         replace_file(path, _encode(metadata))
         sync_folder(root)  # with another directory.id, it would be another broker's disk

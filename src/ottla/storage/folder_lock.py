@@ -23,9 +23,11 @@ _RELEASED: Final = -1
 class FolderLock:
     """A lock that is held until `release` or the end of the process."""
 
-    def __init__(self, fd: int, path: str) -> None:
+    def __init__(self, fd: int, path: str, *, is_new: bool = False) -> None:
         self._fd = fd
         self._path = path
+        self.is_new = is_new
+        """The folder had no such file."""
         self.identity = identity_of(path)
         """See `identity_of`."""
 
@@ -33,6 +35,7 @@ class FolderLock:
     def take(cls, folder: str) -> FolderLock:
         """Raises OSError; DataFolderError if another process holds the lock."""
         path = f"{folder}/{FILE_NAME}"
+        is_new = not os.path.lexists(path)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,23 +44,38 @@ class FolderLock:
             raise DataFolderError(
                 f"{folder} is in use by another broker: stop it, or give this one another folder"
             ) from None
-        return cls(fd, path)
+        if not _is_at(path, fd):  # its holder has withdrawn it
+            os.close(fd)
+            return cls.take(folder)
+        return cls(fd, path, is_new=is_new)
 
     @property
     def is_there(self) -> bool:
         """Whether the folder still has this file: otherwise somebody deleted or replaced it, and
         the lock keeps nobody out. Raises OSError.
         """
+        return _is_at(self._path, self._fd)
+
+    def withdraw(self) -> None:
+        """Releases it, and removes the file if it is new. Raises OSError."""
         try:
-            return os.path.samestat(os.stat(self._path), os.fstat(self._fd))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+            if self.is_new:
+                os.unlink(self._path)
+        finally:
+            self.release()
 
     def release(self) -> None:
         """May be called again."""
         if self._fd != _RELEASED:
             os.close(self._fd)
             self._fd = _RELEASED
+
+
+def _is_at(path: str, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def identity_of(path: str) -> str | None:

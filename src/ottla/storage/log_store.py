@@ -24,6 +24,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -41,6 +42,7 @@ from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.kafka_uuid import random_uuid
 from ottla.storage import lost_sync
+from ottla.storage.broker_metadata import FILE_NAME as IDENTITY
 from ottla.storage.broker_metadata import BrokerMetadata, load_or_create
 from ottla.storage.checkpoint_files import (
     ALL_FILES,
@@ -98,6 +100,8 @@ class LogStore:
         """Folders that earlier runs set aside."""
         self._lock = lock
         self._random = random
+        self._made: list[str] = []
+        """The folders that were missing, the innermost first."""
 
     @classmethod
     def open(
@@ -114,8 +118,10 @@ class LogStore:
         Raises DataFolderError with a one-line message.
         """
         folder = os.path.abspath(root)
+        made: list[str] = []
         try:
             if not os.path.isdir(folder):
+                made = _missing(folder)
                 os.makedirs(folder)
                 sync_folder(os.path.dirname(folder))
             lock = FolderLock.take(folder)
@@ -135,7 +141,9 @@ class LogStore:
         except DataFolderError:
             lock.release()
             raise
-        return cls(folder, lock, metadata, OpenFiles(max_open_files), random)
+        store = cls(folder, lock, metadata, OpenFiles(max_open_files), random)
+        store._made = made
+        return store
 
     @property
     def is_gone(self) -> bool:
@@ -164,6 +172,21 @@ class LogStore:
         """
         self._lock.release()
         self.files.forget_all()
+
+    def withdraw(self) -> None:
+        """Releases the folder, and takes back what `open` wrote into a new one: no broker has
+        served from it. Errors are ignored: what is left does no harm.
+        """
+        if not self.metadata.is_new:
+            self.release()
+            return
+        with suppress(OSError):
+            os.unlink(os.path.join(self.root, IDENTITY))
+        with suppress(OSError):
+            self._lock.withdraw()
+        for folder in self._made:
+            with suppress(OSError):
+                os.rmdir(folder)
 
     @property
     def lock_identity(self) -> str | None:
@@ -415,6 +438,15 @@ class CheckpointTask:
     def apply(self) -> None:
         """The files are written, and do not name what was deleted before the task was created."""
         self._stale -= self._dropped
+
+
+def _missing(folder: str) -> list[str]:
+    """The folder and those above it that do not exist, the innermost first."""
+    found: list[str] = []
+    while not os.path.lexists(folder):
+        found.append(folder)
+        folder = os.path.dirname(folder)
+    return found
 
 
 def _is_partition(name: str) -> bool:
