@@ -15,7 +15,8 @@ def test_it_is_read_as_it_was_written() -> None:
         "c", {"a": "1", "b": "2"}, "t", "l", "at-most-once", Replacing(2, {"a": {0: 5, 11: 7}})
     )
     keyed = replace(IDENTITY, keys=("id", "day"))
-    for identity in (IDENTITY, moving, keyed, replace(IDENTITY, keys=())):
+    zoned = replace(IDENTITY, time_zone="Europe/Berlin")
+    for identity in (IDENTITY, moving, keyed, replace(IDENTITY, keys=()), zoned):
         assert read_identity(identity.text(), "cp/ottla.json") == identity
 
 

@@ -131,6 +131,7 @@ class World:
             "dead_letters": None,
             "keyed_table": None,
             "key_columns": (),
+            "time_zone": "UTC",
         }
         specification: Any = SimpleNamespace(**(given | changes))
 
@@ -315,6 +316,17 @@ def test_a_checkpoint_that_is_a_file(world: World) -> None:
 def test_a_checkpoint_of_something_else(begun: World, identity: Identity, said: str) -> None:
     begun.place.identity = identity
     assert said in begun.refusal()
+
+
+def test_a_checkpoint_of_another_time_zone(begun: World) -> None:
+    begun.place.identity = replace(IDENTITY, time_zone="UTC")
+    assert begun.plan().notices == ("a column is added",)
+    said = begun.refusal(time_zone="Europe/Berlin")
+    assert "has read times without a zone as UTC, and this session reads them as Europe" in said
+
+    begun.place.identity = replace(IDENTITY, time_zone=None)
+    _, notice = begun.plan().notices
+    assert notice.endswith("From now on it is UTC")
 
 
 def test_a_checkpoint_from_before_identities_needs_its_batches_in_the_table(begun: World) -> None:

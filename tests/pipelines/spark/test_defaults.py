@@ -39,6 +39,12 @@ def test_functions_run_in_the_programs_own_python_where_executors_share_its_file
     assert python("k8s://https://host") is None
 
 
+@pytest.mark.parametrize("master", ["local[2]", "yarn"])
+def test_times_without_a_zone_are_the_same_on_each_machine(master: str) -> None:
+    found = defaults(master, cores=1, python="/p", environ={"TZ": "Asia/Tokyo"}, terminal=True)
+    assert found["spark.sql.session.timeZone"] == "UTC"
+
+
 def test_the_progress_bar_is_for_terminals() -> None:
     name = "spark.ui.showConsoleProgress"
     for terminal, wanted in ((True, None), (False, "false")):

@@ -4,13 +4,14 @@
 
     {"version": 1, "cluster": "<cluster id>", "topics": {"<name>": "<topic id>"},
      "table": {"id": "<Delta's table id>", "location": "<folder>"}, "delivery": "<its name>",
-     "keys": ["<column>"],
+     "keys": ["<column>"], "time_zone": "<the session's>",
      "replacing": null or {"number": n, "starting": {"<name>": {"<partition>": offset}}}}
 
 It is replaced as a whole, so a crash leaves the former record or the new one. `replacing` is set
 before the state of a query is moved to `replaced-<n>/` and cleared when the next query's first
 offsets are written; a start that finds it set finishes that move. `keys` is empty for a table
-that is appended to, and missing in a record of a version that did not keep it.
+that is appended to. `keys` and `time_zone` are missing in a record of a version that did not keep
+them.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Identity:
     delivery: str
     replacing: Replacing | None = None
     keys: tuple[str, ...] | None = None  # of the table's rows; None: not known
+    time_zone: str | None = None  # of times that name none; None: not known
 
     def text(self) -> str:
         """Return the record as it is kept."""
@@ -63,6 +65,8 @@ class Identity:
         }
         if self.keys is not None:
             document["keys"] = self.keys
+        if self.time_zone is not None:
+            document["time_zone"] = self.time_zone
         return json.dumps(document, indent=1) + "\n"
 
 
@@ -86,6 +90,7 @@ def read_identity(text: str, place: str) -> Identity:
             document["delivery"],
             _read_replacing(document["replacing"]),
             _read_keys(document.get("keys")),
+            document.get("time_zone"),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PipelineError(

@@ -15,6 +15,7 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import changes
 from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing, read_identity
+from ottla.pipelines.identity.time_zone import wrong_zone, zone_not_known
 from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.due_rejects import Due
@@ -205,6 +206,15 @@ def identity_of(checkpoint: Checkpoint) -> Identity | None:
     return read_identity(text, f"{checkpoint.files.location}/{FILE}") if text else None
 
 
+def check_zone(specification: Specification, identity: Identity | None) -> list[str]:
+    """Refuse a checkpoint that has read times in another time zone; return what is to be said."""
+    place, zone = str(specification.checkpoint), specification.time_zone
+    if wrong := wrong_zone(identity, place, zone):
+        raise PipelineError(wrong)
+    said = zone_not_known(identity, place, zone)
+    return [said] if said else []
+
+
 def _where(
     specification: Specification,
     sink: TableSink,
@@ -233,6 +243,7 @@ def _where(
         return first_offsets(specification.on_lost, sink, wanted, cluster, topics), None
     if wrong := changes.wrong_source(identity, place, cluster, list(topics), next_offsets):
         raise PipelineError(wrong)
+    notices += check_zone(specification, identity)
     _check_table(specification, sink, checkpoint, identity)
     starting = without_lost(
         specification, checkpoint, identity, sources, topics, next_offsets, notices

@@ -12,6 +12,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.keyed_table import DELETES, KeyedTable, read_keyed_table
+from ottla.pipelines.spark.defaults import TIME_ZONE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -128,6 +129,11 @@ class Specification:
             deletes=self.deletes,
             streaming=self.frame.isStreaming,
         )
+
+    @property
+    def time_zone(self) -> str:
+        """The session's time zone: that of times which name none."""
+        return str(self.frame.sparkSession.conf.get(TIME_ZONE))
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

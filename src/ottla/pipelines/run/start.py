@@ -195,6 +195,7 @@ def _prepare_checkpoint(checked: Plan) -> None:
         str(checked.specification.delivery),
         checked.replacing,
         checked.specification.key_columns,
+        checked.specification.time_zone,
     )
     make_room(checked, identity)
     if checked.due:

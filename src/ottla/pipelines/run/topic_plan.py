@@ -29,6 +29,7 @@ from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.plan import (
     check_folder,
     check_group,
+    check_zone,
     identity_of,
     look_up_topics,
     plan_move,
@@ -92,6 +93,7 @@ class TopicPlan:
             self.sink.shown,
             str(self.specification.delivery),
             replacing,
+            time_zone=self.specification.time_zone,
         )
 
 
@@ -192,6 +194,7 @@ def _where(
         return {each.name: _first_offsets(each, topics) for _, each in sources} or None, None
     if wrong := changes.wrong_source(identity, place, cluster, list(topics), next_offsets):
         raise PipelineError(wrong)
+    notices += check_zone(specification, identity)
     starting = without_lost(
         specification, checkpoint, identity, sources, topics, next_offsets, notices
     )

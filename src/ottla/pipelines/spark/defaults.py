@@ -9,6 +9,7 @@ from typing import Final
 PYTHON: Final = "spark.pyspark.python"
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 CONSOLE_PROGRESS: Final = "spark.ui.showConsoleProgress"
+TIME_ZONE: Final = "spark.sql.session.timeZone"
 
 _ALWAYS: Final = {
     # Delta rebuilds the state of a table at each commit with 50 tasks; for a stream of small
@@ -23,6 +24,8 @@ _ALWAYS: Final = {
     # to 94, so what else runs in the session makes Spark compile them for each batch (an upsert of
     # 100,000 rows: 2.8 s against 2.35 s).
     "spark.sql.codegen.cache.maxEntries": "1000",
+    # A record whose time names no zone must not mean something else on another machine.
+    TIME_ZONE: "UTC",
 }
 # One machine needs no name of its own, which may not resolve, and nobody else's connections.
 _LOCAL: Final = {
