@@ -15,12 +15,12 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import changes
 from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing, read_identity
-from ottla.pipelines.identity.time_zone import wrong_zone, zone_not_known
 from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.due_rejects import Due
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import Start, first_offsets
+from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.sinks.commit_metadata import latest_of_query
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.keyed_table import KeyedTable
@@ -204,15 +204,6 @@ def check_folder(specification: Specification, checkpoint: Checkpoint) -> None:
 def identity_of(checkpoint: Checkpoint) -> Identity | None:
     text = checkpoint.files.read(FILE)
     return read_identity(text, f"{checkpoint.files.location}/{FILE}") if text else None
-
-
-def check_zone(specification: Specification, identity: Identity | None) -> list[str]:
-    """Refuse a checkpoint that has read times in another time zone; return what is to be said."""
-    place, zone = str(specification.checkpoint), specification.time_zone
-    if wrong := wrong_zone(identity, place, zone):
-        raise PipelineError(wrong)
-    said = zone_not_known(identity, place, zone)
-    return [said] if said else []
 
 
 def _where(

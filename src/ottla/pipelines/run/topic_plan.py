@@ -29,13 +29,13 @@ from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.plan import (
     check_folder,
     check_group,
-    check_zone,
     identity_of,
     look_up_topics,
     plan_move,
     without_lost,
 )
 from ottla.pipelines.run.specification import Specification
+from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.sinks.topic import TopicSink
 from ottla.pipelines.sinks.topic_columns import RecordColumns
 from ottla.pipelines.source.source import Source, sources_of

@@ -180,8 +180,8 @@ def _finish_at_exit(archive: ClassArchive, spark: SparkSession) -> None:
 def _close_output_at_exit(jvm: Any) -> None:
     """Have the JVM close stdout and stderr as the last of its shutdown hooks.
 
-    It writes the archive after them. Whoever reads the program's output through a pipe would wait
-    for that, for the JVM has both from the program.
+    It writes the archive after them, and has both from the program: a process that reads the
+    program's output through a pipe would wait for that.
     """
     runnable = jvm.java.lang.Class.forName("java.lang.Runnable")
     hooks = jvm.org.apache.hadoop.util.ShutdownHookManager.get()

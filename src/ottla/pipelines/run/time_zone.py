@@ -1,0 +1,17 @@
+"""The time zone of a session and that of the checkpoint which it continues, compared."""
+
+from __future__ import annotations
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.record import Identity
+from ottla.pipelines.identity.time_zone import wrong_zone, zone_not_known
+from ottla.pipelines.run.specification import Specification
+
+
+def check_zone(specification: Specification, identity: Identity | None) -> list[str]:
+    """Refuse a checkpoint that has read times in another time zone; return what is to be said."""
+    place, zone = str(specification.checkpoint), specification.time_zone
+    if wrong := wrong_zone(identity, place, zone):
+        raise PipelineError(wrong)
+    said = zone_not_known(identity, place, zone)
+    return [said] if said else []
