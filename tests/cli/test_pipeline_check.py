@@ -61,7 +61,7 @@ def test_a_schema_that_fits_nothing_is_a_problem_before_spark_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     samples(monkeypatch, Sample(100, 0, 0, ((REASON, 100),)))
-    with pytest.raises(Failed, match=f"0 of 100 parse: {REASON}"):
+    with pytest.raises(Failed, match=f"none of the newest 100 records fits the schema: {REASON}"):
         check_file(spec(pipeline("one", "t")), with_spark=True, as_json=False)
 
 
@@ -70,7 +70,9 @@ def test_a_pipeline_that_continues_has_no_problem_with_it(
 ) -> None:
     samples(monkeypatch, Sample(100, 0, 0, ((REASON, 100),)))
     check_file(spec(pipeline("one", "t", "continue")), with_spark=False, as_json=False)
-    assert f"one: of the newest records, 0 of 100 parse: {REASON}." in capsys.readouterr().err
+    assert (
+        f"one: none of the newest 100 records fits the schema: {REASON}." in capsys.readouterr().err
+    )
 
 
 def test_what_is_not_checked_is_said_and_no_problem(

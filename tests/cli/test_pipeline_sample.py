@@ -10,7 +10,7 @@ import pytest
 from tests.cli.test_pipeline_snapshot import RUN
 
 from ottla.cli import pipeline_sample
-from ottla.cli.pipeline_sample import check_newest
+from ottla.cli.pipeline_sample import check_newest, sample_said
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.file.read import read_text
 from ottla.pipelines.file.specification import PipelineSpec
@@ -95,7 +95,9 @@ def test_a_new_query_of_which_most_is_rejected_stops(
     topic.metadata = metadata
     with pytest.raises(MostlyRejectedError) as stopped:
         topic.check()
-    assert str(stopped.value).startswith(f"Of the newest records, 499 of 1000 parse: {REASON}. ")
+    assert str(stopped.value).startswith(
+        f"501 of the newest 1,000 records do not fit the schema: {REASON}. Spark was not started"
+    )
     assert "write on_rejects = 'continue'" in str(stopped.value)
 
 
@@ -104,7 +106,12 @@ def test_half_of_the_records_and_what_the_first_batch_would_not_stop_at_are_a_wa
     topic: Topic, of_few: int, of_many: int
 ) -> None:
     topic.rejects(of_few, of_many)
-    assert topic.check() == f"of the newest records, {100 - of_few} of 100 parse: {REASON}"
+    some = (
+        "none of the newest 100 records fits"
+        if of_few == 100
+        else "50 of the newest 100 records do not fit"
+    )
+    assert topic.check() == f"{some} the schema: {REASON}"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +129,7 @@ def test_where_the_first_batch_does_not_stop_it_is_a_warning(
 ) -> None:
     topic.rejects(100, 1_000)
     line = topic.check(source, delivery)
-    assert line == f"of the newest records, 0 of 100 parse: {REASON}"
+    assert line == f"none of the newest 100 records fits the schema: {REASON}"
 
 
 def test_a_query_that_has_begun_is_warned(topic: Topic) -> None:
@@ -142,3 +149,37 @@ def test_a_checkpoint_elsewhere_is_not_known_without_spark(topic: Topic) -> None
     text = TEXT.replace("./cp", "s3a://lake/cp")
     (spec,) = read_text(topic.folder / "t.toml", text, {}).pipelines
     assert check_newest(spec, CLUSTER) is not None
+
+
+OTHER = "value is not UTF-8 text"
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        (Sample(0, 0, 0, ()), "there is no record to check"),
+        (Sample(1, 1, 0, ()), "the newest record fits the schema"),
+        (Sample(34, 34, 0, ()), "the newest 34 records fit the schema"),
+        (
+            Sample(34, 31, 3, ()),
+            "31 of the newest 34 records fit the schema (3 can only be checked by Spark)",
+        ),
+        (Sample(1, 0, 0, ((REASON, 1),)), f"the newest record does not fit the schema: {REASON}"),
+        (
+            Sample(34, 31, 2, ((REASON, 1),)),
+            "1 of the newest 34 records does not fit the schema (2 can only be checked by Spark): "
+            f"{REASON}",
+        ),
+        (
+            Sample(34, 31, 0, ((REASON, 2), (OTHER, 1))),
+            "3 of the newest 34 records do not fit the schema, 2 of them for this reason: "
+            f"{REASON}",
+        ),
+        (
+            "the schema is in a registry",
+            "the newest records were not checked: the schema is in a registry",
+        ),
+    ],
+)
+def test_what_became_of_the_newest_records_in_plain_words(sample: Sample | str, said: str) -> None:
+    assert sample_said(sample) == said

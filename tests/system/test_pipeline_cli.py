@@ -175,7 +175,9 @@ def test_a_schema_that_fits_nothing_stops_a_run_before_spark_starts(
     produce(bootstrap, topic, ["one", "two", '{"n": 3}'])
     done = ottla("run", str(file))
     assert done.returncode == 3, done.stderr
-    said = "Of the newest records, 1 of 3 parse: value is not a JSON object of the schema"
+    said = (
+        "2 of the newest 3 records do not fit the schema: value is not a JSON object of the schema"
+    )
     assert said in done.stdout
     assert "Spark" not in done.stderr
     (status,) = json.loads(ottla("status", str(file), "--json").stdout)
@@ -187,7 +189,7 @@ def test_check_without_spark(bootstrap: str, topic: str, file: Path) -> None:
     produce(bootstrap, topic, ['{"n": 1}', '{"n": 2}'])
     done = ottla("check", str(file), "--no-spark", "--json")
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "numbers: of the newest records, 2 of 2 parse.\n"
+    assert done.stderr == "numbers: the newest 2 records fit the schema.\n"
     (said,) = json.loads(done.stdout)
     assert (said["topic"], said["partitions"], said["messages"]) == (topic, 2, 2)
     assert (said["group"], said["delivery"]) == (f"{topic}-delta", "exactly-once")

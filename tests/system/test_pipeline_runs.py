@@ -314,7 +314,7 @@ def test_check_plans_the_query_with_spark(bootstrap: str, tmp_path: Path) -> Non
     wrong = ottla("check", str(file), timeout=WAIT_S)
     assert wrong.returncode == 1
     sample, starting, said = wrong.stderr.splitlines()
-    assert sample == "numbers: of the newest records, 1 of 1 parse."
+    assert sample == "numbers: the newest record fits the schema."
     assert starting == "Starting Spark to plan the queries."
     assert said.startswith("ottla pipeline check: numbers: transform.sql: ")
     assert "`m`" in said

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from ottla.cli.topic_documents import plural
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
@@ -32,7 +33,27 @@ def sample_said(sample: Sample | str) -> str:
     """Return it as a line without a full stop."""
     if isinstance(sample, str):
         return f"the newest records were not checked: {sample}"
-    return f"of the newest records, {sample.line()}"
+    if not sample.records:
+        return "there is no record to check"
+    newest = f"newest {plural(sample.records, 'record')}" if sample.records > 1 else "newest record"
+    unchecked = sample.not_checked
+    left = f" ({unchecked} can only be checked by Spark)" if unchecked else ""
+    if not sample.rejected:
+        if not unchecked:
+            return f"the {newest} {'fits' if sample.records == 1 else 'fit'} the schema"
+        return f"{sample.parsed} of the {newest} fit the schema{left}"
+    if sample.records == 1:
+        said = f"the {newest} does not fit the schema"
+    elif sample.rejected == sample.records:
+        said = f"none of the {newest} fits the schema"
+    else:
+        verb = "does" if sample.rejected == 1 else "do"
+        said = f"{sample.rejected} of the {newest} {verb} not fit the schema{left}"
+    if not sample.reasons:
+        return said
+    reason, count = sample.reasons[0]
+    most = f", {count} of them for this reason" if count < sample.rejected else ""
+    return f"{said}{most}: {reason}"
 
 
 def is_mostly_rejected(pipeline: PipelineSpec, sample: Sample) -> bool:
@@ -53,9 +74,10 @@ def check_newest(pipeline: PipelineSpec, cluster: ClusterState) -> str | None:
     if is_mostly_rejected(pipeline, sample) and begins_with_newest(pipeline):
         first = read_sample(pipeline, cluster, first_batch.MAX_RECORDS)
         if isinstance(first, Sample) and is_mostly_rejected(pipeline, first):
+            said = sample_said(first)
             raise MostlyRejectedError(
-                f"Of the newest records, {first.line()}. Spark was not started, and nothing is "
-                "written: mend the schema, or write on_rejects = 'continue' to write the others"
+                f"{said[0].upper()}{said[1:]}. Spark was not started, and nothing is written: "
+                "mend the schema, or write on_rejects = 'continue' to write the others"
             )
     return sample_said(sample)
 
