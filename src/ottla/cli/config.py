@@ -13,6 +13,7 @@ from ottla.cli.configs import alter_configs, describe_configs
 from ottla.cli.failures import Failed, UsageFailed, unknown
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, UnsetConfig
 from ottla.cli.screen import note, show_json, show_table
+from ottla.cli.setting_units import unit_hint_for
 
 commands = typer.Typer(help="Show and change the settings of topics and brokers.")
 
@@ -138,7 +139,8 @@ def alter(
         failure = unknown(f"{kind.value} setting", setting, known, list_hint(kind, name))
         if setting not in known and "Did you mean" in failure.message:
             raise failure
-    alter_configs(connection, kind.value, name, changes, list(unset or ()))
+    with unit_hint_for(changes):
+        alter_configs(connection, kind.value, name, changes, list(unset or ()))
     entries = describe_configs(connection, kind.value, [name])[name]
     chosen = [entry for entry in entries if entry["name"] in names]
     if as_json:

@@ -28,6 +28,7 @@ from ottla.cli.options import (
     Yes,
 )
 from ottla.cli.screen import note, say, show_documents, show_json, show_list
+from ottla.cli.setting_units import unit_hint_for
 from ottla.cli.topic_assignment import EXAMPLE, read_assignment
 from ottla.cli.topic_documents import (
     NO_TOPICS,
@@ -106,8 +107,9 @@ def create(
         if new
         else {}
     )
-    for name, future in futures.items():
-        connection.wait(future, f"create topic {name!r}")
+    with unit_hint_for(settings):
+        for name, future in futures.items():
+            connection.wait(future, f"create topic {name!r}")
     connection.settled_topics(dict.fromkeys(new, len(assignment) or partitions or 1))
     made = described_topics(connection, list(dict.fromkeys(topics)))
     if as_json:
@@ -237,7 +239,8 @@ def alter(
     connection = connect(bootstrap, client_config)
     found = connection.existing_topics([topic])[topic]
     if settings or unset:
-        alter_configs(connection, "topic", topic, settings, list(unset or ()))
+        with unit_hint_for(settings):
+            alter_configs(connection, "topic", topic, settings, list(unset or ()))
     if partitions is not None and partitions != len(found.partitions):
         add_partitions(connection, topic, len(found.partitions), partitions)
     document = topic_documents(connection, [topic])[0]
