@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 
@@ -164,3 +165,21 @@ def test_a_table_that_fits_is_the_same_with_and_without_a_terminal(
 def test_a_pipe_needs_no_rich(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "console", lambda: pytest.fail("rich is used"))
     show_table(COLUMNS, ROWS, title="Title")
+
+
+@pytest.mark.parametrize("has_colour", [False, True])
+@pytest.mark.parametrize("columns", [20, 40, 50, 60])
+def test_no_line_ends_with_spaces(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    has_colour: bool,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    if has_colour:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    show_table(["name", "value", "from"], [["x" * 70, None, "y"], ["a", "b", None]])
+    out = capsys.readouterr().out
+    assert ("\x1b" in out) is has_colour
+    for line in re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines():
+        assert line == line.rstrip()

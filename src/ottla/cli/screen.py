@@ -7,6 +7,7 @@ characters, each row becomes a block of `name  value` lines. In a pipe nothing i
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from shutil import get_terminal_size
@@ -17,10 +18,13 @@ from ottla.cli.wrapping import print_error, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 GAP: Final = 2
 MIN_FOLD: Final = 16
 PIPE_COLUMNS: Final = 1_000_000
+FILL: Final = re.compile(r"(?: |\x1b\[[0-9;]*m)+$", re.MULTILINE)
+"""Spaces at the end of a line, between the escape sequences that end a style."""
 
 
 def printable(text: str) -> str:
@@ -224,7 +228,7 @@ def print_folded(
         )
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
-    screen.print(table)
+    print_trimmed(screen, table)
 
 
 def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
@@ -251,7 +255,14 @@ def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequen
         block.add_column(overflow="fold")
         for name, cell in named:
             block.add_row(name, Text(cell))
-        screen.print(block)
+        print_trimmed(screen, block)
+
+
+def print_trimmed(screen: Console, table: Table) -> None:
+    """The table without the spaces with which rich fills each line."""
+    with screen.capture() as captured:
+        screen.print(table)
+    write(FILL.sub(lambda fill: fill[0].replace(" ", ""), captured.get()))
 
 
 def ask(question: str, *, what_else: str) -> bool:
