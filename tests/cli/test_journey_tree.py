@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from ottla.cli.journey_tree import Branch, rich_tree, row_said, tell
+from ottla.cli.screen import console, print_trimmed
 
 PAGE = Path(__file__).parents[2] / "docs" / "journey.md"
 DAY_MS = 86_400_000
@@ -348,3 +349,12 @@ def test_every_kind_of_destination_has_its_place(document):
     said = lines_of(tell(document))
     at = said.index("files  those of list 3 in _spark_metadata")
     assert said[at + 1 : at + 3] == ["part-0.json", "and 2 more"]
+
+
+@pytest.mark.parametrize("columns", ["30", "50", "80"])
+def test_no_line_ends_with_spaces(document, capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    print_trimmed(console(), rich_tree(tell(document)))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 20
+    assert lines == [line.rstrip() for line in lines]

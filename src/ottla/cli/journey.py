@@ -15,7 +15,7 @@ from ottla.cli.journey_files import add_files
 from ottla.cli.journey_list import show_messages
 from ottla.cli.journey_tree import rich_tree, tell
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
-from ottla.cli.screen import console, note, show_json
+from ottla.cli.screen import console, note, print_trimmed, show_json
 
 Document = dict[str, Any]
 
@@ -89,7 +89,7 @@ def journey(
     if as_json:
         show_json(document)
         return
-    console().print(rich_tree(tell(document)))
+    print_trimmed(console(), rich_tree(tell(document)))
 
 
 def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> list[str]:

@@ -17,8 +17,7 @@ from ottla.cli.output import OutputClosed, output_errors
 from ottla.cli.wrapping import print_error, wrapped
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from rich.console import Console, RenderableType
 
 GAP: Final = 2
 MIN_FOLD: Final = 16
@@ -258,10 +257,12 @@ def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequen
         print_trimmed(screen, block)
 
 
-def print_trimmed(screen: Console, table: Table) -> None:
-    """The table without the spaces with which rich fills each line."""
+def print_trimmed(screen: Console, shown: RenderableType) -> None:
+    """A table or a tree without the spaces with which rich fills lines, or leaves where it folds
+    them.
+    """
     with screen.capture() as captured:
-        screen.print(table)
+        screen.print(shown)
     write(FILL.sub(lambda fill: fill[0].replace(" ", ""), captured.get()))
 
 
