@@ -206,5 +206,5 @@ def test_wrong_arguments_are_refused(ottla_broker: Broker) -> None:
     with pytest.raises(KitError, match="0 or more, not -5"):
         ottla_broker.delay("Produce", -5)
     fault = ottla_broker.disconnect("Heartbeat")
-    with pytest.raises(KitError, match="for 1 Heartbeat requests"):
+    with pytest.raises(KitError, match="for 1 Heartbeat request"):
         fault.wait(timeout_s=0)

@@ -17,7 +17,7 @@ from ottla.testing.broker_process import SERVE, BrokerProcess
 from ottla.testing.cluster_state import ClusterState
 from ottla.testing.control_socket import ControlSocket
 from ottla.testing.election import elect
-from ottla.testing.errors import KitError, is_for_the_test, last_lines
+from ottla.testing.errors import KitError, counted, is_for_the_test, last_lines
 from ottla.testing.internal_topics import Coordinated, create_internal_topic
 from ottla.testing.network import Network
 from ottla.testing.ports import HOST, free_ports
@@ -418,7 +418,8 @@ class Cluster(Timed):
         if replicas is None:
             return [f"there is no topic {topic}: create it first"]
         if partition not in replicas:
-            return [f"{topic} has no partition {partition}; it has {len(replicas)} partitions"]
+            has = counted(len(replicas), "partition")
+            return [f"{topic} has no partition {partition}; it has {has}"]
         return []
 
     def wait_leader_other_than(

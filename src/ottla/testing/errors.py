@@ -34,6 +34,11 @@ class ProcessEndedError(KitError):
         self.why = why
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def last_lines(text: str, most: int = LINES_SHOWN) -> str:
     """The end of a log, indented, for the end of an error's text."""
     lines = text.splitlines()[-most:]

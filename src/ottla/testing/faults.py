@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from ottla.protocol.versions import APIS
 from ottla.testing.control_socket import ControlSocket
-from ottla.testing.errors import KitError, is_for_the_test
+from ottla.testing.errors import KitError, counted, is_for_the_test
 from ottla.testing.fault_rule import (
     Effect,
     FaultRule,
@@ -48,9 +48,10 @@ class Fault:
         until = time.monotonic() + timeout_s
         while len(happened := self.happened) < times:
             if time.monotonic() > until:
+                wanted = counted(times, f"{api_name(self._rule.api_key)} request")
                 raise KitError(
-                    f"waited {timeout_s:g} s for {times} {api_name(self._rule.api_key)} requests"
-                    f" with this fault; there were {len(happened)}"
+                    f"waited {timeout_s:g} s for {wanted} with this fault; there were "
+                    f"{len(happened)}"
                 )
             time.sleep(POLL_S)
         return happened

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.testing.errors import KitError, is_for_the_test
+from ottla.testing.errors import KitError, counted, is_for_the_test
 from ottla.testing.fault_rule import KIT_CLIENT_ID
 from ottla.testing.record import Expected, ReadRecord
 from ottla.testing.record_difference import compare, difference
@@ -97,7 +97,8 @@ class Topic:
         found = self._read(count or 0, timeout_s, at_least=count is not None)
         if count is not None and len(found) < count:
             raise KitError(
-                f"waited {timeout_s:g} s for {count} records of {self.name}; there are {len(found)}"
+                f"waited {timeout_s:g} s for {counted(count, 'record')} of {self.name}; the topic "
+                f"has {len(found)}"
             )
         return found if count is None else found[:count]
 
