@@ -82,6 +82,14 @@ async def test_one_replica_is_enough_if_there_is_only_one(node_call: Any, alone:
     alone.appends.append(node_call.batch(b"a"), "me", to_all=True)
 
 
+async def test_only_replica_acknowledges_at_once(node_call: Any, alone: Any) -> None:
+    for to_all in (True, False):
+        appended = alone.appends.append(node_call.batch(b"a"), "me", to_all=to_all)
+        assert alone.is_acknowledged(appended)
+    await node_call.place(alone.topic, (2, 1))
+    assert not alone.is_acknowledged(appended)
+
+
 async def test_acknowledged_only_when_on_disk(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +108,7 @@ async def test_acknowledged_only_when_on_disk(
     waiting = []
     for _ in range(5):
         appended = alone.appends.append(node_call.batch(b"a"), "me", to_all=True)
+        assert not alone.is_acknowledged(appended)
         waiting.append(asyncio.create_task(alone.acknowledged(appended, WAIT_MS)))
         await asyncio.sleep(0)
     await asyncio.sleep(0.02)
@@ -248,8 +257,10 @@ async def test_only_records_on_the_whole_isr_are_committed_and_read(
 
 async def test_a_producer_waits_for_the_high_watermark(node_call: Any, partition: Any) -> None:
     by_leader = partition.appends.append(node_call.batch(b"a"), "me", to_all=False)
+    assert partition.is_acknowledged(by_leader)
     await partition.acknowledged(by_leader, 0)
     appended = by_leader._replace(to_all=True)
+    assert not partition.is_acknowledged(appended)
     waiting = asyncio.create_task(partition.acknowledged(appended, 60_000))
     await asyncio.sleep(0)
     assert not waiting.done()

@@ -64,7 +64,7 @@ async def handle(request: Any, context: Context) -> Any:
     """None if the client wants no response (acks=0)."""
     by_id = context.version >= _TOPIC_IDS
     topics = []
-    appends: list[_Append] = []
+    waiting: list[_Append] = []
     failed: str | None = None
     requested = _each_once(request.topic_data, by_id)
     verified = NOT_TRANSACTIONAL
@@ -91,7 +91,8 @@ async def handle(request: Any, context: Context) -> Any:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(key, each.index, error, context))
             else:
-                appends.append(_Append(key, partition, appended, answers, len(answers)))
+                if not partition.is_acknowledged(appended):
+                    waiting.append(_Append(key, partition, appended, answers, len(answers)))
                 answers.append(_answer(each.index, appended, context))
         topics.append((topic, answers))
     if request.acks == 0:
@@ -101,7 +102,8 @@ async def handle(request: Any, context: Context) -> Any:
                 f"a produce request without acknowledgement failed on {failed}"
             )
         return None
-    await _acknowledge(appends, request, context)
+    if waiting:
+        await _acknowledge(waiting, request, context)
     return _response(topics, context)
 
 

@@ -248,6 +248,15 @@ class Partition:
             return high_watermark
         return min(high_watermark, self.log.recovery_point)
 
+    def is_acknowledged(self, appended: AppendResult) -> bool:
+        """Whether `acknowledged` would return at once: nearly always, if there is one replica."""
+        role = self._role
+        return (
+            (role.is_alone or not appended.to_all)
+            and role.leadership == appended.leadership
+            and not wants_flush(self.log)
+        )
+
     async def acknowledged(self, appended: AppendResult, timeout_ms: int) -> None:
         """Return when the append may be acknowledged: on disk if flush.messages requires it, and on
         all in-sync replicas if its producer does.
