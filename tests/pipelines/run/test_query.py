@@ -87,7 +87,11 @@ def test_columns_that_do_not_fit(
 
     shutil.rmtree(lab.checkpoint, ignore_errors=True)
     said = lab.fail(lab.frame.selectExpr("value.id", "array(1) AS word"))
-    assert "The column word is ArrayType(IntegerType,true) in the rows and STRING in the" in said
+    assert "The column word is array<int> in the rows and string in the table" in said
+    assert not lab.checkpoint.exists()
+
+    said = lab.fail(lab.frame.selectExpr("CAST(value.id AS INT) AS id", "value.word"))
+    assert "The column id is INT in the rows and BIGINT in the table" in said
     check_line(said, capfd, state_folder)
 
 

@@ -388,3 +388,32 @@ def test_a_restored_table_has_a_hole_that_only_a_new_checkpoint_fills(
     job.run()
     assert job.ids() == list(range(40))
     job.run()  # the former query's batches are none of this one's
+
+
+@pytest.mark.parametrize("keys", [(), ("id",)])
+def test_a_column_becomes_as_wide_as_the_rows(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    keys: tuple[str, ...],
+) -> None:
+    name, table = new_topic(1), f"delta.`{tmp_path}/t`"
+    spark.sql(f"CREATE TABLE {table} (id INT, `partition` INT, `offset` BIGINT) USING delta")
+    spark.sql(f"INSERT INTO {table} VALUES (7, 0, 0)")
+    produce(name, [("1", '{"id": 5000000000}')])
+    rows = topic(spark, name, bootstrap_servers=bootstrap, schema="id BIGINT")
+    rows = rows.select("value.*", "partition", "offset")
+
+    def run() -> None:
+        how = {"checkpoint": tmp_path / "cp", "trigger": {"availableNow": True}}
+        to_delta(rows, tmp_path / "t", schema_changes="add", keys=keys, **how).awaitTermination()
+
+    with pytest.raises(PipelineError, match="have the table widen it"):
+        run()
+    assert not (tmp_path / "cp").exists()
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    run()
+    found = spark.sql(f"SELECT id FROM {table}").collect()
+    assert sorted(row.id for row in found) == [7, 5_000_000_000]

@@ -262,12 +262,29 @@ def test_a_table_that_only_its_catalog_knows(monkeypatch: pytest.MonkeyPatch) ->
     made.forget()
 
 
-def test_a_merge_refuses_types_that_an_append_leaves_to_delta(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("keyed", [None, KeyedTable(("id",), ("id", "day"))])
+def test_types_that_do_not_hold_each_value(
+    monkeypatch: pytest.MonkeyPatch, keyed: KeyedTable | None
 ) -> None:
-    table = Table(columns("id integer", "day date"))
-    keyed = KeyedTable(("id",), ("id", "day"))
-    said = refusal(monkeypatch, table, keyed=keyed)
-    assert "The column id is bigint in the rows and int in the table /lake/t" in said
-    assert "cast it in the query, or write to a new table" in said
-    assert sink(monkeypatch, table).check() == []
+    said = refusal(monkeypatch, Table(columns("id string", "day integer")), keyed=keyed)
+    assert "The column day is date in the rows and int in the table /lake/t" in said
+    assert said.endswith("cast it in the query, or write to a new table")
+
+
+@pytest.mark.parametrize("keyed", [None, KeyedTable(("id",), ("id", "day"))])
+def test_a_column_that_the_table_widens(
+    monkeypatch: pytest.MonkeyPatch, keyed: KeyedTable | None
+) -> None:
+    int_id = columns("id integer", "day date")
+    for table, changes in (
+        (Table(int_id), "add"),
+        (Table(int_id, properties={"delta.enableTypeWidening": "true"}), "refuse"),
+    ):
+        said = refusal(monkeypatch, table, keyed=keyed, schema_changes=changes)
+        assert "The column id is bigint in the rows and int in the table /lake/t" in said
+        assert "cast it in the query, or have the table widen it: schema_changes='add' and" in said
+        assert "ALTER TABLE delta.`file:/lake/t` SET TBLPROPERTIES ('delta.enableTyp" in said
+    table = Table(int_id, properties={"delta.enableTypeWidening": "true"})
+    assert sink(monkeypatch, table, keyed=keyed, schema_changes="add").check() == [
+        "The column id of the table /lake/t, int, becomes bigint"
+    ]

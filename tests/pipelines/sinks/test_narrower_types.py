@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.types import ArrayType, MapType, NullType, StructType
 
-from ottla.pipelines.sinks.narrower_types import narrower
+from ottla.pipelines.sinks.narrower_types import can_widen, narrower
 
 
 def one(kind: str) -> StructType:
@@ -65,3 +65,43 @@ def test_inner_fields_are_named_whatever_their_case() -> None:
     found = [name for name, _, _ in narrower(rows.add("new", "long"), table)]
     assert found == ["s.N", "l.element.N", "m.key.N", "m.value.N"]
     assert list(narrower(StructType().add("s", inner), StructType().add("s", "string")))
+
+
+def widens(table: str, rows: str, *, has_feature: bool) -> bool:
+    return can_widen(one(table)["c"].dataType, one(rows)["c"].dataType, has_feature=has_feature)
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("integer", "long"),
+        ("byte", "long"),
+        ("float", "double"),
+        ("decimal(10,2)", "decimal(12,2)"),
+        ("decimal(10,2)", "decimal(12,4)"),
+    ],
+)
+def test_what_type_widening_makes_wider(table: str, rows: str) -> None:
+    assert widens(table, rows, has_feature=True)
+    assert not widens(table, rows, has_feature=False)
+
+
+def test_small_numbers_are_widened_in_any_table() -> None:
+    for table, rows in (("byte", "short"), ("byte", "integer"), ("short", "integer")):
+        assert widens(table, rows, has_feature=False)
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("integer", "double"),
+        ("long", "decimal(20,0)"),
+        ("date", "timestamp_ntz"),
+        ("long", "integer"),
+        ("double", "float"),
+        ("decimal(10,2)", "decimal(11,4)"),
+        ("integer", "string"),
+    ],
+)
+def test_what_it_does_not(table: str, rows: str) -> None:
+    assert not widens(table, rows, has_feature=True)

@@ -88,7 +88,8 @@ def to_delta(
         trigger: Spark's own keyword, `{"availableNow": True}` or
             `{"processingTime": "10 seconds"}`; None starts each batch when the last is done.
         delivery: "exactly-once", "at-least-once" or "at-most-once": what a kill may do.
-        schema_changes: "refuse" a frame with columns that the table does not have, or "add" them.
+        schema_changes: "refuse" a frame with columns that the table does not have, or "add" them
+            and, in a table with Delta's type widening, widen columns to the types of the rows.
         on_lost: "stop" when records that were not delivered are gone (retention, a topic that
             was created again), or "skip" them.
         on_rejects: "stop" before the first batch of a new checkpoint is written where more than

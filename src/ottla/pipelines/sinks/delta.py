@@ -26,7 +26,7 @@ from ottla.pipelines.sinks.delta_table import (
 )
 from ottla.pipelines.sinks.keyed_table import KINDS
 from ottla.pipelines.sinks.merge import merge
-from ottla.pipelines.sinks.narrower_types import narrower
+from ottla.pipelines.sinks.narrower_types import can_widen, narrower
 from ottla.pipelines.sinks.restored import still_held
 from ottla.pipelines.sinks.state_ahead import StateAhead
 from ottla.pipelines.sinks.target import Target
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.sinks.port import Batch
 
 _DELETION_VECTORS: Final = "delta.enableDeletionVectors"
+_TYPE_WIDENING: Final = "delta.enableTypeWidening"
 _DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 
 
@@ -207,7 +208,7 @@ class DeltaSink:
             )
         self._check_kind(snapshot.schema)
         self._check_deletion_vectors(snapshot)
-        return self._compare(snapshot.schema)
+        return self._compare(snapshot)
 
     def _check_kind(self, table: StructType) -> None:
         """Refuse to merge into a table of another kind: a history, say, or one that is none."""
@@ -230,7 +231,7 @@ class DeltaSink:
         """Refuse a table that is made otherwise than `deletion_vectors` says."""
         if self.deletion_vectors is None:
             return
-        name = self.name if self.target.is_table else f"delta.`{self.location}`"
+        name = self._in_sql
         set_to = f"ALTER TABLE {name} SET TBLPROPERTIES ('{_DELETION_VECTORS}' = '{{}}')"
         if self.deletion_vectors:
             if table.properties().get(_DELETION_VECTORS) != "true":
@@ -248,36 +249,62 @@ class DeltaSink:
                 f"ALTER TABLE {name} DROP FEATURE deletionVectors"
             )
 
+    @property
+    def _in_sql(self) -> str:
+        """The table as SQL names it."""
+        return self.name if self.target.is_table else f"delta.`{self.location}`"
+
     def _table_schema(self) -> StructType:
         """Return the columns that a table of these rows has."""
         return self.schema if self.keyed is None else self.keyed.schema(self.schema)
 
-    def _compare(self, table: StructType) -> list[str]:
-        """Return the columns that the table gets, a line each. Raises PipelineError."""
-        if self.keyed and (changed := next(narrower(self._table_schema(), table), None)):
-            name, kind, held = changed
-            raise PipelineError(
-                f"The column {name} is {kind.simpleString()} in the rows and "
-                f"{held.simpleString()} in the table {self.name}, which does not hold each of its "
-                "values: cast it in the query, or write to a new table"
-            )
-        extra = added_columns(self._table_schema(), table)
+    def _compare(self, table: Snapshot) -> list[str]:
+        """Return the columns that the table gets or widens, a line each. Raises PipelineError."""
+        widened = self._widened(table)
+        extra = added_columns(self._table_schema(), table.schema)
         if extra and self.schema_changes == "refuse":
             name, kind = extra[0]
             raise PipelineError(
                 f"The frame has the column {name} ({kind}), which the table {self.name} does not "
                 "have: select the table's columns, or write schema_changes='add'"
             )
-        return [f"The table {self.name} gets the column {name} ({kind})" for name, kind in extra]
+        added = [f"The table {self.name} gets the column {name} ({kind})" for name, kind in extra]
+        return widened + added
+
+    def _widened(self, table: Snapshot) -> list[str]:
+        """Return the columns that get the wider type of the rows, a line each.
+
+        Raises PipelineError for a column that does not hold each value of the rows.
+        """
+        has_feature = table.properties().get(_TYPE_WIDENING) == "true"
+        lines = []
+        for name, rows, held in narrower(self._table_schema(), table.schema):
+            wide, narrow = rows.simpleString(), held.simpleString()
+            if self.schema_changes == "add" and can_widen(held, rows, has_feature=has_feature):
+                lines.append(
+                    f"The column {name} of the table {self.name}, {narrow}, becomes {wide}"
+                )
+                continue
+            ways = "cast it in the query, or write to a new table"
+            if can_widen(held, rows, has_feature=True):
+                ways = (
+                    "cast it in the query, or have the table widen it: schema_changes='add' and "
+                    f"ALTER TABLE {self._in_sql} SET TBLPROPERTIES ('{_TYPE_WIDENING}' = 'true')"
+                )
+            raise PipelineError(
+                f"The column {name} is {wide} in the rows and {narrow} in the table {self.name}, "
+                f"which does not hold each of its values: {ways}"
+            )
+        return lines
 
     def make(self) -> None:
         """Create the table, empty, unless it exists. Raises PipelineError.
 
-        An append adds new columns itself; for a merge they are added here.
+        An append adds and widens columns itself; for a merge that is done here.
         """
         schema = self._table_schema()
         self.target = self.target.made(self.spark, schema, self.partition_by, self._properties())
-        if self.keyed is not None and self._compare(self.table.snapshot().schema):
+        if self.keyed is not None and self._compare(self.table.snapshot()):
             empty = self.spark.createDataFrame([], schema).write.format("delta").mode("append")
             empty.option("mergeSchema", True).save(self.target.location)
 

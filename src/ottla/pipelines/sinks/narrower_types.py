@@ -2,7 +2,10 @@
 
 MERGE casts a row to the table's types, and Spark allows casts that change values: 1.75 becomes 1, a
 TIMESTAMP a DATE, DECIMAL(10,4) loses two digits, and three keys become one. An append refuses such
-rows by itself.
+rows by itself, with its first batch.
+
+Delta gives some columns the wider type of the rows, where new columns are added: INT becomes BIGINT
+(its table feature type widening).
 """
 
 from __future__ import annotations
@@ -74,6 +77,22 @@ def _holds(rows: DataType, table: DataType) -> bool:
         # A text of any length fits, or is refused by the table: see `constraints`.
         return wanted not in _NO_TEXT
     return wanted == has or wanted in _EXACT_IN.get(has, ())
+
+
+def can_widen(table: DataType, rows: DataType, *, has_feature: bool) -> bool:
+    """Tell whether Delta gives a column of a table the type of the rows, which is wider.
+
+    `has_feature`: the table has type widening. Parquet stores BYTE, SHORT and INT as one type, so
+    these need no feature. (TypeWidening.isTypeChangeSupportedForSchemaEvolution of Delta.)
+    """
+    from pyspark.sql.types import DecimalType
+
+    has, wanted = table.typeName(), rows.typeName()
+    if isinstance(table, DecimalType):
+        return has_feature and isinstance(rows, DecimalType) and _holds(table, rows)
+    if has in _WHOLE_DIGITS and wanted in _WHOLE_DIGITS:
+        return _holds(table, rows) and (has_feature or wanted != "long")
+    return has_feature and (has, wanted) == ("float", "double")
 
 
 def _is_text(name: str) -> bool:
