@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pipelines.jars import fetch_jars_once
 from website.pages import ROOT
+
+from ottla.pipelines import session
 
 pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(900)]
 
@@ -33,9 +36,12 @@ def readers() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table with a deleted row in a deletion vector, and one without that feature."""
+    fetch_jars_once(tmp_path_factory)
     folder = tmp_path_factory.mktemp("readers")
+    conf = {"spark.ui.enabled": False, "spark.local.dir": str(folder / "local")}
+    spark = session("readers", master="local[2]", conf=conf)
     for name, vectors in (("last", "true"), ("last-for-all", "false")):
         table = f"delta.`{folder}/lake/{name}`"
         spark.sql(
@@ -48,6 +54,7 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
             " ('HA', 1301D), ('AA', 777D), ('UA', 2D)"
         )
         spark.sql(f"DELETE FROM {table} WHERE carrier = 'AA'")
+    spark.stop()
     assert list((folder / "lake" / "last").glob("*deletion_vector*"))
     assert not list((folder / "lake" / "last-for-all").glob("*deletion_vector*"))
     return folder
