@@ -5,8 +5,6 @@ from dataclasses import replace
 from ottla.pipelines.identity.changes import (
     Partitions,
     losses,
-    older_than_target,
-    other_batch,
     wrong_keys,
     wrong_source,
     wrong_table,
@@ -100,25 +98,3 @@ def test_a_topic_that_ends_before_the_checkpoint_lost_its_end() -> None:
 
     assert loss.sentence.startswith("Topic 'flights' ends 10 records before")
     assert loss.continue_at == {0: 50}
-
-
-def test_a_target_has_batches_that_a_checkpoint_set_back_did_not_plan() -> None:
-    for planned, last in ((None, None), (3, None), (3, 3), (3, 2), (0, 0)):
-        assert older_than_target("cp", "the table t", planned, last) is None
-    said = older_than_target("cp", "the table t", 3, 4) or ""
-    assert said.startswith("The checkpoint cp was set back")
-    assert "the table t has batch 4 of this query, and the checkpoint has batches up to 3" in said
-    assert "and the checkpoint has no batch" in (older_than_target("cp", "x", None, 0) or "")
-
-
-def test_a_batch_is_another_one_where_it_ends_elsewhere() -> None:
-    ends = {"flights": {0: 5, 1: 7}}
-    assert other_batch("cp", "the table t", 2, ends, 2, {"flights": {1: 7, 0: 5}}) is None
-    assert other_batch("cp", "the table t", 2, ends, 2, None) is None
-    assert other_batch("cp", "the table t", 2, ends, 1, {"flights": {0: 1}}) is None
-    said = other_batch("cp", "the table t", 2, ends, 2, {"flights": {0: 4, 1: 7}}) or ""
-    assert (
-        "the table t has batch 2 of this query up to offset 4 in partition 0, offset 7 in "
-        "partition 1 of topic 'flights', and the checkpoint has it up to offset 5 in partition 0"
-    ) in said
-    assert "batch 9" in (other_batch("cp", "the table t", 2, ends, 9, ends) or "")

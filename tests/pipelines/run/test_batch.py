@@ -10,11 +10,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.identity.next_batch import Held
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.rejects import Rejects
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.spark.files import Files
 
 pytestmark = pytest.mark.spark
@@ -39,7 +39,7 @@ class Sink:
         """`has_it`: it has each batch already, up to the offsets `held`."""
         self.write_rows = write_rows
         self.has_it = has_it
-        self.held = held or {}
+        self.ends = {} if held is None else held
         self.batch: Any = None
 
     def write(self, frame: Any, batch: Any) -> int | None:
@@ -47,9 +47,8 @@ class Sink:
         self.write_rows(frame)
         return None if self.has_it else batch.number + 1
 
-    def metadata(self) -> list[str]:
-        written = CommitMetadata("q", self.batch.query_id, self.batch.number, "c", {}, self.held)
-        return [written.text()]
+    def held(self, query_id: str) -> Held:
+        return Held("the table rows", self.batch.number, self.ends)
 
     def version_of(self, query_id: str, batch: int) -> int | None:
         return None

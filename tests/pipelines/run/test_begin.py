@@ -62,6 +62,7 @@ class World:
         self.steps: list[Any] = []
         self.active: list[Any] = []
         self.id = "query-1"
+        self.position = ("query-1", 3, 2)
         spark = SimpleNamespace(streams=self)
         files = SimpleNamespace(
             location="file:/lake/cp",
@@ -81,9 +82,11 @@ class World:
             checkpoint=SimpleNamespace(
                 files=files,
                 query_id=lambda: self.id,
+                position=lambda: self.position,
                 replace=lambda number: self.steps.append(("replace", number)),
             ),
             sources=((0, Source("t", KAFKA, {})), (2, Source("u", KAFKA, {}))),
+            position=self.position,
             starting=None,
             replacing=None,
             notices=("a column is added",),
@@ -121,6 +124,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     yield World(monkeypatch)
     QUERIES.clear()
     QUERIES.update(before)
+
+
+def test_a_checkpoint_that_another_run_used_meanwhile_is_checked_again(world: World) -> None:
+    world.position = ("query-1", 4, 4)
+    with pytest.raises(PipelineError, match="Another run has written to the checkpoint cp while"):
+        begin(world.checked, None, world.start)
+    assert world.steps == ["acquire", "release"]
 
 
 def test_a_query_starts_while_it_has_the_checkpoint(

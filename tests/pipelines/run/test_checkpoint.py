@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.pipelines.identity.next_batch import Planned
 from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.spark.files import Files
 
@@ -25,19 +26,23 @@ def done(folder: Path, batch: int) -> None:
 
 def test_it_stands_where_the_last_batch_that_is_delivered_ends(spark, tmp_path: Path) -> None:
     checkpoint = Checkpoint(Files(spark, str(tmp_path)))
-    assert (checkpoint.planned(), checkpoint.next_offsets()) == (None, {})
+    assert (checkpoint.planned(), checkpoint.begins()) == (None, {})
+    assert checkpoint.plans("cp") == Planned("cp", 0)
 
     (tmp_path / "sources" / "0").mkdir(parents=True)
     (tmp_path / "sources" / "0" / "0").write_bytes(b'\0v1\n{"t":{"0":3}}')
     plan(tmp_path, 0, {"t": {"0": 5, "1": 2}})
-    assert checkpoint.next_offsets() == {"t": {0: 3, 1: 0}}
-    assert checkpoint.next_offsets(delivered=0) == {"t": {0: 5, 1: 2}}
+    assert checkpoint.begins() == {"t": {0: 3, 1: 0}}
+    assert checkpoint.begins(is_delivered=True) == {"t": {0: 5, 1: 2}}
+    assert checkpoint.plans("cp") == Planned("cp", 0, {"t": {0: 3, 1: 0}}, {"t": {0: 5, 1: 2}})
 
     done(tmp_path, 0)
+    assert checkpoint.plans("cp") == Planned("cp", 1, {"t": {0: 5, 1: 2}})
     plan(tmp_path, 1, {"t": {"0": 9, "1": 2}})
-    assert checkpoint.next_offsets() == {"t": {0: 5, 1: 2}}
+    assert checkpoint.begins() == {"t": {0: 5, 1: 2}}
     done(tmp_path, 1)
-    assert checkpoint.next_offsets() == {"t": {0: 9, 1: 2}}
+    assert checkpoint.begins() == {"t": {0: 9, 1: 2}}
+    assert checkpoint.position() == ("", 1, 1)
 
 
 def test_a_topic_of_two_sources_stands_at_the_first_of_both(spark, tmp_path: Path) -> None:
@@ -45,7 +50,7 @@ def test_a_topic_of_two_sources_stands_at_the_first_of_both(spark, tmp_path: Pat
     plan(tmp_path, 0, {"t": {"0": 5}}, {"t": {"0": 4}, "u": {"0": 1}}, {"version": 1})
     done(tmp_path, 0)
 
-    assert checkpoint.next_offsets() == {"t": {0: 4}, "u": {0: 1}}
+    assert checkpoint.begins() == {"t": {0: 4}, "u": {0: 1}}
     assert checkpoint.count_sources() == 3
 
 

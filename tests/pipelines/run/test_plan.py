@@ -11,12 +11,13 @@ import pytest
 from pyspark.sql.types import BinaryType
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.next_batch import Held, Planned
 from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.run import plan as module
+from ottla.pipelines.run.checkpoint import Position
 from ottla.pipelines.run.plan import Plan, check_place, look_up_topics, plan
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.source.source import Source
 
@@ -37,8 +38,9 @@ class Place:
         self.identity: Identity | None = None
         self.begun = False
         self.next: Offsets = {}
+        self.end: Offsets = {}
+        self.last_noted = -1
         self.sources = 1
-        self.delivered: list[int | None] = []
 
     def read(self, name: str) -> str | None:
         assert name == FILE
@@ -53,9 +55,20 @@ class Place:
     def done(self) -> int | None:
         return 2 if self.begun else None
 
-    def next_offsets(self, delivered: int | None) -> Offsets:
-        self.delivered.append(delivered)
-        return self.next
+    def position(self) -> Position:
+        return self.query_id(), self.planned(), self.done()
+
+    def plans(self, place: str) -> Planned:
+        planned = self.planned()
+        if planned is None:
+            return Planned(place, 0)
+        return Planned(place, planned, self.next, self.end)
+
+    def begins(self, *, is_delivered: bool = False) -> Offsets:
+        return self.end if is_delivered else self.next
+
+    def noted(self, query_id: str) -> int:
+        return self.last_noted
 
     def count_sources(self) -> int:
         return self.sources
@@ -74,9 +87,8 @@ class Table:
     def __init__(self) -> None:
         self.id = "id-table"
         self.last: int | None = 2
-        self.checked: list[tuple[str, int]] = []
-        self.commits: list[str] = []
-        self.kept_of: list[str] = []
+        self.ends: Offsets | None = None
+        self.asked_of: list[str] = []
 
     def forget(self) -> None: ...
 
@@ -86,19 +98,14 @@ class Table:
     def table_id(self) -> str:
         return self.id
 
-    def last_batch(self, query_id: str) -> int | None:
-        return self.last if query_id else None
-
-    def check_done(self, query_id: str, done: int) -> None:
-        self.checked.append((query_id, done))
-
-    def check_kept(self, query_id: str) -> None:
-        self.kept_of.append(query_id)
+    def held(self, query_id: str) -> Held:
+        self.asked_of.append(query_id)
+        return Held("the table t", self.last, self.ends, is_complete=True)
 
     def check_start(self, topic: str, *, continues: bool) -> None: ...
 
     def metadata(self) -> list[str]:
-        return self.commits
+        return []
 
 
 class World:
@@ -155,10 +162,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture
 def begun(world: World) -> World:
-    """Batch 2 is done and batch 3 planned; offset 5 is the next."""
+    """Batch 2 is done and batch 3 planned; offset 5 is the next, and 6 the end of batch 3."""
     world.place.begun = True
     world.place.identity = IDENTITY
-    world.place.next = {"t": {0: 5}}
+    world.place.next, world.place.end = {"t": {0: 5}}, {"t": {0: 6}}
     return world
 
 
@@ -167,19 +174,15 @@ def test_a_new_query_starts_at_the_topics_beginning(world: World) -> None:
     assert (made.starting, made.replacing) == ({"t": {0: 0}}, None)
     assert (made.cluster, made.topic_ids) == ("cluster", {"t": "id-t"})
     assert made.notices == ("a column is added",)
-    assert world.table.checked == []
+    assert made.position == ("", None, None)
+    assert world.table.asked_of == []
 
 
 def test_a_query_continues_from_its_checkpoint(begun: World) -> None:
     made = begun.plan()
     assert (made.starting, made.replacing, made.due) == (None, None, ())
-    assert begun.place.delivered == [2], "what the table has counts, done or not"
-    assert begun.table.checked == [("query-1", 2)]
-    assert begun.table.kept_of == ["query-1"]
-
-
-def commit_of(query_id: str, batch: int) -> str:
-    return CommitMetadata("t", query_id, batch, "cluster", {"t": "id-t"}, {"t": {0: 9}}).text()
+    assert made.position == ("query-1", 3, 2)
+    assert begun.table.asked_of == ["query-1"]
 
 
 def test_a_checkpoint_that_is_older_than_its_table_is_refused(begun: World) -> None:
@@ -191,12 +194,25 @@ def test_a_checkpoint_that_is_older_than_its_table_is_refused(begun: World) -> N
     assert "the table t has batch 4 of this query, and the checkpoint has batches up to 3" in said
 
 
-def test_the_commits_tell_of_batches_that_were_not_written_exactly_once(begun: World) -> None:
-    begun.table.last = None
-    begun.table.commits = ["", commit_of("query-2", 8), commit_of("query-1", 3)]
-    begun.plan(delivery="at-least-once")
-    begun.table.commits[1] = commit_of("query-1", 8)
-    assert "the table t has batch 8 of this query" in begun.refusal(delivery="at-least-once")
+def test_a_batch_ends_in_the_table_where_the_checkpoint_has_its_end(begun: World) -> None:
+    begun.table.ends = {"t": {0: 5}}
+    assert begun.plan().starting is None
+    begun.table.ends = {"t": {0: 4}}
+    said = begun.refusal()
+    assert "t has batch 2 of this query up to offset 4 in partition 0 of topic 't'" in said
+    assert "and the checkpoint has it up to offset 5 in partition 0" in said
+    begun.table.last, begun.table.ends = 3, {"t": {0: 6}}
+    assert begun.plan().starting is None
+    begun.table.ends = {"t": {0: 5}}
+    assert "has batch 3 of this query up to offset 5" in begun.refusal()
+
+
+def test_what_a_table_has_counts_done_or_not(begun: World) -> None:
+    """Records that it has were not lost before they were delivered."""
+    begun.topics["t"] = TopicState("t", "id-t", {0: 6}, {0: 9})
+    assert "1 records of topic 't' that were not delivered yet are gone" in begun.refusal()
+    begun.table.last = 3
+    assert begun.plan().starting is None
 
 
 def test_a_checkpoint_without_its_first_batch_is_older_too(
@@ -332,17 +348,21 @@ def test_a_checkpoint_of_another_time_zone(begun: World) -> None:
 def test_a_checkpoint_from_before_identities_needs_its_batches_in_the_table(begun: World) -> None:
     begun.place.identity = None
     assert begun.plan().starting is None
+    begun.table.last = 1
+    assert begun.plan().starting is None, "what wrote it may have left out an empty batch"
     begun.table.last = None
-    assert "has delivered batches that t does not hold" in begun.refusal()
+    assert "has delivered batches that the table t does not hold" in begun.refusal()
 
 
-@pytest.mark.parametrize(("former", "now"), [("at-least-once", ONCE), (ONCE, "at-least-once")])
-def test_only_exactly_once_promises_that_the_table_has_all(
-    begun: World, former: str, now: str
-) -> None:
-    begun.place.identity = replace(IDENTITY, delivery=former)
-    begun.plan(delivery=now)
-    assert begun.table.checked == []
+def test_a_table_that_was_set_back_is_refused(begun: World) -> None:
+    begun.table.last = 1
+    said = begun.refusal()
+    assert said.startswith("The table t has the batches up to 1 of this query, and the checkpoint")
+    assert "/lake/cp those up to 2: the table was set back" in said
+    begun.table.last = None
+    assert "has delivered batches that the table t does not hold" in begun.refusal()
+    begun.place.last_noted = 2
+    assert begun.plan().starting is None, "at-most-once began batch 2, which may be missing"
 
 
 def test_lost_records_stop_the_query_or_begin_a_new_one(begun: World) -> None:
@@ -370,7 +390,7 @@ def test_a_move_that_was_cut_off_is_finished(begun: World) -> None:
     begun.place.identity = replace(IDENTITY, replacing=moving)
     made = begun.plan()
     assert (made.starting, made.replacing) == ({"t": {0: 6}}, moving)
-    assert begun.place.delivered == [], "the former query's offsets do not count"
+    assert begun.table.asked_of == [], "the former query's offsets do not count"
 
 
 def test_records_lost_since_a_move_that_was_cut_off(begun: World) -> None:

@@ -45,6 +45,15 @@ def test_a_note_before_its_batch_gives_the_same_number_again() -> None:
     assert number_of(noted, 9, "q", 9, once=True) == (None, False)  # killed after it
 
 
+def test_the_ends_of_the_last_batches_are_noted() -> None:
+    noted = KNOWN.ended(5, "a").ended(6, "b").ended(7, "c").ended(7, "d")
+    assert noted.ends == {6: "b", 7: "d"}
+    assert read_state(noted.text(), "place") == noted
+    assert noted.numbered("q", 9, 11).ended(9, "e").ends == {7: "d", 9: "e"}
+    assert noted.numbered("next", 0, 11).ends == {}
+    assert noted.ended(3, "a").ends[3] == "a", "the number of an older batch, written again"
+
+
 def test_the_last_batch_of_a_query() -> None:
     assert KNOWN.last_batch("q", 10) == 7
     assert KNOWN.last_batch("q", 7) == 4  # the noted one is not there

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ottla.pipelines.identity.next_batch import shown
 from ottla.pipelines.identity.record import Identity, Offsets
 
 
@@ -101,47 +102,6 @@ def wrong_keys(
     )
 
 
-def older_than_target(place: str, name: str, planned: int | None, last: int | None) -> str | None:
-    """Return why this checkpoint cannot write to a target that has the batch `last` of its query,
-    None when it can. `planned`: the last batch that the checkpoint has planned.
-
-    Its next batches would have numbers that the target knows, and other rows.
-    """
-    if last is None or last <= (-1 if planned is None else planned):
-        return None
-    has = "no batch" if planned is None else f"batches up to {planned}"
-    return set_back(place, f"{name} has batch {last} of this query, and the checkpoint has {has}")
-
-
-def set_back(place: str, found: str) -> str:
-    """Return that a checkpoint is older than its target, by what was found."""
-    return (
-        f"The checkpoint {place} was set back, for example by a backup that was restored, or is a "
-        f"copy: {found}. To continue would lose rows or write them twice. Use the newest "
-        "checkpoint, or a new one"
-    )
-
-
-def other_batch(
-    place: str, name: str, batch: int, ends: Offsets, last: int, held: Offsets | None
-) -> str | None:
-    """Return why a batch that the target has is not the one that the query writes, None when it is.
-
-    `ends`: where the query's batch ends; `last`: the newest batch of the query in the target, and
-    `held` where it ends, None where that is not known.
-    """
-    if wrong := older_than_target(place, name, batch, last):
-        return wrong
-    if last < batch or held is None or held == ends:
-        return None
-    topic = next(each for each in sorted(set(held) | set(ends)) if held.get(each) != ends.get(each))
-    return set_back(
-        place,
-        f"{name} has batch {batch} of this query up to {_shown(held.get(topic, {}))} of topic "
-        f"{topic!r}, and the checkpoint has it up to {_shown(ends.get(topic, {}))}",
-    )
-
-
 def _keys(columns: tuple[str, ...]) -> str:
     return f"keys={list(columns)!r}" if columns else "no keys="
 
@@ -181,12 +141,6 @@ def _recreated(name: str, at: dict[int, int], now: Partitions) -> Loss:
     records = sum(now.latest[p] - now.earliest[p] for p in now.latest)
     sentence = (
         f"Topic {name!r} was deleted and created again: the checkpoint stands at "
-        f"{_shown(at)} of the former topic, and the new one has {records} records"
+        f"{shown(at)} of the former topic, and the new one has {records} records"
     )
     return Loss(sentence, name, dict(now.earliest))
-
-
-def _shown(offsets: Mapping[int, int]) -> str:
-    """Return offsets for a person: the first few partitions."""
-    shown = [f"offset {offsets[p]} in partition {p}" for p in sorted(offsets)[:3]]
-    return ", ".join(shown) + (" ..." if len(offsets) > 3 else "")

@@ -88,6 +88,19 @@ class Lease:
         name = f"ottla-lease-{self._token[:8]}"
         threading.Thread(target=self._keep, args=(is_active, lost), name=name, daemon=True).start()
 
+    def renew(self) -> str | None:
+        """Beat once; return why the run must end, None while it has the checkpoint."""
+        found = self._read()
+        if found is not None and found.get("token") != self._token:
+            where = self._files.location.removeprefix("file:")
+            return (
+                f"The checkpoint {where} was taken by {_who(found)}: two runs share it. This one "
+                "ends, and its last batch may be written by the other one. Give each run a "
+                "checkpoint of its own"
+            )
+        self._beat()
+        return None
+
     def release(self) -> None:
         """Release the checkpoint, unless another run has taken it."""
         self._ended.set()
@@ -102,16 +115,9 @@ class Lease:
 
         try:
             while not self._ended.wait(BEAT_S) and is_active():
-                found = self._read()
-                if found is not None and found.get("token") != self._token:
-                    where = self._files.location.removeprefix("file:")
-                    lost(
-                        f"The checkpoint {where} was taken by {_who(found)}: two runs share it. "
-                        "This one ends, and its last batch may be written by the other one. Give "
-                        "each run a checkpoint of its own"
-                    )
+                if reason := self.renew():
+                    lost(reason)
                     return
-                self._beat()
             if not self._ended.is_set():
                 self.release()
         except (Py4JError, OSError) as error:

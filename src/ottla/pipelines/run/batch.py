@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity import changes
+from ottla.pipelines.identity.next_batch import Planned, Refuse, decide
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata, latest_of_query
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import fitting, is_marked, refused
 from ottla.pipelines.sinks.port import NO_VERSION, Batch
 from ottla.pipelines.source.source import TOMBSTONES
@@ -128,17 +128,15 @@ class BatchRunner:
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
 
     def _check_skipped(self, query_id: str, number: int, ends: Offsets) -> None:
-        """Check that the table has this batch, and not another one of the same number.
+        """Check that the place has this batch, and not another one of the same number.
 
         Raises PipelineError.
         """
-        held = latest_of_query(self.sink.metadata(), query_id)
-        if held is None:
-            return  # the history is gone, or the place keeps none: the start has compared numbers
         place = self.place.files.location.removeprefix("file:")
-        name = f"the table {self.sink.name}"
-        if wrong := changes.other_batch(place, name, number, ends, held.batch, held.offsets):
-            raise PipelineError(wrong)
+        planned = Planned(place, number, ends=ends, is_skipped=True)
+        answer = decide(planned, self.sink.held(query_id))
+        if isinstance(answer, Refuse):
+            raise PipelineError(answer.sentence)
 
     def _take_back(self, query_id: str, number: int) -> None:
         """Forget that a batch has begun: none of its rows is written."""

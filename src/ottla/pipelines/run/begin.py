@@ -12,7 +12,7 @@ from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing
 from ottla.pipelines.kafka.brokers import Brokers, look_up
 from ottla.pipelines.progress.report import report_query
-from ottla.pipelines.run.checkpoint import Checkpoint
+from ottla.pipelines.run.checkpoint import Checkpoint, Position
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source
@@ -43,6 +43,8 @@ class Checked(Protocol):
     @property
     def sources(self) -> tuple[tuple[int, Source], ...]: ...
     @property
+    def position(self) -> Position: ...
+    @property
     def starting(self) -> Offsets | None: ...
     @property
     def replacing(self) -> Replacing | None: ...
@@ -68,6 +70,11 @@ def begin(
     lease = Lease(checkpoint.files)
     lease.acquire()
     try:
+        if checkpoint.position() != checked.position:
+            raise PipelineError(
+                f"Another run has written to the checkpoint {specification.checkpoint} while this "
+                "start checked it. Start again"
+            )
         for notice in checked.notices:
             log.warning("%s", notice)
         runner, query = start()

@@ -13,10 +13,13 @@ whose remaining files the next start moves as well.
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Final, TypeAlias
 
+from ottla.pipelines.identity.next_batch import Planned
 from ottla.pipelines.identity.record import Offsets, read_offsets
 from ottla.pipelines.spark.files import Files
+
+Position: TypeAlias = tuple[str, int | None, int | None]
 
 _STATE: Final = ("offsets", "commits", "sources", "state", "metadata")
 _NOTE: Final = "ottla-noted.json"
@@ -51,17 +54,33 @@ class Checkpoint:
         lines = (self.files.read(f"offsets/{planned}") or "").splitlines()
         return int(json.loads(lines[1])["batchTimestampMs"]) if len(lines) > 1 else None
 
-    def next_offsets(self, delivered: int | None = None) -> Offsets:
-        """Return the next offset that is not delivered yet, of each topic.
+    def position(self) -> Position:
+        """Return where the checkpoint stands: the query's id, the last batches planned and done."""
+        return self.query_id(), self.planned(), self.done()
 
-        `delivered`: the last batch that the sink is known to have, though Spark may not have
-        noted it as done. Empty for a checkpoint that has planned nothing.
+    def plans(self, place: str) -> Planned:
+        """Return the batch that comes next: planned and not done, or the one after the last.
+
+        `place` names the checkpoint in sentences.
         """
-        planned = self.planned()
+        planned, done = self.planned(), self.done()
+        if planned is None:
+            return Planned(place, 0)
+        begins = self.begins()
+        if done is not None and done >= planned:
+            return Planned(place, planned + 1, begins)
+        return Planned(place, planned, begins, self.ends(planned))
+
+    def begins(self, *, is_delivered: bool = False) -> Offsets:
+        """Return the offsets at which the batch that comes next begins; none in a new checkpoint.
+
+        `is_delivered`: that batch is delivered, though Spark may not have noted it as done.
+        """
+        planned, done = self.planned(), self.done()
         if planned is None:
             return {}
-        done = max((batch for batch in (self.done(), delivered) if batch is not None), default=-1)
-        return self.ends(planned) if done >= planned else self._start_of(planned)
+        is_done = is_delivered or (done is not None and done >= planned)
+        return self.ends(planned) if is_done else self._start_of(planned)
 
     def ends(self, batch: int) -> Offsets:
         """Return where a planned batch ends."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.pipelines.identity.changes import set_back
+from ottla.pipelines.identity.next_batch import set_back
 from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.sinks.upsert_statement import UNORDERED
 from ottla.pipelines.source.framed import CONFLICT, UNKNOWN_ID

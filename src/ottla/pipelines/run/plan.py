@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import changes
+from ottla.pipelines.identity.next_batch import Held, Refuse, Skip, decide
 from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing, read_identity
 from ottla.pipelines.kafka.brokers import TopicState, look_up
-from ottla.pipelines.run.checkpoint import Checkpoint
+from ottla.pipelines.run.checkpoint import Checkpoint, Position
 from ottla.pipelines.run.due_rejects import Due
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import Start, first_offsets
 from ottla.pipelines.run.time_zone import check_zone
-from ottla.pipelines.sinks.commit_metadata import latest_of_query
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.sinks.port import TableSink
@@ -38,6 +37,7 @@ class Plan:
     """A specification that fits what exists.
 
     `sink_of`: makes the sink again, for a frame with other columns.
+    `position`: where the checkpoint stood when it was checked.
     `starting`: explicit first offsets of a new query, None where the checkpoint continues.
     `replacing`: the state in the checkpoint is moved away before a new query starts there.
     `notices`: what the user should know, a line each.
@@ -50,6 +50,7 @@ class Plan:
     sources: tuple[tuple[int, Source], ...]
     cluster: str
     topics: dict[str, TopicState]
+    position: Position
     starting: Offsets | None
     replacing: Replacing | None
     notices: tuple[str, ...]
@@ -95,6 +96,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     notices = [*sink.check(), *key_notices(sink.keyed)]
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_place(specification, checkpoint, sink)
+    position = checkpoint.position()
     identity = identity_of(checkpoint)
     start, replacing = _where(
         specification, sink, checkpoint, identity, sources, cluster, topics, notices
@@ -106,6 +108,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
         sources,
         cluster,
         topics,
+        position,
         start.offsets or None,
         replacing,
         tuple(notices + start.notices),
@@ -222,20 +225,21 @@ def _where(
     """
     place = str(specification.checkpoint)
     replacing = identity.replacing if identity else None
-    if replacing is not None:
-        next_offsets = replacing.starting
-    else:
-        query_id = checkpoint.query_id()
-        delivered = sink.last_batch(query_id) if query_id else None
-        _check_age(place, sink, checkpoint, query_id, delivered)
-        next_offsets = checkpoint.next_offsets(delivered)
-    if not next_offsets and checkpoint.planned() is None:
+    is_new = replacing is None and checkpoint.planned() is None
+    if not is_new:
+        known = replacing.starting if replacing else checkpoint.begins()
+        if wrong := changes.wrong_source(identity, place, cluster, list(topics), known):
+            raise PipelineError(wrong)
+        notices += check_zone(specification, identity)
+        _check_table(specification, sink, identity)
+    next_offsets = (
+        replacing.starting
+        if replacing
+        else next_of(place, sink, checkpoint, identity, len(sources))
+    )
+    if is_new:
         wanted = [source for _, source in sources]
         return first_offsets(specification.on_lost, sink, wanted, cluster, topics), None
-    if wrong := changes.wrong_source(identity, place, cluster, list(topics), next_offsets):
-        raise PipelineError(wrong)
-    notices += check_zone(specification, identity)
-    _check_table(specification, sink, checkpoint, identity)
     starting = without_lost(
         specification, checkpoint, identity, sources, topics, next_offsets, notices
     )
@@ -244,19 +248,30 @@ def _where(
     return Start(starting), plan_move(specification, checkpoint, replacing, starting, notices)
 
 
-def _check_age(
-    place: str, sink: TableSink, checkpoint: Checkpoint, query_id: str, delivered: int | None
-) -> None:
-    """Refuse a checkpoint that is older than its table, and a table that was set back."""
-    if query_id:
-        sink.check_kept(query_id)
-    if delivered is None and query_id:
-        # What was not written exactly once is known by the metadata of its commit alone.
-        commit = latest_of_query(sink.metadata(), query_id)
-        delivered = None if commit is None else commit.batch
-    name = f"the table {sink.name}"
-    if wrong := changes.older_than_target(place, name, checkpoint.planned(), delivered):
-        raise PipelineError(wrong)
+def next_of(
+    place: str, sink: TableSink, checkpoint: Checkpoint, identity: Identity | None, sources: int
+) -> Offsets:
+    """Return the offsets that a query continues from, which its table agrees with.
+
+    `sources`: how many topics the query reads. Raises PipelineError where the checkpoint or the
+    table was set back.
+    """
+    query_id = checkpoint.query_id()
+    if not query_id:
+        return {}
+    held = comparable(sink.held(query_id), checkpoint, sources)
+    done = checkpoint.done()
+    if identity is None:
+        # From before checkpoints kept their identity, or Spark's own job: it wrote exactly once,
+        # and no more is known.
+        held = replace(held, is_complete=held.batch is None)
+    # A batch that at-most-once began is done and may be missing.
+    is_promised = done is not None and done > checkpoint.noted(query_id)
+    planned = replace(checkpoint.plans(place), promised=done if is_promised else None)
+    answer = decide(planned, held)
+    if isinstance(answer, Refuse):
+        raise PipelineError(answer.sentence)
+    return checkpoint.begins(is_delivered=isinstance(answer, Skip))
 
 
 def without_lost(
@@ -316,27 +331,20 @@ def partitions_now(state: TopicState) -> changes.Partitions:
     return changes.Partitions(state.topic_id, state.earliest, state.ends)
 
 
-def _check_table(
-    specification: Specification,
-    sink: TableSink,
-    checkpoint: Checkpoint,
-    identity: Identity | None,
-) -> None:
-    """Refuse a checkpoint whose batches are not in the table: their rows would be missing."""
+def comparable(held: Held, checkpoint: Checkpoint, sources: int) -> Held:
+    """Return what a target holds, as far as the checkpoint's offsets can be compared with it.
+
+    A digest is one of topics; the checkpoint also has the offsets of other streams that the query
+    reads.
+    """
+    has_others = isinstance(held.ends, str) and checkpoint.count_sources() > sources
+    return replace(held, ends=None) if has_others else held
+
+
+def _check_table(specification: Specification, sink: TableSink, identity: Identity | None) -> None:
+    """Refuse a checkpoint of another table, or of other keys."""
     place = str(specification.checkpoint)
     if wrong := changes.wrong_table(identity, place, sink.name, sink.table_id(), sink.location):
         raise PipelineError(wrong)
-    once = DeliveryGuarantee.EXACTLY_ONCE
-    done = checkpoint.done()
-    if identity and identity.delivery == specification.delivery == once and done is not None:
-        sink.check_done(checkpoint.query_id(), done)
     if wrong := changes.wrong_keys(identity, place, sink.name, specification.key_columns):
         raise PipelineError(wrong)
-    # A checkpoint from before checkpoints kept their identity: it wrote exactly once.
-    is_old = identity is None and checkpoint.done() is not None
-    if is_old and sink.last_batch(checkpoint.query_id()) is None:
-        raise PipelineError(
-            f"The checkpoint {place} has delivered batches that {sink.name} does not hold: it "
-            "belongs to another table, or the table was deleted and created again. Use a new "
-            "checkpoint to start from the beginning of the topic"
-        )

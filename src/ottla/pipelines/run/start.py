@@ -32,7 +32,15 @@ from ottla.pipelines.run.interrupt import interruptible
 from ottla.pipelines.run.late_rows import LateRows
 from ottla.pipelines.run.local_files import local_files
 from ottla.pipelines.run.message_key import destination_of
-from ottla.pipelines.run.plan import Plan, SinkOf, delta_sink, look_up_topics, plan
+from ottla.pipelines.run.plan import (
+    Plan,
+    SinkOf,
+    delta_sink,
+    identity_of,
+    look_up_topics,
+    next_of,
+    plan,
+)
 from ottla.pipelines.run.query_plan import nodes
 from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
@@ -264,7 +272,15 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         servers=",".join(servers) or "the broker",
     )
 
+    is_first = True
+
     def start_query() -> StreamingQuery:
+        nonlocal is_first
+        if not is_first:  # the plan has just checked the first start
+            place, checkpoint = str(specification.checkpoint), checked.checkpoint
+            identity = identity_of(checkpoint)
+            next_of(place, runner.sink, checkpoint, identity, len(checked.sources))
+        is_first = False
         runner.rejects.recover(lambda: look_up_topics(checked.sources)[1])
         with local_files(runner.spark, location, *checked.sink.folders):
             return writer.start()

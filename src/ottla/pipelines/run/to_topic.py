@@ -32,7 +32,13 @@ from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.topic_batch import TopicBatchRunner
-from ottla.pipelines.run.topic_plan import TopicPlan, TopicTarget, keep_tasks, plan_topic
+from ottla.pipelines.run.topic_plan import (
+    TopicPlan,
+    TopicTarget,
+    check_next,
+    keep_tasks,
+    plan_topic,
+)
 from ottla.pipelines.sinks.topic_columns import Given, RecordColumns
 
 if TYPE_CHECKING:
@@ -189,7 +195,14 @@ def _run(checked: TopicPlan, runner: TopicBatchRunner, clients: Clients) -> Pipe
         servers=",".join(dict.fromkeys(kafka.bootstrap_servers for kafka in kafkas)),
     )
 
+    is_first = True
+
     def start_query() -> StreamingQuery:
+        nonlocal is_first
+        if not is_first and runner.delivery is DeliveryGuarantee.EXACTLY_ONCE:
+            place = str(checked.specification.checkpoint)
+            check_next(checked.checkpoint, place, sink, len(checked.sources))
+        is_first = False
         with local_files(runner.spark, location):
             return writer.start()
 

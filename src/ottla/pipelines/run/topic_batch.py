@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
+from ottla.pipelines.identity.next_batch import digest
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.rejects import find_part
@@ -67,8 +67,7 @@ class TopicBatchRunner:
                 return
             self.place.note(query_id, number)
         once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
-        ends = json.dumps(execution.ends(), sort_keys=True)
-        self.sink.write(frame, Batch(query_id, number, ends, once))
+        self.sink.write(frame, Batch(query_id, number, digest(execution.ends()), once))
         self._tell(execution, number)
         self._warn_of_rejected(execution)
 

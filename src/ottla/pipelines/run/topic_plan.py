@@ -22,13 +22,15 @@ from typing import Any, Final
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import changes
+from ottla.pipelines.identity.next_batch import Refuse, decide
 from ottla.pipelines.identity.record import Identity, Offsets, Replacing
 from ottla.pipelines.kafka.brokers import Brokers, TopicState, look_up
 from ottla.pipelines.kafka.settings import KafkaSettings
-from ottla.pipelines.run.checkpoint import Checkpoint
+from ottla.pipelines.run.checkpoint import Checkpoint, Position
 from ottla.pipelines.run.plan import (
     check_folder,
     check_group,
+    comparable,
     identity_of,
     look_up_topics,
     plan_move,
@@ -63,6 +65,7 @@ class TopicTarget:
 class TopicPlan:
     """A specification and a target that fit what exists.
 
+    `position`: where the checkpoint stood when it was checked.
     `starting`: explicit first offsets of a new query, None where the checkpoint continues.
     `replacing`: the state in the checkpoint is moved away before a new query starts there.
     `notices`: what the user should know, a line each.
@@ -75,6 +78,7 @@ class TopicPlan:
     sources: tuple[tuple[int, Source], ...]
     cluster: str
     topics: dict[str, TopicState]
+    position: Position
     starting: Offsets | None
     replacing: Replacing | None
     notices: tuple[str, ...]
@@ -136,12 +140,13 @@ def plan_topic(specification: Specification, target: TopicTarget) -> TopicPlan:
     if wrong := wrong_topic(identity, place, sink, state.topic_id):
         raise PipelineError(wrong)
     notices: list[str] = []
+    position = checkpoint.position()
     starting, replacing = _where(
         specification, checkpoint, identity, sources, cluster, topics, notices
     )
     if specification.delivery == DeliveryGuarantee.EXACTLY_ONCE and starting is None:
         check_marks(checkpoint, place, target.kafka, time.time() * 1_000)
-        _check_age(checkpoint, place, sink)
+        check_next(checkpoint, place, sink, len(sources))
     return TopicPlan(
         specification,
         sink,
@@ -150,6 +155,7 @@ def plan_topic(specification: Specification, target: TopicTarget) -> TopicPlan:
         sources,
         cluster,
         topics,
+        position,
         starting,
         replacing,
         tuple(notices),
@@ -189,7 +195,7 @@ def _where(
     """
     place = str(specification.checkpoint)
     replacing = identity.replacing if identity else None
-    next_offsets = replacing.starting if replacing else checkpoint.next_offsets()
+    next_offsets = replacing.starting if replacing else checkpoint.begins()
     if not next_offsets and checkpoint.planned() is None:
         return {each.name: _first_offsets(each, topics) for _, each in sources} or None, None
     if wrong := changes.wrong_source(identity, place, cluster, list(topics), next_offsets):
@@ -236,14 +242,18 @@ def check_marks(checkpoint: Checkpoint, place: str, kafka: KafkaSettings, now_ms
         )
 
 
-def _check_age(checkpoint: Checkpoint, place: str, sink: TopicSink) -> None:
-    """Refuse a checkpoint that is older than the marks of its query. Raises PipelineError."""
+def check_next(checkpoint: Checkpoint, place: str, sink: TopicSink, sources: int) -> None:
+    """Refuse a checkpoint that does not agree with the marks of its query. Raises PipelineError.
+
+    `sources`: how many topics the query reads.
+    """
     query_id = checkpoint.query_id()
     if not query_id:
         return
-    last = sink.last_batch(query_id)
-    if wrong := changes.older_than_target(place, sink.shown, checkpoint.planned(), last):
-        raise PipelineError(wrong)
+    held = comparable(sink.held(query_id), checkpoint, sources)
+    answer = decide(checkpoint.plans(place), held)
+    if isinstance(answer, Refuse):
+        raise PipelineError(answer.sentence)
 
 
 def read_tasks(files: Files) -> int | None:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.next_batch import Held
 from ottla.pipelines.sinks.batch_order import BatchOrder
+from ottla.pipelines.sinks.commit_metadata import latest_of_query
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.constraints import mark, read_constraints
 from ottla.pipelines.sinks.delta_table import (
@@ -135,31 +137,28 @@ class DeltaSink:
         """Return Delta's id of the table, empty where there is no table."""
         return self.table.snapshot().table_id if self.target.location else ""
 
-    def check_done(self, query_id: str, done: int) -> None:
-        """Do nothing: a table that was made again has another id."""
+    def held(self, query_id: str) -> Held:
+        """Return what the table has of a query, by its history and the last batch of each writer.
 
-    def check_kept(self, query_id: str) -> None:
-        """Refuse a table from which a RESTORE has taken batches of a query.
-
-        Raises PipelineError.
+        The history is complete where it has a commit of the query, or the table's first version:
+        Delta removes the oldest entries, and a table that keeps 30 days of them may have none.
         """
+        name = f"the table {self.name}"
         if not self.target.location:
-            return
+            return Held(name)
+        last = self.last_batch(query_id)
         commits = list(self.table.commits())
-        held = {commit.version for commit in still_held(commits)}
-        batches = [
-            commit.batch[1]
-            for commit in commits
-            if commit.version not in held and commit.batch and commit.batch[0] == query_id
-        ]
-        if batches:
-            first, last = min(batches), max(batches)
-            which = f"batch {first}" if first == last else f"the batches {first} to {last}"
-            raise PipelineError(
-                f"The table {self.name} was set back by RESTORE TABLE and no longer has {which} of "
-                "this query. Use a new checkpoint with topic(..., starting='table') to continue "
-                "where the table ends now, or restore its newest version"
-            )
+        kept = {commit.version for commit in still_held(commits)}
+        mine = [commit for commit in commits if commit.batch and commit.batch[0] == query_id]
+        taken_out = tuple(one.batch[1] for one in mine if one.batch and one.version not in kept)
+        newest = latest_of_query(
+            (commit.metadata for commit in mine if commit.version in kept), query_id
+        )
+        batch, ends = last, None
+        if newest is not None and (last is None or newest.batch >= last):
+            batch, ends = newest.batch, newest.offsets
+        is_complete = newest is not None or any(commit.version == 0 for commit in commits)
+        return Held(name, batch, ends, is_complete=is_complete, taken_out=taken_out)
 
     def metadata(self) -> Iterable[str]:
         """Return the `userMetadata` of the commits that are in the table, the newest first."""

@@ -4,15 +4,16 @@
 
     {"version": 1, "id": "<of this folder>", "format": "parquet", "partition_by": ["<column>"],
      "schema": <the columns, as Spark's JSON>,
-     "query": "<query id>", "batch": b, "number": n}
+     "query": "<query id>", "batch": b, "number": n, "ends": {"<batch>": "<digest>"}}
 
 Spark's file sink numbers batches in `<target>/_spark_metadata`, skips a number that it has, and
 fails where a number is missing (`CompactibleFileStreamLog` joins its files). Numbers of a query's
 batches are not like that: a new query begins at 0 again, and a batch without rejected rows is none
 of `<target>_rejected`. So `_ottla_folder` says that batch b of the query has the number n, and
-later batches follow without a gap. It is written before a batch that does not follow. A crash after
-that leaves the note of a batch that is not there yet; the batch gets the same number when it is
-repeated.
+later batches follow without a gap. It is written before each batch, because Spark's lists have no
+place for the offsets at which a batch ends: `ends` has a digest of them for the last MAX_ENDS
+batches. A crash after that leaves the note of a batch that is not there yet; the batch gets the
+same number when it is repeated.
 
 Names that begin with `_` are not data for Spark and other readers of Hadoop's file systems; this
 one has no ending, so that a reader of `*.json` does not take it.
@@ -21,13 +22,15 @@ one has no ending, so that a reader of `*.json` does not take it.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
 
 FILE: Final = "_ottla_folder"
 VERSION: Final = 1
+MAX_ENDS: Final = 2
+"""The batch that is being written, and the one before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class FolderState:
     query: str = ""
     batch: int = 0
     number: int = 0
+    ends: dict[int, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """Return it as it is kept."""
@@ -53,12 +57,19 @@ class FolderState:
             "query": self.query,
             "batch": self.batch,
             "number": self.number,
+            "ends": self.ends,
         }
         return json.dumps(document) + "\n"
 
     def numbered(self, query: str, batch: int, number: int) -> FolderState:
         """Return the state in which this batch has this number."""
-        return replace(self, query=query, batch=batch, number=number)
+        ends = self.ends if query == self.query else {}
+        return replace(self, query=query, batch=batch, number=number, ends=ends)
+
+    def ended(self, batch: int, ends: str) -> FolderState:
+        """Return the state that notes the digest of where a batch of its query ends."""
+        kept = sorted((self.ends | {batch: ends}).items())[-MAX_ENDS:]
+        return replace(self, ends=dict(kept) | {batch: ends})
 
     def last_batch(self, query: str, latest: int) -> int | None:
         """Return the last batch of a query that is in the folder, None when none is known.
@@ -98,8 +109,9 @@ def read_state(text: str, place: str) -> FolderState:
             document["query"],
             int(document["batch"]),
             int(document["number"]),
+            {int(batch): str(ends) for batch, ends in document.get("ends", {}).items()},
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PipelineError(f"{place} is damaged. Restore it, or write to a new folder") from error
 
 

@@ -13,11 +13,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.next_batch import Held, digest
+from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.file_batches import FILE, FolderState, number_of, read_state
+from ottla.pipelines.sinks.spark_file_sink import SparkFileSink
 from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
@@ -29,15 +32,6 @@ if TYPE_CHECKING:
 FORMATS: Final = ("parquet", "json")
 LISTS: Final = "_spark_metadata"
 
-_EXECUTION: Final = "org.apache.spark.sql.execution"
-_SINKS: Final = (
-    f"{_EXECUTION}.streaming.FileStreamSink",
-    f"{_EXECUTION}.streaming.sinks.FileStreamSink",  # from Spark 4.1 on
-)
-_CLASSES: Final = {
-    "parquet": f"{_EXECUTION}.datasources.parquet.ParquetFileFormat",
-    "json": f"{_EXECUTION}.datasources.json.JsonFileFormat",
-}
 _NO_PARTITION: Final = ("struct", "array", "map", "variant", "binary", "void")
 
 
@@ -174,7 +168,7 @@ class FilesSink:
                 )
 
     def _can_hold(self, kind: DataType) -> bool:
-        return bool(self._format().supportDataType(_java_type(self.spark, kind)))
+        return SparkFileSink(self.spark, self.format).can_hold(kind)
 
     def _added(self, state: FolderState) -> list[tuple[str, str]]:
         """Return the columns that the folder does not have: (name, type). Raises PipelineError."""
@@ -227,11 +221,22 @@ class FilesSink:
         state = self._state()
         return state.last_batch(query_id, self._latest()) if state else None
 
-    def check_done(self, query_id: str, done: int) -> None:
-        """Do nothing: a folder that was made again has another id."""
+    def held(self, query_id: str) -> Held:
+        """Return what the folder has of a query, by Spark's lists and the digests beside them.
 
-    def check_kept(self, query_id: str) -> None:
-        """Do nothing: files that somebody deletes are not known."""
+        Files that somebody deletes are not known.
+        """
+        held = Held(
+            f"the folder {self.name}",
+            is_complete=True,
+            kept_in="the folder",
+            way_out="Use a new checkpoint and a new folder to read the topic again",
+        )
+        state = self._state()
+        last = state.last_batch(query_id, self._latest()) if state else None
+        if state is None or last is None:
+            return held
+        return replace(held, batch=last, ends=state.ends.get(last))
 
     def metadata(self) -> Iterable[str]:
         """Return nothing: Spark's lists have no place for it."""
@@ -271,10 +276,7 @@ class FilesSink:
                 "written. Use a new checkpoint to write all of it again"
             )
         if self._query == batch.query_id != state.query:
-            raise PipelineError(
-                f"Another query writes to the folder {self.name} too; this batch is not written. "
-                "Give each query a folder of its own"
-            )
+            raise PipelineError(self._not_alone())
         number, is_new = number_of(
             state, self._latest(), batch.query_id, batch.number, once=batch.once
         )
@@ -282,10 +284,33 @@ class FilesSink:
         if number is None:
             return None
         if is_new:
-            numbered = state.numbered(batch.query_id, batch.number, number)
-            self._files.write(FILE, numbered.text())
-        self._sink(frame.sparkSession).addBatch(number, frame._jdf)
+            state = state.numbered(batch.query_id, batch.number, number)
+        commit = read_metadata(batch.metadata)
+        if commit is not None:
+            state = state.ended(batch.number, digest(commit.offsets))
+        if is_new or commit is not None:
+            self._files.write(FILE, state.text())
+            if self._latest() >= number:  # Spark would skip the number without a word
+                raise PipelineError(self._not_alone())
+        sink = SparkFileSink(frame.sparkSession, self.format)
+        sink.add_batch(self.location, self.partition_by, number, frame)
+        self._keep_note(state, batch)
         return number
+
+    def _not_alone(self) -> str:
+        return (
+            f"Another query writes to the folder {self.name} too; this batch is not written. Give "
+            "each query a folder of its own"
+        )
+
+    def _keep_note(self, noted: FolderState, batch: Batch) -> None:
+        """Note a batch that is written again, where another run has noted one of its number.
+
+        Of two runs that write one number at the same time Spark's list has the files of one.
+        """
+        now = self._state()
+        if now is not None and now.ends.get(batch.number) != noted.ends.get(batch.number):
+            self._files.write(FILE, noted.text())
 
     def _state(self) -> FolderState | None:
         text = self._files.read(FILE)
@@ -295,45 +320,3 @@ class FilesSink:
         """Return the last number in Spark's lists, -1 for none."""
         names = (name.removesuffix(".compact") for name in self._files.names(LISTS))
         return max((int(name) for name in names if name.isdigit()), default=-1)
-
-    def _format(self) -> Any:
-        return _class(self.spark, _CLASSES[self.format])()
-
-    def _sink(self, session: SparkSession) -> Any:
-        """Return Spark's own sink, as `df.writeStream.format("parquet")` makes it."""
-        jvm: Any = session._jvm
-        made = next(found for name in _SINKS if (found := _find_class(session, name)) is not None)
-        return made(
-            session._jsparkSession,
-            self.location,
-            self._format(),
-            jvm.PythonUtils.toSeq(list(self.partition_by)),
-            jvm.PythonUtils.toScalaMap({}),
-        )
-
-
-def _java_type(spark: SparkSession, kind: DataType) -> Any:
-    java: Any = spark._jsparkSession
-    return java.parseDataType(kind.json())
-
-
-def _class(spark: SparkSession, name: str) -> Any:
-    found: Any = spark._jvm
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
-
-
-def _find_class(spark: SparkSession, name: str) -> Any:
-    """Return a class of the JVM, None where this Spark does not have it."""
-    from py4j.protocol import Py4JJavaError
-
-    jvm: Any = spark._jvm
-    loader = jvm.Thread.currentThread().getContextClassLoader()
-    try:
-        jvm.java.lang.Class.forName(name, False, loader)
-    except Py4JJavaError as error:
-        if "ClassNotFoundException" not in str(error):
-            raise
-        return None
-    return _class(spark, name)

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.next_batch import Held
 from ottla.pipelines.sinks import postgres_statements as statements
 from ottla.pipelines.sinks.arrow_texts import chunks_of
+from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.constraints import Constraint, mark
 from ottla.pipelines.sinks.jdbc_connection import DRIVER, Connection
 from ottla.pipelines.sinks.jdbc_settings import Database
@@ -258,22 +260,23 @@ class JdbcSink:
             rows = self._markers(connection, oid, "query = ?", query_id) if oid else []
             return int(rows[0][0] or -1) if rows else None
 
-    def check_done(self, query_id: str, done: int) -> None:
-        """Refuse a database that was set back, such as by its restored backup.
+    def held(self, query_id: str) -> Held:
+        """Return what the table has of a query, by its marker; rows that somebody deletes are not
+        known.
 
-        It has the table's id and lacks batches that Spark counts as done. Raises PipelineError.
+        A database that was set back, such as by its restored backup, has the table's id and lacks
+        batches.
         """
-        last = self.last_batch(query_id)
-        if last is not None and last < done:
-            raise PipelineError(
-                f"The table {self.name} has the batches up to {last} and the checkpoint those up "
-                f"to {done}: the database was set back, for example by a backup that was "
-                "restored. Use a new checkpoint with topic(..., starting='table') to continue "
-                "where the table ends"
-            )
-
-    def check_kept(self, query_id: str) -> None:
-        """Do nothing: rows that somebody deletes are not known."""
+        with self._connect() as connection:
+            oid = self._oid(connection)
+            rows = self._markers(connection, oid, "query = ?", query_id) if oid else []
+        held = Held(f"the table {self.name}", is_complete=True, kept_in="the database")
+        if not rows:
+            return held
+        metadata = read_metadata(rows[0][1] or "")
+        return replace(
+            held, batch=int(rows[0][0] or -1), ends=None if metadata is None else metadata.offsets
+        )
 
     def metadata(self) -> Iterable[str]:
         """Return the metadata of the last batch of each query, the newest first."""

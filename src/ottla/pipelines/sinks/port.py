@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from ottla.pipelines.identity.next_batch import Held
     from ottla.pipelines.sinks.keyed_table import KeyedTable
 
 NO_VERSION: Final = -1
@@ -26,7 +27,8 @@ NO_VERSION: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch of a query: `metadata` says in JSON which offsets it ends at.
+    """One batch of a query: `metadata` says in JSON which offsets it ends at; for a topic it is the
+    digest of these.
 
     `once`: the batch may have been written before, and must not be stored twice.
     """
@@ -103,20 +105,8 @@ class TableSink(Sink, Protocol):
     def constrained(self, frame: DataFrame) -> DataFrame:
         """Mark the rows of a frame that the place refuses; see `constraints.fitting`."""
 
-    def last_batch(self, query_id: str) -> int | None:
-        """Return the last batch of a query that the place is known to have, None for none."""
-
-    def check_done(self, query_id: str, done: int) -> None:
-        """Check that the place has what a query wrote exactly once, up to the batch `done`.
-
-        Raises PipelineError where the place is known to lack some of it.
-        """
-
-    def check_kept(self, query_id: str) -> None:
-        """Check that nobody has taken batches of a query out of the place again.
-
-        Raises PipelineError.
-        """
+    def held(self, query_id: str) -> Held:
+        """Return what the place has of a query."""
 
     def metadata(self) -> Iterable[str]:
         """Return the metadata of the batches that the place keeps, the newest first."""

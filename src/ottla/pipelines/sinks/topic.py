@@ -21,12 +21,13 @@ twice.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.identity import next_batch
+from ottla.pipelines.identity.next_batch import Held
 from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.sinks import topic_task
 from ottla.pipelines.sinks.topic_columns import RecordColumns
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from ottla.pipelines.sinks.port import Batch
 
 _ORDER: Final = "__ottla_order"
-DIGEST_LETTERS: Final = 16
-"""Of SHA-256: 64 bits tell two batches of one number apart."""
 
 # The settings of an exactly-once producer, where the caller gives no others. Keys go to the same
 # partitions as with Java's clients and Spark's own sink.
@@ -88,7 +87,7 @@ class TopicSink:
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """Write a batch; of one that was written in part, what is missing.
 
-        The marks keep a digest of the batch's metadata, which says where the batch ends.
+        The batch's metadata is the digest of where it ends, which the marks keep.
         """
         records = self.columns.records(frame)
         if not batch.once:
@@ -101,7 +100,7 @@ class TopicSink:
             batch.number,
             self.kafka.for_executors(),
             PRODUCER | dict(self.producer),
-            hashlib.sha256(batch.metadata.encode()).hexdigest()[:DIGEST_LETTERS],
+            batch.metadata,
         )
         _send_by_value()
 
@@ -110,14 +109,19 @@ class TopicSink:
 
         fields_of(in_tasks(records, self.tasks)).mapPartitionsWithIndex(write).collect()
 
-    def last_batch(self, query_id: str) -> int | None:
-        """Return the last batch of a query of which a mark is known, None for none.
+    def held(self, query_id: str) -> Held:
+        """Return what the topic has of a query, by the marks of its tasks.
 
-        Raises PipelineError: the brokers do not answer.
+        A task without rows leaves no mark, and brokers remove marks some day: there may be newer
+        batches. Raises PipelineError: the brokers do not answer.
         """
-        marks = Brokers(self.kafka).committed(group_of(query_id), self.topic, range(self.tasks))
-        last = max((topic_task.read_mark(mark).batch for mark in marks), default=-1)
-        return None if last < 0 else last
+        texts = Brokers(self.kafka).committed(group_of(query_id), self.topic, range(self.tasks))
+        marks = [topic_task.read_mark(text) for text in texts]
+        last = max((mark.batch for mark in marks), default=-1)
+        if last < 0:
+            return Held(self.shown)
+        ends = {mark.ends for mark in marks if mark.batch == last}
+        return Held(self.shown, last, ends.pop() if len(ends) == 1 else None)
 
     def version_of(self, query_id: str, batch: int) -> None:
         """Return None: a topic has no versions."""
@@ -171,4 +175,5 @@ def _send_by_value() -> None:
     """Let Spark send the task's code to its workers, which then work without Ottla."""
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(topic_task)
+    for module in (topic_task, next_batch):
+        cloudpickle.register_pickle_by_value(module)

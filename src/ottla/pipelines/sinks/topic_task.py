@@ -1,7 +1,7 @@
 """One task of a batch: writes its rows to a topic in one transaction. Runs on Spark's executors.
 
-This file imports nothing of Ottla: `sinks.topic` sends it to the executors by value, and they need
-confluent-kafka only.
+This file imports `identity.next_batch` alone, and that nothing of Ottla: `sinks.topic` sends both
+to the executors by value, and they need confluent-kafka only.
 
 A task has a number from 0 on, and a batch that is tried again has the same rows in the task of the
 same number (`sinks.topic` says why). Each task has one transactional id and one mark:
@@ -40,6 +40,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, Skip, decide
 
 VERSION = 1
 TIMEOUT_S = 60.0
@@ -128,14 +130,16 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
         if mark.error is not None:
             raise _exception(mark.error)
         written = read_mark(mark.metadata)
-        if written.batch > batch.batch or (
-            written.batch == batch.batch and written.ends not in ("", batch.ends)
-        ):
+        answer = decide(
+            Planned("", batch.batch, ends=batch.ends),
+            Held(batch.topic, None if written.batch < 0 else written.batch, written.ends),
+        )
+        if isinstance(answer, Refuse):
             raise SetBackError(
                 f"topic {batch.topic} has batch {written.batch} of this query, and the checkpoint "
                 f"another batch {batch.batch}"
             )
-        if written.batch == batch.batch:
+        if isinstance(answer, Skip):
             return 0
         return _write(batch, task, rows, producer, consumer.consumer_group_metadata())
     finally:

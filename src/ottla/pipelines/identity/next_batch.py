@@ -1,0 +1,192 @@
+"""Whether a checkpoint and its target agree on the next batch: one rule for each start, each batch
+that a target skips, and all targets.
+
+    The offsets in the newest commit that is still in the target are the start of the next batch.
+
+Spark numbers the batches of a query, and a target knows a batch by its number. Whoever sets back
+one of the two (a backup that is restored, a copied folder, RESTORE TABLE) gives the same number to
+other rows: they would be skipped, or written twice. So numbers and offsets are compared, and what
+does not fit is refused. That is enough by induction: a batch that is written follows one that was
+compared.
+
+Pure. It imports nothing of Ottla: the tasks that write a topic have it on Spark's executors, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Ends: TypeAlias = "Mapping[str, Mapping[int, int]] | str"
+"""Next offsets by topic and partition, or their digest."""
+
+DIGEST_LETTERS = 16
+"""Of SHA-256: 64 bits tell two batches of one number apart."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The batch that a checkpoint comes to.
+
+    `place` names the checkpoint. `begins` and `ends`: the offsets of the batch, None where they are
+    not known; a batch that is not planned has no end yet. `promised`: the last batch that the
+    target must have, None where the delivery does not promise that. `is_skipped`: the target says
+    that it has the batch.
+    """
+
+    place: str
+    number: int
+    begins: Ends | None = None
+    ends: Ends | None = None
+    promised: int | None = None
+    is_skipped: bool = False
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a target has of a query.
+
+    `name` is the target's. `batch`: the newest one that is still in it, None where none is known;
+    `ends`: where that ends, None where that is not known. `is_complete`: the target would know of a
+    newer batch, or of any. `taken_out`: batches that a RESTORE TABLE has taken out. `kept_in`: what
+    was set back where batches are missing, and `way_out` how to go on then.
+    """
+
+    name: str
+    batch: int | None = None
+    ends: Ends | None = None
+    is_complete: bool = False
+    taken_out: tuple[int, ...] = ()
+    kept_in: str = "the table"
+    way_out: str = (
+        "Use a new checkpoint with topic(..., starting='table') to continue where the table ends"
+    )
+
+
+@dataclass(frozen=True)
+class Write:
+    """The target has the batches before this one: it is written."""
+
+
+@dataclass(frozen=True)
+class Skip:
+    """The target has this very batch: it is not written again."""
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Rows would be lost or doubled: why, and what to do."""
+
+    sentence: str
+
+
+Answer: TypeAlias = Write | Skip | Refuse
+
+
+def decide(planned: Planned, held: Held) -> Answer:
+    """Return what becomes of the batch that a checkpoint comes to, by what its target has."""
+    number, last = planned.number, held.batch
+    if held.taken_out:
+        return Refuse(_restored(held))
+    if last is not None and (last > number or (last == number and planned.ends is None)):
+        return Refuse(_older(planned, held))
+    if last is not None and last == number:
+        if _differ(held.ends, planned.ends):
+            return Refuse(_other(planned.place, held, planned.ends))
+        return Skip()
+    is_behind = last is None or (planned.promised is not None and last < planned.promised)
+    if planned.promised is not None and held.is_complete and is_behind:
+        return Refuse(_missing(planned.place, planned.promised, held))
+    if last is not None and last == number - 1 and _differ(held.ends, planned.begins):
+        return Refuse(_other(planned.place, held, planned.begins))
+    if planned.is_skipped:
+        # Where the target does not say what it has, its word that it has the batch stands.
+        return Skip() if last is None else Refuse(_missing(planned.place, number, held))
+    return Write()
+
+
+def digest(offsets: Mapping[str, Mapping[int, int]]) -> str:
+    """Return a digest of offsets, for targets that have no room for them."""
+    text = json.dumps(offsets, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LETTERS]
+
+
+def _digest_of(ends: Ends) -> str:
+    return ends if isinstance(ends, str) else digest(ends)
+
+
+def set_back(place: str, found: str) -> str:
+    """Return that a checkpoint is older than its target, by what was found."""
+    return (
+        f"The checkpoint {place} was set back, for example by a backup that was restored, or is a "
+        f"copy: {found}. To continue would lose rows or write them twice. Use the newest "
+        "checkpoint, or a new one"
+    )
+
+
+def shown(offsets: Mapping[int, int]) -> str:
+    """Return offsets for a person: the first few partitions."""
+    first = [f"offset {offsets[p]} in partition {p}" for p in sorted(offsets)[:3]]
+    return ", ".join(first) + (" ..." if len(offsets) > 3 else "")
+
+
+def _differ(held: Ends | None, here: Ends | None) -> bool:
+    """Tell whether two ends are known to differ.
+
+    The target's commits name the topics of the query; a checkpoint may stand in other sources, too.
+    """
+    if held is None or here is None or "" in (held, here):
+        return False  # a mark of a version that kept no digest is empty
+    if isinstance(held, str) or isinstance(here, str):
+        return _digest_of(held) != _digest_of(here)
+    return any(here.get(topic) != offsets for topic, offsets in held.items())
+
+
+def _restored(held: Held) -> str:
+    first, last = min(held.taken_out), max(held.taken_out)
+    which = f"batch {first}" if first == last else f"the batches {first} to {last}"
+    return (
+        f"{_capital(held.name)} was set back by RESTORE TABLE and no longer has {which} of this "
+        "query. Use a new checkpoint with topic(..., starting='table') to continue where the table "
+        "ends now, or restore its newest version"
+    )
+
+
+def _older(planned: Planned, held: Held) -> str:
+    last = planned.number if planned.ends is not None else planned.number - 1
+    has = "no batch" if last < 0 else f"batches up to {last}"
+    found = f"{held.name} has batch {held.batch} of this query, and the checkpoint has {has}"
+    return set_back(planned.place, found)
+
+
+def _other(place: str, held: Held, here: Ends | None) -> str:
+    has = f"{held.name} has batch {held.batch} of this query"
+    if not isinstance(held.ends, Mapping) or not isinstance(here, Mapping):
+        return set_back(place, f"{has}, and the checkpoint another batch {held.batch}")
+    topic = next(each for each in sorted(held.ends) if held.ends[each] != here.get(each))
+    return set_back(
+        place,
+        f"{has} up to {shown(held.ends[topic])} of topic {topic!r}, and the checkpoint has it up "
+        f"to {shown(here.get(topic, {}))}",
+    )
+
+
+def _missing(place: str, promised: int, held: Held) -> str:
+    if held.batch is None:
+        return (
+            f"The checkpoint {place} has delivered batches that {held.name} does not hold: it "
+            f"belongs to another target, or {held.kept_in} was set back or made again. Use a new "
+            "checkpoint to start from the beginning of the topic"
+        )
+    return (
+        f"{_capital(held.name)} has the batches up to {held.batch} of this query, and the "
+        f"checkpoint {place} those up to {promised}: {held.kept_in} was set back, for example by a "
+        f"backup that was restored. {held.way_out}"
+    )
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]
