@@ -271,6 +271,32 @@ def test_types_that_do_not_hold_each_value(
     assert said.endswith("cast it in the query, or write to a new table")
 
 
+def test_keys_that_the_table_pads(monkeypatch: pytest.MonkeyPatch) -> None:
+    char = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
+    varchar = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}
+    padded = StructType().add("ID", "string", True, char).add("day", "date")
+    rows = StructType().add("id", "string").add("day", "date")
+    for keyed, argument in (
+        (KeyedTable(("id",), ("id", "day")), "keys"),
+        (KeyedTable(("day",), ("id", "day"), order_by="id"), "order_by"),
+    ):
+        made = sink(monkeypatch, Table(padded), keyed=keyed)
+        made.schema = rows
+        with pytest.raises(PipelineError) as refused:
+            made.check()
+        said = str(refused.value)
+        assert f"The column ID of the table /lake/t, which is in {argument}, is CHAR(5)" in said
+    by_id, by_day = (KeyedTable((key,), ("id", "day")) for key in ("id", "day"))
+    for table, fitting in (
+        (StructType().add("id", "string", True, varchar).add("day", "date"), by_id),
+        (padded, by_day),
+        (padded, None),
+    ):
+        made = sink(monkeypatch, Table(table), keyed=fitting)
+        made.schema = rows
+        assert made.check() == []
+
+
 @pytest.mark.parametrize("keyed", [None, KeyedTable(("id",), ("id", "day"))])
 def test_a_column_that_the_table_widens(
     monkeypatch: pytest.MonkeyPatch, keyed: KeyedTable | None

@@ -293,6 +293,21 @@ def test_rows_that_the_table_refuses_are_marked(spark: Any, postgres: Postgres, 
     assert postgres.query("SELECT id FROM t ORDER BY id") == [["1"], ["5"]]
 
 
+def test_a_key_in_a_padded_column(spark: Any, postgres: Postgres, make: Make) -> None:
+    postgres.query('CREATE TABLE t (id char(3) PRIMARY KEY, partition int, "offset" bigint)')
+    columns = "id STRING, partition INT, offset BIGINT"
+    frame = spark.createDataFrame([("ab", 0, 1), ("ab ", 0, 2), ("c", 0, 3)], columns)
+    sink = make(frame, keys=["id"])
+    marked = sink.constrained(frame)
+    assert [row["reason"][:36] for row in refused(marked).collect()] == [
+        "the key column id ends with a space,"
+    ]
+    sink.write(fitting(marked), batch())
+    sink.write(spark.createDataFrame([("ab", 0, 4)], columns), batch(1))
+    found = postgres.query('SELECT trim(id), "offset" FROM t ORDER BY id')
+    assert found == [["ab", "4"], ["c", "3"]]
+
+
 def test_a_table_that_does_not_fit_is_refused(spark: Any, postgres: Postgres, make: Make) -> None:
     frame = spark.range(1)
     postgres.query(

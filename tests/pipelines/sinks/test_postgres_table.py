@@ -121,6 +121,17 @@ def test_a_table_that_does_not_fit_is_refused(table: list[TableColumn], words: s
         compare("t", FRAME, table, "refuse")
 
 
+def test_a_key_in_a_padded_column_has_no_spaces_at_its_end() -> None:
+    padded = TableColumn("word", "character", "character(5)")
+    (found,) = table_constraints(FRAME, [padded], ["word"])
+    assert found.condition == "`word` IS NULL OR NOT endswith(`word`, ' ')"
+    assert found.reason == (
+        "the key column word ends with a space, which does not count in a character(n)"
+    )
+    assert table_constraints(FRAME, [padded], ["id"]) == []
+    assert table_constraints(FRAME, [WORD], ["word"])[1:] == []
+
+
 def test_the_table_says_what_its_rows_must_fulfil() -> None:
     found = table_constraints(
         FRAME, [ID, WORD, TableColumn("other", "text", "text", not_null=True)]

@@ -69,6 +69,12 @@ def _of_fields(schema: StructType, parents: tuple[str, ...] = ()) -> Iterator[Co
             yield from _of_fields(field.dataType, path)
 
 
+def padded(schema: StructType) -> dict[str, str]:
+    """Return the columns whose texts a table pads with spaces, by their names, and their types."""
+    kinds = {field.name: str(field.metadata.get(_LENGTH, "")) for field in schema.fields}
+    return {name: kind for name, kind in kinds.items() if kind.startswith("char(")}
+
+
 def mark(frame: DataFrame, table: StructType, constraints: tuple[Constraint, ...]) -> DataFrame:
     """Add the column REASON, null for a row that fits, and count the others as METRIC.
 

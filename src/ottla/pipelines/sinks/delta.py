@@ -19,7 +19,7 @@ from ottla.pipelines.identity.next_batch import Held
 from ottla.pipelines.sinks.batch_order import BatchOrder
 from ottla.pipelines.sinks.commit_metadata import latest_of_query
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER, Compaction
-from ottla.pipelines.sinks.constraints import mark, read_constraints
+from ottla.pipelines.sinks.constraints import mark, padded, read_constraints
 from ottla.pipelines.sinks.delta_table import (
     DeltaTable,
     Snapshot,
@@ -206,6 +206,7 @@ class DeltaSink:
                 f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
             )
         self._check_kind(snapshot.schema)
+        self._check_padded(snapshot.schema)
         self._check_deletion_vectors(snapshot)
         return self._compare(snapshot)
 
@@ -224,6 +225,22 @@ class DeltaSink:
                 raise PipelineError(
                     f"The table {self.name} has {columns}, so it was made with {words}: write "
                     f"{words}, or use a new table"
+                )
+
+    def _check_padded(self, table: StructType) -> None:
+        """Refuse keys that the table pads with spaces: Delta's MERGE cannot compare them."""
+        if self.keyed is None:
+            return
+        compared = {name.lower(): "keys" for name in self.keyed.keys}
+        if self.keyed.order_by is not None:
+            compared.setdefault(self.keyed.order_by.lower(), "order_by")
+        for name, kind in padded(table).items():
+            if name.lower() in compared:
+                raise PipelineError(
+                    f"The column {name} of the table {self.name}, which is in "
+                    f"{compared[name.lower()]}, is {kind.upper()}: its texts are padded with "
+                    "spaces, and a MERGE does not find them. Use a table where it is STRING or "
+                    "VARCHAR"
                 )
 
     def _check_deletion_vectors(self, table: Snapshot) -> None:

@@ -299,7 +299,8 @@ class JdbcSink:
         found: list[Constraint] = []
         for one in self.schema.fields:
             found += value_constraints(one.name, one.dataType)
-        found += table_constraints(self.schema, self._columns)
+        keys = self.keyed.keys if self.keyed else ()
+        found += table_constraints(self.schema, self._columns, keys)
         if self.keyed is not None:
             own = {f"`{name}` IS NOT NULL" for name in self.keyed.keys}
             rest = [one for one in found if one.condition not in own]

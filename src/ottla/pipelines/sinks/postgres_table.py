@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.constraints import Constraint
-from ottla.pipelines.sinks.postgres_types import fits, length_constraint, new_type
+from ottla.pipelines.sinks.postgres_types import (
+    fits,
+    length_constraint,
+    new_type,
+    padding_constraint,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -169,7 +174,9 @@ def compare(
     return missing
 
 
-def table_constraints(schema: StructType, table: Sequence[TableColumn]) -> list[Constraint]:
+def table_constraints(
+    schema: StructType, table: Sequence[TableColumn], keys: Sequence[str] = ()
+) -> list[Constraint]:
     """Return what the rows of a frame must fulfil for the columns of the table."""
     kinds = {field.name: field.dataType for field in schema.fields}
     found = []
@@ -183,4 +190,6 @@ def table_constraints(schema: StructType, table: Sequence[TableColumn]) -> list[
         if column.length is not None:
             limit = length_constraint(column.name, kinds[column.name], column.length)
             found += [limit] if limit else []
+        if column.kind == "character" and column.name in keys:
+            found.append(padding_constraint(column.name))
     return found

@@ -124,6 +124,15 @@ def value_constraints(name: str, kind: DataType) -> list[Constraint]:
     return []
 
 
+def padding_constraint(name: str) -> Constraint:
+    """Return what a text must fulfil as a key in a `character(n)`, whose spaces do not count."""
+    quoted = _quoted(name)
+    return Constraint(
+        f"{quoted} IS NULL OR NOT endswith({quoted}, ' ')",
+        f"the key column {name} ends with a space, which does not count in a character(n)",
+    )
+
+
 def length_constraint(name: str, kind: DataType, most: int) -> Constraint | None:
     """Return the limit of a `varchar(n)` for a text, None for other types."""
     if kind.typeName() != "string":
