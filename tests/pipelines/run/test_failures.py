@@ -92,6 +92,12 @@ KAFKA = "org.apache.kafka.common.errors."
              "partition of flights.", "order_by='timestamp'"],
         ),
         (
+            [Cause("R", "[USER_RAISED_EXCEPTION] OTTLA_SHARED_PLACE {\"id\":7} SQLSTATE: P0001",
+                   "USER_RAISED_EXCEPTION")],
+            ['The key {"id":7} has several rows of one record of flights, and nothing says which',
+             "Add the column that tells them apart to keys="],
+        ),
+        (
             [Cause("io.D", "NOT NULL constraint violated for column: word.\n",
                    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")],
             ["the column word is NOT NULL there and null in the row"],

@@ -263,6 +263,23 @@ def test_a_key_without_an_order_stops_the_batch(spark: Any, make: Make) -> None:
     assert sink.last_batch("query") == 0
 
 
+def test_a_key_of_two_topics_needs_an_order_too(spark: Any, postgres: Postgres, make: Make) -> None:
+    schema = "id INT, word STRING, topic STRING, partition INT, offset BIGINT"
+    rows = [(1, "x", "b", 0, 5), (1, "x", "a", 0, 5), (1, "y", "a", 0, 4)]
+    one, other, newer = (spark.createDataFrame([row], schema) for row in rows)
+    sink = make(one, keys=["id"])
+    sink.write(one, batch())
+    with pytest.raises(UnorderedKeyError, match=r'OTTLA_UNORDERED_KEY \{"id" : 1\}'):
+        sink.write(other, batch(1))
+
+    ordered = make(one, "u", keys=["id"], order_by="word")
+    found = []
+    for number, frame in enumerate((one, other, newer)):
+        ordered.write(frame, batch(number))
+        found += postgres.query("SELECT word, topic FROM u")
+    assert found == [["x", "b"], ["x", "b"], ["y", "a"]]
+
+
 def test_rows_that_the_table_refuses_are_marked(spark: Any, postgres: Postgres, make: Make) -> None:
     postgres.query("CREATE TABLE t (id int NOT NULL, word varchar(3), day date, more jsonb)")
     rows = [

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.constraints import Constraint
 from ottla.pipelines.sinks.keyed_table import KeyedTable, read_keyed_table
+from ottla.pipelines.sinks.record_place import RecordPlace
 
 
 def frame(*columns: str) -> StructType:
@@ -130,4 +131,39 @@ def test_a_type_without_order_is_refused() -> None:
 
 
 def test_a_batch_frame_may_have_no_place() -> None:
-    assert not read_keyed_table(frame("id long"), ["id"], streaming=False).has_place
+    assert not read_keyed_table(frame("id long"), ["id"], streaming=False).place
+
+
+def test_a_topic_beside_partition_and_offset_belongs_to_the_place() -> None:
+    schema = frame("id long", "topic string", *PLACE)
+    assert read_keyed_table(schema, ["id"]).place == ("topic", "partition", "offset")
+
+
+def test_the_place_is_that_of_the_topic_whatever_the_name() -> None:
+    schema = frame("id long", "v long", "offset long", "partition integer", "at long")
+    place = RecordPlace(("partition", "at"), is_shared=True)
+    keyed = read_keyed_table(schema, ["id"], place=place, order_by="v")
+    assert keyed.order == ("v", "partition", "at")
+    assert keyed.is_shared
+
+
+@pytest.mark.parametrize(
+    ("place", "arguments", "words"),
+    [
+        (RecordPlace(missing="it is gone"), {}, "the last, and it is gone, or name the column"),
+        (RecordPlace(missing="it is gone"), {"order_by": "v", "history": True}, "it is gone$"),
+        (
+            RecordPlace(("partition", "offset"), unordered="it is mixed"),
+            {},
+            "order_by: it is mixed",
+        ),
+    ],
+)
+def test_rows_without_a_place_of_their_own_need_an_order(
+    place: RecordPlace, arguments: dict[str, Any], words: str
+) -> None:
+    schema = frame("id long", "v long", *PLACE)
+    with pytest.raises(PipelineError, match=words) as caught:
+        read_keyed_table(schema, ["id"], place=place, **arguments)
+    assert "\n" not in str(caught.value)
+    assert read_keyed_table(schema, ["id"], place=place, order_by="v").order_by == "v"

@@ -52,7 +52,18 @@ def test_without_an_order_a_key_of_another_partition_is_looked_for() -> None:
     assert found.endswith('ON t."id" = s."id" WHERE t."partition" <> s."partition" LIMIT 1')
     assert "json_build_object('id', s.\"id\")" in found
     assert statements.find_unordered(NAME, ORDERED) is None
-    assert statements.find_unordered(NAME, replace(KEYED, has_place=False)) is None
+    assert statements.find_unordered(NAME, replace(KEYED, place=())) is None
+
+
+def test_the_topic_belongs_to_the_place_of_a_record() -> None:
+    keyed = replace(KEYED, place=("topic", "partition", "offset"))
+    found = statements.find_unordered(NAME, keyed)
+    assert found is not None
+    assert 'WHERE t."topic" <> s."topic" OR t."partition" <> s."partition" LIMIT 1' in found
+    schema = StructType([*FRAME.fields]).add("topic", StringType())
+    # Null in the rows from before the table had the column.
+    text = statements.upsert_rows(NAME, replace(keyed, order_by="word"), schema, COLUMNS)
+    assert """t."word" COLLATE "C", coalesce(t."topic", '') COLLATE "C", t."partition",""" in text
 
 
 def test_an_upsert_replaces_what_is_older() -> None:
@@ -64,7 +75,7 @@ def test_an_upsert_replaces_what_is_older() -> None:
     ordered = statements.upsert_rows(NAME, ORDERED, FRAME, COLUMNS)
     assert ordered.endswith(f"WHERE {NEWER}")
     assert 'WHERE "ottla_deletes" IS NOT TRUE ON CONFLICT' in ordered
-    only_keys = KeyedTable(("id",), ("id",), has_place=False)
+    only_keys = KeyedTable(("id",), ("id",), place=())
     assert statements.upsert_rows(NAME, only_keys, FRAME, ["id"]).endswith("DO NOTHING")
 
 

@@ -19,12 +19,12 @@ def clauses(keyed: KeyedTable) -> list[str]:
 def test_without_an_order_a_second_partition_of_a_key_stops_the_query() -> None:
     assert clauses(KEYED) == [
         "MERGE INTO delta.`/lake/a``b` AS t",
-        "USING (SELECT row.* FROM (SELECT if(min(partition) <> max(partition), "
+        "USING (SELECT row.* FROM (SELECT if(min(`partition`) <> max(`partition`), "
         "raise_error(concat('OTTLA_UNORDERED_KEY ', to_json(struct(`id`)))), "
-        "max_by(struct(`id`, `a``b`, `partition`, `offset`), struct(partition, offset))) AS row "
-        "FROM v GROUP BY `id`)) AS s",
+        "max_by(struct(`id`, `a``b`, `partition`, `offset`), struct(`partition`, `offset`))) "
+        "AS row FROM v GROUP BY `id`)) AS s",
         "ON t.`id` = s.`id`",
-        "WHEN MATCHED AND if(t.partition <> s.partition, "
+        "WHEN MATCHED AND if(t.`partition` <> s.`partition`, "
         "raise_error(concat('OTTLA_UNORDERED_KEY ', to_json(struct(s.`id`)))), true) "
         "THEN UPDATE SET t.`id` = s.`id`, t.`a``b` = s.`a``b`, t.`partition` = s.`partition`, "
         "t.`offset` = s.`offset`",
@@ -35,8 +35,8 @@ def test_without_an_order_a_second_partition_of_a_key_stops_the_query() -> None:
 
 def test_with_an_order_an_older_record_replaces_and_deletes_nothing() -> None:
     newer = (
-        "(t.`a``b` IS NULL OR struct(s.`a``b`, s.partition, s.offset) >= "
-        "struct(t.`a``b`, t.partition, t.offset))"
+        "(t.`a``b` IS NULL OR struct(s.`a``b`, s.`partition`, s.`offset`) >= "
+        "struct(t.`a``b`, t.`partition`, t.`offset`))"
     )
     delete, update, insert = clauses(DELETING)[3:]
     assert delete == f"WHEN MATCHED AND {newer} AND coalesce(s.tombstone, false) THEN DELETE"
@@ -51,10 +51,25 @@ def test_marked_deletions_are_rows() -> None:
 
 
 def test_without_a_place_the_column_alone_orders() -> None:
-    keyed = KeyedTable(("id",), ("id", "at"), order_by="at", has_place=False)
+    keyed = KeyedTable(("id",), ("id", "at"), order_by="at", place=())
     text = "\n".join(clauses(keyed))
     assert "max_by(struct(`id`, `at`), struct(`at`))" in text
     assert "(t.`at` IS NULL OR struct(s.`at`) >= struct(t.`at`))" in text
-    once = "\n".join(clauses(KeyedTable(("id",), ("id",), has_place=False)))
+    once = "\n".join(clauses(KeyedTable(("id",), ("id",), place=())))
     assert "if(count(*) > 1, raise_error(" in once
     assert "WHEN MATCHED THEN UPDATE" in once
+
+
+def test_the_topic_belongs_to_the_place_of_a_record() -> None:
+    place = ("topic", "partition", "offset")
+    text = "\n".join(clauses(replace(KEYED, place=place)))
+    assert "min(struct(`topic`, `partition`)) <> max(struct(`topic`, `partition`))" in text
+    assert "struct(`topic`, `partition`, `offset`))) AS row" in text
+    assert "if(t.`topic` <> s.`topic` OR t.`partition` <> s.`partition`, raise_error(" in text
+
+
+def test_rows_of_one_record_are_looked_for_only_where_there_may_be_some() -> None:
+    text = "\n".join(clauses(replace(DELETING, is_shared=True)))
+    assert "OVER (PARTITION BY `id` ORDER BY `a``b`, `partition`, `offset`)" in text
+    assert "OTTLA_SHARED_PLACE" in text
+    assert "OTTLA_SHARED_PLACE" not in "\n".join(clauses(DELETING))

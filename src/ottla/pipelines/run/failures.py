@@ -14,7 +14,7 @@ from typing import Final
 
 from ottla.pipelines.identity.next_batch import set_back
 from ottla.pipelines.run.causes import Cause
-from ottla.pipelines.sinks.upsert_statement import UNORDERED
+from ottla.pipelines.sinks.upsert_statement import SHARED, UNORDERED
 from ottla.pipelines.source.framed import CONFLICT, UNKNOWN_ID
 from ottla.pipelines.source.protobuf_decoder import NO_PROTOBUF
 
@@ -272,6 +272,18 @@ def _unordered_key(causes: Sequence[Cause], about: About) -> str | None:
     return (
         f"The key {found[1]} has records whose order is not known: they are not all in one "
         f"partition of {topics}. Name the column that orders them, such as order_by='timestamp'"
+    )
+
+
+def _shared_place(causes: Sequence[Cause], about: About) -> str | None:
+    found = _search(causes, rf"{SHARED} (\{{.*?\}})(?:\s|$)")
+    if found is None:
+        return None
+    topics = ", ".join(about.topics) or "a topic"
+    return (
+        f"The key {found[1]} has several rows of one record of {topics}, and nothing says which of "
+        "them is the last: an explode, a join or a union of the query makes them. Add the column "
+        "that tells them apart to keys=, or name one that orders them in order_by"
     )
 
 
@@ -564,6 +576,7 @@ _RULES: Final[tuple[Callable[[Sequence[Cause], About], str | None], ...]] = (
     _topic_task,
     _python_function,
     _unordered_key,
+    _shared_place,
     _row,
     _file_system,
     _checkpoint_file,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.delivery import DeliveryGuarantee, read_guarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.topic_name import wrong_name
+from ottla.pipelines.run.column_origins import place_of
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.keyed_table import DELETES, KeyedTable, read_keyed_table
 from ottla.pipelines.spark.defaults import TIME_ZONE
@@ -116,7 +118,7 @@ class Specification:
         """The columns of `keys`; none for a table that is appended to."""
         return (self.keys,) if isinstance(self.keys, str) else (*self.keys,)
 
-    @property
+    @functools.cached_property
     def keyed_table(self) -> KeyedTable | None:
         """The table with keys, None for one that is appended to. Raises PipelineError."""
         if not self.key_columns:
@@ -128,6 +130,7 @@ class Specification:
             history=self.history,
             deletes=self.deletes,
             streaming=self.frame.isStreaming,
+            place=place_of(self.frame),
         )
 
     @property

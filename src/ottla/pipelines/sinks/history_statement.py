@@ -3,8 +3,8 @@
 Each record is one row: a version, valid from its `order_by` until that of the next version of its
 key, and current when there is none. A tombstone is a version of no length (`valid_to` equals
 `valid_from`), which closes the one before it. The versions of a key are ordered by (`order_by`,
-partition, offset), and so the table depends on the records alone: a record that comes late finds
-its place, and one that comes twice is found by its place and ignored.
+topic, partition, offset), and so the table depends on the records alone: a record that comes late
+finds its place, and one that comes twice is found by its place and ignored.
 
 One statement closes and opens: its source has the new versions of the batch, and of the table the
 versions whose end they change.
@@ -12,12 +12,8 @@ versions whose end they change.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ottla.pipelines.sinks.keyed_table import (
     IS_CURRENT,
-    OFFSET,
-    PARTITION,
     TOMBSTONE,
     VALID_FROM,
     VALID_TO,
@@ -26,9 +22,7 @@ from ottla.pipelines.sinks.keyed_table import (
     quoted,
     same_key,
 )
-
-IDENTITY: Final = (VALID_FROM, PARTITION, OFFSET)
-"""What tells the versions of a key apart, and orders them."""
+from ottla.pipelines.sinks.upsert_statement import single_rows
 
 
 def history_statement(keyed: KeyedTable, location: str, view: str) -> str:
@@ -37,7 +31,12 @@ def history_statement(keyed: KeyedTable, location: str, view: str) -> str:
     It reads the view twice.
     """
     table = f"delta.{quoted(location)}"
-    on = [same_key(keyed, "t", "s"), *(f"t.{name} = s.{name}" for name in IDENTITY)]
+    # The topic of a version is null where the table got that column later.
+    same = ["=", *("<=>" for _ in keyed.place[:-2]), "=", "="]
+    on = [
+        same_key(keyed, "t", "s"),
+        *(f"t.{name} {is_} s.{name}" for name, is_ in zip(identity(keyed), same, strict=True)),
+    ]
     return "\n".join(
         (
             f"MERGE INTO {table} AS t",
@@ -59,17 +58,19 @@ def changed_versions(keyed: KeyedTable, table: str, view: str) -> str:
     keys = listed(keyed.keys)
     order = quoted(keyed.order_by)
     old_keys = ", ".join(f"old.{quoted(key)}" for key in keyed.keys)
-    place = ", ".join(IDENTITY)
+    place = ", ".join(identity(keyed))
+    of_record = listed(keyed.place)
+    old_record = ", ".join(f"old.{quoted(name)}" for name in keyed.place)
     by_key = f"PARTITION BY {keys} ORDER BY {place}"
     row = f"struct({listed(keyed.columns)})"
     return f"""
 WITH new AS (
-  SELECT {keys}, {order} AS {VALID_FROM}, {PARTITION}, {OFFSET}, true AS is_new,
-    {is_tombstone(keyed)} AS is_point, {row} AS row FROM {view}
+  SELECT {keys}, {order} AS {VALID_FROM}, {of_record}, true AS is_new,
+    {is_tombstone(keyed)} AS is_point, {row} AS row FROM {single_rows(keyed, view)}
 ), first AS (
   SELECT {keys}, min({VALID_FROM}) AS since FROM new GROUP BY {keys}
 ), old AS (
-  SELECT {old_keys}, old.{VALID_FROM}, old.{PARTITION}, old.{OFFSET}, false AS is_new,
+  SELECT {old_keys}, old.{VALID_FROM}, {old_record}, false AS is_new,
     coalesce(old.{VALID_TO} = old.{VALID_FROM}, false) AS is_point, old.{VALID_TO} AS ended,
     old.{IS_CURRENT} AS was_current
   FROM {table} AS old JOIN first ON {same_key(keyed, "old", "first")}
@@ -88,6 +89,11 @@ WITH new AS (
 )
 SELECT {keys}, {place}, {VALID_TO}, {IS_CURRENT}, row FROM dated
 WHERE is_new OR NOT ended <=> {VALID_TO} OR NOT was_current <=> {IS_CURRENT}"""
+
+
+def identity(keyed: KeyedTable) -> tuple[str, ...]:
+    """Return what tells the versions of a key apart, and orders them, as SQL."""
+    return (VALID_FROM, *map(quoted, keyed.place))
 
 
 def insert_version(keyed: KeyedTable) -> str:

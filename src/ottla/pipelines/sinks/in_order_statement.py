@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.pipelines.sinks.history_statement import IDENTITY, insert_version, is_tombstone
+from ottla.pipelines.sinks.history_statement import identity, insert_version, is_tombstone
 from ottla.pipelines.sinks.keyed_table import (
     IS_CURRENT,
     VALID_FROM,
@@ -23,6 +23,7 @@ from ottla.pipelines.sinks.keyed_table import (
     quoted,
     same_key,
 )
+from ottla.pipelines.sinks.upsert_statement import single_rows
 
 OUT_OF_ORDER: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 """The condition with which the statement fails for a batch that has a late record."""
@@ -35,7 +36,7 @@ def in_order_statement(keyed: KeyedTable, location: str, view: str) -> str:
     """
     late = (
         f"(t.{IS_CURRENT} OR t.{VALID_TO} = t.{VALID_FROM}) "
-        f"AND struct({_place('t.')}) >= struct({_place('s.')})"
+        f"AND struct({_place(keyed, 't.')}) >= struct({_place(keyed, 's.')})"
     )
     return "\n".join(
         (
@@ -54,12 +55,13 @@ def _new_versions(keyed: KeyedTable, view: str) -> str:
     its columns, to close the one before it.
     """
     assert keyed.order_by is not None
-    keys, place = listed(keyed.keys), _place()
+    keys, place = listed(keyed.keys), _place(keyed)
     by_key = f"PARTITION BY {keys} ORDER BY {place}"
     return f"""
 WITH new AS (
-  SELECT {keys}, {quoted(keyed.order_by)} AS {place},
-    {is_tombstone(keyed)} AS is_point, struct({listed(keyed.columns)}) AS row FROM {view}
+  SELECT {keys}, {quoted(keyed.order_by)} AS {VALID_FROM}, {listed(keyed.place)},
+    {is_tombstone(keyed)} AS is_point, struct({listed(keyed.columns)}) AS row
+  FROM {single_rows(keyed, view)}
 ), numbered AS (
   SELECT *, lag(struct({place})) OVER ({by_key}) AS before FROM new
 ), placed AS (
@@ -73,5 +75,5 @@ SELECT {keys}, {place}, is_first, closes, if(is_point, {VALID_FROM}, until) AS {
 FROM dated"""
 
 
-def _place(alias: str = "") -> str:
-    return ", ".join(f"{alias}{name}" for name in IDENTITY)
+def _place(keyed: KeyedTable, alias: str = "") -> str:
+    return ", ".join(f"{alias}{name}" for name in identity(keyed))

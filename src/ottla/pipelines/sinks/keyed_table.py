@@ -1,7 +1,7 @@
 """A table that has one row for each key, or each version of it: which column is what. Pure.
 
-Kafka orders the records of one partition and no others. So the columns `partition` and `offset` of
-`topic` say which record of a key is the last; where a key can move between partitions, the column
+Kafka orders the records of one partition and no others. So the place of a record (`record_place`)
+says which record of a key is the last; where a key can move between partitions, the column
 `order_by` says it, and the place is used between equal values.
 """
 
@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.constraints import Constraint
+from ottla.pipelines.sinks.record_place import OFFSET, PARTITION, RecordPlace, place_by_name
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
-PARTITION: Final = "partition"
-OFFSET: Final = "offset"
 TIMESTAMP: Final = "timestamp"
 TOMBSTONE: Final = "tombstone"
 IS_DELETED: Final = "is_deleted"
@@ -31,7 +30,6 @@ DELETES: Final = ("remove", "mark")
 KINDS: Final = {"history=True": (VALID_FROM, VALID_TO, IS_CURRENT), "deletes='mark'": (IS_DELETED,)}
 """The columns that a table has beside those of the frame, by the argument that asks for them."""
 
-_PLACE: Final = {PARTITION: "int", OFFSET: "bigint"}
 _UNORDERED: Final = ("map", "variant", "void")  # neither compared nor grouped by Spark
 
 
@@ -39,17 +37,30 @@ _UNORDERED: Final = ("map", "variant", "void")  # neither compared nor grouped b
 class KeyedTable:
     """The columns of the rows by their meaning; names are those of the frame.
 
-    `columns`: what the table keeps, without the mark of tombstones. `has_place`: the rows have the
-    topic's partition and offset. `deletes`: a tombstone removes its row, or marks it as deleted.
+    `columns`: what the table keeps, without the mark of tombstones. `place`: the columns of the
+    topic, where the rows have one, of the partition and of the offset, which together say of which
+    record a row is; empty where none do. `is_shared`: several rows may be of one record.
+    `deletes`: a tombstone removes its row, or marks it as deleted.
     """
 
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     order_by: str | None = None
-    has_place: bool = True
+    place: tuple[str, ...] = (PARTITION, OFFSET)
+    is_shared: bool = False
     has_tombstones: bool = False
     history: bool = False
     deletes: str = "remove"
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns that order the records of a key, the most important first."""
+        return self.place if self.order_by is None else (self.order_by, *self.place)
+
+    @property
+    def forgets_places(self) -> bool:
+        """Whether a deletion leaves nothing that says where the records of the key lie."""
+        return self.has_tombstones and self.order_by is None
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -129,8 +140,11 @@ def read_keyed_table(
     history: bool = False,
     deletes: str = "remove",
     streaming: bool = True,
+    place: RecordPlace | None = None,
 ) -> KeyedTable:
     """Return which column of a frame is what; a frame that is not streaming is one batch.
+
+    `place`: of which record a row is; None: by the names of the columns.
 
     Raises PipelineError: a name that is no column, a type that has no order, columns that are
     missing or taken.
@@ -138,7 +152,8 @@ def read_keyed_table(
     found = tuple(find_column(frame, name, "keys").name for name in keys)
     if len(set(found)) < len(found):
         raise PipelineError(f"keys={list(keys)!r} names a column twice")
-    has_place = all(_has(frame, name, kind) for name, kind in _PLACE.items())
+    if place is None:
+        place = place_by_name(frame)
     has_tombstones = _has(frame, TOMBSTONE, "boolean")
     if history and order_by is None:
         if not _has(frame, TIMESTAMP, "timestamp"):
@@ -149,8 +164,13 @@ def read_keyed_table(
         order_by = TIMESTAMP
     if order_by is not None:
         order_by = find_column(frame, order_by, "order_by").name
-    if not has_place and (streaming or history or has_tombstones):
-        _check_place(order_by, history=history, has_tombstones=has_tombstones)
+    if not place.columns and (streaming or history or has_tombstones):
+        _check_place(place, order_by, history=history, has_tombstones=has_tombstones)
+    if place.unordered and order_by is None:
+        raise PipelineError(
+            f"Which record of a key is the last is not known without order_by: {place.unordered}. "
+            "Name the column that orders the records, such as order_by='timestamp'"
+        )
     if deletes == "mark" and history:
         raise PipelineError(
             "deletes='mark' is for tables without history=True: a history keeps each deletion as "
@@ -164,7 +184,16 @@ def read_keyed_table(
     columns = tuple(
         field.name for field in frame.fields if not (has_tombstones and field.name == TOMBSTONE)
     )
-    table = KeyedTable(found, columns, order_by, has_place, has_tombstones, history, deletes)
+    table = KeyedTable(
+        found,
+        columns,
+        order_by,
+        place.columns,
+        place.is_shared and bool(place.columns),
+        has_tombstones,
+        history,
+        deletes,
+    )
     taken = [name for name in table.added if name in {column.lower() for column in columns}]
     if taken:
         raise PipelineError(
@@ -174,7 +203,9 @@ def read_keyed_table(
     return table
 
 
-def _check_place(order_by: str | None, *, history: bool, has_tombstones: bool) -> None:
+def _check_place(
+    place: RecordPlace, order_by: str | None, *, history: bool, has_tombstones: bool
+) -> None:
     """Refuse rows without partition and offset where nothing else orders all of them."""
     hint = ""
     if history:
@@ -186,6 +217,11 @@ def _check_place(order_by: str | None, *, history: bool, has_tombstones: bool) -
         why = "place a tombstone among the records of its key"
     else:
         return
+    if place.missing:
+        raise PipelineError(
+            f"keys= needs the partition and offset of each record to {why}, and {place.missing}"
+            f"{hint}"
+        )
     raise PipelineError(
         f"keys= needs the topic's columns partition (int) and offset (bigint) to {why}: select "
         f"them too{hint}"

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.sinks.keyed_table import IS_DELETED, OFFSET, PARTITION, KeyedTable
+from ottla.pipelines.sinks.keyed_table import IS_DELETED, KeyedTable
 from ottla.pipelines.sinks.postgres_table import TableName, identifier
 from ottla.pipelines.sinks.postgres_types import QUOTE
 
@@ -108,13 +108,14 @@ def find_unordered(name: TableName, keyed: KeyedTable) -> str | None:
 
     Without `order_by` only the records of one partition have an order. It gives the key as JSON.
     """
-    if keyed.order_by is not None or not keyed.has_place:
+    if keyed.order_by is not None or not keyed.place:
         return None
-    place = identifier(PARTITION)
+    names = [identifier(name) for name in keyed.place[:-1]]
+    moved = " OR ".join(f"t.{name} <> s.{name}" for name in names)
     pairs = ", ".join(f"{_text(key)}, s.{identifier(key)}" for key in keyed.keys)
     return (
         f"SELECT CAST(json_build_object({pairs}) AS text) FROM {_TEMPORARY} AS s JOIN {name.sql()} "
-        f"AS t ON {_same_key(keyed)} WHERE t.{place} <> s.{place} LIMIT 1"
+        f"AS t ON {_same_key(keyed)} WHERE {moved} LIMIT 1"
     )
 
 
@@ -163,12 +164,15 @@ def _is_newer(keyed: KeyedTable, rows: str, schema: StructType) -> str:
     if keyed.order_by is None:
         return ""
     texts = {field.name for field in schema.fields if field.dataType.typeName() == "string"}
-    order = [keyed.order_by, *((PARTITION, OFFSET) if keyed.has_place else ())]
+    # The topic of a row is null where the table got that column later.
+    later = keyed.place[:-2]
     column = f"t.{identifier(keyed.order_by)}"
 
     def row(table: str) -> str:
+        values = {name: f"{table}.{identifier(name)}" for name in keyed.order}
+        values |= {name: f"coalesce({values[name]}, '')" for name in later}
         parts = [
-            f"{table}.{identifier(name)}{_BINARY_ORDER if name in texts else ''}" for name in order
+            f"{value}{_BINARY_ORDER if name in texts else ''}" for name, value in values.items()
         ]
         return f"({', '.join(parts)})"
 

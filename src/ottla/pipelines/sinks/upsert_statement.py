@@ -1,9 +1,10 @@
 """The MERGE that gives each key its last record, as SQL. Pure.
 
-The order of the records of a key is (`order_by`, partition, offset), as far as there are these. So
-the table depends on the records alone: not on where a batch ended, nor on a batch that is read
-again. Without `order_by` only the records of one partition have an order, and a key that is found
-in a second partition stops the query.
+The order of the records of a key is (`order_by`, topic, partition, offset), as far as there are
+these. So the table depends on the records alone: not on where a batch ended, nor on a batch that is
+read again. Without `order_by` only the records of one partition have an order, and a key that is
+found in a second partition stops the query. So does one that gets two rows of one record, where
+nothing orders these.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from typing import Final
 
 from ottla.pipelines.sinks.keyed_table import (
     IS_DELETED,
-    OFFSET,
-    PARTITION,
     TOMBSTONE,
     KeyedTable,
     listed,
@@ -24,6 +23,8 @@ from ottla.pipelines.sinks.keyed_table import (
 
 UNORDERED: Final = "OTTLA_UNORDERED_KEY"
 """How the error of Spark begins for a key whose records have no order."""
+SHARED: Final = "OTTLA_SHARED_PLACE"
+"""How it begins for a key with several rows of one record, which have no order."""
 
 
 def upsert_statement(keyed: KeyedTable, location: str, view: str) -> str:
@@ -42,17 +43,35 @@ def upsert_statement(keyed: KeyedTable, location: str, view: str) -> str:
 def last_records(keyed: KeyedTable, view: str) -> str:
     """Return the query for the last record of each key in a view."""
     columns = listed(_carried(keyed))
-    order = _order(keyed)
+    order = [quoted(name) for name in keyed.order]
     row = (
         f"max_by(struct({columns}), {_struct('', order)})"
         if order
         else f"any_value(struct({columns}))"
     )
     if keyed.order_by is None:
-        in_doubt = f"min({PARTITION}) <> max({PARTITION})" if keyed.has_place else "count(*) > 1"
+        log = _log(keyed)
+        in_doubt = f"min({log}) <> max({log})" if keyed.place else "count(*) > 1"
         row = f"if({in_doubt}, {_stop('', keyed)}, {row})"
     keys = listed(keyed.keys)
-    return f"SELECT row.* FROM (SELECT {row} AS row FROM {view} GROUP BY {keys})"
+    rows = single_rows(keyed, view)
+    return f"SELECT row.* FROM (SELECT {row} AS row FROM {rows} GROUP BY {keys})"
+
+
+def single_rows(keyed: KeyedTable, view: str) -> str:
+    """Return the rows of a view, of which no two have one key and one place in its order.
+
+    Reading them fails otherwise. A view whose rows are of one record each is returned as it is.
+    """
+    if not keyed.is_shared:
+        return view
+    order = listed(keyed.order)
+    place = f"struct({order})"
+    before = f"lag({place}) OVER (PARTITION BY {listed(keyed.keys)} ORDER BY {order})"
+    return (
+        f"(SELECT * FROM (SELECT *, {before} <=> {place} AS ottla_is_second FROM {view}) "
+        f"WHERE if(ottla_is_second, {_stop('', keyed, SHARED)}, true))"
+    )
 
 
 def _clauses(keyed: KeyedTable) -> Sequence[str]:
@@ -84,24 +103,26 @@ def _is_newer(keyed: KeyedTable) -> str:
     topic that was created again begins at 0.
     """
     if keyed.order_by is None:
-        if not keyed.has_place:
+        if not keyed.place:
             return ""
-        return f"if(t.{PARTITION} <> s.{PARTITION}, {_stop('s.', keyed)}, true)"
+        # The topic of a row is null where the table got that column later.
+        moved = " OR ".join(f"t.{quoted(name)} <> s.{quoted(name)}" for name in keyed.place[:-1])
+        return f"if({moved}, {_stop('s.', keyed)}, true)"
     column = quoted(keyed.order_by)
-    order = _order(keyed)
+    order = [quoted(name) for name in keyed.order]
     return f"(t.{column} IS NULL OR {_struct('s.', order)} >= {_struct('t.', order)})"
 
 
-def _order(keyed: KeyedTable) -> list[str]:
-    """Return the columns that order the records of a key, the most important first."""
-    order = [] if keyed.order_by is None else [quoted(keyed.order_by)]
-    return [*order, PARTITION, OFFSET] if keyed.has_place else order
+def _log(keyed: KeyedTable) -> str:
+    """Return the partition of a record, with its topic where the rows have one."""
+    names = [quoted(name) for name in keyed.place[:-1]]
+    return _struct("", names) if len(names) > 1 else "".join(names)
 
 
-def _stop(alias: str, keyed: KeyedTable) -> str:
+def _stop(alias: str, keyed: KeyedTable, why: str = UNORDERED) -> str:
     """Return SQL that fails and names the key."""
     key = ", ".join(f"{alias}{quoted(name)}" for name in keyed.keys)
-    return f"raise_error(concat('{UNORDERED} ', to_json(struct({key}))))"
+    return f"raise_error(concat('{why} ', to_json(struct({key}))))"
 
 
 def _struct(alias: str, names: Sequence[str]) -> str:
