@@ -6,6 +6,7 @@ from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.run.retry import (
     BROKER,
     COMMIT,
+    CONSTRAINT,
     DATABASE,
     SCHEMA,
     STORAGE,
@@ -70,6 +71,20 @@ def test_a_database_that_is_away_is_waited_for(state: str, passes: str | None) -
     causes = [Cause("org.postgresql.util.PSQLException", "why", f"SQLSTATE {state}")]
 
     assert passes_by_itself([*causes, Cause("java.io.EOFException")]) == passes
+
+
+@pytest.mark.parametrize(
+    ("condition", "passes"),
+    [
+        ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", CONSTRAINT),
+        ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", CONSTRAINT),
+        ("SQLSTATE 23502", CONSTRAINT),
+        ("SQLSTATE 22001", CONSTRAINT),
+        ("SQLSTATE 23503", None),
+    ],
+)
+def test_a_constraint_may_be_newer_than_the_plan(condition: str, passes: str | None) -> None:
+    assert passes_by_itself([Cause("E"), Cause("E", "a row", condition)]) == passes
 
 
 def test_the_wait_doubles_and_both_limits_hold() -> None:

@@ -417,3 +417,28 @@ def test_a_column_becomes_as_wide_as_the_rows(
     run()
     found = spark.sql(f"SELECT id FROM {table}").collect()
     assert sorted(row.id for row in found) == [7, 5_000_000_000]
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-most-once"])
+def test_a_constraint_that_comes_while_the_query_runs_rejects_rows(
+    job: Job, produce: Callable[..., None], caplog: pytest.LogCaptureFixture, delivery: str
+) -> None:
+    produce(job.name, good(0, 3))
+    rows = job.frame.select("key", "value.*", "partition", "offset")
+    query = to_delta(rows, job.table, checkpoint=job.checkpoint, delivery=delivery)
+    try:
+        query.processAllAvailable()
+        place = f"delta.`{job.table}`"
+        job.spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT small CHECK (id < 5)")
+        produce(job.name, good(3, 8))
+        query.processAllAvailable()
+        produce(job.name, good(1, 3))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+    assert query.exception() is None
+    assert job.ids() == [0, 1, 1, 2, 2, 3, 4]
+    reasons = [row["reason"] for row in job.read("_rejected").collect()]
+    assert reasons == ["violates the CHECK constraint small (id < 5)"] * 3
+    assert "has a new constraint, and rejects rows that violate it" in caplog.text

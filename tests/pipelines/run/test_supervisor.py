@@ -139,6 +139,33 @@ def test_the_records_of_a_start_that_failed_are_not_asked_for(
     assert str(supervised.error).startswith("flights stopped: ValueError: no start")
 
 
+def unreadable() -> bool:
+    raise PipelineError("the database is away")
+
+
+@pytest.mark.parametrize(("constrain", "starts"), [(True, 1), (False, 0), (unreadable, 0)])
+def test_a_query_starts_again_only_for_a_constraint_that_is_new(
+    supervised: Supervisor,
+    monkeypatch: pytest.MonkeyPatch,
+    constrain: bool | Callable[[], bool],
+    starts: int,
+) -> None:
+    refused = Cause("E", "a bad row", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")
+    ends = iter([Failure([refused], "trace"), None])
+    begun: list[None] = []
+    monkeypatch.setattr(supervised, "_wait", lambda: next(ends))
+    monkeypatch.setattr(supervisor, "keep_off_screen", lambda query: None)
+    monkeypatch.setattr(supervised, "_failed_ranges", lambda failure: "")
+    supervised.limits = supervised._retries.limits = RetryLimits(first_wait_s=0)
+    supervised.start = lambda: begun.append(None)
+    supervised.constrain = constrain if callable(constrain) else lambda: constrain
+
+    supervised._run()
+
+    assert len(begun) == starts
+    assert (supervised.error is None) == (starts == 1)
+
+
 @pytest.mark.parametrize("place", ["_failed_ranges", "_start_again"])
 def test_a_bug_of_the_supervisor_is_no_end_without_a_failure(
     supervised: Supervisor, monkeypatch: pytest.MonkeyPatch, place: str

@@ -196,3 +196,22 @@ def test_a_checkpoint_that_is_older_than_its_table_is_refused(
     with pytest.raises(PipelineError, match="was set back, for example by a backup"):
         job.run(tmp_path / "backup")
     assert job.ids() == list(range(20))
+
+
+def test_a_constraint_that_comes_while_the_query_runs_rejects_rows(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    produce(job.name, records(0, 3))
+    query = job.start(tmp_path / "checkpoint")
+    try:
+        query.processAllAvailable()
+        job.database.query("ALTER TABLE t ALTER COLUMN word SET NOT NULL")
+        produce(job.name, [*records(3, 5), ("9", '{"id": 9}')])
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert query.exception() is None
+    assert job.ids() == [*range(5)]
+    assert job.database.query("SELECT reason FROM t_rejected") == [
+        ["the column word is null, but NOT NULL"]
+    ]

@@ -22,6 +22,7 @@ from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
+from ottla.pipelines.run.taken_back import taking_back
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import fitting, is_marked, refused
 from ottla.pipelines.sinks.port import NO_VERSION, Batch
@@ -112,6 +113,7 @@ class BatchRunner:
         with (
             _adaptive(frame.sparkSession),
             noting_new_schemas(self.spark, execution, self.rejects.sources, take_back),
+            taking_back(take_back),
         ):
             version = self.sink.write(rows, batch)
         # An earlier run committed this batch, and the sink skipped it: nothing was read.

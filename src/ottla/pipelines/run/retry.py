@@ -21,11 +21,20 @@ COMMIT: Final = "commit"
 DATABASE: Final = "database"
 WRITE: Final = "write"
 SCHEMA: Final = "schema"
+CONSTRAINT: Final = "constraint"
 
 _KAFKA: Final = r"org\.apache\.kafka\.common\.errors\."
 # SQLSTATE by PostgreSQL's list: the connection, the server's start and stop, too many connections,
 # and a transaction that met another one.
 _OF_DATABASE: Final = re.compile(r"SQLSTATE (08\w{3}|57P0[1-35]|53300|40001|40P01)")
+# A row that violates a constraint, of those that are known at a start. PostgreSQL's are NOT NULL
+# and the length of a text.
+_OF_CONSTRAINT: Final = (
+    "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+    "SQLSTATE 23502",
+    "SQLSTATE 22001",
+)
 # (what passes by itself, the exception's class, a part of its text).
 _PASSING: Final = (
     # Data with a schema that was registered after the query was planned.
@@ -86,12 +95,15 @@ class RetryLimits:
 def passes_by_itself(causes: Sequence[Cause]) -> str | None:
     """Return what to wait for (BROKER, TOPIC, STORAGE, COMMIT, WRITE, DATABASE or SCHEMA).
 
-    None where a retry cannot help.
+    CONSTRAINT passes where the place got the constraint while the query ran. None where a retry
+    cannot help.
     """
     if any(_LASTING.search(f"{cause.kind} {cause.message}") for cause in causes):
         return None
     if any(_OF_DATABASE.fullmatch(cause.condition) for cause in causes):
         return DATABASE
+    if any(cause.condition in _OF_CONSTRAINT for cause in causes):
+        return CONSTRAINT
     for kind, name, text in _PASSING:
         for cause in causes:
             if re.fullmatch(name, cause.kind) and re.search(text, cause.message):

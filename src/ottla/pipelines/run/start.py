@@ -262,7 +262,8 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     specification = checked.specification
     location = checked.checkpoint.files.location
     guard = BatchGuard(runner)
-    writer, name, runner.query_name = _writer(checked, specification.frame, runner, guard)
+    frame = specification.frame
+    writer, name, runner.query_name = _writer(checked, frame, runner, guard)
     servers = {source.kafka.bootstrap_servers: None for _, source in checked.sources}
     about = About(
         query=name,
@@ -289,7 +290,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         return why_silent((source.kafka, source.name) for _, source in checked.sources)
 
     def replan() -> None:
-        nonlocal writer
+        nonlocal frame, writer
         assert specification.rebuild is not None
         again = replace(specification, frame=specification.rebuild())
         sink = checked.sink_of(again)
@@ -297,8 +298,16 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         for notice in sink.check():
             log.warning("%s", notice)
         sink.make()
-        runner.use(sink, tuple(source for _, source in sources_of(again.frame)))
-        writer = _writer(checked, again.frame, runner, guard)[0]
+        frame = again.frame
+        runner.use(sink, tuple(source for _, source in sources_of(frame)))
+        writer = _writer(checked, frame, runner, guard)[0]
+
+    def constrain() -> bool:
+        nonlocal writer
+        if not runner.sink.has_new_constraints():
+            return False
+        writer = _writer(checked, frame, runner, guard)[0]
+        return True
 
     return supervised(
         start_query,
@@ -308,6 +317,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         runner.finish,
         None if specification.rebuild is None else replan,
         clients.close,
+        constrain,
     )
 
 

@@ -23,6 +23,7 @@ from ottla.pipelines.run.report import report, report_exception
 from ottla.pipelines.run.retry import (
     BROKER,
     COMMIT,
+    CONSTRAINT,
     DATABASE,
     SCHEMA,
     STORAGE,
@@ -67,8 +68,10 @@ class Supervisor:
 
     `start` starts Spark's query; `probe` returns why the broker cannot be read now, None when it
     can; `finish` writes what waits when the query has ended without a failure. `replan` plans the
-    query again for data with a new schema, None where that is impossible; `close` closes what the
-    query has open, when it has ended for good. `begin` starts both the query and the thread.
+    query again for data with a new schema, None where that is impossible; `constrain` does so for
+    constraints that its place got since, and returns False where there are none; `close` closes
+    what the query has open, when it has ended for good. `begin` starts both the query and the
+    thread.
     """
 
     start: Callable[[], StreamingQuery]
@@ -79,6 +82,7 @@ class Supervisor:
     limits: RetryLimits = field(default_factory=RetryLimits)
     replan: Callable[[], None] | None = None
     close: Callable[[], None] | None = None
+    constrain: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         self.ended = threading.Event()
@@ -217,6 +221,8 @@ class Supervisor:
             kind = passes_by_itself(failure.causes)
             if kind == SCHEMA and self.replan is None:
                 kind = None
+            if kind == CONSTRAINT and not self._constrain():
+                kind = None
             wait_s = None if kind is None else self._retries.next_wait(kind, time.monotonic())
             if kind is None or wait_s is None:
                 self._give_up(failure)
@@ -246,6 +252,20 @@ class Supervisor:
                 self._changed.notify_all()
             return True
 
+    def _constrain(self) -> bool:
+        """Plan the query again for new constraints; False where there are none, or none is read."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            return self.constrain is not None and self.constrain()
+        except (Py4JError, PySparkException, PipelineError, OSError) as error:
+            log.warning(
+                "%s: the constraints of %s cannot be read: %s",
+                self.about.query, self.about.target, one_line(str(error)),
+            )  # fmt: skip
+            return False
+
     def _reason(self, kind: str) -> str:
         """Return why the query is started again, in a few words."""
         about = self.about
@@ -256,6 +276,7 @@ class Supervisor:
             WRITE: f"A transaction of {about.target} was not committed",
             DATABASE: f"The database of {about.target} does not answer",
             COMMIT: f"Another job committed to {about.target} at the same time",
+            CONSTRAINT: f"{about.target} has a new constraint, and rejects rows that violate it",
             SCHEMA: f"{', '.join(about.topics)} has data of a schema that the plan does not know",
         }[kind]
 

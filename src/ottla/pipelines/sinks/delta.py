@@ -19,7 +19,7 @@ from ottla.pipelines.identity.next_batch import Held
 from ottla.pipelines.sinks.batch_order import BatchOrder
 from ottla.pipelines.sinks.commit_metadata import latest_of_query
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER, Compaction
-from ottla.pipelines.sinks.constraints import mark, padded, read_constraints
+from ottla.pipelines.sinks.constraints import Constraint, mark, padded, read_constraints
 from ottla.pipelines.sinks.delta_table import (
     DeltaTable,
     Snapshot,
@@ -58,6 +58,7 @@ class DeltaSink:
     deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     compact_after: int = COMPACT_AFTER
     deletion_vectors: bool | None = None  # a new table has them where it has keys
+    _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
@@ -343,10 +344,16 @@ class DeltaSink:
         A table without constraints, or one whose constraints hold anyway, gives the frame back.
         """
         snapshot = self.table.snapshot()
-        constraints = read_constraints(snapshot.properties(), snapshot.schema)
-        if self.keyed is not None:
-            constraints = self.keyed.constrain(constraints)
+        self._constraints = constraints = self._read_constraints(snapshot)
         return mark(frame, snapshot.schema, constraints) if constraints else frame
+
+    def has_new_constraints(self) -> bool:
+        """Tell whether the table has other constraints than when `constrained` marked the rows."""
+        return self._read_constraints(self.table.snapshot()) != self._constraints
+
+    def _read_constraints(self, table: Snapshot) -> tuple[Constraint, ...]:
+        found = read_constraints(table.properties(), table.schema)
+        return found if self.keyed is None else self.keyed.constrain(found)
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
         """Append or merge a batch; None when the table has it already."""

@@ -211,6 +211,10 @@ class FilesSink:
         """Return the frame: files refuse no rows."""
         return frame
 
+    def has_new_constraints(self) -> bool:
+        """Return False: files refuse no rows."""
+        return False
+
     def table_id(self) -> str:
         """Return the id that the folder got when it was made, empty where there is none."""
         state = self._state()

@@ -296,6 +296,19 @@ class JdbcSink:
 
         A CHECK, a foreign key or a trigger is the database's own: it fails the batch.
         """
+        found = self._constraints()
+        return mark(frame, frame.schema, tuple(found)) if found else frame
+
+    def has_new_constraints(self) -> bool:
+        """Tell whether the table has other constraints than when `constrained` marked the rows."""
+        before = self._constraints()
+        with self._connect() as connection:
+            oid = self._oid(connection)
+            if oid is not None:
+                self._columns = _columns(connection, oid)
+        return self._constraints() != before
+
+    def _constraints(self) -> list[Constraint]:
         found: list[Constraint] = []
         for one in self.schema.fields:
             found += value_constraints(one.name, one.dataType)
@@ -305,7 +318,7 @@ class JdbcSink:
             own = {f"`{name}` IS NOT NULL" for name in self.keyed.keys}
             rest = [one for one in found if one.condition not in own]
             found = list(self.keyed.constrain(rest))
-        return mark(frame, frame.schema, tuple(found)) if found else frame
+        return found
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
         """Append or upsert a batch; None when the table has it already."""

@@ -105,6 +105,9 @@ class TableSink(Sink, Protocol):
     def constrained(self, frame: DataFrame) -> DataFrame:
         """Mark the rows of a frame that the place refuses; see `constraints.fitting`."""
 
+    def has_new_constraints(self) -> bool:
+        """Tell whether the place has other constraints than when `constrained` marked the rows."""
+
     def held(self, query_id: str) -> Held:
         """Return what the place has of a query."""
 

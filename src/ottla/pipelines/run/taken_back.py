@@ -1,0 +1,26 @@
+"""A batch that was refused as a whole: a delivery that notes batches before forgets that."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from ottla.pipelines.run.causes import causes_of
+from ottla.pipelines.run.retry import CONSTRAINT, passes_by_itself
+
+
+@contextlib.contextmanager
+def taking_back(take_back: Callable[[], None]) -> Iterator[None]:
+    """Call `take_back` when the block fails for a row that violates a constraint.
+
+    The place has refused all of the batch then.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if passes_by_itself(causes_of(error)) == CONSTRAINT:
+            take_back()
+        raise
