@@ -81,7 +81,7 @@ class World:
         self.history: list[tuple[Operation, ...]] = []
         self.store = EmbeddedStore(None)
         self.write(first_writes({}, "cluster"))
-        self.image = load_image(self.tree(), 1)
+        self.image = decided(load_image(self.tree(), 1))
         self.config = BrokerConfig()
         self.live: dict[int, BrokerImage] = {}
         self.shutting_down: set[int] = set()
@@ -140,7 +140,7 @@ class World:
             writes.append(Create(layout.partition_path(name, index)))
             writes.append(Create(layout.state_path(name, index), layout.write_state(state, 0)))
         self.write(writes)
-        self.image.apply(TopicCreated(load_image(self.tree(), 1).topics[name]))
+        self.image.apply(TopicCreated(decided(load_image(self.tree(), 1)).topics[name]))
 
     def do(self, plan: Plan[T]) -> T:
         """Carry out a plan, and check that the tree and the image still agree."""
@@ -148,10 +148,10 @@ class World:
             self.write(plan.writes)
         for delta in plan.deltas:
             self.image.apply(delta)
-        loaded = load_image(self.tree(), 1)
+        loaded = decided(load_image(self.tree(), 1))
         assert loaded.topics == self.image.topics
         assert loaded.directories == self.image.directories
-        assert healing_writes(self.tree()) == ()
+        assert decided(healing_writes(self.tree())) == ()
         return plan.reply
 
     def show(self, name: str = "t") -> list[str]:
@@ -165,10 +165,10 @@ class World:
             other.write(past)
         if writes:
             other.write(plan.writes[:writes])
-        healing = healing_writes(other.tree())
+        healing = decided(healing_writes(other.tree()))
         if healing:
             other.write(healing)
-        other.image = load_image(other.tree(), 1)
+        other.image = decided(load_image(other.tree(), 1))
         other.config, other.live = self.config, dict(self.live)
         for broker in other.live.values():
             other.image.apply(BrokerAppeared(broker))

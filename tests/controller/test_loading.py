@@ -19,11 +19,18 @@ from ottla.controller.features import (
     UpgradeType,
     update_features,
 )
-from ottla.controller.image import EVERY_BROKER, BrokerAppeared, ClusterImage, FeaturesChanged
+from ottla.controller.image import (
+    EVERY_BROKER,
+    BrokerAppeared,
+    ClusterImage,
+    FeaturesChanged,
+    PartitionState,
+)
 from ottla.controller.layout import LayoutError
 from ottla.controller.loading import first_writes, load_image
 from ottla.controller.plan import Plan, decided
 from ottla.controller.producer_ids import reserve_producer_ids
+from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import MorePartitions, NewTopic, add_partitions, create_topics
 from ottla.coordination.embedded_store import EmbeddedStore
 from ottla.coordination.tree import Create, TreeNode
@@ -44,7 +51,7 @@ def tree(store: EmbeddedStore) -> dict[str, TreeNode]:
 
 def test_the_first_writes_happen_once(store: EmbeddedStore) -> None:
     assert first_writes(tree(store), "other") == ()
-    image = load_image(tree(store), 1)
+    image = decided(load_image(tree(store), 1))
     assert (image.cluster_id, image.controller_epoch, image.topics) == ("cluster", 0, {})
     assert (image.features, image.features_version) == ({"transaction.version": 2}, 0)
 
@@ -82,7 +89,7 @@ def test_the_loaded_image_equals_the_one_that_was_written(
         update = FeatureUpdate("transaction.version", level, UpgradeType.SAFE_DOWNGRADE)
         carry_out(decided(update_features([update], image, 1)))
 
-    loaded = load_image(tree(store), 1)
+    loaded = decided(load_image(tree(store), 1))
     assert loaded.topics == image.topics
     assert loaded.topics_by_id == image.topics_by_id
     assert len({broker.epoch for broker in loaded.brokers.values()}) == 3
@@ -99,7 +106,7 @@ def test_a_missing_state_is_an_error_that_names_it(store: EmbeddedStore) -> None
     data = layout.write_topic(UUID(int=1), [layout.Assignment((1,))])
     store.multi([Create(layout.topic_path("t"), data)], 1)
     with pytest.raises(LayoutError, match="/brokers/topics/t/partitions/0/state: missing"):
-        load_image(tree(store), 1)
+        decided(load_image(tree(store), 1))
 
 
 def test_a_tree_of_kafka_3_9_without_topics_is_loaded() -> None:
@@ -117,8 +124,34 @@ def test_a_tree_of_kafka_3_9_without_topics_is_loaded() -> None:
         Create("/config/brokers/1"),
     ]
     store.multi(writes, 1)
-    image = load_image(tree(store), 2)
+    image = decided(load_image(tree(store), 2))
     assert image.brokers == {}
     assert image.config("1").values == {}
     assert (image.next_producer_id, image.producer_ids_version) == (0, 0)
     assert reserve_producer_ids(image, 2).reply == (0, 1000)
+
+
+def test_the_image_of_many_topics_is_loaded_in_steps() -> None:
+    """A new controller holds the event loop of a broker that has clients."""
+    nodes = {path: TreeNode(b"", 0) for path in layout.LASTING_NODES}
+    nodes[layout.CLUSTER_ID] = TreeNode(layout.write_cluster_id("c"), 0)
+    nodes[layout.CONTROLLER_EPOCH] = TreeNode(b"1", 0)
+    state = PartitionState(1, 0, (1,), (1,), 0)
+    for topic, partitions in (*((f"t{number}", 1) for number in range(3_000)), ("large", 5_000)):
+        data = layout.write_topic(UUID(int=1), [layout.Assignment((1,))] * partitions)
+        nodes[layout.topic_path(topic)] = TreeNode(data, 0)
+        nodes[layout.partitions_path(topic)] = TreeNode(b"", 0)
+        for partition in range(partitions):
+            nodes[layout.partition_path(topic, partition)] = TreeNode(b"", 0)
+            nodes[layout.state_path(topic, partition)] = TreeNode(layout.write_state(state, 1), 0)
+    assert sum(1 for _ in load_image(nodes, 1)) >= 3_000 // 700 + 5_000 // 1_300
+    assert sum(1 for _ in healing_writes(nodes)) >= 4
+    marked = nodes | {layout.deleted_topic_path("t5"): TreeNode(b"", 0)}
+    paths = [write.path for write in decided(healing_writes(marked))]
+    assert set(paths[1:]) == {
+        layout.state_path("t5", 0),
+        layout.partition_path("t5", 0),
+        layout.partitions_path("t5"),
+        layout.topic_path("t5"),
+        layout.deleted_topic_path("t5"),
+    }

@@ -152,6 +152,8 @@ async def test_read_tree_returns_the_whole_tree(connect: Connect) -> None:
     await session.create("/t/e", b"live", ephemeral=True)
     tree = await session.read_tree("/t")
     assert set(tree) == {*paths, "/t/e"} - {"/ta"}
+    below = [path for path in tree if path.startswith("/t/p/")]
+    assert below == sorted(below)
     assert all(node.data == path.encode() for path, node in tree.items() if path != "/t/e")
     assert tree["/t/e"].owner == session.number
     assert tree["/t/p/9"] == await session.get("/t/p/9")

@@ -134,12 +134,12 @@ class Controller:
         """
         epoch, version = tenure or await _next_tenure(session)
         nodes = await _read_all(session)
-        writes = healing_writes(nodes)
+        writes = await in_turns(healing_writes(nodes))
         if writes:
             log.warning("repairing %d nodes of an interrupted change", len(writes))
             await write_fenced(session, writes, version)
             nodes = await _read_all(session)
-        loaded = load_image(nodes, self._config.id)
+        loaded = await in_turns(load_image(nodes, self._config.id))
         self._deletion_notes = notes_by_age(nodes)
         self._former = dict(self.image.brokers)
         self._session, self._on_overtaken = session, overtaken
@@ -453,5 +453,7 @@ async def _next_tenure(session: Coordination) -> Tenure:
 
 
 async def _read_all(session: Coordination) -> dict[str, TreeNode]:
-    trees = await asyncio.gather(*(session.read_tree(root) for root in ROOTS))
-    return {path: node for tree in trees for path, node in tree.items()}
+    nodes, *others = await asyncio.gather(*(session.read_tree(root) for root in ROOTS))
+    for tree in others:  # all of them together are smaller than the first, that of the topics
+        nodes.update(tree)
+    return nodes

@@ -6,15 +6,20 @@ cluster's) share one entry of a table of states. A change carries only the chang
     [leader, leader_epoch, replicas, isr, partition_epoch, adding, removing]    a state
     [name, id, node_version, config_version, overrides, [number of state, ...]]  a topic
 
+The topics and states of a snapshot are lists of texts, each the JSON of some: JSON of megabytes
+would be written and read without a pause, but texts inside of it are copied only.
+
 Readers trust the texts: they come from a broker of the same cluster. Even so, a text that
 cannot be read raises DeltaTextError and nothing else.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 from uuid import UUID
 
 from ottla.config.listener import Endpoint
@@ -42,6 +47,10 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.controller.plan import Step
+
+STATES_A_TEXT: Final = 2_000
+BYTES_A_US: Final = 40
+"""So many bytes of JSON are read in a microsecond, about."""
 
 
 class DeltaTextError(ValueError):
@@ -112,13 +121,23 @@ def encode_snapshot(image: ClusterImage) -> Generator[None, None, dict[str, Any]
     images = tuple(image.topics.values())
     others = [encode_delta(delta) for delta in all_but_topics(image)]
     step = Step()
-    topics: list[list[Any]] = []
+    topics: list[str] = []
+    part: list[list[Any]] = []
     for each in images:
-        if step.is_full(3 + len(each.partitions) // 4):
+        if step.is_full(4 + len(each.partitions) // 3):
+            topics.append(_json(part))
+            part = []
             yield
-        topics.append(_topic_text(each, states))
+        part.append(_topic_text(each, states))
+    topics.append(_json(part))
+    numbered = iter(states.numbers)
+    table: list[str] = []
+    while some := list(islice(numbered, STATES_A_TEXT)):
+        if step.is_full(2 * len(some)):
+            yield
+        table.append(_json(some))
     text = {"cluster": image.cluster_id, "deltas": others, "topics": topics}
-    return {**text, "states": states.table()}
+    return {**text, "states": table}
 
 
 def decode_snapshot(text: Any) -> Generator[None, None, ClusterImage]:
@@ -128,14 +147,25 @@ def decode_snapshot(text: Any) -> Generator[None, None, ClusterImage]:
         image = ClusterImage(text["cluster"])
         for delta in text["deltas"]:
             image.apply(decode_delta(delta, image))
-        states = list(map(_state, text["states"]))
-        for topic in text["topics"]:
-            if step.is_full(20 + len(topic[-1]) // 10):
+        states: list[PartitionState] = []
+        for part in text["states"]:
+            if step.is_full(2 * STATES_A_TEXT):
                 yield
-            image.apply(TopicCreated(_topic(topic, states)))
+            states += map(_state, json.loads(part))
+        for part in text["topics"]:
+            if step.is_full(len(part) // BYTES_A_US):
+                yield
+            for topic in json.loads(part):
+                if step.is_full(20 + len(topic[-1]) // 10):
+                    yield
+                image.apply(TopicCreated(_topic(topic, states)))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise DeltaTextError(f"no snapshot: {error!r}") from None
     return image
+
+
+def _json(rows: Sequence[Any]) -> str:
+    return json.dumps(rows, separators=(",", ":"))
 
 
 def _topic_text(topic: TopicImage, states: _States) -> list[Any]:

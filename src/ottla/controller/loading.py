@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Final
 
 from ottla.controller import layout
@@ -19,8 +19,14 @@ from ottla.controller.image import (
     TopicCreated,
     TopicImage,
 )
+from ottla.controller.plan import Step
 from ottla.coordination.tree import Create, Operation, TreeNode
 
+NODES_A_STEP: Final = 20_000
+"""At 0.3 us each."""
+TOPIC_US: Final = 15
+STATE_US: Final = 8
+"""What it takes to read a topic's node and a partition's state, about."""
 ROOTS: Final = (
     "/brokers",
     "/config",
@@ -48,29 +54,35 @@ def first_writes(tree: Mapping[str, TreeNode], cluster_id: str) -> tuple[Operati
     return tuple(writes)
 
 
-def load_image(tree: Mapping[str, TreeNode], controller_id: int) -> ClusterImage:
-    """The image of a tree (the nodes under ROOTS, by path).
+def load_image(
+    tree: Mapping[str, TreeNode], controller_id: int
+) -> Generator[None, None, ClusterImage]:
+    """The image of a tree (the nodes under ROOTS, by path), in steps (see `plan`).
 
     Apply `recovery.healing_writes` first: raises LayoutError if a node is missing or its content
     is invalid.
     """
+    places = (layout.BROKER_IDS, layout.BROKER_CONFIGS, layout.TOPICS, layout.DIRECTORIES)
+    brokers, configs, topics, directories = yield from children(tree, places)
     image = ClusterImage(layout.read_cluster_id(tree[layout.CLUSTER_ID].data))
     epoch = int(tree[layout.CONTROLLER_EPOCH].data)
     image.apply(ControllerChanged(controller_id, epoch))
-    for name in children(tree, layout.BROKER_IDS):
+    for name in brokers:
         node = tree[layout.broker_path(int(name))]
         if not layout.is_ottla(node.data):
             continue  # Apache Kafka's: it would not learn from this controller who leads
         broker = layout.read_broker(int(name), node.data, node.created)
         image.apply(BrokerAppeared(broker))
-    for name in children(tree, layout.BROKER_CONFIGS):
+    for name in configs:
         node = tree[f"{layout.BROKER_CONFIGS}/{name}"]
         values = layout.read_config(f"{layout.BROKER_CONFIGS}/{name}", node.data)
         resource = layout.broker_resource(name)
         image.apply(BrokerConfigChanged(resource, ConfigImage(values, node.version)))
-    for name in children(tree, layout.TOPICS):
-        image.apply(TopicCreated(_topic(tree, name)))
-    for name in children(tree, layout.DIRECTORIES):
+    step = Step()
+    for name in topics:
+        topic = yield from _topic(tree, name, step)
+        image.apply(TopicCreated(topic))
+    for name in directories:
         path = layout.directory_path(int(name))
         directory = layout.read_directory(path, tree[path].data, tree[path].version)
         image.apply(DirectoryChanged(int(name), directory))
@@ -84,18 +96,31 @@ def load_image(tree: Mapping[str, TreeNode], controller_id: int) -> ClusterImage
     return image
 
 
-def children(tree: Mapping[str, TreeNode], path: str) -> dict[str, None]:
-    """Names of the node's children, in the tree's order."""
-    prefix = path + "/"
-    cut = len(prefix)
-    return {each[cut:]: None for each in tree if each.startswith(prefix) and "/" not in each[cut:]}
+def children(
+    tree: Mapping[str, TreeNode], paths: Iterable[str]
+) -> Generator[None, None, list[dict[str, None]]]:
+    """Names of each node's children, in the tree's order, in steps (see `plan`)."""
+    found: dict[str, dict[str, None]] = {path: {} for path in paths}
+    for number, path in enumerate(tree):
+        if number % NODES_A_STEP == NODES_A_STEP - 1:
+            yield
+        parent, _, name = path.rpartition("/")
+        if parent in found:
+            found[parent][name] = None
+    return list(found.values())
 
 
-def _topic(tree: Mapping[str, TreeNode], name: str) -> TopicImage:
+def _topic(
+    tree: Mapping[str, TreeNode], name: str, step: Step
+) -> Generator[None, None, TopicImage]:
+    if step.is_full(TOPIC_US):
+        yield
     node = tree[layout.topic_path(name)]
     topic_id, assignments = layout.read_topic(name, node.data)
     states = []
     for partition, assignment in enumerate(assignments):
+        if step.is_full(STATE_US):
+            yield
         path = layout.state_path(name, partition)
         state = tree.get(path)
         if state is None:

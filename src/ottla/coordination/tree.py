@@ -175,7 +175,9 @@ class Coordination(Protocol):
         """Names of the children, sorted; `watch` waits for a change of that set. NoNodeError."""
 
     async def read_tree(self, path: str) -> dict[str, TreeNode]:
-        """The node and all nodes below it, by path; empty if the node does not exist."""
+        """The node and all nodes below it, by path; empty if the node does not exist. The children
+        of a node are in the order of their names.
+        """
 
     async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> TreeNode:
         """Create a node and return it. NodeExistsError, NoNodeError, EphemeralParentError."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
 from kazoo import exceptions as kazoo_errors
@@ -40,6 +40,7 @@ from ottla.coordination.tree import (
 )
 from ottla.coordination.zookeeper_session import State, ZooKeeperSession, port_error
 from ottla.coordination.zookeeper_wire import MultiRead
+from ottla.runtime.slices import Slices
 
 __all__ = ["EnsembleError", "State", "ZooKeeperCoordination", "ZooKeeperTree"]
 
@@ -47,6 +48,8 @@ log = logging.getLogger("ottla.zookeeper")
 
 READS_A_REQUEST: Final = 500
 REQUESTS_AT_ONCE: Final = 4
+NODES_A_SLICE: Final = 2_000
+"""At 3 to 5 us each."""
 _EPHEMERAL: Final = 1
 _NOT_THE_CAUSE: Final = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
 """The errors of the operations before and after the failed one of a `multi`."""
@@ -189,26 +192,33 @@ class ZooKeeperCoordination:
         return tuple(sorted(name for name in names if not self._servers_own(path, name)))
 
     async def read_tree(self, path: str) -> dict[str, TreeNode]:
-        """Read the node and all nodes below it, level by level, many nodes a request.
+        """Read the node and all nodes below it, level by level, many nodes a request. The children
+        of a node are in the order of their names.
 
         Not a snapshot: a concurrent change may be included or not.
         """
         nodes: dict[str, TreeNode] = {}
         level = [check_path(path)]
+        slices = Slices(NODES_A_SLICE)
         while level:
             parents = []
-            for each, answer in await self._read_many(level, children=False):
-                data, stat = answer
-                nodes[each] = _node((data, stat))
-                if stat.numChildren:
-                    parents.append(each)
-            level = [
-                f"{parent.rstrip('/')}/{name}"
-                for parent, names in await self._read_many(parents, children=True)
-                for name in names
-                if not self._servers_own(parent, name)
-            ]
-        return dict(sorted(nodes.items()))
+            async for part in self._read_many(level, children=False):
+                await slices.count(len(part))
+                for each, (data, stat) in part:
+                    nodes[each] = _node((data, stat))
+                    if stat.numChildren:
+                        parents.append(each)
+            level = []
+            async for part in self._read_many(parents, children=True):
+                for parent, names in part:
+                    await slices.count(1 + len(names) // 10)
+                    place = parent.rstrip("/")
+                    level += [
+                        f"{place}/{name}"
+                        for name in sorted(names)
+                        if not self._servers_own(parent, name)
+                    ]
+        return nodes
 
     async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> TreeNode:
         operation = Create(path, data, ephemeral)
@@ -252,8 +262,10 @@ class ZooKeeperCoordination:
         """For any thread: feed the session no longer."""
         self._session.abandon()
 
-    async def _read_many(self, paths: Sequence[str], *, children: bool) -> list[tuple[str, Any]]:
-        """The nodes that exist among these paths, in order."""
+    async def _read_many(
+        self, paths: Sequence[str], *, children: bool
+    ) -> AsyncIterator[list[tuple[str, Any]]]:
+        """The nodes that exist among these paths, in order, those of a request at a time."""
         limit = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
         async def some(part: Sequence[str]) -> list[Any]:
@@ -266,15 +278,15 @@ class ZooKeeperCoordination:
             paths[first : first + READS_A_REQUEST]
             for first in range(0, len(paths), READS_A_REQUEST)
         ]
-        found: list[tuple[str, Any]] = []
         for part, answers in zip(parts, await asyncio.gather(*map(some, parts)), strict=True):
+            found: list[tuple[str, Any]] = []
             for path, answer in zip(part, answers, strict=True):
                 if isinstance(answer, kazoo_errors.NoNodeError):
                     continue
                 if isinstance(answer, Exception):
                     raise port_error(answer, path)
                 found.append((path, answer))
-        return found
+            yield found
 
     def _request(self, operation: Operation) -> Any:
         path = self._full(operation.path)
