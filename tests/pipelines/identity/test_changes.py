@@ -5,6 +5,7 @@ from dataclasses import replace
 from ottla.pipelines.identity.changes import (
     Partitions,
     losses,
+    more_partitions,
     wrong_keys,
     wrong_source,
     wrong_table,
@@ -98,3 +99,14 @@ def test_a_topic_that_ends_before_the_checkpoint_lost_its_end() -> None:
 
     assert loss.sentence.startswith("Topic 'flights' ends 10 records before")
     assert loss.continue_at == {0: 50}
+
+
+def test_new_partitions_are_named() -> None:
+    assert more_partitions("flights", [0, 1], [1, 0]) is None
+    assert more_partitions("flights", [0, 1], [0]) is None
+    one, several = (more_partitions("flights", [0], range(stop)) for stop in (2, 6))
+    assert one is not None
+    assert several is not None
+    assert one.startswith("Topic 'flights' has got the partition 1 since the last batch: a key")
+    assert "order_by='timestamp'; or, where each key has stayed in its partition, use a new" in one
+    assert "has got the partitions 1, 2, 3 ... since the last batch" in several

@@ -265,6 +265,21 @@ def test_deletions_of_an_ordered_table_are_warned_of(world: World) -> None:
     assert warned.endswith("write deletes='mark', with a new table and checkpoint")
 
 
+def test_new_partitions_are_refused_where_a_deleted_key_could_come_back(begun: World) -> None:
+    begun.topics["t"] = TopicState("t", "id-t", {0: 0, 1: 0}, {0: 9, 1: 4})
+    deletes = KeyedTable(("id",), ("id",), has_tombstones=True)
+    begun.table.keyed = deletes
+    assert "has got the partition 1 since the last batch" in begun.refusal(keyed_table=deletes)
+
+    for keyed in (
+        None,
+        KeyedTable(("id",), ("id",)),  # a key in two partitions is found by its row
+        KeyedTable(("id",), ("id", "at"), order_by="at", has_tombstones=True),
+    ):
+        begun.table.keyed = keyed
+        begun.plan(keyed_table=keyed)
+
+
 def test_topics_of_several_clusters(world: World) -> None:
     world.topics["u"] = TopicState("u", "id-u", {0: 0}, {0: 0})
     sources = [Source(name, KAFKA, {}) for name in ("t", "u")] + [Source("u", OTHER, {})]

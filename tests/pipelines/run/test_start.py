@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.running import QUERIES
@@ -246,6 +247,62 @@ def test_a_table_with_keys_follows_its_topic_over_restarts(
     with pytest.raises(PipelineError, match=r'The key {"id":9} has records whose order is not'):
         run(continued)
     assert rows() == [(1, "c"), (3, "e")]
+
+
+def test_partitions_that_were_added_bring_no_deleted_key_back(
+    spark,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    """The tombstone of key 99 is in a new partition, and read before the record that it deletes."""
+    name, table = new_topic(1), str(tmp_path / "table")
+    where = {"bootstrap_servers": bootstrap, "key_schema": "id BIGINT", "schema": "word STRING"}
+    frame = topic(spark, name, tombstones="mark", max_rows=4, **where)
+    columns = ("key.id", "value.word", "partition", "offset", "timestamp", "tombstone")
+
+    def start(**how: Any) -> Any:
+        place = {"checkpoint": tmp_path / "cp", "keys": ["id"]}
+        return to_delta(frame.select(*columns), table, **place, **how)
+
+    def user(number: int, word: str | None = "a") -> tuple[str, str | None]:
+        return json.dumps({"id": number}), word and json.dumps({"word": word})
+
+    def add_partition(count: int) -> None:
+        admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+        admin.create_partitions([NewPartitions(name, count)])[name].result(timeout=30)
+
+    def rows() -> list[int]:
+        found = spark.read.format("delta").load(table).select("id").collect()
+        return sorted(row["id"] for row in found)
+
+    once = {"trigger": {"availableNow": True}}
+    produce(name, [user(1)], partition=0)
+    start(**once).awaitTermination()
+    produce(name, [*map(user, range(2, 22)), user(99)], partition=0)
+    add_partition(2)
+    produce(name, [user(99, None)], partition=1)
+    with pytest.raises(PipelineError, match="has got the partition 1 since the last batch"):
+        start(**once).awaitTermination()
+    assert rows() == [1]
+
+    # With an order the record is older than the tombstone: what that means is said at the start.
+    start(order_by="timestamp", **once).awaitTermination()
+    produce(name, [user(99, None)], partition=1)
+    start(order_by="timestamp", **once).awaitTermination()
+    query = start()  # the topic gets one more while it runs
+    try:
+        query.processAllAvailable()
+        assert rows() == [*range(1, 22)]
+        add_partition(3)
+        produce(name, [user(98, None)], partition=2)
+        with pytest.raises(PipelineError, match="has got the partition 2 since the last batch"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    with pytest.raises(PipelineError, match="has got the partition 2 since the last batch"):
+        start()
 
 
 def test_a_table_with_keys_says_what_does_not_fit(

@@ -111,6 +111,18 @@ def test_a_table_without_a_commit_of_the_topic_begins_at_the_beginning() -> None
     assert table.checked == [("t", True)]
 
 
+def test_new_partitions_are_refused_where_a_deleted_key_could_come_back() -> None:
+    state = TopicState("t", "id-t", {0: 2, 1: 0, 2: 0}, {0: 10, 1: 5, 2: 1})
+    deletes = Table(LAST, keyed=KeyedTable(("id",), ("id",), has_tombstones=True))
+    with pytest.raises(PipelineError, match="has got the partition 2 since the last batch"):
+        start(deletes, source("table"), state=state)
+    # The caller says it.
+    offsets = {0: 8, 1: 5, 2: 0}
+    assert start(deletes, source(offsets), state=state).offsets == {"t": offsets}
+    keyed = Table(LAST, keyed=KeyedTable(("id",), ("id",)))
+    assert start(keyed, source("table"), state=state).offsets == {"t": {0: 8, 1: 5}}
+
+
 def test_a_table_of_another_cluster() -> None:
     with pytest.raises(PipelineError, match=r"of the cluster cluster, and .* leads to elsewhere"):
         start(Table(LAST), source("table"), cluster="elsewhere")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from bench.postgres import PASSWORD, USER, Postgres, fetched_driver
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from bench import fixture
 from ottla.pipelines import PipelineError, to_jdbc, topic
@@ -94,6 +95,23 @@ def test_rows_arrive_once_and_the_checkpoint_holds_no_password(
     job.database.query("DROP TABLE t")
     with pytest.raises(PipelineError, match="was deleted and created again"):
         job.run(tmp_path / "new")
+
+
+def test_partitions_that_were_added_need_an_order_where_rows_are_deleted(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    columns = ("value.*", "partition", "offset", "timestamp", "value.word = 'w5' AS tombstone")
+    how: dict[str, Any] = {"columns": columns, "keys": ["id"]}
+    produce(job.name, records(0, 6))
+    job.run(tmp_path / "checkpoint", **how)
+    admin = AdminClient({"bootstrap.servers": job.bootstrap, "log_level": 3})
+    admin.create_partitions([NewPartitions(job.name, 3)])[job.name].result(timeout=30)
+    produce(job.name, records(5, 8), partition=2)
+    with pytest.raises(PipelineError, match="has got the partition 2 since the last batch"):
+        job.run(tmp_path / "checkpoint", **how)
+    assert job.ids() == list(range(5))
+    job.run(tmp_path / "checkpoint", order_by="timestamp", **how)
+    assert job.ids() == [0, 1, 2, 3, 4, 6, 7]
 
 
 def test_the_query_waits_for_a_database_that_is_away(

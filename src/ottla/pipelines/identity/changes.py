@@ -106,6 +106,26 @@ def _keys(columns: tuple[str, ...]) -> str:
     return f"keys={list(columns)!r}" if columns else "no keys="
 
 
+def more_partitions(name: str, known: Iterable[int], now: Iterable[int]) -> str | None:
+    """Return why a table with keys that forgets where a deleted key lay cannot go on, None when it
+    can.
+
+    `known`: the partitions of a topic up to here; `now`: those that it has.
+    """
+    added = sorted(set(now) - set(known))
+    if not added:
+        return None
+    which = "partition " if len(added) == 1 else "partitions "
+    which += ", ".join(map(str, added[:3])) + (" ..." if len(added) > 3 else "")
+    return (
+        f"Topic {name!r} has got the {which} since the last batch: a key can now be in two "
+        "partitions, whose records have no order, and a deleted key has no row that would show it, "
+        "so that an older record would bring it back. Name the column that orders the records, "
+        "such as order_by='timestamp'; or, where each key has stayed in its partition, use a new "
+        "checkpoint and topic(..., starting={...}) with an offset for each partition"
+    )
+
+
 def losses(
     identity: Identity | None, next_offsets: Offsets, topics: Mapping[str, Partitions]
 ) -> list[Loss]:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.changes import more_partitions
 from ottla.pipelines.identity.next_batch import Planned, Refuse, decide
 from ottla.pipelines.identity.record import Offsets
-from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.run.execution import EARLIEST, Execution
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
@@ -82,6 +83,7 @@ class BatchRunner:
         ends = execution.ends()
         if self.checks_first and number == 0:
             check_first_batch(self.spark, self.rejects.sources, execution)
+        self._check_partitions(execution)
         if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
             if number <= self.place.noted(query_id):
                 log.warning(
@@ -128,6 +130,21 @@ class BatchRunner:
         if self.late is not None:
             self.late.write(frame.sparkSession, execution, batch, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
+
+    def _check_partitions(self, execution: Execution) -> None:
+        """Refuse a batch with new partitions where a key must stay in its own.
+
+        Raises PipelineError.
+        """
+        keyed = self.sink.keyed
+        if keyed is None or not keyed.forgets_places:
+            return
+        for source in self.rejects.sources:
+            found = execution.range_of(source.name)
+            starts = {} if found is None else found[0]
+            known = [partition for partition, first in starts.items() if first != EARLIEST]
+            if wrong := more_partitions(source.name, known, starts):
+                raise PipelineError(wrong)
 
     def _check_skipped(self, query_id: str, number: int, ends: Offsets) -> None:
         """Check that the place has this batch, and not another one of the same number.

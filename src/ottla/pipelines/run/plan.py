@@ -243,9 +243,26 @@ def _where(
     starting = without_lost(
         specification, checkpoint, identity, sources, topics, next_offsets, notices
     )
+    _check_partitions(sink, identity, topics, next_offsets)
     if starting is None:
         return (Start(next_offsets), replacing) if replacing else (Start(), None)
     return Start(starting), plan_move(specification, checkpoint, replacing, starting, notices)
+
+
+def _check_partitions(
+    sink: TableSink,
+    identity: Identity | None,
+    topics: Mapping[str, TopicState],
+    next_offsets: Offsets,
+) -> None:
+    """Refuse a topic that has more partitions than before, where a key must stay in its own."""
+    if sink.keyed is None or not sink.keyed.forgets_places:
+        return
+    for name, state in topics.items():
+        is_same = identity is None or identity.topics.get(name) == state.topic_id
+        known = next_offsets.get(name) if is_same else None
+        if known and (wrong := changes.more_partitions(name, known, state.latest)):
+            raise PipelineError(wrong)
 
 
 def next_of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.changes import Partitions, losses
+from ottla.pipelines.identity.changes import Partitions, losses, more_partitions
 from ottla.pipelines.identity.record import Identity, Offsets
 from ottla.pipelines.run.due_rejects import Due
 from ottla.pipelines.run.rejects import whole_part
@@ -142,6 +142,10 @@ def _from_table(
         )
     if lost:
         return lost[0].continue_at, lost[0].sentence + "; on_lost='skip' continues without them"
+    if sink.keyed is not None and sink.keyed.forgets_places:
+        wrong = more_partitions(name, last.offsets[name], state.latest)
+        if wrong is not None:
+            raise PipelineError(wrong)
     return offsets[name], (
         f"Topic {name!r} continues where the table {sink.name} ends: at batch {last.batch} of the "
         f"query {last.query} ({last.query_id})"
