@@ -25,6 +25,7 @@ from ottla.coordination.tree import (
 )
 from ottla.log.errors import DataFolderError
 from ottla.network.handlers import Handlers
+from ottla.node.handler_imports import HandlerImports
 from ottla.node.loop_watchdog import LoopWatchdog
 from ottla.node.node import Node
 from ottla.protocol.errors import ApiError
@@ -85,7 +86,8 @@ def serve(
         keep_freed_memory()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         node = Node(config, handlers, clock=clock)
-        return run(_serve(node, beside, print_failure, announce=announce), new_loop)
+        imports = HandlerImports(handlers)
+        return run(_serve(node, imports, beside, print_failure, announce=announce), new_loop)
     except (ConnectionLostError, SessionExpiredError) as error:
         # Their text is only a path, which can be any path of the start.
         print_failure(f"lost ZooKeeper during the start ({error!r})")
@@ -140,6 +142,7 @@ def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 async def _serve(
     node: Node,
+    imports: HandlerImports,
     beside: Callable[[Node], AbstractAsyncContextManager[object]],
     print_failure: Callable[[str], None],
     *,
@@ -157,6 +160,7 @@ async def _serve(
     metrics = None
     watchdog = _watchdog(node)
     watchdog.start()
+    imports.start()
     try:
         metrics = _start_metrics(node, watchdog)
         async with beside(node):
@@ -167,6 +171,7 @@ async def _serve(
         if metrics is not None:
             await asyncio.to_thread(metrics.shutdown)
         await node.close()
+        imports.stop()
         watchdog.stop()
         old_objects.end()
     if node.end_reason is not None:
