@@ -1,15 +1,20 @@
 import asyncio
 import errno
+import os
 from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.turns import turns_of_others
 
+from ottla.api.produce import MAX_APPENDED_BYTES
+from ottla.log.staged_append import STEP_BYTES
 from ottla.network.handlers import EndConnectionError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.check import ON_LOOP
 from ottla.records.header import iterate_headers
+from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
 from ottla.replication.leader import FetchingReplica
 
@@ -243,6 +248,42 @@ async def test_a_long_batch_is_checked_in_a_thread_and_appended(
     assert (answer.error_code, answer.base_offset, ran) == (ErrorCode.none, 0, ["check"])
     answer = await node_call.produce("t", node_call.batch(b"a"))
     assert (answer.base_offset, ran) == (ON_LOOP.records + 1, ["check"])
+
+
+async def test_a_large_batch_is_written_in_steps(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node_call.create("large", max_message_bytes=str(20 << 20))
+    sizes, write = [], os.pwritev
+
+    def pwritev(fd: int, buffers: list[bytes], position: int) -> int:
+        sizes.append(sum(map(len, buffers)))
+        return write(fd, buffers, position)
+
+    monkeypatch.setattr(os, "pwritev", pwritev)
+    value = b"v" * (1 << 20)
+    batch = build_batch([Record(0, 1, None, value)] * 9)
+    answer = await node_call.produce("large", batch)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 0)
+    assert max(sizes) <= STEP_BYTES
+    log = node_call.node.partitions.find("large", 0).log
+    stored = log.read(0, max_bytes=20 << 20).read()
+    assert [record.value for record in iterate_records(stored)] == [value] * 9
+
+
+async def test_others_have_their_turn_between_many_batches(node_call: Any) -> None:
+    await node_call.create("many", 30)
+    build = node_call.request(KEY, 9)
+    batch = build_batch([Record(0, 1, None, b"v" * 1_000_000)])
+    data = tuple(build.PartitionProduceData(index=index, records=batch) for index in range(30))
+    topics = (build.TopicProduceData(name="many", partition_data=data),)
+    request = build.ProduceRequest(
+        acks=-1, timeout=30_000, topic_data=topics, transactional_id=None
+    )
+    answer, turns = await turns_of_others(node_call.ask(request))
+    answers = answer.responses[0].partition_responses
+    assert [each.error_code for each in answers] == [ErrorCode.none] * 30
+    assert turns >= 30_000_000 // MAX_APPENDED_BYTES
 
 
 async def test_a_leader_that_is_deposed_during_a_long_check_appends_nothing(

@@ -8,6 +8,7 @@ transaction, see `transactional_produce`. v13 (KIP-516): topics by id.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +30,7 @@ from ottla.records.header import BatchHeader, Buffer
 from ottla.replica.leader_appends import AppendResult
 from ottla.replica.partition import Partition
 from ottla.runtime.cpu_thread import take_turns
+from ottla.runtime.slices import in_turns
 
 KEY: Final = 0
 ACCESS: Final = (
@@ -40,6 +42,9 @@ _ZSTD: Final = 7
 _LEADERS: Final = 10
 _TOPIC_IDS: Final = 13
 """The first versions of a request or response with these fields."""
+
+MAX_APPENDED_BYTES: Final = 8 << 20
+"""Of several batches in one turn of the event loop: 20 ms."""
 
 _ACKS_ALL: Final = -1
 _KNOWN_ACKS: Final = (-1, 0, 1)
@@ -73,15 +78,19 @@ async def handle(request: Any, context: Context) -> Any:
     elif not _is_single(request.topic_data):
         # The only batch of a request is refused by the append.
         verified = refused_without_id(_batches(requested))
+    left_bytes = MAX_APPENDED_BYTES
     for key, (topic, named) in requested.items():
         answers: list[Any] = []
         for each in named.values():
+            left_bytes -= len(each.records or b"")
+            if left_bytes < 0:
+                left_bytes = MAX_APPENDED_BYTES
+                await asyncio.sleep(0)
             try:
                 try:
                     partition, appended = _append(key, each, request, verified, context)
                 except LongBatchError:
-                    checked = await _check_long(key, each, context)
-                    partition, appended = _append(key, each, request, verified, context, checked)
+                    partition, appended = await _append_long(key, each, request, verified, context)
             except ApiError as error:
                 if error.code in _NOT_HERE:
                     context.broker.partitions.note_refused(
@@ -142,6 +151,23 @@ def _append(
         checked=checked,
     )
     return partition, appended
+
+
+async def _append_long(
+    key: Any, each: Any, request: Any, verified: Verified, context: Context
+) -> tuple[Partition, AppendResult]:
+    """Appends a batch that would hold the event loop: checked in a thread, and written in steps.
+    Raises ApiError.
+    """
+    checked = await _check_long(key, each, context)
+    staged = context.broker.partitions.find(key, each.index).appends.stage(*checked)
+    if staged is None:
+        return _append(key, each, request, verified, context, checked)
+    try:
+        await in_turns(staged.steps())
+        return _append(key, each, request, verified, context, checked)
+    finally:
+        staged.end()
 
 
 async def _check_long(key: Any, each: Any, context: Context) -> tuple[BatchHeader, Buffer]:

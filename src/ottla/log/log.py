@@ -10,6 +10,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
@@ -340,16 +341,8 @@ class Log:
                 f"{size_bytes} bytes at once; segment.bytes is {config.segment_bytes}",
             )
         assert self._producers is not None
-        if self.unwanted_files:
-            self._remove_unwanted()
-        segment = self.segments[-1]
-        if headers[0].base_offset < segment.base_offset:
-            segment = self._undo_roll()
-        elif not segment.has_files:
-            self.make_files()
-        rolled = must_roll(segment, size_bytes, headers[-1], now_ms, config)
-        if rolled:
-            segment = self.roll(now_ms, headers[0].base_offset)
+        before = self.segments[-1]
+        segment = self._segment_for(size_bytes, headers[0].base_offset, headers[-1], now_ms)
         if headers[-1].leader_epoch > self.epochs.latest:
             # An epoch whose records cannot be written does no harm: the next one takes its place.
             for header in headers:
@@ -359,7 +352,31 @@ class Log:
         segment.append(buffers, size_bytes, headers)
         self.end_offset = headers[-1].next_offset
         producer_files.note_batches(self._producers, headers, buffers, segment)
-        return rolled
+        return segment is not before
+
+    def prepare(self, header: BatchHeader, now_ms: int) -> Segment:
+        """The segment that an append of this batch goes to. Raises ApiError, as `append`."""
+        if self.is_closed:
+            raise self._refusal()
+        if self._producers is None:
+            self._wake()
+        header = replace(header, base_offset=self.end_offset)
+        return self._segment_for(header.size_bytes, self.end_offset, header, now_ms)
+
+    def _segment_for(
+        self, size_bytes: int, base_offset: int, last: BatchHeader, now_ms: int
+    ) -> Segment:
+        """The last segment, or a new one if it is full. `last` is the last batch's header."""
+        if self.unwanted_files:
+            self._remove_unwanted()
+        segment = self.segments[-1]
+        if base_offset < segment.base_offset:
+            segment = self._undo_roll()
+        elif not segment.has_files:
+            self.make_files()
+        if must_roll(segment, size_bytes, last, now_ms, self.config):
+            segment = self.roll(now_ms, base_offset)
+        return segment
 
     @property
     def is_on_disk(self) -> bool:
@@ -624,6 +641,7 @@ class Log:
         """
         self._remove_unwanted()
         active = self.segments[-1]
+        active.end_staging()
         if self.is_on_disk and active.offset_index.is_loaded:
             self.seal(active)
         if self.cuts:

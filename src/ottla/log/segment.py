@@ -29,7 +29,7 @@ from ottla.log.time_index import TimeIndex
 from ottla.log.transaction_index import AbortedTransaction, TransactionIndex
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.errors import CorruptBatchError
-from ottla.records.header import NO_TIMESTAMP, BatchHeader
+from ottla.records.header import HEADER_BYTES, NO_TIMESTAMP, BatchHeader
 
 logger = logging.getLogger("ottla.recovery")
 
@@ -56,6 +56,8 @@ class Segment:
         "_recent_from",
         "_recent_offsets",
         "_recent_positions",
+        "_staged",
+        "_staged_bytes",
         "_were_rebuilt",
         "base_offset",
         "created_ms",
@@ -116,6 +118,10 @@ class Segment:
         self._recent_positions: array[int] | None = None
         self._recent_from = base_offset
         """Where the batch before them ends."""
+        self._staged: memoryview | None = None
+        """A batch that is written before its append: see `staged_append`."""
+        self._staged_bytes = 0
+        """So many, after its header, are in the file behind the segment's end."""
 
     @classmethod
     def create(
@@ -412,12 +418,59 @@ class Segment:
         except OSError as error:
             raise storage_error(f"cannot write the indexes of {self.path}", error) from None
 
+    def begin_staging(self, batch: memoryview) -> None:
+        """The next calls of `stage` write this batch behind the segment's end."""
+        self._staged, self._staged_bytes = batch, 0
+
+    def stage(self, batch: memoryview, size_bytes: int) -> bool:
+        """Write the next bytes of the batch behind its header's place. False if anything else has
+        used the end of the file since `begin_staging`. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        if self._staged is not batch:
+            return False
+        start = HEADER_BYTES + self._staged_bytes
+        part = batch[start : start + size_bytes]
+        self._write_at(self.file().fd, [part], len(part), self.size_bytes + start)
+        self._staged_bytes += len(part)
+        return True
+
+    def end_staging(self, batch: memoryview | None = None) -> None:
+        """Remove what was not appended, of this batch or of any. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
+        if self._staged is not None and (batch is None or self._staged is batch):
+            self._cut(self.file().fd)
+
     def _write(self, buffers: list[bytes | memoryview], size_bytes: int) -> None:
         fd = self.file().fd
         if len(buffers) > _MAX_BUFFERS:
             buffers = [b"".join(buffers)]
+        if self._staged is not None:
+            buffers, size_bytes = self._unstaged(buffers, size_bytes)
+        self._write_at(fd, buffers, size_bytes, self.size_bytes)
+
+    def _unstaged(
+        self, buffers: list[bytes | memoryview], size_bytes: int
+    ) -> tuple[list[bytes | memoryview], int]:
+        """What is left to write: the header, if the whole rest of these very bytes is staged."""
+        staged, last = self._staged, buffers[-1]
+        assert staged is not None
+        if (
+            isinstance(last, memoryview)
+            and last.obj is staged.obj
+            and size_bytes == len(staged) == HEADER_BYTES + self._staged_bytes
+        ):
+            self._staged = None
+            return [*buffers[:-1], last[: len(last) - self._staged_bytes]], HEADER_BYTES
+        # Another append: it may be shorter than what is staged.
+        self._cut(self.file().fd)
+        return buffers, size_bytes
+
+    def _write_at(
+        self, fd: int, buffers: list[bytes | memoryview], size_bytes: int, position: int
+    ) -> None:
         try:
-            written = os.pwritev(fd, buffers, self.size_bytes)
+            written = os.pwritev(fd, buffers, position)
         except OSError as error:
             self._cut(fd)
             raise storage_error(f"cannot write {self.path}", error) from None
@@ -430,6 +483,7 @@ class Segment:
             )
 
     def _cut(self, fd: int) -> None:
+        self._staged = None
         try:
             os.ftruncate(fd, self.size_bytes)
         except OSError as error:
@@ -565,6 +619,7 @@ class Segment:
         KAFKA_STORAGE_ERROR, and InsaneIndexError if the transaction index must be rebuilt first.
         """
         self._recent_offsets = self._recent_positions = None
+        self.end_staging()
         try:
             return self._truncate_to(offset)
         except CorruptBatchError as error:
@@ -602,6 +657,7 @@ class Segment:
         if not self._ends_known:
             self.load_ends()
         self.store_indexes()
+        self._staged = None
         fd = self.file().fd
         if os.fstat(fd).st_size != self.size_bytes:
             try:

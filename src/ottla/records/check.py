@@ -103,6 +103,8 @@ def check_batch(
     if header.base_offset != 0:
         raise InvalidRecordError(f"the batch's base offset is {header.base_offset} and must be 0")
     _check_size(header, max_message_bytes)
+    if at_once is not None and header.size_bytes > at_once.plain_bytes:
+        raise LongBatchError
     batch = memoryview(records)[: header.size_bytes]
     ensure_crc(header, batch)
     _check_header(header)
@@ -169,8 +171,6 @@ def _decompressed_at_once(
         raise LongBatchError
     if header.compression == Compression.none or limit_bytes <= at_once.plain_bytes:
         return _decompressed(header, packed, limit_bytes)
-    if len(packed) > at_once.plain_bytes:
-        raise LongBatchError
     try:
         return _decompressed(header, packed, at_once.plain_bytes)
     except InvalidRecordError:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
+from ottla.log.staged_append import StagedAppend
 from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.check import ON_LOOP, CheckLimits, check_batch
@@ -154,6 +155,12 @@ class LeaderAppends:
             at_once=at_once,
             pause=pause,
         )
+
+    def stage(self, header: BatchHeader, batch: Buffer) -> StagedAppend | None:
+        """Writes a long batch in steps before `append`; None if another broker leads."""
+        if self._role.leader is None:
+            return None
+        return StagedAppend(self._log, header, batch, self._host.clock.now_ms())
 
     def _check_first(self, header: BatchHeader) -> None:
         """Raise ApiError, the error of an earlier batch that was refused, if this one would be the
