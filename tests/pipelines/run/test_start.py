@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -499,3 +501,54 @@ def test_a_constraint_that_comes_while_the_query_runs_rejects_rows(
     reasons = [row["reason"] for row in job.read("_rejected").collect()]
     assert reasons == ["violates the CHECK constraint small (id < 5)"] * 3
     assert "has a new constraint, and rejects rows that violate it" in caplog.text
+
+
+def test_a_busy_neighbour_does_not_start_an_upsert_again(
+    job: Job, produce: Callable[..., None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A neighbour commits twice between what the MERGE of a batch reads and its commit."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    caplog.set_level("INFO", "ottla.pipelines")
+    produce(job.name, good(0, 2))
+    rows = job.frame.select("value.*", "partition", "offset")
+    how = {"keys": "id", "order_by": "offset", "checkpoint": job.checkpoint}
+    once = {"availableNow": True}
+    to_delta(rows, job.table, trigger=once, **how).awaitTermination()
+
+    @F.udf("string")
+    def let_the_neighbour_go(word: str) -> str:
+        reached = sum(path.name.startswith("reached") for path in tmp_path.iterdir())
+        if word == "w1":
+            (tmp_path / f"reached-{reached}").touch()
+            while reached < 2 and not (tmp_path / f"done-{reached}").exists():
+                time.sleep(0.05)
+        return word
+
+    def neighbour() -> None:
+        session = job.spark.newSession()
+        for number in range(2):
+            while not (tmp_path / f"reached-{number}").exists():
+                time.sleep(0.05)
+            session.sql(f"UPDATE delta.`{job.table}` SET word = 'by the neighbour' WHERE id = 0")
+            (tmp_path / f"done-{number}").touch()
+
+    produce(job.name, [*good(1, 4), ("x", "bad")], partition=0)
+    thread = threading.Thread(target=neighbour)
+    thread.start()
+    rows = rows.withColumn("word", let_the_neighbour_go("word")).coalesce(1)
+    query = to_delta(rows, job.table, trigger=once, max_rejects=1, **how)
+    query.awaitTermination()
+    thread.join()
+
+    assert "Trying again" not in caplog.text
+    assert caplog.text.count("met another commit") == 2
+    words = {row.id: row.word for row in job.read().collect()}
+    assert words == {0: "by the neighbour", 1: "w1", 2: "w2", 3: "w3"}
+    assert job.read("_rejected").count() == 1
+    history = job.spark.sql(f"DESCRIBE HISTORY delta.`{job.table}`").collect()
+    assert [row.operation for row in history].count("MERGE") == 2
+    assert [row.operation for row in history].count("UPDATE") == 2
+    progress = query.lastProgress
+    assert progress is not None
+    assert progress["numInputRows"] == 4

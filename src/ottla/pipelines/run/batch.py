@@ -107,7 +107,7 @@ class BatchRunner:
             self.rejects.written_until(execution),
         )
         once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
-        batch = Batch(query_id, number, metadata.text(), once)
+        batch = Batch(query_id, number, metadata.text(), once, execution.forget_counted)
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
         marked = is_marked(frame)
         rows = fitting(frame) if marked else frame

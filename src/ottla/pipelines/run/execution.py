@@ -83,6 +83,11 @@ class Execution:
         """Return the physical plan of the batch."""
         return self._java.lastExecution().executedPlan()
 
+    def forget_counted(self) -> None:
+        """Let Spark count again from 0: the rows of the batch are read another time."""
+        if self._java.lastExecution() is not None:
+            self._java.lastExecution().executedPlan().resetMetrics()
+
     def counted(self) -> dict[str, dict[str, Any]]:
         """Return what was observed in the batch so far, by the metric's name."""
         found: dict[str, dict[str, Any]] = {}

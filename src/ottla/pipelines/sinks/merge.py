@@ -9,6 +9,8 @@ commit without it.
 
 A history has two statements: a shorter one for batches in order, and one for all batches, which
 follows if the first finds a late record. Until then nothing has been written.
+
+Another job may change the table at the same time: then the statement is run again (`busy_table`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.sinks.delta_table import forget_last_commit, last_commit
+from ottla.pipelines.sinks.busy_table import tried_again
+from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
 from ottla.pipelines.sinks.history_statement import history_statement
 from ottla.pipelines.sinks.in_order_statement import OUT_OF_ORDER, in_order_statement
 from ottla.pipelines.sinks.upsert_statement import upsert_statement
@@ -55,18 +58,35 @@ def merge(
     view = f"ottla_batch_{secrets.token_hex(8)}"
     # A history may read the batch more than once, and Spark would count its rows each time.
     cached = frame.persist() if keyed.history else None
+    own = frame.sparkSession
+    session = copied(own) if own._jsparkSession.equals(users._jsparkSession) else own
+    table = DeltaTable(session, location)
+
+    def write() -> int | None:
+        forget_last_commit(session)
+        if not keyed.history:
+            session.sql(upsert_statement(keyed, location, view))
+        elif not _merge_in_order(session, in_order_statement(keyed, location, view), order):
+            frame.count()  # now Spark knows how large it is, and whether to send it to all
+            session.sql(history_statement(keyed, location, view))
+        return last_commit(session)
+
+    def find() -> int | None:
+        held = table.snapshot().transactions().get(batch.query_id, -1) >= batch.number
+        return table.find(batch.query_id, batch.number) if held else None
+
+    def keep_rows() -> None:
+        """Let all further tries share one more reading, and forget what the first one counted."""
+        nonlocal cached
+        if cached is None:
+            batch.forget_counted()
+            cached = frame.persist()
+
     try:
         frame.createOrReplaceTempView(view)
-        own = frame.sparkSession
-        session = copied(own) if own._jsparkSession.equals(users._jsparkSession) else own
         with _settings(session, batch):
-            forget_last_commit(session)
-            if cached is None:
-                session.sql(upsert_statement(keyed, location, view))
-            elif not _merge_in_order(session, in_order_statement(keyed, location, view), order):
-                cached.count()  # now Spark knows how large it is, and whether to send it to all
-                session.sql(history_statement(keyed, location, view))
-            return last_commit(session)
+            shown = f"batch {batch.number} of {location.removeprefix('file:')}"
+            return tried_again(write, find, keep_rows, shown)
     finally:
         frame.sparkSession.catalog.dropTempView(view)
         if cached is not None:

@@ -8,8 +8,8 @@ beside it for rows that are rejected or late.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.pipelines.delivery import DeliveryGuarantee
@@ -30,13 +30,15 @@ class Batch:
     """One batch of a query: `metadata` says in JSON which offsets it ends at; for a topic it is the
     digest of these.
 
-    `once`: the batch may have been written before, and must not be stored twice.
+    `once`: the batch may have been written before, and must not be stored twice. `forget_counted`
+    is called before rows of which Spark has counted some are read again.
     """
 
     query_id: str
     number: int
     metadata: str
     once: bool = True
+    forget_counted: Callable[[], None] = field(default=lambda: None, compare=False)
 
 
 class Sink(Protocol):
