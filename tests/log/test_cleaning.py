@@ -14,8 +14,8 @@ from ottla.log.cleaning import (
     keep_batch,
     keep_marker,
     map_keys,
-    short_key,
 )
+from ottla.log.last_offsets import LastOffsets, short_key
 from ottla.log.transaction_index import AbortedTransaction
 from ottla.records.build import build_batch
 from ottla.records.control import (
@@ -39,7 +39,10 @@ def _keep(
     batch: bytes, keys: dict[bytes, int], rules: Kept | None = None, mapped_to: int = 10**6
 ) -> bytes | None:
     header = read_header(batch)
-    kept = keep_batch(header, memoryview(batch), keys, mapped_to, rules or _rules())
+    last_offsets = LastOffsets()
+    for key, offset in keys.items():
+        last_offsets[key] = offset
+    kept = keep_batch(header, memoryview(batch), last_offsets, mapped_to, rules or _rules())
     if kept is None:
         return None
     ensure_crc(read_header(kept), kept)
@@ -192,21 +195,27 @@ def sources(bench: Any) -> Any:
 
 
 def test_the_map_has_the_last_offset_of_each_key(sources: Any) -> None:
-    keys, mapped_to = map_keys(sources.sources, 0, sources.end)
-    assert mapped_to == sources.end
+    keys = LastOffsets()
+    assert map_keys(keys, sources.sources, 0, sources.end) == sources.end
     expected = {b"k%d" % (n % 7): n for n in range(sources.end)}
-    assert keys == expected
-    dirty, _ = map_keys(sources.sources, sources.end - 3, sources.end)
+    assert dict(keys.items()) == expected
+    dirty = LastOffsets()
+    map_keys(dirty, sources.sources, sources.end - 3, sources.end)
     assert len(dirty) == 3
+    with dirty:
+        assert dirty.get(b"k%d" % ((sources.end - 1) % 7), -1) == sources.end - 1
+    assert len(dirty) == 0
 
 
 def test_a_full_map_says_how_far_it_goes(sources: Any) -> None:
-    keys, mapped_to = map_keys(sources.sources, 0, sources.end, max_keys=4)
+    keys = LastOffsets()
+    mapped_to = map_keys(keys, sources.sources, 0, sources.end, max_keys=4)
     assert (len(keys), mapped_to) == (4, 4)
 
 
 def test_a_group_becomes_one_segment_in_files_apart(sources: Any) -> None:
-    keys, mapped_to = map_keys(sources.sources, 0, sources.end)
+    keys = LastOffsets()
+    mapped_to = map_keys(keys, sources.sources, 0, sources.end)
     before = sources.names()
     rules = _rules(end_offset=sources.end)
     group = clean_group(

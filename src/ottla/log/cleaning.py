@@ -16,7 +16,6 @@ The rules are those of Kafka's Cleaner and MemoryRecords.filterTo:
 - The transaction index lists what was aborted and had batches in this round.
 """
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from typing import Final
 from ottla.log import names
 from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.errors import sync_error
+from ottla.log.last_offsets import LastOffsets
 from ottla.log.open_file import OpenFile, OpenFiles
 from ottla.log.scan import scan_batches
 from ottla.log.segment import Segment
@@ -39,11 +39,7 @@ from ottla.records.record import Record
 MAX_KEYS: Final = 400_000
 """How many keys one round can hold, at about 150 bytes each. The next round continues after them.
 """
-_RAW_KEY_BYTES: Final = 16
-_DIGEST_BYTES: Final = 20
 _WRITE_BYTES: Final = 1024 * 1024
-
-KeyOffsets = Mapping[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +111,15 @@ class Group:
 
 
 def map_keys(
-    sources: Sequence[Source], first_dirty: int, end_offset: int, max_keys: int = MAX_KEYS
-) -> tuple[dict[bytes, int], int]:
-    """The last offset of each key from `first_dirty` on, and the offset up to which that is
-    complete.
+    keys: LastOffsets,
+    sources: Sequence[Source],
+    first_dirty: int,
+    end_offset: int,
+    max_keys: int = MAX_KEYS,
+) -> int:
+    """Adds the last offset of each key from `first_dirty` on; returns the offset up to which that
+    is complete.
     """
-    keys: dict[bytes, int] = {}
     mapped_to = first_dirty
     transactions = CleanedTransactions()
     bases = [source.base_offset for source in sources[1:]] + [end_offset]
@@ -137,12 +136,12 @@ def map_keys(
             for record in iterate_records(batch, header):
                 if record.key is None or record.offset < first_dirty:
                     continue
-                keys[short_key(record.key)] = record.offset
+                keys[record.key] = record.offset
             mapped_to = header.next_offset
             if len(keys) >= max_keys:
-                return keys, mapped_to
+                return mapped_to
         mapped_to = next_offset
-    return keys, mapped_to
+    return mapped_to
 
 
 def _marker_read(transactions: CleanedTransactions, header: BatchHeader, batch: memoryview) -> bool:
@@ -150,17 +149,10 @@ def _marker_read(transactions: CleanedTransactions, header: BatchHeader, batch: 
     return transactions.marker_read(header, None if marker is None else marker.type)
 
 
-def short_key(key: bytes) -> bytes:
-    """The key, or a digest that replaces a long one."""
-    if len(key) <= _RAW_KEY_BYTES:
-        return key
-    return hashlib.blake2b(key, digest_size=_DIGEST_BYTES).digest()
-
-
 def clean_group(
     folder: str,
     sources: Sequence[Source],
-    keys: KeyOffsets,
+    keys: LastOffsets,
     mapped_to: int,
     rules: Kept,
     transactions: CleanedTransactions,
@@ -222,7 +214,7 @@ def clean_group(
 
 
 def keep_batch(
-    header: BatchHeader, batch: memoryview, keys: KeyOffsets, mapped_to: int, rules: Kept
+    header: BatchHeader, batch: memoryview, keys: LastOffsets, mapped_to: int, rules: Kept
 ) -> bytes | memoryview | None:
     """What remains of a batch that was not aborted: the batch itself, a smaller one, a bare header,
     or None.
@@ -234,7 +226,7 @@ def keep_batch(
     kept: list[Record] = []
     for record in iterate_records(batch, header):
         if record.offset < mapped_to:
-            if record.key is None or record.offset < keys.get(short_key(record.key), -1):
+            if record.key is None or record.offset < keys.get(record.key, -1):
                 continue
             if record.value is None and tombstones_go:
                 continue

@@ -22,6 +22,7 @@ from ottla.log.cleaning import Group, Kept, Source, clean_group, map_keys
 from ottla.log.config import LogConfig
 from ottla.log.errors import InsaneIndexError, SyncError, storage_error
 from ottla.log.expiry import cleanable_ms
+from ottla.log.last_offsets import LastOffsets
 from ottla.log.log import Log
 from ottla.log.removal import Removal
 from ottla.log.retention import mark_deleted
@@ -148,7 +149,12 @@ class Compaction:
     def _clean(self) -> int:
         """Returns the offset up to which the log will be clean."""
         sources = [self._sources[id(segment)] for segment in self._segments]
-        keys, mapped_to = map_keys(sources, self._first_dirty, self._end_offset)
+        with LastOffsets() as keys:
+            mapped_to = map_keys(keys, sources, self._first_dirty, self._end_offset)
+            self._clean_groups(keys, mapped_to)
+        return mapped_to
+
+    def _clean_groups(self, keys: LastOffsets, mapped_to: int) -> None:
         within = [s for s in self._segments if s.base_offset < mapped_to]
         ends = {
             id(segment): self._end_offset if following is None else following.base_offset
@@ -168,7 +174,6 @@ class Compaction:
                 ends[id(segments[-1])],
             )
             self._groups.append((segments, group))
-        return mapped_to
 
     def apply(self) -> list[Removal]:
         """Install the cleaned segments, and return the old ones' files to remove.
