@@ -61,6 +61,12 @@ def test_other_columns_of_these_names_are_not_taken(spark: Any, one: Any) -> Non
         assert "is not the topic's, but a field of the value or computed" in place_of(frame).missing
 
 
+def test_a_time_of_the_value_is_not_that_of_the_records(one: Any) -> None:
+    assert not place_of(rows(one)).has_own_time
+    own = one.selectExpr("value.id", *BOTH, "timestamp_seconds(value.id) AS timestamp")
+    assert place_of(own).has_own_time
+
+
 def test_kafkas_own_source_says_its_topics(spark: Any) -> None:
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "localhost:9092")
     two = reader.option("subscribe", "a,b").load().selectExpr("key AS id", "topic AS t", *BOTH)

@@ -66,12 +66,15 @@ def test_another_key_is_not(rows: Any, columns: tuple[str, ...], keys: list[str]
     assert not said_of(frame, keys).by_message_key
 
 
-def test_the_order_is_the_topics_only_where_it_is_not_computed(rows: Any) -> None:
+def test_the_order_is_the_topics_only_where_it_is_not_computed(spark: Any, rows: Any) -> None:
     frame = rows.selectExpr("key.*", "value.at", "value.at AS when", *PLACE.split(", "))
     assert said_of(frame, ["carrier", "flight"]).order == "offset"
     assert said_of(frame, ["carrier", "flight"], order_by="at").order == "column"
     assert said_of(frame, ["carrier", "flight"], history=True).order == "timestamp"
     assert said_of(frame, ["carrier", "flight"], history=True).rows == "history"
+    query = "SELECT key.*, value.at AS timestamp, partition, offset FROM flights_by_key"
+    of_value = spark.sql(f"WITH r AS ({query}) SELECT * FROM r")
+    assert said_of(of_value, ["carrier", "flight"], order_by="timestamp").order == "column"
 
 
 def test_a_key_of_one_type_is_the_whole_key(spark: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
+from pyspark.sql import functions as F  # noqa: N812
 
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.running import QUERIES
@@ -249,6 +250,29 @@ def test_a_table_with_keys_follows_its_topic_over_restarts(
     with pytest.raises(PipelineError, match=r'The key {"id":9} has records whose order is not'):
         run(continued)
     assert rows() == [(1, "c"), (3, "e")]
+
+
+def test_a_history_of_two_topics_keeps_the_versions_of_both(
+    spark,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    """Their records have one time, one partition and one offset."""
+    names = [new_topic(1), new_topic(1)]
+    parts = []
+    for name in names:
+        produce(name, [("k", json.dumps({"id": 1, "word": name}))], timestamp=1_700_000_000_000)
+        frame = topic(spark, name, bootstrap_servers=bootstrap, schema=SCHEMA)
+        rows = frame.select("value.*", "partition", "offset", "timestamp")
+        parts.append(rows.withColumn("topic", F.lit(name)))
+    place = {"checkpoint": tmp_path / "cp", "trigger": {"availableNow": True}, "keys": "id"}
+    united = parts[0].union(parts[1])
+    to_delta(united, tmp_path / "table", history=True, **place).awaitTermination()
+    found = spark.read.format("delta").load(str(tmp_path / "table")).collect()
+    assert sorted(row["word"] for row in found) == sorted(names)
+    assert [row["topic"] for row in found if row["is_current"]] == [max(names)]
 
 
 def test_partitions_that_were_added_bring_no_deleted_key_back(

@@ -147,6 +147,15 @@ def test_the_place_is_that_of_the_topic_whatever_the_name() -> None:
     assert keyed.is_shared
 
 
+def test_a_history_is_not_ordered_by_a_field_of_the_value_unless_it_is_named() -> None:
+    schema = frame("id long", "timestamp timestamp", *PLACE)
+    own = RecordPlace(("partition", "offset"), has_own_time=True)
+    with pytest.raises(PipelineError, match="write order_by='timestamp' if it says since when"):
+        read_keyed_table(schema, ["id"], history=True, place=own)
+    named = read_keyed_table(schema, ["id"], history=True, place=own, order_by="timestamp")
+    assert named.order_by == "timestamp"
+
+
 @pytest.mark.parametrize(
     ("place", "arguments", "words"),
     [

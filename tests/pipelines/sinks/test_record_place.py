@@ -18,7 +18,7 @@ from ottla.pipelines.sinks.record_place import (
 )
 
 A, B, A_AGAIN = Stream(0, "a"), Stream(1, "b"), Stream(2, "a")
-KINDS = {"partition": "integer", "offset": "long", "topic": "string"}
+KINDS = {"partition": "integer", "offset": "long", "topic": "string", "timestamp": "timestamp"}
 
 
 def place(**columns: Origins) -> RecordPlace:
@@ -56,6 +56,13 @@ def test_columns_of_these_names_that_are_others_are_no_place() -> None:
     assert place(topic=(None,)) == RecordPlace()
     mixed = place(partition=read(A)["partition"], offset=read(B)["offset"])
     assert mixed.missing == "partition and offset are of different streams"
+
+
+def test_a_time_that_is_not_the_records_is_known() -> None:
+    time = (Origin(A, "timestamp"),)
+    assert not place(**read(A), timestamp=time).has_own_time
+    assert place(**read(A), timestamp=(None,)).has_own_time
+    assert not place(**read(A)).has_own_time
 
 
 def test_two_topics_need_a_column_that_tells_them_apart() -> None:

@@ -89,7 +89,7 @@ class ColumnOrigins:
     def _projection(self, node: Any, column: Any) -> Origins:
         if node not in self._projected:
             self._projected[node] = {_id(one): one for one in in_list(node.projectList())}
-        expression = self._projected[node].get(_id(column))
+        expression: Any = self._projected[node].get(_id(column))
         while expression is not None and _kind(expression) == "Alias":
             expression = expression.child()
         kind = _kind(expression)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.run.query_plan import in_list, nodes
-from ottla.pipelines.sinks.keyed_table import TIMESTAMP
+from ottla.pipelines.sinks.record_place import TIMESTAMP
 from ottla.pipelines.source.parse import PARSED_KEY
 
 if TYPE_CHECKING:
@@ -65,7 +65,12 @@ class _Columns:
                 for column in in_list(node.projectList()):
                     if _kind(column) == "Alias":
                         self._definitions[_id(column)] = column.child()
-            elif node.isStreaming() and not node.children().size():
+            # A query of WITH has its columns where it is defined.
+            elif (
+                node.nodeName() != "CTERelationRef"
+                and node.isStreaming()
+                and not node.children().size()
+            ):
                 self._of_topics |= {_id(column) for column in in_list(node.output())}
 
     def root_of(self, name: str) -> tuple[str, ...] | None:

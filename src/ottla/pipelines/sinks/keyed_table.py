@@ -14,12 +14,17 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.constraints import Constraint
-from ottla.pipelines.sinks.record_place import OFFSET, PARTITION, RecordPlace, place_by_name
+from ottla.pipelines.sinks.record_place import (
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    RecordPlace,
+    place_by_name,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
-TIMESTAMP: Final = "timestamp"
 TOMBSTONE: Final = "tombstone"
 IS_DELETED: Final = "is_deleted"
 VALID_FROM: Final = "valid_from"
@@ -160,6 +165,12 @@ def read_keyed_table(
             raise PipelineError(
                 "history=True needs to know since when a version is valid: select the topic's "
                 "column timestamp, or name another column, such as order_by='updated_at'"
+            )
+        if place.has_own_time:
+            raise PipelineError(
+                "history=True takes the topic's timestamp, and the column timestamp is not the "
+                "topic's, but a field of the value or computed: write order_by='timestamp' if it "
+                "says since when a version is valid, or select the topic's"
             )
         order_by = TIMESTAMP
     if order_by is not None:

@@ -9,7 +9,7 @@ its name is. Of a batch frame, which is read from anywhere, the names and types 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 TOPIC: Final = "topic"
 PARTITION: Final = "partition"
 OFFSET: Final = "offset"
+TIMESTAMP: Final = "timestamp"
 _KINDS: Final = {TOPIC: "string", PARTITION: "int", OFFSET: "bigint"}
 
 EXPLODED: Final = "exploded"
@@ -65,13 +66,15 @@ class RecordPlace:
     `columns`: that of the topic, if there is one, of the partition and of the offset; empty where
     no columns say it. `missing`: why there are none. `unordered`: why the place of a row does not
     say which row of a key is the last. Both are parts of a sentence, empty if there is no reason.
-    `is_shared`: several rows may be of one record.
+    `is_shared`: several rows may be of one record. `has_own_time`: the column timestamp is not that
+    of the records.
     """
 
     columns: tuple[str, ...] = ()
     missing: str = ""
     unordered: str = ""
     is_shared: bool = False
+    has_own_time: bool = False
 
 
 def place_by_name(frame: StructType) -> RecordPlace:
@@ -82,6 +85,11 @@ def place_by_name(frame: StructType) -> RecordPlace:
 
 def place_by_origin(frame: StructType, origins_of: Callable[[str], Origins]) -> RecordPlace:
     """Return the place of a frame's rows; `origins_of` says where a column comes from."""
+    has_own_time = TIMESTAMP in frame.names and not _is(TIMESTAMP, origins_of(TIMESTAMP))
+    return replace(_place(frame, origins_of), has_own_time=has_own_time)
+
+
+def _place(frame: StructType, origins_of: Callable[[str], Origins]) -> RecordPlace:
     partition = _find(frame, PARTITION, origins_of)
     offset = _find(frame, OFFSET, origins_of)
     if partition is None or offset is None:
@@ -108,10 +116,14 @@ def place_by_origin(frame: StructType, origins_of: Callable[[str], Origins]) -> 
 def _find(frame: StructType, wanted: str, origins_of: Callable[[str], Origins]) -> str | None:
     """Return the column that is a column of the streams; the one of that name comes first."""
     for field in sorted(_of_kind(frame, wanted), key=lambda one: one.name != wanted):
-        origins = origins_of(field.name)
-        if origins and all(isinstance(one, Origin) and one.column == wanted for one in origins):
-            return field.name
+        if _is(wanted, origins_of(field.name)):
+            return str(field.name)
     return None
+
+
+def _is(wanted: str, origins: Origins) -> bool:
+    """Tell whether a column is this one of the streams."""
+    return all(isinstance(one, Origin) and one.column == wanted for one in origins)
 
 
 def _find_topic(
@@ -129,7 +141,7 @@ def _find_topic(
         if only_named and field.name.lower() != TOPIC:
             return None
         if _tells_apart(field.name, streams, origins_of(field.name)):
-            return field.name
+            return str(field.name)
     return None
 
 
