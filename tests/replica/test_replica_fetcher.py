@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from tests.replica.fetch_config import fetch_config
 from ottla.log.config import LogConfig
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
+from ottla.log.staged_append import STEP_BYTES
 from ottla.log.truncation import truncate_fully, truncate_to
 from ottla.network.peer import PeerError
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -223,6 +225,44 @@ async def test_records_are_copied_byte_for_byte(bench: Bench) -> None:
     assert bench.leader.requests[1].session_epoch == 1
     # An idle partition is not named again.
     await bench.until(lambda: bench.leader.requests[-1].topics == ())
+
+
+async def test_a_large_batch_is_written_in_steps(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes, write = [], os.pwritev
+
+    def pwritev(fd: int, buffers: list[bytes], position: int) -> int:
+        sizes.append(sum(map(len, buffers)))
+        return write(fd, buffers, position)
+
+    monkeypatch.setattr(os, "pwritev", pwritev)
+    large = build_batch([Record(0, 0, None, b"v" * (1 << 20))] * 9, leader_epoch=1)
+    bench.leader.batches = {0: [large]}
+    bench.follow(copy := bench.copy())
+    await bench.until(lambda: copy.high_watermark == 9)
+    assert max(sizes) <= STEP_BYTES
+    assert copy.log.read(0, max_bytes=20 << 20).read() == large
+    bench.leader.batches[0].append(batch(9, 1))
+    await bench.until(lambda: copy.high_watermark == 10)
+
+
+async def test_a_large_batch_that_is_not_followed_any_more_leaves_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, key = os.pwritev, (TOPIC, 0)
+
+    def pwritev(fd: int, buffers: list[bytes], position: int) -> int:
+        bench.fetcher.unfollow(key)
+        return write(fd, buffers, position)
+
+    monkeypatch.setattr(os, "pwritev", pwritev)
+    large = build_batch([Record(0, 0, None, b"v" * (1 << 20))] * 9, leader_epoch=1)
+    bench.leader.batches = {0: [large], 1: [batch(0, 1)]}
+    bench.follow(copy := bench.copy(), other := bench.copy(1))
+    await bench.until(lambda: other.log.end_offset == 1)
+    assert copy.log.end_offset == 0
+    assert os.path.getsize(copy.log.active.path) == 0
 
 
 async def test_records_that_only_the_follower_has_are_truncated_and_counted(

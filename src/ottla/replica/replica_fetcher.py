@@ -11,15 +11,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.config.broker import BrokerConfig
+from ottla.log.staged_append import STEP_BYTES, StagedAppend
 from ottla.network.peer import Peer, PeerError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.protocol.versions import FETCH
+from ottla.records.errors import CorruptBatchError
+from ottla.records.header import Buffer, read_header
 from ottla.replica.partition import Partition
 from ottla.replica.replica_offsets import leader_offsets
 from ottla.replica.replica_session import Key, ReplicaSession, Request
@@ -37,6 +41,7 @@ from ottla.replication.follower import (
     TruncateFully,
 )
 from ottla.runtime.clock import Clock
+from ottla.runtime.slices import in_turns
 from ottla.runtime.waiting import Change, unwatch, watch
 
 logger = logging.getLogger("ottla.replication")
@@ -292,11 +297,16 @@ class ReplicaFetcher:
                     continue
                 self.working_on = followed
                 result = result_of(data)
-                decision = followed.follower.on_result(sent, result, followed.partition.log)
-                if isinstance(decision, FetchLeaderOffsets):
-                    out_of_range.append(followed)
-                else:
-                    self._carry_out(key, followed, decision)
+                with self._staged(key, followed, result.records) as staged:
+                    if staged is not None:
+                        await in_turns(staged.steps())
+                        if self._followed.get(key) is not followed:
+                            continue
+                    decision = followed.follower.on_result(sent, result, followed.partition.log)
+                    if isinstance(decision, FetchLeaderOffsets):
+                        out_of_range.append(followed)
+                    else:
+                        self._carry_out(key, followed, decision)
                 self._changed[key] = None
                 done, size_bytes = done + 1, size_bytes + len(result.records)
                 if done >= SLICE_PARTITIONS or size_bytes >= SLICE_BYTES:
@@ -305,6 +315,27 @@ class ReplicaFetcher:
         self.working_on = None
         if out_of_range:
             await self._fetch_leader_offsets(out_of_range)
+
+    @contextmanager
+    def _staged(
+        self, key: Key, followed: Followed, records: Buffer
+    ) -> Iterator[StagedAppend | None]:
+        """Writes a large batch in steps, before its append is decided; None for other records."""
+        header = None
+        if len(records) > STEP_BYTES:
+            with suppress(CorruptBatchError):  # the decision will be about that
+                header = read_header(records)
+        if header is None or header.size_bytes != len(records):
+            yield None
+            return
+        staged = StagedAppend(followed.partition.log, header, records, self._clock.now_ms())
+        try:
+            yield staged
+        finally:
+            try:
+                staged.end()
+            except ApiError as error:
+                self._back_off(key, followed, str(error), is_fault=True)
 
     async def _fetch_leader_offsets(self, out_of_range: list[Followed]) -> None:
         """Get the leader's log starts and ends, for fetch offsets out of its range."""
