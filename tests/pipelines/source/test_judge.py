@@ -8,6 +8,7 @@ import pytest
 
 from ottla.pipelines.source.ddl import read_ddl
 from ottla.pipelines.source.judge import NOT_CHECKED, PARSES, judge, judge_all, without_value
+from ottla.pipelines.source.words import DAY
 
 OBJECT = (
     "id BIGINT NOT NULL, s STRING, i INT, t TINYINT, d DOUBLE, f FLOAT, b BOOLEAN, "
@@ -58,8 +59,28 @@ JUDGED: list[tuple[bytes | None, str, str | None]] = [
     (b'{"id": NaN}', OBJECT, NOT_CHECKED),
     (b'{"id": 1, "id": 2}', OBJECT, NOT_CHECKED),
     (b'{"id": 1} {"id": 2}', OBJECT, NOT_CHECKED),
-    (b'{"id": 1, "t": 200}', OBJECT, NOT_CHECKED),
-    (b'{"id": 1, "d": 1e999}', OBJECT, NOT_CHECKED),
+    (b'{"id": 1, "t": 200}', OBJECT, "value.t does not fit a tinyint"),
+    (b'{"id": 1, "t": 300}', OBJECT, NOT_CHECKED),
+    (b'{"id": 1, "d": 1e999}', OBJECT, "value.d does not fit a floating-point number"),
+    (b'{"id": 1, "f": 1e39}', OBJECT, "value.f does not fit a floating-point number"),
+    (b'{"id": 1, "f": 3.402e38}', OBJECT, NOT_CHECKED),
+    (b'{"id": 1, "dec": "1,5"}', OBJECT, "value.dec is not a decimal(5,2) without a comma"),
+    (b'{"id": 1, "dec": 1.239}', OBJECT, "value.dec is not a decimal(5,2) without rounding"),
+    (b'{"id": 1, "dec": "-1.239"}', OBJECT, "value.dec is not a decimal(5,2) without rounding"),
+    (b'{"id": 1, "dec": 1.2500}', OBJECT, PARSES),
+    (b'{"id": 1, "dec": "1.25"}', OBJECT, PARSES),
+    (b'{"id": 1, "dec": 999.999}', OBJECT, NOT_CHECKED),
+    (b'{"id": 1, "dec": 1e0}', OBJECT, NOT_CHECKED),
+    (b'{"id": 1, "at": "12:30"}', OBJECT, f"value.at is not a timestamp {DAY}"),
+    (b'{"id": 1, "at": "T12:30:15Z"}', OBJECT, f"value.at is not a timestamp {DAY}"),
+    (b'{"id": 1, "at": "2026"}', OBJECT, f"value.at is not a timestamp {DAY}"),
+    (b'{"id": 1, "at": "2026-01"}', OBJECT, f"value.at is not a timestamp {DAY}"),
+    (b'{"id": 1, "at": "noon"}', OBJECT, NOT_CHECKED),
+    (b'{"id": 1, "day": "2026"}', OBJECT, "value.day is not a date alone, yyyy-mm-dd"),
+    (b'{"id": 1, "day": "2026-01-01T09:30"}', OBJECT, "value.day is not a date alone, yyyy-mm-dd"),
+    (b'{"day": "2026", "i": "x"}', OBJECT, "value.i is not a int"),
+    (b'{"day": "2026"}', OBJECT, "value lacks the field id, which is NOT NULL"),
+    (b'{"id": 1, "day": "2026", "dec": 1.239}', OBJECT, "value.dec is not a decimal(5,2)"),
     (b'{"id": 1, "d": "Infinity"}', OBJECT, NOT_CHECKED),
     (b'{"id": 1, "at": 1357016400000}', OBJECT, NOT_CHECKED),
     (b'{"id": 1, "dec": 12345.678}', OBJECT, NOT_CHECKED),
@@ -117,6 +138,7 @@ def test_equal_reasons_are_counted_together_whatever_value_they_show() -> None:
         {"reason": "key.n is not a int", "records": 1},
     ]
     assert without_value("value.id is not a bigint: one: two") == "value.id is not a bigint"
+    assert without_value("value is not a decimal(5,2)") == "value is not a decimal(5,2)"
     framed = "value begins with the framing of a schema registry (schema id"
     assert without_value(f"{framed} 7): read it with topic(...)") == framed
 

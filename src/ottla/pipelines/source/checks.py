@@ -1,20 +1,17 @@
-"""What a parsed value must hold beside its types: NOT NULL at every depth, and sane numbers.
+"""What a parsed value must hold beside its types: NOT NULL at every depth, and years 1 to 9999.
 
-Spark's from_json makes every field nullable, takes a number for a TIMESTAMP as seconds (so that
-milliseconds give the year 55840, which Python cannot hold, and microseconds overflow into any
-year), and lets 200 be the TINYINT -56 and 1e999 the DOUBLE Infinity.
+Spark's from_json makes every field nullable, and takes a number for a TIMESTAMP as seconds, so that
+milliseconds give the year 55840, which Python cannot hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-from ottla.pipelines.source.fields import at, fields_of, strings_of
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-    from pyspark.sql.types import DataType, StructField, StructType
+    from pyspark.sql.types import DataType, StructField
 
     Check: TypeAlias = tuple[Callable[[Column], Column], str]
 
@@ -91,54 +88,3 @@ def _of_time(schema: DataType, path: str) -> list[Check]:
     if kind == "timestamp":
         words += ": a number is seconds since 1970, not milliseconds"
     return [(lambda column: ~column.between(low, high), words)]
-
-
-def overflow_checks(
-    column: Column, text: Column, schema: StructType, path: str
-) -> list[tuple[Column, str]]:
-    """Return checks of numbers that may have overflowed, each with the words for its failure.
-
-    Only a suspicious number is compared with its digits in `text`, in a second parse.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    digits = F.from_json(text, strings_of(schema, deep=True))
-    found = []
-    for names, field in fields_of(schema, deep=True):
-        doubt = _OVERFLOWS.get(field.simpleString())
-        if doubt is not None:
-            suspicious, overflowed, words = doubt(at(column, names), text, at(digits, names))
-            found.append((F.when(suspicious, overflowed), f"{'.'.join([path, *names])} {words}"))
-    return found
-
-
-def _timestamp(value: Column, text: Column, given: Column) -> tuple[Column, Column, str]:
-    # Seconds have no fraction; a number that overflowed has one, down to the microsecond.
-    from pyspark.sql import functions as F  # noqa: N812
-
-    fraction = F.unix_micros(value) % 1_000 != 0
-    words = "does not fit a timestamp: a number is seconds since 1970, not microseconds"
-    return fraction & text.rlike("[0-9]{14}"), given.rlike("^-?[0-9]{14,}$"), words
-
-
-def _tinyint(value: Column, text: Column, given: Column) -> tuple[Column, Column, str]:
-    return value < 0, ~given.startswith("-"), "does not fit a tinyint"
-
-
-def _double(value: Column, text: Column, given: Column) -> tuple[Column, Column, str]:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    infinite = F.abs(value) == F.lit(float("inf"))
-    # Taken as text, an infinite number is in quotes of its own, be it 1e999 or Infinity as
-    # Python's json writes it.
-    number = ~F.lower(given).contains("inf") | given.startswith('"')
-    overflowed = number & ~text.rlike(r":\s*[-+]?(Infinity|INF)")
-    return infinite, overflowed, "does not fit a floating-point number"
-
-
-_OVERFLOWS: Final = {
-    "timestamp": _timestamp,
-    "tinyint": _tinyint,
-    "float": _double,
-    "double": _double,
-}

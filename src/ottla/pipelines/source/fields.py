@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from ottla.pipelines.source.ddl import Field, Kind
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -46,3 +48,22 @@ def fields_of(
 def at(column: Column, path: tuple[str, ...]) -> Column:
     """Return the field of a struct at a path."""
     return reduce(lambda place, name: place[name], path, column)
+
+
+def kind_of(schema: DataType) -> Kind:
+    """Return Spark's type as the value that `read_ddl` reads from its text."""
+    from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
+
+    if isinstance(schema, StructType):
+        return Kind(
+            "struct",
+            tuple(Field(one.name, kind_of(one.dataType), one.nullable) for one in schema.fields),
+        )
+    if isinstance(schema, ArrayType):
+        return Kind("array", (Field("element", kind_of(schema.elementType)),))
+    if isinstance(schema, MapType):
+        key, value = kind_of(schema.keyType), kind_of(schema.valueType)
+        return Kind("map", (Field("key", key), Field("value", value)))
+    if isinstance(schema, DecimalType):
+        return Kind("decimal", (), schema.precision, schema.scale)
+    return Kind(schema.simpleString())

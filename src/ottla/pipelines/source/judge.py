@@ -17,6 +17,14 @@ from typing import Any, Final
 
 from ottla.pipelines.registry.framing import HEAD_BYTES, MAGIC
 from ottla.pipelines.source.ddl import Field, Kind
+from ottla.pipelines.source.words import (
+    ALONE,
+    COMMA,
+    DAY,
+    ROUNDED,
+    TINY,
+    TOO_LARGE,
+)
 
 PARSES: Final = ""
 NOT_CHECKED: Final = None
@@ -24,10 +32,16 @@ MAX_NUMBER_CHARS: Final = 40
 
 _INTEGERS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _MAX_FLOAT: Final = {"float": 3.0e38, "double": 1.0e308}
+_INFINITE: Final = {"float": 3.5e38, "double": 1.79e308}
 _TIMESTAMP: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+# What Spark takes for a time of today, and for the first of January or of a month.
+_NO_DAY: Final = re.compile(
+    r"T?([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?Z?|[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII
+)
+_NO_DATE: Final = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
 _PLAIN_INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 _PLAIN_NUMBER: Final = re.compile(r"-?\d{1,15}(\.\d{1,15})?", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z]{2,40}", re.ASCII)
@@ -35,7 +49,7 @@ _WORD: Final = re.compile(r"[A-Za-z]{2,40}", re.ASCII)
 # allowNonNumericNumbers), or the other way around.
 _ONLY_JACKSON: Final = re.compile(r"'|nan|inf", re.IGNORECASE)
 # A value that a reason shows is another one in each record: the reasons are counted without it.
-SHOWN: Final = r"( is not an? [^:]*|schema id) ?[:\d].*"
+SHOWN: Final = r"( is not an? [^:]*(?=:)|schema id(?= ?\d)).*"
 _SHOWN: Final = re.compile(SHOWN, re.DOTALL)
 
 _FRAMED: Final = "begins with the framing of a schema registry (schema id"
@@ -190,15 +204,54 @@ def _judge_object(name: str, given: bytes, kind: Kind) -> str:
         return f"{name} {_whole(kind)}"
     missing = ""
     wrong = ""
+    changed = ""
     for field in kind.fields:
         value = document.get(field.name)
         if value is None:
             if not field.nullable and not missing:
                 missing = f"{name} lacks the field {field.name}, which is NOT NULL"
+        elif words := _changed(value, field.kind):
+            changed = changed or f"{name}.{field.name} {words}"
         elif not _fits_field(value, field) and not wrong:
             words = "JSON object" if field.kind.name == "struct" else field.kind.text()
             wrong = f"{name}.{field.name} is not a {words}"
-    return wrong or missing
+    return wrong or missing or changed
+
+
+def _changed(value: Any, kind: Kind) -> str:
+    """Return the words for a value that Spark's parser takes and changes, "" for all others.
+
+    Only values that it takes for certain are judged.
+    """
+    is_text = isinstance(value, str) and not isinstance(value, _Number)
+    if kind.name in _MAX_FLOAT and (isinstance(value, _Number) or type(value) is int):
+        return TOO_LARGE if abs(float(value)) > _INFINITE[kind.name] else ""
+    if kind.name == "tinyint" and type(value) is int:
+        return TINY if 127 < value < 256 else ""
+    if kind.name == "timestamp" and is_text and _NO_DAY.fullmatch(value):
+        return f"is not a timestamp {DAY}"
+    if kind.name == "date" and is_text:
+        is_more = _is_date(value[:10]) and value[10:11] in ("T", " ") and value[11:].strip() != ""
+        return f"is not a date {ALONE}" if is_more or _NO_DATE.fullmatch(value) else ""
+    if kind.name == "decimal" and isinstance(value, str):
+        digits = value.replace(",", "")
+        if not _keeps_size(digits, kind):
+            return ""
+        if "," in value:
+            return f"is not a {kind.text()} {COMMA}"
+        return "" if _keeps_digits(digits, kind) else f"is not a {kind.text()} {ROUNDED}"
+    return ""
+
+
+def _keeps_size(digits: str, kind: Kind) -> bool:
+    """Whether a number in plain digits has a place before the point for each of its digits."""
+    whole, _, _ = digits.removeprefix("-").partition(".")
+    is_plain = _PLAIN_NUMBER.fullmatch(digits) is not None
+    return is_plain and int(whole) + 1 < 10 ** (kind.precision - kind.scale)
+
+
+def _keeps_digits(digits: str, kind: Kind) -> bool:
+    return len(digits.partition(".")[2].rstrip("0")) <= kind.scale
 
 
 _BAD: Final = object()
@@ -269,6 +322,9 @@ def _fits_field(value: Any, field: Field) -> bool:
         return _refused(value)
     if kind.name == "decimal" and isinstance(value, int) and not isinstance(value, bool):
         if abs(value) < 10 ** (kind.precision - kind.scale):
+            return True
+    elif kind.name == "decimal" and isinstance(value, str):
+        if _keeps_size(value, kind) and _keeps_digits(value, kind):
             return True
     elif (kind.name == "timestamp" and _is_time(value)) or (
         kind.name == "date" and _is_date(value)

@@ -12,7 +12,9 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.registered import JSON
 from ottla.pipelines.source import framed as framing
-from ottla.pipelines.source.checks import checks, overflow_checks
+from ottla.pipelines.source.changed import changed_in_json, changed_in_text
+from ottla.pipelines.source.checks import checks
+from ottla.pipelines.source.doubt import doubtful
 from ottla.pipelines.source.mismatches import name_mismatch
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ PARSED_KEY: Final = f"{_PARSED}key"
 """The column of the parsed key in the plan of a topic's rows."""
 _FRAMING: Final = "_ottla_framing_"
 _TRAILING: Final = "_ottla_trailing_"
+_CHANGED: Final = "_ottla_changed_"
 _CORRUPT: Final = "_ottla_corrupt"
 # No record can hold this name by design or by chance.
 _END: Final = f"_ottla_{secrets.token_hex(8)}"
@@ -67,7 +70,12 @@ def read_schema(schema: Any, name: str) -> DataType:
     return schema
 
 
-def parse(raw: DataFrame, schemas: dict[str, Kind], *, name_fields: bool = False) -> DataFrame:
+def parse(
+    raw: DataFrame,
+    schemas: dict[str, Kind],
+    *,
+    name_fields: bool = False,
+) -> DataFrame:
     """Add to Kafka's raw rows the parsed columns and the reason (null: it parsed).
 
     `schemas` gives the type of the columns `key` and `value`, or how it is framed by a schema
@@ -78,24 +86,46 @@ def parse(raw: DataFrame, schemas: dict[str, Kind], *, name_fields: bool = False
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
     reason: Column = F.lit(None).cast("string")
+    objects = {
+        name: fields
+        for name, schema in schemas.items()
+        if (fields := as_json_object(schema)) is not None
+    }
     # What is asked of the raw bytes is asked here, so that Spark does not carry them on.
     asked = {_PARSED + name: _parsed(name, schema) for name, schema in schemas.items()}
     given = {GIVEN + name: F.col(name).isNotNull() for name in schemas}
-    trailing = {
-        _TRAILING + name: _has_trailing(_data(name, schema))
-        for name, schema in schemas.items()
-        if _as_json(schema) is not None
-    }
+    trailing = {_TRAILING + name: _has_trailing(_data(name, schemas[name])) for name in objects}
     framed = {
         _FRAMING + name: framing.framing_fault(F.col(name), schema, name)
         for name, schema in schemas.items()
         if isinstance(schema, Framed)
     }
     frame = raw.withColumns(asked | given | trailing | framed)
+    looked = _changed(schemas, objects)
+    if looked:
+        frame = frame.withColumns(looked)
     for name, schema in reversed(schemas.items()):
-        for wrong, words in reversed(_faults(name, schema, name_fields=name_fields)):
+        faults = _faults(name, schema, name_fields=name_fields)
+        if _CHANGED + name in looked:
+            changed = F.col(_CHANGED + name)
+            faults.append((changed.isNotNull(), changed))
+        for wrong, words in reversed(faults):
             reason = F.when(F.col(GIVEN + name) & wrong, words).otherwise(reason)
     return frame.withColumn(REASON, reason)
+
+
+def _changed(schemas: dict[str, Kind], objects: dict[str, StructType]) -> dict[str, Column]:
+    """Return the columns of what is wrong with values that the parser changed, where any may be."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = {}
+    for name, fields in objects.items():
+        text, parsed = _data(name, schemas[name]).cast("string"), F.col(_PARSED + name)
+        doubt = doubtful(parsed, text, fields)
+        if doubt is not None:
+            changed = changed_in_json(parsed, text, fields, name)
+            found[_CHANGED + name] = F.when(doubt, changed)
+    return found
 
 
 def take_parsed(frame: DataFrame, schemas: dict[str, Kind]) -> list[Column]:
@@ -105,7 +135,7 @@ def take_parsed(frame: DataFrame, schemas: dict[str, Kind]) -> list[Column]:
     columns = []
     for name, schema in schemas.items():
         column = F.col(_PARSED + name)
-        if _as_json(schema) is not None:
+        if as_json_object(schema) is not None:
             column = column.dropFields(_CORRUPT)
         elif isinstance(schema, Framed):
             column = framing.value_in(column, schema)
@@ -127,7 +157,7 @@ def never_fails(schema: Kind) -> bool:
     return isinstance(schema, BinaryType)
 
 
-def _as_json(schema: Kind) -> StructType | None:
+def as_json_object(schema: Kind) -> StructType | None:
     """Return the fields of data that is a JSON object, None for other data."""
     from pyspark.sql.types import StructType
 
@@ -204,7 +234,7 @@ def _faults(name: str, schema: Kind, *, name_fields: bool) -> list[tuple[Column,
     if never_fails(schema):
         return []
     column = F.col(_PARSED + name)
-    fields = _as_json(schema)
+    fields = as_json_object(schema)
     if isinstance(schema, Framed):
         framing_fault = [(F.col(_FRAMING + name).isNotNull(), F.col(_FRAMING + name))]
         if fields is None:
@@ -218,6 +248,10 @@ def _faults(name: str, schema: Kind, *, name_fields: bool) -> list[tuple[Column,
         found = [
             (column.isNull(), F.lit(f"{name} is not a {schema.simpleString()}")),
             *[(fails(column), F.lit(words)) for fails, words in checks(schema, name)],
+            *[
+                (wrong, F.lit(words))
+                for wrong, words in changed_in_text(column, _text(F.col(name)), schema, name)
+            ],
         ]
     if name_fields:
         wrong, words = found[0]
@@ -252,8 +286,4 @@ def _object_faults(
         (column.isNull() | column[_CORRUPT].isNotNull(), words),
         (F.col(_TRAILING + name), F.lit(f"{name} has more text after its JSON object")),
         *[(fails(column), F.lit(words)) for fails, words in checks(fields, name)],
-        *[
-            (fails, F.lit(words))
-            for fails, words in overflow_checks(column, data.cast("string"), fields, name)
-        ],
     ]
