@@ -50,12 +50,14 @@ class Topic:
         self.samples: dict[int, Sample | str] = {}
         self.metadata: OffsetMetadata | None = None
         self.group_fails = False
+        self.unknown_fields = ""
         monkeypatch.setattr(pipeline_sample, "parse_newest", self.parse_newest)
         monkeypatch.setattr(pipeline_sample, "read_status", self.read_status)
 
     def parse_newest(
-        self, _kafka: Any, _state: Any, _schema: Any, _key_schema: Any, limit: int
+        self, _kafka: Any, _state: Any, _schema: Any, _key: Any, unknown: str, limit: int
     ) -> Sample | str:
+        self.unknown_fields = unknown
         return self.samples[limit]
 
     def read_status(self, _settings: Any, group: str, *, with_lag: bool) -> Status:
@@ -85,6 +87,16 @@ def test_records_that_parse_are_not_mentioned(topic: Topic) -> None:
     assert topic.check() is None
     topic.samples[MAX_RECORDS] = "the schema is in a registry"
     assert topic.check() is None
+
+
+def test_unknown_fields_are_mentioned(topic: Topic) -> None:
+    topic.samples[MAX_RECORDS] = Sample(100, 100, 0, (), 7, ("delay_min", "n.y"))
+    assert topic.check() == (
+        "the newest 100 records fit the schema; 7 have fields that the schema lacks: delay_min, n.y"
+    )
+    assert topic.unknown_fields == "drop"
+    topic.check('unknown_fields = "reject"')
+    assert topic.unknown_fields == "reject"
 
 
 @pytest.mark.parametrize("metadata", [None, STARTED])

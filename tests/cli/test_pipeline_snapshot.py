@@ -66,6 +66,8 @@ def test_a_document_for_programs() -> None:
         "rows_per_s": 29_268.3,
         "rejected": 3,
         "rejected_reason": None,
+        "unknown": None,
+        "unknown_fields": None,
         "lag_messages": 1_200,
         "lag_ms": 2_300,
         "table": "/lake/flights",
@@ -86,6 +88,11 @@ def test_the_most_frequent_reason_of_the_rejected_rows() -> None:
     snapshot = replace(SNAPSHOT, run=run)
     assert "12,000 rows, 3 rejected (most of them: value is not a bigint)" in snapshot.line()
     assert snapshot.document(0)["rejected_reason"] == "value is not a bigint"
+
+
+def test_rows_with_unknown_fields() -> None:
+    snapshot = replace(SNAPSHOT, run=replace(RUN, unknown=7_000, unknown_fields="delay_min"))
+    assert "3 rejected; 7,000 with unknown fields (delay_min)" in snapshot.line()
 
 
 @pytest.mark.parametrize(

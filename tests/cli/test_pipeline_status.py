@@ -44,12 +44,20 @@ def test_a_run_is_a_row() -> None:
         "last batch": "6.0 s ago",
         "rows/s": 29_268,
         "rejected": 3,
+        "unknown": None,
         "lag": 7,
         "behind": "2.3 s",
         "table": "/lake/flights",
         "version": 0,
     }
     assert remarks(document, NOW_MS) == []
+
+
+def test_unknown_fields_are_counted_and_named() -> None:
+    run = replace(RUN, unknown=7, unknown_fields="delay_min, n.y")
+    document = status_document(PIPELINE, status(run), NOW_MS)
+    assert status_row(document, NOW_MS)[COLUMNS.index("unknown")] == 7
+    assert remarks(document, NOW_MS) == ["rows with fields that the schema lacks: delay_min, n.y"]
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,10 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
             more = sink.get("file_count", 0) - len(sink.get("files", ()))
             if more:
                 files.add((f"and {more} more", WEAK))
+    if unknown := one.get("unknown_fields"):
+        what = {"drop": "dropped", "keep": "kept in _unknown"}.get(unknown["did"], "rejected")
+        fields = ", ".join(unknown["fields"])
+        said.add(("unknown", WAITING), f" fields {what}: {fields}; the schema lacks them")
     if one.get("row"):
         said.add(("row    ", WEAK), row_said(one["row"]))
     if one["group"] is None:

@@ -15,6 +15,7 @@ from ottla.pipelines.progress.status import read_status
 from ottla.pipelines.run import first_batch
 from ottla.pipelines.source.judge import Sample
 from ottla.pipelines.source.newest import MAX_RECORDS, parse_newest
+from ottla.pipelines.source.words import MAX_SHOWN
 
 _SCHEME: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -26,7 +27,9 @@ def read_sample(
     source = pipeline.source
     schema = "registry" if source.registry is not None and source.schema is None else source.schema
     topic = cluster.topics[source.topic]
-    return parse_newest(source.kafka, topic, schema, source.key_schema, limit)
+    return parse_newest(
+        source.kafka, topic, schema, source.key_schema, source.unknown_fields, limit
+    )
 
 
 def sample_said(sample: Sample | str) -> str:
@@ -35,6 +38,14 @@ def sample_said(sample: Sample | str) -> str:
         return f"the newest records were not checked: {sample}"
     if not sample.records:
         return "there is no record to check"
+    if not sample.unknown:
+        return _fit_said(sample)
+    names = ", ".join(sample.unknown_fields[:MAX_SHOWN])
+    have = "has" if sample.unknown == 1 else "have"
+    return f"{_fit_said(sample)}; {sample.unknown} {have} fields that the schema lacks: {names}"
+
+
+def _fit_said(sample: Sample) -> str:
     newest = f"newest {plural(sample.records, 'record')}" if sample.records > 1 else "newest record"
     unchecked = sample.not_checked
     left = f" ({unchecked} can only be checked by Spark)" if unchecked else ""
@@ -69,7 +80,7 @@ def check_newest(pipeline: PipelineSpec, cluster: ClusterState) -> str | None:
     to start for that. The records are those that the first batch would look at.
     """
     sample = read_sample(pipeline, cluster)
-    if isinstance(sample, str) or not sample.rejected:
+    if isinstance(sample, str) or not (sample.rejected or sample.unknown):
         return None
     if is_mostly_rejected(pipeline, sample) and begins_with_newest(pipeline):
         first = read_sample(pipeline, cluster, first_batch.MAX_RECORDS)

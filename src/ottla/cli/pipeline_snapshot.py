@@ -68,6 +68,8 @@ class Snapshot:
             "rows_per_s": run.rows_per_s if run else None,
             "rejected": run.rejected if run else None,
             "rejected_reason": run.rejected_reason if run else None,
+            "unknown": run.unknown if run else None,
+            "unknown_fields": run.unknown_fields if run else None,
             "lag_messages": lag.messages if lag else None,
             "lag_ms": lag.age_ms if lag else None,
             "table": latest.table if latest else None,
@@ -105,6 +107,8 @@ class Snapshot:
             )
             why = f" (most of them: {run.rejected_reason})" if run.rejected_reason else ""
             parts.append(f"{_number(run.rows)} rows, {_number(run.rejected)} rejected{why}")
+            if run.unknown:
+                parts.append(f"{_number(run.unknown)} with unknown fields ({run.unknown_fields})")
         if lag is not None:
             behind = f" ({elapsed_said(lag.age_ms)})" if lag.messages and lag.age_ms else ""
             parts.append(f"lag {_number(lag.messages)} messages{behind}")

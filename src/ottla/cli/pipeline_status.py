@@ -29,6 +29,7 @@ COLUMNS: Final = (
     "last batch",
     "rows/s",
     "rejected",
+    "unknown",
     "lag",
     "behind",
     "table",
@@ -67,9 +68,9 @@ def status_document(pipeline: PipelineSpec, status: Status, now_ms: int) -> Docu
     for name in ("host", "pid", "since_ms", "seen_ms", "every_s"):
         document[name] = getattr(run, name) if run else None
     document["batch"] = metadata.batch if metadata else None
-    for name in ("batch_at_ms", "batch_ms", "rows", "rows_per_s", "rejected"):
+    for name in ("batch_at_ms", "batch_ms", "rows", "rows_per_s", "rejected", "unknown"):
         document[name] = getattr(run, name) if run else None
-    for name in ("rejected_reason", "failure", "by"):
+    for name in ("rejected_reason", "unknown_fields", "failure", "by"):
         document[name] = getattr(run, name) if run else None
     document["table"] = metadata.table if metadata else None
     document["version"] = metadata.version if metadata else None
@@ -98,6 +99,7 @@ def status_row(document: Document, now_ms: int) -> list[object]:
         ago(document["batch_at_ms"], now_ms),
         None if rate is None else round(rate) if rate >= 10 else round(rate, 1),
         document["rejected"],
+        document["unknown"] or None,
         document["lag_messages"],
         None if lag_ms is None or not document["lag_messages"] else elapsed_said(lag_ms),
         document["table"],
@@ -125,6 +127,8 @@ def remarks(document: Document, now_ms: int) -> list[str]:
     lines = []
     if document["rejected"] and document["rejected_reason"]:
         lines.append(f"rejected, most of them: {document['rejected_reason']}")
+    if document["unknown"] and document["unknown_fields"]:
+        lines.append(f"rows with fields that the schema lacks: {document['unknown_fields']}")
     if state == "stopped":
         by = f" by {document['by']}" if document["by"] else ""
         return [f"stopped {seen}{by}", *lines]

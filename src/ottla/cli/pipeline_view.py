@@ -165,6 +165,12 @@ def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
         if snapshot.run is not None and snapshot.run.rejected_reason is not None:
             why = f"{snapshot.pipeline}: rejected, most of them: {snapshot.run.rejected_reason}"
             parts.append(Text(printable(why), style="yellow", overflow="fold"))
+        if snapshot.run is not None and snapshot.run.unknown:
+            unknown = (
+                f"{snapshot.pipeline}: {snapshot.run.unknown:,} rows with unknown fields: "
+                f"{snapshot.run.unknown_fields}"
+            )
+            parts.append(Text(printable(unknown), style="yellow", overflow="fold"))
         if snapshot.reason is not None:
             reason = f"{snapshot.pipeline}: {snapshot.reason}"
             parts.append(Text(printable(reason), style="red", overflow="fold"))

@@ -31,6 +31,7 @@ from ottla.journey.rejection import Rejection, rejection_of
 from ottla.journey.retention_rules import RecordFacts, explain_retention
 from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
+from ottla.journey.unknown_fields import unknown_fields_of
 from ottla.records.compression import Compression
 from ottla.timelines.delivery_metadata import is_note, read_delivery
 from ottla.timelines.destination import DELTA, Destination, destination_of
@@ -394,6 +395,7 @@ def _delivered_said(facts: Facts, one: Delivered) -> Document:
         "delta": {"table": to.place, **versions} if to is not None and is_delta else None,
         "sink": {"kind": to.kind, "place": to.place, "rows": to.rows, **versions} if to else None,
         "rejected": rejection.document() if rejection else None,
+        "unknown_fields": None if rejection else _unknown_fields(facts, group),
         "row": _row(facts, to, one) if to and not rejection else None,
         "first_commit_seen": one.is_first_seen,
     }
@@ -411,6 +413,16 @@ def _rejection(facts: Facts, one: Delivered, offset: int) -> Rejection | None:
             end = min(position.offset, facts.end_offset)
             steps += rejected_steps(one.pipeline, delivery.rejected, end, facts.now_ms)
     return rejection_of(steps, one, offset, position.offset if position else 0)
+
+
+def _unknown_fields(facts: Facts, group: str) -> Document | None:
+    """Which fields of the message the group's pipeline leaves out or keeps apart."""
+    position, location = facts.positions.get(group), facts.location
+    if position is None or location is None or location.record is None:
+        return None
+    delivery = read_delivery(position.metadata)
+    value = location.record.record.value
+    return unknown_fields_of(value, delivery.unknown) if delivery else None
 
 
 def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.destination import Destination
     from ottla.pipelines.rejected_offsets import Told
     from ottla.pipelines.spark.files import Files
+    from ottla.pipelines.unknown_fields import Unknown
 
 
 class Running(Protocol):
@@ -28,6 +29,10 @@ class Running(Protocol):
     @property
     def rejected_reason(self) -> str | None:
         """The most frequent reason of the rows that this run rejected; None: not known."""
+
+    @property
+    def unknown_fields(self) -> Unknown:
+        """The fields of the values that the schemas lack, as far as this run has seen some."""
 
     def rejected_in(self, batch: int) -> Told | None:
         """Return what a batch rejected, None where another run wrote it: then nothing is known."""

@@ -12,7 +12,9 @@ it:
 the commits of earlier versions; its `version` is that of the Delta table, or the number of the list
 of a folder of files. `from`, the partition's first offset in this micro-batch, may be absent.
 `rejects` says which offsets the batch rejected (see `rejected_offsets.py`), and is absent where it
-rejected none. Any other metadata is another client's, and not a delivery.
+rejected none. `unknown` says which fields of the values the pipeline's schema lacks
+(`{"did": "drop", "fields": ["delay_min"]}`), as far as the run has seen some. Any other
+metadata is another client's, and not a delivery.
 
 A pipeline keeps two notes in groups that read nothing: a request to stop
 (`{"ottla.stop": 1, ...}`), and the state of a run that has no query yet, whose `id` is empty.
@@ -27,6 +29,17 @@ from ottla.timelines.rejected_offsets import RejectedOffsets, read_rejected
 MARK: Final = "ottla.pipeline"
 STOP_MARK: Final = "ottla.stop"
 MAX_NAME_CHARS: Final = 1024
+MAX_UNKNOWN_FIELDS: Final = 20
+DID: Final = ("drop", "keep", "reject")
+
+
+class UnknownFields(NamedTuple):
+    """What becomes of the fields that a pipeline's schema lacks, and the fields that it has seen:
+    "x", "n.x" in an object, "a[].x" in a list of objects, "m{}.x" in a map of objects.
+    """
+
+    did: str
+    fields: tuple[str, ...]
 
 
 class DeliveredBatch(NamedTuple):
@@ -40,6 +53,7 @@ class DeliveredBatch(NamedTuple):
     version: int
     begin: int | None
     rejected: RejectedOffsets | None = None
+    unknown: UnknownFields | None = None
 
 
 def read_delivery(metadata: str | None) -> DeliveredBatch | None:
@@ -67,7 +81,21 @@ def read_delivery(metadata: str | None) -> DeliveredBatch | None:
         version,
         _count(fields.get("from"), 2**63),
         read_rejected(fields.get("rejects")),
+        _read_unknown(fields.get("unknown")),
     )
+
+
+def _read_unknown(said: object) -> UnknownFields | None:
+    """What the `unknown` of a commit says, or None if it says nothing of the kind."""
+    if not isinstance(said, dict):
+        return None
+    did, fields = said.get("did"), said.get("fields")
+    if did not in DID or not isinstance(fields, list):
+        return None
+    names = tuple(
+        name[:MAX_NAME_CHARS] for name in fields[:MAX_UNKNOWN_FIELDS] if isinstance(name, str)
+    )
+    return UnknownFields(did, names) if names else None
 
 
 def is_note(metadata: str | None) -> bool:

@@ -36,6 +36,7 @@ starting = 2026-01-31T12:00:00Z
 max_rows = 100_000
 rejects = "keep"
 tombstones = "mark"
+unknown_fields = "keep"
 
 [transform]
 sql = "SELECT * FROM my_flights JOIN airlines USING (carrier)"
@@ -115,6 +116,7 @@ def test_every_field_is_read() -> None:
     assert source.kafka.bootstrap_servers == "one:9092,two:9092"
     assert source.starting == datetime(2026, 1, 31, 12, tzinfo=UTC)
     assert (source.max_rows, source.rejects, source.tombstones) == (100_000, "keep", "mark")
+    assert source.unknown_fields == "keep"
     assert one.transform.view == "my_flights"
     assert one.transform.tables == (
         TableSpec("airlines", "csv", "/pipelines/airlines.csv", None, (("header", "true"),)),

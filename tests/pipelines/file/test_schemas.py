@@ -69,3 +69,19 @@ def test_sql_may_make_any_column() -> None:
 def test_a_column_that_the_source_adds() -> None:
     assert problems('tombstones = "mark"', 'partition_by = ["tombstone"]') == []
     assert len(problems("", 'partition_by = ["tombstone"]')) == 1
+
+
+def test_unknown_fields_are_those_of_a_json_object() -> None:
+    fields = 'schema = "id INT"'
+    assert problems(f'{fields}\nunknown_fields = "reject"') == []
+    (problem,) = problems(f'{fields}\nunknown_fields = "kept"')
+    assert problem == (
+        "source.unknown_fields: 'kept' is not allowed; allowed: 'drop', 'keep', 'reject'; "
+        "did you mean 'keep'?"
+    )
+    for source in ('unknown_fields = "keep"', 'schema = "bigint"\nunknown_fields = "reject"'):
+        (problem,) = problems(source)
+        assert "is for a value that is a JSON object: give its fields" in problem
+    (problem,) = problems('schema = "_unknown INT"\nunknown_fields = "keep"')
+    assert problem.endswith("which the schema has: give that one another name")
+    assert problems('registry = "http://r:8081"\nunknown_fields = "keep"') == []

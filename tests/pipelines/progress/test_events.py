@@ -19,7 +19,7 @@ def progress(**changes: object) -> str:
         "numInputRows": 500,
         "durationMs": {"addBatch": 300, "triggerExecution": 400},
         "observedMetrics": {
-            "ottla.flights.0000": {"rejected": 2},
+            "ottla.flights.0000": {"rejected": 2, "unknown": 4},
             "ottla.weather.0000": {"rejected": 1},
             "own": {"rejected": 100},
         },
@@ -39,7 +39,7 @@ def test_a_batch_has_its_rows_rate_rejects_and_place() -> None:
     )
     assert found.offsets == {"a": {0: 5}}
     assert (found.rows, found.took_ms, found.rows_per_s) == (500, 400, 1250.0)
-    assert found.rejected == 3
+    assert (found.rejected, found.unknown) == (3, 4)
     assert found.began_ms == 1_795_320_000_250
 
 

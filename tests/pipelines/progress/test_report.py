@@ -21,6 +21,7 @@ from ottla.pipelines.progress.state import OffsetMetadata, Run
 from ottla.pipelines.progress.status import read_status
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange, Told
 from ottla.pipelines.running import QUERIES
+from ottla.pipelines.unknown_fields import UnknownFields
 
 pytestmark = pytest.mark.spark
 
@@ -295,6 +296,7 @@ class LateEvents:
         self.fail: Exception | None = None
         self.destination = None
         self.told: dict[int, Told] = {0: {}}
+        self.unknown_fields = {"flights": UnknownFields("drop", ("delay_min",))}
         self.table = "t"
         self.files = {
             "offsets/0": 'v1\n{}\n{"flights":{"0":3}}',
@@ -379,6 +381,8 @@ def test_a_commit_says_which_offsets_its_batch_rejected(
     assert reporter.committer.drain(WAIT_S)
     metadata = json.loads(query.commits["flights", 0].metadata)
     assert metadata["rejects"] == {"ranges": [[1, 2, 0]], "reasons": ["why"], "kept": "kept"}
+    assert metadata["unknown"] == {"did": "drop", "fields": ["delay_min"]}
+    assert metadata["run"]["unknown_fields"] == "delay_min"
     reporter.progressed(query.progress(1, 10))
     assert reporter.committer.drain(WAIT_S)
     assert "rejects" not in json.loads(query.commits["flights", 0].metadata)

@@ -8,6 +8,7 @@ import pytest
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
 from ottla.pipelines.progress.state import OffsetMetadata, Run, read_offset_metadata
+from ottla.pipelines.unknown_fields import UnknownFields
 
 RUN = Run(
     id="9f2c41d0",
@@ -124,3 +125,14 @@ def test_where_the_rows_go_is_there_for_every_kind_of_sink() -> None:
     )
     assert "delta" not in json.loads(files.text())
     assert read_offset_metadata(files.text()) == files
+
+
+def test_unknown_fields_are_left_out_before_the_table() -> None:
+    unknown = UnknownFields("drop", ("delay_min", "n.y"))
+    found = read_offset_metadata(replace(METADATA, unknown=unknown).text())
+    assert found is not None
+    assert found.unknown == unknown
+    long = UnknownFields("drop", tuple(f"{number:02}{'é' * 98}" for number in range(20)))
+    found = read_offset_metadata(replace(METADATA, unknown=long).text())
+    assert found is not None
+    assert (found.unknown, found.table) == (None, "/lake/flights")

@@ -143,6 +143,30 @@ def test_equal_reasons_are_counted_together_whatever_value_they_show() -> None:
     assert without_value(f"{framed} 7): read it with topic(...)") == framed
 
 
+def test_fields_that_the_schema_lacks_are_counted_and_named() -> None:
+    kinds = {"key": None, "value": read_ddl("id INT, n STRUCT<x: INT>, a ARRAY<STRUCT<y: INT>>")}
+    records: list[tuple[bytes | None, bytes | None]] = [
+        (None, b'{"id": 1}'),
+        (None, b'{"id": 1, "di": 2}'),
+        (None, b'{"di": 1, "n": {"y": 1}, "a": [{"y": 1}, {"z": 1}]}'),
+        (None, b'{"id": "x", "di": 2}'),
+    ]
+    sample = judge_all(records, kinds)
+    assert (sample.parsed, sample.unknown) == (3, 2)
+    assert sample.unknown_fields == ("di", "n.y", "a[].z")
+    assert sample.line() == (
+        "3 of 4 parse: value.id is not a int; 2 have fields that the schema lacks: di, n.y, a[].z"
+    )
+    strict = judge_all(records, kinds, "reject")
+    assert (strict.parsed, strict.unknown) == (1, 0)
+    words = "value has fields that are not in the schema"
+    assert [reason for reason, _ in strict.reasons] == [
+        f"{words}: di",
+        f"{words}: di, n.y, a[].z",
+        "value.id is not a int",
+    ]
+
+
 @pytest.mark.spark
 def test_spark_judges_each_of_them_the_same(spark: Any) -> None:
     from pyspark.sql.types import BinaryType, StructField, StructType

@@ -37,6 +37,18 @@ def test_each_run_is_warned_of_once(metric: str, caplog: Any) -> None:
     ]
 
 
+def test_fields_that_are_left_out_are_warned_of_once(metric: str, caplog: Any) -> None:
+    watch = Watch()
+    counts = {"rejected": 1, "unknown": 7, "unknown_first": "delay_min", "unknown_last": "x"}
+    with caplog.at_level(logging.WARNING, logger="ottla.pipelines"):
+        watch.progressed("q", "run-1", "late", {metric: counts | {"unknown": 0}})
+        watch.progressed("q", "run-1", "late", {metric: counts})
+        watch.progressed("q", "run-1", "late", {metric: counts})
+    assert [line.partition(". ")[0] for line in lines(caplog)[1:]] == [
+        "7 values of flights in this batch have fields that the schema lacks, such as delay_min"
+    ]
+
+
 def test_a_query_of_to_delta_keeps_its_rows(
     metric: str, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

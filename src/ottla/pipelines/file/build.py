@@ -91,6 +91,7 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
             max_rows=source.max_rows,
             rejects=None if source.rejects == "apart" else source.rejects,
             tombstones=source.tombstones,
+            unknown_fields=None if source.unknown_fields == "drop" else source.unknown_fields,
             registry=None if source.registry is None else source.registry.given(),
         ),
     )

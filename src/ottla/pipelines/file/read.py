@@ -20,7 +20,7 @@ from ottla.pipelines.file.fields import Fields, nearest
 from ottla.pipelines.file.jdbc_sink import read_jdbc_sink
 from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.python_source import DEFAULT_FUNCTION, PythonSource, read_python
-from ottla.pipelines.file.schemas import check_columns, check_schema
+from ottla.pipelines.file.schemas import check_columns, check_schema, check_unknown_fields
 from ottla.pipelines.file.specification import (
     DELTA,
     DeliverySpec,
@@ -41,6 +41,7 @@ from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.files import FORMATS
+from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
 
 MAX_FILE_BYTES: Final = 1_000_000
 MAX_PIPELINES: Final = 100
@@ -64,6 +65,7 @@ _ELSEWHERE: Final = {
             "max_rows",
             "rejects",
             "tombstones",
+            "unknown_fields",
             "registry",
         ),
         "[source]",
@@ -221,6 +223,7 @@ class _File:
             max_rows=fields.count("max_rows", at_least=1),
             rejects=fields.choice("rejects", ("apart", "keep"), "apart") or "apart",
             tombstones=fields.choice("tombstones", ("skip", "keep", "mark"), None),
+            unknown_fields=self._unknown_fields(fields),
             registry=self._registry(fields),
         )
         for name, schema in (("schema", spec.schema), ("key_schema", spec.key_schema)):
@@ -228,8 +231,13 @@ class _File:
                 fields.problem(name, f"{schema!r} needs the field registry, the registry's URL")
             elif schema is not None and not is_wanted(schema):
                 check_schema(fields, name, schema)
+        check_unknown_fields(fields, spec)
         fields.end(_ELSEWHERE)
         return spec
+
+    def _unknown_fields(self, fields: Fields) -> UnknownFields:
+        given = fields.choice("unknown_fields", UNKNOWN_FIELDS, "drop")
+        return next(one for one in UNKNOWN_FIELDS if one == given)
 
     def _kafka(self, fields: Fields) -> KafkaSettings | None:
         servers = fields.value("bootstrap_servers")

@@ -36,6 +36,32 @@ def check_schema(fields: Fields, name: str, schema: str, *, of_table: bool = Fal
         )
 
 
+def check_unknown_fields(fields: Fields, source: SourceSpec) -> None:
+    """Add a problem where a value that is no JSON object is to have unknown fields.
+
+    What a schema registry holds is not known here.
+    """
+    if source.unknown_fields == "drop" or source.registry is not None:
+        return
+    try:
+        kind = read_ddl("string" if source.schema is None else source.schema)
+    except DdlError:
+        return  # said already
+    names = [field.name.lower() for field in kind.fields] if kind is not None else []
+    if kind is not None and kind.name != "struct":
+        fields.problem(
+            "unknown_fields",
+            f"{source.unknown_fields!r} is for a value that is a JSON object: give its fields as "
+            "schema = 'carrier STRING, delay DOUBLE'",
+        )
+    elif source.unknown_fields == "keep" and "_unknown" in names:
+        fields.problem(
+            "unknown_fields",
+            "'keep' keeps them in the field _unknown, which the schema has: give that one another "
+            "name",
+        )
+
+
 def check_columns(
     fields: Fields, source: SourceSpec, transform: TransformSpec | None, sink: SinkSpec
 ) -> None:

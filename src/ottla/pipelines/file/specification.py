@@ -11,6 +11,7 @@ from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.jdbc_settings import Database
+from ottla.pipelines.source.words import UnknownFields
 
 DELTA: Final = "delta"
 """The format of a sink that is a Delta table."""
@@ -30,6 +31,7 @@ class SourceSpec:
     max_rows: int | None = None
     rejects: str = "apart"
     tombstones: str | None = None
+    unknown_fields: UnknownFields = "drop"
     registry: RegistrySettings | None = None  # its repr has no values
 
 

@@ -22,6 +22,7 @@ from ottla.pipelines.progress.group import Commit, Group, GroupError, Partition
 from ottla.pipelines.progress.requests import SUFFIX, StopRequest, find_request
 from ottla.pipelines.progress.state import OffsetMetadata, Run, read_offset_metadata
 from ottla.pipelines.rejected_offsets import Told, joined
+from ottla.pipelines.unknown_fields import Unknown
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -49,25 +50,29 @@ class Delivered:
     version: int | None = None
     to: Destination | None = None
     rejected: Told = field(default_factory=dict)
+    unknown: Unknown = field(default_factory=dict)
 
     def commits(self, run: Run | None) -> dict[Partition, Commit]:
         """Return what to commit; the lowest partition of the first topic has the run's state."""
         metadata = OffsetMetadata(
             self.query, self.query_id, self.batch, self.table, self.version, to=self.to
         )
-        text = metadata.text()
+        of_topic = {
+            topic: replace(metadata, unknown=self.unknown.get(topic)) for topic in self.offsets
+        }
+        texts = {topic: one.text() for topic, one in of_topic.items()}
         found = {
-            (topic, partition): Commit(offset, text)
+            (topic, partition): Commit(offset, texts[topic])
             for topic, partitions in self.offsets.items()
             for partition, offset in partitions.items()
         }
         own = {
-            place: replace(metadata, rejected=said)
+            place: replace(of_topic[place[0]], rejected=said)
             for place, said in self.rejected.items()
             if place in found
         }
         if run is not None and found:
-            own[self.home] = replace(own.get(self.home, metadata), run=run)
+            own[self.home] = replace(own.get(self.home, of_topic[self.home[0]]), run=run)
         for place, mine in own.items():
             found[place] = Commit(found[place].offset, mine.text())
         return found

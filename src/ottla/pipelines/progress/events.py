@@ -15,6 +15,7 @@ Offsets = dict[str, dict[int, int]]  # topic -> partition -> next offset
 
 _METRICS: Final = "ottla."
 _REJECTED: Final = "rejected"
+_UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class Progress:
     took_ms: int
     rows: int
     offsets: Offsets  # where each partition's next batch begins
-    rejected: int  # as counted by topic()
+    rejected: int  # as counted by topic(), and so is the next
+    unknown: int  # rows with fields that the schema lacks
     sink: str
 
     @property
@@ -51,7 +53,8 @@ def read_progress(text: str) -> Progress:
         took_ms=int(durations.get("triggerExecution", 0)),
         rows=max(0, int(document.get("numInputRows", 0))),
         offsets=offsets_of(document.get("sources", [])),
-        rejected=_rejected(document.get("observedMetrics") or {}),
+        rejected=_counted(document.get("observedMetrics") or {}, _REJECTED),
+        unknown=_counted(document.get("observedMetrics") or {}, _UNKNOWN),
         sink=str((document.get("sink") or {}).get("description", "")),
     )
 
@@ -98,9 +101,9 @@ def _read_kafka_offsets(line: str) -> Offsets:
     return {}
 
 
-def _rejected(metrics: dict[str, Any]) -> int:
+def _counted(metrics: dict[str, Any], what: str) -> int:
     counts = (
-        row.get(_REJECTED)
+        row.get(what)
         for name, row in metrics.items()
         if name.startswith(_METRICS) and isinstance(row, dict)
     )

@@ -33,6 +33,7 @@ from ottla.pipelines.progress.state import MAX_REASON_CHARS, Run, read_offset_me
 from ottla.pipelines.rejected_offsets import RejectedOffsets, untold
 from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.sinks.delta_table import DeltaTable
+from ottla.pipelines.unknown_fields import UnknownFields, names_said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -235,15 +236,16 @@ class Reporter:
         running: Running | None,
         sink: str | None,
     ) -> None:
-        to, rejected = None, dict[Partition, RejectedOffsets]()
+        to, rejected, unknown = None, dict[Partition, RejectedOffsets](), dict[str, UnknownFields]()
         if running is not None:
             table: str | None = running.table
             version, to = running.version_of(batch), running.destination
             rejected = _rejected(running, batch, offsets)
+            unknown = dict(running.unknown_fields)
         else:
             table, version = self._delta_sink(sink or "", query_id, batch)
         self._put_delivered(
-            Delivered(query, query_id, batch, offsets, table, version, to, rejected)
+            Delivered(query, query_id, batch, offsets, table, version, to, rejected, unknown)
         )
 
     def _put_delivered(self, delivered: Delivered) -> None:
@@ -320,7 +322,7 @@ class QueryReporter(Reporter):
         self._starts = 0
         self._has_closed = False
         self._is_over = threading.Event()
-        self._rows = self._rejected = 0
+        self._rows = self._rejected = self._unknown = 0
         super().__init__(spark, GroupCommitter(group, run=run, on_stop=self._stop_for))
 
     @property
@@ -358,6 +360,8 @@ class QueryReporter(Reporter):
                 return
             self._rows += progress.rows
             self._rejected += progress.rejected
+            self._unknown += progress.unknown
+            running = QUERIES.get(self.query_id)
             rate = progress.rows_per_s
             self.committer.update(
                 state="running",
@@ -367,7 +371,9 @@ class QueryReporter(Reporter):
                 rows=self._rows,
                 rows_per_s=None if rate is None else round(rate, 1),
                 rejected=self._rejected,
-                rejected_reason=_reason_of(QUERIES.get(self.query_id)),
+                rejected_reason=_reason_of(running),
+                unknown=self._unknown,
+                unknown_fields=names_said(running.unknown_fields.values()) if running else None,
             )
             self._report(progress)
 
@@ -482,12 +488,15 @@ class QueryReporter(Reporter):
             log.debug("The group %s cannot be read: %s", self.committer.group.name, error)
             return None
         offsets: Offsets = {}
+        unknown: dict[str, UnknownFields] = {}
         latest = None
         for (topic, partition), commit in found.items():
             metadata = read_offset_metadata(commit.metadata)
             if metadata is None or metadata.query_id != self.query_id:
                 continue
             offsets.setdefault(topic, {})[partition] = commit.offset
+            if metadata.unknown is not None:
+                unknown[topic] = metadata.unknown
             if latest is None or (metadata.batch or -1) > (latest.batch or -1):
                 latest = metadata
         if latest is None:
@@ -500,6 +509,7 @@ class QueryReporter(Reporter):
             latest.table,
             latest.version,
             latest.to,
+            unknown=unknown,
         )
 
     def _place_at_start(self) -> Delivered | None:

@@ -5,15 +5,18 @@ The metadata of a commit is JSON of at most 4,096 bytes. On every partition it i
     {"ottla.pipeline": 1, "query": "flights", "id": "<query id>", "batch": 7,
      "delta": {"table": "/lake/flights", "version": 9},
      "sink": {"kind": "delta", "place": "/lake/flights", "version": 9},
-     "rejects": {"kept": "flights_rejected", "reasons": [...], "ranges": [[4200, 4210, 0]]}}
+     "rejects": {"kept": "flights_rejected", "reasons": [...], "ranges": [[4200, 4210, 0]]},
+     "unknown": {"did": "drop", "fields": ["delay_min"]}}
 
 (`delta` only for a Delta table, `sink` as in `pipelines.destination`, `rejects` as in
-`rejected_offsets` and only where the batch rejected something), and on the lowest partition of the
+`rejected_offsets` and only where the batch rejected something, `unknown` as in `unknown_fields` and
+only where the run has seen such a field), and on the lowest partition of the
 pipeline's first topic it has the run's state as well:
 
     "run": {"id": "9f2c41d0", "state": "running", "host": "etl-3", "pid": 4711,
             "since_ms": ..., "seen_ms": ..., "every_s": 10, "batch_at_ms": ..., "batch_ms": 410,
             "rows": 12000, "rows_per_s": 29268.3, "rejected": 3, "rejected_reason": "...",
+            "unknown": 7, "unknown_fields": "delay_min",
             "failure": "...", "by": "..."}
 
 `seen_ms` is renewed at least every `every_s` seconds, so a run whose `seen_ms` is much older has
@@ -29,11 +32,12 @@ from typing import Any, Final, Literal, get_args
 from ottla.pipelines.destination import Destination, read_destination
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
 from ottla.pipelines.rejected_offsets import RejectedOffsets
+from ottla.pipelines.unknown_fields import UnknownFields, read_unknown_fields
 
 VERSION: Final = 1
 MAX_FAILURE_CHARS: Final = 1_000
 MAX_REASON_CHARS: Final = 200
-_OPTIONAL_TEXTS: Final = ("failure", "by", "rejected_reason")
+_OPTIONAL_TEXTS: Final = ("failure", "by", "rejected_reason", "unknown_fields")
 MISSED_BEFORE_STALE: Final = 3
 
 State = Literal["starting", "running", "retrying", "stopped", "finished", "failed"]
@@ -57,6 +61,8 @@ class Run:
     rows_per_s: float | None = None  # of the last batch
     rejected: int | None = None  # rows rejected in this run
     rejected_reason: str | None = None  # the most frequent one of them
+    unknown: int | None = None  # rows with fields that the schema lacks
+    unknown_fields: str | None = None  # the names of some of them
     failure: str | None = None
     by: str | None = None  # who asked it to stop
 
@@ -82,6 +88,7 @@ class OffsetMetadata:
     run: Run | None = None
     to: Destination | None = None
     rejected: RejectedOffsets | None = None  # only written
+    unknown: UnknownFields | None = None
 
     def text(self) -> str:
         """Return the JSON, without what does not fit."""
@@ -92,14 +99,14 @@ class OffsetMetadata:
         return ""
 
     def _shorter(self) -> list[OffsetMetadata]:
-        """The same, then with a short failure, then without the ranges of rejected offsets, then
-        without the table, then without a run.
+        """The same, then with a short failure, then without the ranges of rejected offsets and
+        the unknown fields, then without the table, then without a run.
         """
         brief = None
         if self.run is not None:
             brief = replace(self.run, failure=(self.run.failure or "")[:200] or None)
         rejected = None if self.rejected is None else self.rejected.shorter()
-        less = replace(self, run=brief, rejected=rejected)
+        less = replace(self, run=brief, rejected=rejected, unknown=None)
         bare = replace(less, table=None, version=None, to=None)
         return [self, replace(self, run=brief), less, bare, replace(bare, run=None)]
 
@@ -118,6 +125,8 @@ class OffsetMetadata:
             document["sink"] = self.to.document(self.version)
         if self.rejected is not None:
             document["rejects"] = self.rejected.document()
+        if self.unknown is not None:
+            document["unknown"] = self.unknown.document()
         if self.run is not None:
             run = {name: value for name, value in asdict(self.run).items() if value is not None}
             if self.run.failure is not None:
@@ -146,7 +155,14 @@ def read_offset_metadata(metadata: str) -> OffsetMetadata | None:
     if to is not None and table is None and isinstance(sink, dict):
         table, version = to.place, _count(sink.get("version"))
     return OffsetMetadata(
-        query, query_id, _count(batch), table, version, _read_run(document.get("run")), to
+        query,
+        query_id,
+        _count(batch),
+        table,
+        version,
+        _read_run(document.get("run")),
+        to,
+        unknown=read_unknown_fields(document.get("unknown")),
     )
 
 
@@ -156,7 +172,7 @@ def _read_run(document: Any) -> Run | None:
         return None
     known = {field.name: document[field.name] for field in fields(Run) if field.name in document}
     texts, counts = ("id", "host"), ("pid", "since_ms", "seen_ms", "every_s")
-    optional_counts = ("batch_at_ms", "batch_ms", "rows", "rejected")
+    optional_counts = ("batch_at_ms", "batch_ms", "rows", "rejected", "unknown")
     right = (
         all(isinstance(known.get(name), str) for name in texts)
         and all(_count(known.get(name)) is not None for name in counts)

@@ -24,6 +24,7 @@ from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.run.taken_back import taking_back
+from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import fitting, is_marked, refused
 from ottla.pipelines.sinks.port import NO_VERSION, Batch
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.sinks.port import TableSink
     from ottla.pipelines.source.source import Source
     from ottla.pipelines.spark.files import Files
+    from ottla.pipelines.unknown_fields import Unknown
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -72,6 +74,7 @@ class BatchRunner:
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
     told: dict[int, Told] = field(default_factory=dict)
+    unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
     _query_id: str = ""
     _warned_of_tombstones: bool = False
 
@@ -124,6 +127,8 @@ class BatchRunner:
             self._check_skipped(query_id, number, ends)
             keep_state(frame, execution.plan())
         self._watch_tombstones(execution)
+        if not skipped:
+            self.unknown.look(self.rejects.sources, execution)
         rows_refused = functools.partial(refused, frame) if marked else None
         self.rejects.write(execution, batch, rows_refused, skipped=skipped)
         self.told[number] = self.rejects.told
@@ -214,6 +219,11 @@ class BatchRunner:
     def rejected_reason(self) -> str | None:
         """The most frequent reason of the rows that this run rejected; None: not known."""
         return self.rejects.reason
+
+    @property
+    def unknown_fields(self) -> Unknown:
+        """The fields of the values that the schemas lack, as far as this run has seen some."""
+        return self.unknown.found
 
     def rejected_in(self, batch: int) -> Told | None:
         """Return what a batch rejected, None where another run wrote it: then nothing is known."""

@@ -5,6 +5,7 @@
     {"version": 1, "due": [{"query": "<query id>", "batch": n, "once": true,
       "metadata": "<userMetadata of batch n>",
       "parts": [{"topic": "<name>", "id": "<topic id>", "schemas": {"<column>": <type>},
+                 "unknown_fields": "drop", "keep" or "reject",
                  "first": {"<partition>": offset}, "end": {"<partition>": offset},
                  "count": rows or null}]}]}
 
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.source.words import UnknownFields
 
 if TYPE_CHECKING:
     from ottla.pipelines.spark.files import Files
@@ -32,7 +34,8 @@ VERSION: Final = 1
 class Part:
     """A range of a topic that holds rejected rows, or may: `count` is None where not known.
 
-    `schemas` gives the types of key and value, as Spark's JSON, by which the rows were rejected.
+    `schemas` gives the types of key and value, as Spark's JSON, by which the rows were rejected;
+    `unknown_fields` whether fields that they lack were a reason.
     """
 
     topic: str
@@ -41,6 +44,7 @@ class Part:
     first: dict[int, int]
     end: dict[int, int]
     count: int | None
+    unknown_fields: UnknownFields = "drop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ def write_due(files: Files, due: list[Due]) -> None:
                     "topic": part.topic,
                     "id": part.topic_id,
                     "schemas": part.schemas,
+                    "unknown_fields": part.unknown_fields,
                     "first": part.first,
                     "end": part.end,
                     "count": part.count,
@@ -120,4 +125,5 @@ def _read_part(part: dict[str, Any]) -> Part:
         {int(partition): int(offset) for partition, offset in part["first"].items()},
         {int(partition): int(offset) for partition, offset in part["end"].items()},
         None if part["count"] is None else int(part["count"]),
+        part.get("unknown_fields", "drop"),
     )

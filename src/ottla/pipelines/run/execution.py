@@ -22,6 +22,7 @@ class Execution:
 
     def __init__(self, spark: SparkSession, query_id: str) -> None:
         self._spark = spark
+        self._counted: dict[str, dict[str, Any]] = {}
         self._java: Any = spark._jsparkSession.streams().get(query_id).streamingQuery()
 
     def ends(self) -> Offsets:
@@ -89,9 +90,12 @@ class Execution:
             self._java.lastExecution().executedPlan().resetMetrics()
 
     def counted(self) -> dict[str, dict[str, Any]]:
-        """Return what was observed in the batch so far, by the metric's name."""
-        found: dict[str, dict[str, Any]] = {}
-        if self._java.lastExecution() is None:
+        """Return what was observed in the batch, by the metric's name; ask when it is written.
+
+        Each value is a call of the JVM, so it is asked once.
+        """
+        found = self._counted
+        if found or self._java.lastExecution() is None:
             return found
         metrics = self._java.lastExecution().observedMetrics()
         names = metrics.keysIterator()

@@ -348,11 +348,17 @@ class Rejects:
         kafka = {source.name: source.kafka for source in self.sources}
         alike: dict[str, list[Part]] = {}
         for part in parts:
-            alike.setdefault(json.dumps([part.topic, part.schemas]), []).append(part)
+            how = json.dumps([part.topic, part.schemas, part.unknown_fields])
+            alike.setdefault(how, []).append(part)
         frames = []
         for group in alike.values():
             name = group[0].topic
-            source = Source(name, kafka[name], _read_schemas(group[0].schemas))
+            source = Source(
+                name,
+                kafka[name],
+                _read_schemas(group[0].schemas),
+                unknown_fields=group[0].unknown_fields,
+            )
             frames.append(only_rejected(read_parts(self.spark, source.kafka, group), source))
         return frames
 
@@ -400,7 +406,7 @@ def find_part(
 def whole_part(source: Source, topic_id: str, first: dict[int, int], end: dict[int, int]) -> Part:
     """Return a range of a source in which any row may be rejected."""
     schemas = {name: schema.jsonValue() for name, schema in source.schemas.items()}
-    return Part(source.name, topic_id, schemas, dict(first), dict(end), None)
+    return Part(source.name, topic_id, schemas, dict(first), dict(end), None, source.unknown_fields)
 
 
 def _read_schemas(schemas: Mapping[str, Any]) -> dict[str, DataType | Framed]:

@@ -14,6 +14,7 @@ from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.rejects import find_part
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.run.told_rejects import somewhere
+from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.source import REJECTED, Source
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.run.checkpoint import Checkpoint
     from ottla.pipelines.sinks.topic import TopicSink
     from ottla.pipelines.spark.files import Files
+    from ottla.pipelines.unknown_fields import Unknown
 
 MAX_KEPT: Final = 1_000
 
@@ -43,6 +45,7 @@ class TopicBatchRunner:
     watches: tuple[TopicWatch, ...]
     checks_first: bool = False
     told: dict[int, Told] = field(default_factory=dict)
+    unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
     _query_id: str = ""
     _has_warned: bool = False
 
@@ -68,6 +71,7 @@ class TopicBatchRunner:
             self.place.note(query_id, number)
         once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
         self.sink.write(frame, Batch(query_id, number, digest(execution.ends()), once))
+        self.unknown.look(self.sources, execution)
         self._tell(execution, number)
         self._warn_of_rejected(execution)
 
@@ -133,6 +137,11 @@ class TopicBatchRunner:
     @property
     def rejected_reason(self) -> None:
         """Return None: no rejected row is kept, so none is looked at."""
+
+    @property
+    def unknown_fields(self) -> Unknown:
+        """The fields of the values that the schemas lack, as far as this run has seen some."""
+        return self.unknown.found
 
     def query_id(self) -> str:
         """Return the query's id, empty until Spark has written it in the checkpoint."""

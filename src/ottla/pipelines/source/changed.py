@@ -38,36 +38,41 @@ class _Check(NamedTuple):
     shown: Callable[[Column], Column] | None
 
 
-def changed_in_json(parsed: Column, text: Column, schema: StructType, name: str) -> Column:
-    """Return the words for the first value of a JSON object that is not what its text says.
+def said_in_json(text: Column, schema: StructType) -> Column:
+    """Return what a JSON text has in place of the values that may be changed.
 
-    It is null where there is none. The text is parsed once more for that.
+    It is for types of which some may be: see `doubt`.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    texts = _with_leaves(schema)
-    if texts is None:
-        return F.lit(None).cast("string")
-    checks = list(_of(schema, name, text))
+    said = _with_leaves(schema)
+    assert said is not None, "the schema has such a type"
+    return F.from_json(text, said)
 
-    def words(one: Column) -> Column:
-        return F.coalesce(
-            *[
-                F.when(
-                    check.fails(parsed, one),
-                    F.lit(check.words)
-                    if check.shown is None
-                    else F.concat(
-                        F.lit(f"{check.words}: "),
-                        F.substring(check.shown(one), 1, MAX_SHOWN_CHARACTERS),
-                    ),
-                )
-                for check in checks
-            ]
-        )
 
-    # The element of an array has a name in its lambda, and is evaluated once.
-    return F.transform(F.array(F.from_json(text, texts)), words)[0]
+def changed_in_json(
+    parsed: Column, said: Column, text: Column, schema: StructType, name: str
+) -> Column:
+    """Return the words for the first value of a JSON object that is not what its text says.
+
+    It is null where there is none. `said` is what `said_in_json` returns.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.coalesce(
+        *[
+            F.when(
+                check.fails(parsed, said),
+                F.lit(check.words)
+                if check.shown is None
+                else F.concat(
+                    F.lit(f"{check.words}: "),
+                    F.substring(check.shown(said), 1, MAX_SHOWN_CHARACTERS),
+                ),
+            )
+            for check in _of(schema, name, text)
+        ]
+    )
 
 
 def changed_in_text(

@@ -17,13 +17,17 @@ from typing import Any, Final
 
 from ottla.pipelines.registry.framing import HEAD_BYTES, MAGIC
 from ottla.pipelines.source.ddl import Field, Kind
+from ottla.pipelines.source.unknown_names import unknown_names
 from ottla.pipelines.source.words import (
     ALONE,
     COMMA,
     DAY,
+    MAX_SHOWN,
     ROUNDED,
     TINY,
     TOO_LARGE,
+    UNKNOWN,
+    UnknownFields,
 )
 
 PARSES: Final = ""
@@ -61,12 +65,18 @@ class _NotCheckedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What became of some records: `records` in all, `reasons` the most frequent first."""
+    """What became of some records: `records` in all, `reasons` the most frequent first.
+
+    `unknown`: of those that parse, how many have fields that the schema lacks; `unknown_fields` has
+    their names, the most frequent first.
+    """
 
     records: int
     parsed: int
     not_checked: int
     reasons: tuple[tuple[str, int], ...]
+    unknown: int = 0
+    unknown_fields: tuple[str, ...] = ()
 
     @property
     def rejected(self) -> int:
@@ -84,6 +94,9 @@ class Sample:
             said += f": {reason}"
             if count < self.rejected:
                 said += f" ({count} of {self.rejected})"
+        if self.unknown:
+            names = ", ".join(self.unknown_fields[:MAX_SHOWN])
+            said += f"; {self.unknown} have fields that the schema lacks: {names}"
         return said
 
     def document(self) -> dict[str, Any]:
@@ -93,25 +106,44 @@ class Sample:
             "parsed": self.parsed,
             "not_checked": self.not_checked,
             "reasons": [{"reason": reason, "records": count} for reason, count in self.reasons],
+            "unknown": self.unknown,
+            "unknown_fields": list(self.unknown_fields),
         }
 
 
 def judge_all(
-    records: Iterable[tuple[bytes | None, bytes | None]], kinds: Mapping[str, Kind | None]
+    records: Iterable[tuple[bytes | None, bytes | None]],
+    kinds: Mapping[str, Kind | None],
+    unknown_fields: UnknownFields = "drop",
 ) -> Sample:
     """Judge records, given as key and value, by the kinds of "key" and "value"."""
-    total = parsed = unknown = 0
+    total = parsed = not_checked = unknown = 0
     reasons: Counter[str] = Counter()
+    names: Counter[str] = Counter()
     for key, value in records:
         total += 1
         reason = judge({"key": key, "value": value}, kinds)
-        if reason is NOT_CHECKED:
+        lacking = _lacking(value, kinds["value"]) if reason == PARSES else ()
+        if lacking and unknown_fields == "reject":
+            reason = f"value {UNKNOWN}: {', '.join(lacking[:MAX_SHOWN])}"
+        elif lacking:
             unknown += 1
+            names.update(lacking)
+        if reason is NOT_CHECKED:
+            not_checked += 1
         elif reason == PARSES:
             parsed += 1
         else:
             reasons[without_value(reason)] += 1
-    return Sample(total, parsed, unknown, tuple(reasons.most_common()))
+    found = tuple(name for name, _ in names.most_common())
+    return Sample(total, parsed, not_checked, tuple(reasons.most_common()), unknown, found)
+
+
+def _lacking(value: bytes | None, kind: Kind | None) -> tuple[str, ...]:
+    """Return the fields of a value that its schema lacks."""
+    if value is None or kind is None or kind.name != "struct":
+        return ()
+    return unknown_names(value, kind) or ()
 
 
 def judge(data: Mapping[str, bytes | None], kinds: Mapping[str, Kind | None]) -> str | None:

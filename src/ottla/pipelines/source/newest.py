@@ -9,6 +9,7 @@ from ottla.pipelines.kafka.records import RangeReader
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.source.ddl import DdlError, Kind, read_ddl
 from ottla.pipelines.source.judge import Sample, judge_all
+from ottla.pipelines.source.words import UnknownFields
 
 if TYPE_CHECKING:
     from ottla.pipelines.kafka.brokers import TopicState
@@ -45,6 +46,7 @@ def parse_newest(
     state: TopicState,
     schema: str | None,
     key_schema: str | None,
+    unknown_fields: UnknownFields = "drop",
     limit: int = MAX_RECORDS,
 ) -> Sample | str:
     """Return what becomes of the newest records; a text says why they are not checked.
@@ -67,4 +69,4 @@ def parse_newest(
         return str(error)
     if records is None:
         return "the newest records are too large"
-    return judge_all(((record.key, record.value) for record in records), kinds)
+    return judge_all(((record.key, record.value) for record in records), kinds, unknown_fields)

@@ -12,10 +12,20 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.registered import JSON
 from ottla.pipelines.source import framed as framing
-from ottla.pipelines.source.changed import changed_in_json, changed_in_text
+from ottla.pipelines.source.changed import changed_in_json, changed_in_text, said_in_json
 from ottla.pipelines.source.checks import checks
 from ottla.pipelines.source.doubt import doubtful
 from ottla.pipelines.source.mismatches import name_mismatch
+from ottla.pipelines.source.unknown import (
+    COLUMN,
+    as_json,
+    looked_for,
+    own_names,
+    unknown_names,
+    unknown_of,
+)
+from ottla.pipelines.source.words import UNKNOWN as IS_UNKNOWN
+from ottla.pipelines.source.words import UnknownFields
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -33,6 +43,10 @@ PARSED_KEY: Final = f"{_PARSED}key"
 _FRAMING: Final = "_ottla_framing_"
 _TRAILING: Final = "_ottla_trailing_"
 _CHANGED: Final = "_ottla_changed_"
+_SAID: Final = "_ottla_said_"
+UNKNOWN: Final = "_ottla_unknown"
+"""The column of the names of a value's fields that its schema lacks, null without any."""
+_KEPT: Final = "_ottla_kept"
 _CORRUPT: Final = "_ottla_corrupt"
 # No record can hold this name by design or by chance.
 _END: Final = f"_ottla_{secrets.token_hex(8)}"
@@ -75,6 +89,7 @@ def parse(
     schemas: dict[str, Kind],
     *,
     name_fields: bool = False,
+    unknown_fields: UnknownFields = "drop",
 ) -> DataFrame:
     """Add to Kafka's raw rows the parsed columns and the reason (null: it parsed).
 
@@ -82,6 +97,7 @@ def parse(
     registry. `take_parsed` then chooses.
     `name_fields`: a value that does not fit is named in the reason. That takes further passes
     over the rejected rows, so the pass that only counts them leaves it out.
+    `unknown_fields`: those of a value that is a JSON object; UNKNOWN has their names.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -101,31 +117,60 @@ def parse(
         if isinstance(schema, Framed)
     }
     frame = raw.withColumns(asked | given | trailing | framed)
-    looked = _changed(schemas, objects)
-    if looked:
-        frame = frame.withColumns(looked)
+    frame, changed = _with_changed(frame, schemas, objects)
+    if "value" in objects:
+        text = _data("value", schemas["value"]).cast("string")
+        frame = _with_unknown(frame, text, objects["value"], unknown_fields)
     for name, schema in reversed(schemas.items()):
         faults = _faults(name, schema, name_fields=name_fields)
-        if _CHANGED + name in looked:
-            changed = F.col(_CHANGED + name)
-            faults.append((changed.isNotNull(), changed))
+        if name in changed:
+            fault = F.col(_CHANGED + name)
+            faults.append((fault.isNotNull(), fault))
+        if name == "value" and name in objects and unknown_fields == "reject":
+            words = F.concat(F.lit(f"value {IS_UNKNOWN}: "), F.col(UNKNOWN))
+            faults.append((F.col(UNKNOWN).isNotNull(), words))
         for wrong, words in reversed(faults):
             reason = F.when(F.col(GIVEN + name) & wrong, words).otherwise(reason)
     return frame.withColumn(REASON, reason)
 
 
-def _changed(schemas: dict[str, Kind], objects: dict[str, StructType]) -> dict[str, Column]:
-    """Return the columns of what is wrong with values that the parser changed, where any may be."""
+def _with_changed(
+    frame: DataFrame, schemas: dict[str, Kind], objects: dict[str, StructType]
+) -> tuple[DataFrame, list[str]]:
+    """Add the columns of what is wrong with values that the parser changed.
+
+    Returns with the frame the names of the objects that have such a column.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
-    found = {}
+    said, faults = {}, {}
     for name, fields in objects.items():
         text, parsed = _data(name, schemas[name]).cast("string"), F.col(_PARSED + name)
         doubt = doubtful(parsed, text, fields)
-        if doubt is not None:
-            changed = changed_in_json(parsed, text, fields, name)
-            found[_CHANGED + name] = F.when(doubt, changed)
-    return found
+        if doubt is None:
+            continue
+        said[_SAID + name] = F.when(doubt, said_in_json(text, fields))
+        fault = changed_in_json(parsed, F.col(_SAID + name), text, fields, name)
+        faults[_CHANGED + name] = F.when(F.col(_SAID + name).isNotNull(), fault)
+    if not faults:
+        return frame, []
+    return frame.withColumns(said).withColumns(faults), [
+        name for name in objects if _CHANGED + name in faults
+    ]
+
+
+def _with_unknown(
+    frame: DataFrame, text: Column, fields: StructType, unknown_fields: UnknownFields
+) -> DataFrame:
+    """Add the column of the names of a value's unknown fields, and that of what is kept of them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    frame = frame.withColumns(looked_for(text, fields)).withColumns(own_names(fields))
+    frame = frame.withColumn(UNKNOWN, unknown_names(text, fields))
+    if unknown_fields != "keep":
+        return frame
+    kept = as_json(unknown_of(text, fields))
+    return frame.withColumn(_KEPT, F.when(F.col(UNKNOWN).isNotNull(), kept))
 
 
 def take_parsed(frame: DataFrame, schemas: dict[str, Kind]) -> list[Column]:
@@ -137,6 +182,8 @@ def take_parsed(frame: DataFrame, schemas: dict[str, Kind]) -> list[Column]:
         column = F.col(_PARSED + name)
         if as_json_object(schema) is not None:
             column = column.dropFields(_CORRUPT)
+            if name == "value" and _KEPT in frame.columns:
+                column = column.withField(COLUMN, F.col(_KEPT))
         elif isinstance(schema, Framed):
             column = framing.value_in(column, schema)
         columns.append(column.alias(name))

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.registry.framed import Framed
+from ottla.pipelines.registry.framing import HEAD_BYTES
 from ottla.pipelines.registry.settings import RegistrySettings
-from ottla.pipelines.source.parse import never_fails
+from ottla.pipelines.source.ddl import Kind
+from ottla.pipelines.source.fields import kind_of
+from ottla.pipelines.source.parse import as_json_object, never_fails
+from ottla.pipelines.source.words import UnknownFields
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,6 +26,11 @@ Starting: TypeAlias = str | datetime | dict[int, int]  # str: "earliest", "lates
 # The names of the counts in the query's progress, in this order.
 REJECTED: Final = "rejected"
 TOMBSTONES: Final = "tombstones"
+UNKNOWN_ROWS: Final = "unknown"  # rows with fields that the schema lacks
+UNKNOWN_NAMES: Final = (
+    "unknown_first",
+    "unknown_last",
+)  # the names of two of them, by the alphabet
 OPTION: Final = "ottla.source"  # the reader's option that names the source by its metric
 
 
@@ -37,11 +46,13 @@ class Source:
     tombstones: Literal["skip", "keep", "mark"] = "keep"
     max_rows: int | None = None
     registry: RegistrySettings | None = None
+    unknown_fields: UnknownFields = "drop"
 
     @property
     def metric(self) -> str:
         types = [schema.json() for schema in self.schemas.values()]
         how = [str(self.starting), self.rejects, self.tombstones, self.max_rows]
+        how.append(self.unknown_fields)
         spec = json.dumps([self.kafka.bootstrap_servers, *types, *how])
         return f"ottla.{self.name}.{zlib.crc32(spec.encode()):08x}"
 
@@ -49,6 +60,18 @@ class Source:
     def can_reject(self) -> bool:
         """Whether rows of this source may be missing in the frame because they do not parse."""
         return self.rejects == "apart" and not all(map(never_fails, self.schemas.values()))
+
+    @property
+    def known_fields(self) -> Kind | None:
+        """The schema of a value that is a JSON object, None for all others."""
+        schema = self.schemas.get("value")
+        fields = None if schema is None else as_json_object(schema)
+        return None if fields is None else kind_of(fields)
+
+    @property
+    def framing_bytes(self) -> int:
+        """How many bytes are before a value's data."""
+        return HEAD_BYTES if isinstance(self.schemas.get("value"), Framed) else 0
 
     @property
     def framed(self) -> dict[str, Framed]:

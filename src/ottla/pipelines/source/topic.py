@@ -20,16 +20,35 @@ from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
 from ottla.pipelines.source.observed import observed_places
-from ottla.pipelines.source.parse import GIVEN, REASON, is_object, parse, read_schema, take_parsed
+from ottla.pipelines.source.parse import (
+    GIVEN,
+    REASON,
+    UNKNOWN,
+    as_json_object,
+    is_object,
+    parse,
+    read_schema,
+    take_parsed,
+)
 from ottla.pipelines.source.registry_schema import framed_schema
-from ottla.pipelines.source.source import OPTION, REJECTED, SOURCES, TOMBSTONES, Source
+from ottla.pipelines.source.source import (
+    OPTION,
+    REJECTED,
+    SOURCES,
+    TOMBSTONES,
+    UNKNOWN_NAMES,
+    UNKNOWN_ROWS,
+    Source,
+)
 from ottla.pipelines.source.starting import read_starting
+from ottla.pipelines.source.unknown import COLUMN
 from ottla.pipelines.source.watch import watch_rejects
+from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
     Schema: TypeAlias = StructType | DataType | str | None
@@ -50,6 +69,7 @@ def topic(
     max_rows: int | None = None,
     rejects: Literal["apart", "keep"] = "apart",
     tombstones: Literal["skip", "keep", "mark"] | None = None,
+    unknown_fields: UnknownFields = "drop",
 ) -> DataFrame:
     """Return the topic as a streaming DataFrame of the rows that parse.
 
@@ -83,6 +103,10 @@ def topic(
             default where the value is a JSON object; "keep" gives rows with a null value; "mark"
             keeps them too, and adds the column `tombstone` (boolean), by which `to_delta` with
             `keys` deletes.
+        unknown_fields: fields of a JSON object that `schema` lacks, at every depth: "drop" leaves
+            them out; "keep" has them as JSON in one more field of `value`, `_unknown`, null without
+            any; "reject" rejects the row. With "drop" and "keep" the query's progress and its state
+            count the rows and name the fields.
 
     Raises:
         PipelineError: a wrong schema, start or setting; a registry that does not answer or whose
@@ -90,10 +114,17 @@ def topic(
     """
     source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     source = replace(source, **_checked_rows(source, max_rows, rejects, tombstones))
+    source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
     SOURCES[source.metric] = source
     raw = _stream(spark, source)
     watch_rejects(spark)
-    return _rows(parse(raw, source.schemas, name_fields=rejects == "keep"), source)
+    parsed = parse(
+        raw,
+        source.schemas,
+        name_fields=rejects == "keep",
+        unknown_fields=source.unknown_fields,
+    )
+    return _rows(parsed, source)
 
 
 def _rows(frame: DataFrame, source: Source) -> DataFrame:
@@ -108,6 +139,7 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
             F.count(REASON).alias(REJECTED),
             F.count(F.when(tombstone, 1)).alias(TOMBSTONES),
             *(observed_places(REASON) if source.can_reject else ()),
+            *(_observed_unknown(parses) if UNKNOWN in frame.columns else ()),
         )
     if source.can_reject:
         frame = frame.where(parses)
@@ -126,6 +158,22 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
     return frame.select(*kept, *_PLACE, *marks, F.col(REASON).alias("reason"))
 
 
+def _observed_unknown(parses: Column) -> list[Column]:
+    """Return what to observe: the rows with unknown fields, and the names of two of these.
+
+    All names would not be bounded: a value may have other ones in each record.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = F.when(parses, F.col(UNKNOWN))
+    first, last = UNKNOWN_NAMES
+    return [
+        F.count(names).alias(UNKNOWN_ROWS),
+        F.min(names).alias(first),
+        F.max(names).alias(last),
+    ]
+
+
 def rejected(
     spark: SparkSession,
     name: str,
@@ -136,6 +184,7 @@ def rejected(
     starting: str | datetime | Mapping[int, int] = "earliest",
     kafka: Mapping[str, Any] | None = None,
     registry: str | Mapping[str, Any] | None = None,
+    unknown_fields: UnknownFields = "drop",
 ) -> DataFrame:
     """Return the rows of a topic that `topic`, with the same arguments, keeps apart.
 
@@ -144,6 +193,7 @@ def rejected(
     itself.
     """
     source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
+    source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
     return only_rejected(_stream(spark, source), source)
 
 
@@ -151,7 +201,9 @@ def only_rejected(raw: DataFrame, source: Source) -> DataFrame:
     """Return of Kafka's raw rows those that do not parse, with the reason."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    frame = parse(raw, source.schemas, name_fields=True).where(F.col(REASON).isNotNull())
+    frame = parse(
+        raw, source.schemas, name_fields=True, unknown_fields=source.unknown_fields
+    ).where(F.col(REASON).isNotNull())
     return frame.select("topic", *_PLACE, "key", "value", F.col(REASON).alias("reason"))
 
 
@@ -204,6 +256,24 @@ def _checked_rows(source: Source, max_rows: Any, rejects: Any, tombstones: Any) 
     if tombstones is None:
         tombstones = "skip" if is_object(source.schemas["value"]) else "keep"
     return {"max_rows": max_rows, "rejects": rejects, "tombstones": tombstones}
+
+
+def _checked_unknown(source: Source, unknown_fields: Any) -> UnknownFields:
+    if unknown_fields not in UNKNOWN_FIELDS:
+        raise PipelineError(f"unknown_fields={unknown_fields!r}: write 'drop', 'keep' or 'reject'")
+    fields = as_json_object(source.schemas["value"])
+    if unknown_fields != "drop" and fields is None:
+        raise PipelineError(
+            f"unknown_fields={unknown_fields!r} is for a value that is a JSON object: give its "
+            "fields as schema='carrier STRING, delay DOUBLE'"
+        )
+    if unknown_fields == "keep" and fields is not None and COLUMN in map(str.lower, fields.names):
+        raise PipelineError(
+            f"unknown_fields='keep' keeps them in the field {COLUMN}, which the schema has: give "
+            "that one another name"
+        )
+    found: UnknownFields = unknown_fields
+    return found
 
 
 def _stream(spark: SparkSession, source: Source) -> DataFrame:

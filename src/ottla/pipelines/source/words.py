@@ -1,8 +1,14 @@
-"""What is said of values that a parser would change. Pure."""
+"""What is said of values that a parser would change or leave out. Pure."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, TypeAlias
+
+UnknownFields: TypeAlias = Literal["drop", "keep", "reject"]
+
+UNKNOWN_FIELDS: Final[tuple[UnknownFields, ...]] = ("drop", "keep", "reject")
+MAX_SHOWN: Final = 5
+"""So many unknown fields are named in a reason."""
 
 DAY: Final = "that begins with a date, yyyy-mm-dd"
 ALONE: Final = "alone, yyyy-mm-dd"
@@ -11,3 +17,4 @@ TOO_LARGE: Final = "does not fit a floating-point number"
 TINY: Final = "does not fit a tinyint"
 COMMA: Final = "without a comma"
 ROUNDED: Final = "without rounding"
+UNKNOWN: Final = "has fields that are not in the schema"
