@@ -59,6 +59,10 @@ def test_a_table_of_a_database() -> None:
         ),
         (URL + 'target = "t"\norder_by = "x"', "sink.order_by: is for a table with keys"),
         (
+            URL + 'target = "t"\nkeys = "id"\nmax_ahead = "soon"',
+            "sink.max_ahead: 'soon': write a number and a unit",
+        ),
+        (
             URL + 'target = "t"\nurll = "x"',
             "sink.urll: there is no such field; did you mean 'url'?",
         ),

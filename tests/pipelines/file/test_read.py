@@ -54,6 +54,7 @@ keys = "id"
 order_by = "timestamp"
 history = true
 deletes = "remove"
+max_ahead = "2 hours"
 compact_after = 0
 deletion_vectors = false
 
@@ -128,7 +129,7 @@ def test_every_field_is_read() -> None:
     )
     assert (one.sink.keys, one.sink.order_by) == (("id",), "timestamp")
     assert (one.sink.history, one.sink.deletes, one.sink.compact_after) == (True, "remove", 0)
-    assert one.sink.deletion_vectors is False
+    assert (one.sink.deletion_vectors, one.sink.max_ahead) == (False, "2 hours")
     assert delivery.checkpoint == "s3a://lake/checkpoints/late"
     assert delivery.on_rejects == "continue"
     assert (delivery.guarantee, delivery.on_lost) == ("at-least-once", "skip")
@@ -177,12 +178,13 @@ def test_all_problems_of_a_file_are_found_at_once() -> None:
 
 
 def test_what_is_for_tables_with_keys_needs_keys() -> None:
-    lines = 'order_by = "at"\nhistory = true\ndeletes = "mark"'
+    lines = 'order_by = "at"\nhistory = true\ndeletes = "mark"\nmax_ahead = "1 day"'
     found = problems(SMALLEST.replace("[delivery]", f"{lines}\n[delivery]"))
     assert [one.partition(":")[0] for one in found] == [
         "sink.order_by",
         "sink.history",
         "sink.deletes",
+        "sink.max_ahead",
     ]
     assert found[0].endswith("is for a table with keys, such as keys = ['id']")
 

@@ -325,6 +325,18 @@ def test_a_key_in_a_padded_column(spark: Any, postgres: Postgres, make: Make) ->
     assert found == [["ab", "4"], ["c", "3"]]
 
 
+def test_records_from_the_future_are_marked(spark: Any, make: Make) -> None:
+    rows = [(1, "2026-01-01", 0, 1), (2, "9000-01-01", 0, 2)]
+    frame = spark.createDataFrame(rows, "id BIGINT, at STRING, partition INT, offset BIGINT")
+    frame = frame.withColumn("at", frame["at"].cast("timestamp"))
+    sink = make(frame, keys=["id"], order_by="at")
+    assert refused(sink.constrained(frame)).count() == 0
+    marked = replace(sink, max_ahead="1 day").constrained(frame)
+    assert [row["reason"][-32:] for row in refused(marked).collect()] == [
+        "more than 1 day ahead of the clock"[-32:]
+    ]
+
+
 def test_a_table_that_does_not_fit_is_refused(spark: Any, postgres: Postgres, make: Make) -> None:
     frame = spark.range(1)
     postgres.query(

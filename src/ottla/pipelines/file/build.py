@@ -139,6 +139,7 @@ def _plan(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
         order_by=sink.order_by,
         history=sink.history,
         deletes=sink.deletes,
+        max_ahead=sink.max_ahead,
         compact_after=sink.compact_after,
         deletion_vectors=sink.deletion_vectors,
         name=spec.name,

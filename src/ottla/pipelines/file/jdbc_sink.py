@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.fields import Fields
+from ottla.pipelines.file.max_ahead import read_max_ahead
 from ottla.pipelines.file.specification import SinkSpec
 from ottla.pipelines.sinks.jdbc_settings import EXAMPLE, read_database
 from ottla.pipelines.sinks.postgres_table import read_table_name
@@ -35,10 +36,11 @@ def read_jdbc_sink(fields: Fields) -> SinkSpec:
         keys=fields.texts("keys", "'id'"),
         order_by=fields.text("order_by", "timestamp"),
         deletes=fields.choice("deletes", ("remove", "mark"), "remove") or "",
+        max_ahead=read_max_ahead(fields),
         database=database,
     )
     if not spec.keys:
-        for name in ("order_by", "deletes"):
+        for name in ("order_by", "deletes", "max_ahead"):
             if fields.has(name):
                 fields.problem(name, "is for a table with keys, such as keys = ['id']")
     fields.end()

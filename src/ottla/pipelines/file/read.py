@@ -18,6 +18,7 @@ from typing import Any, Final
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.fields import Fields, nearest
 from ottla.pipelines.file.jdbc_sink import read_jdbc_sink
+from ottla.pipelines.file.max_ahead import read_max_ahead
 from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.python_source import DEFAULT_FUNCTION, PythonSource, read_python
 from ottla.pipelines.file.schemas import check_columns, check_schema, check_unknown_fields
@@ -74,7 +75,7 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(
         (
             *("target", "partition_by", "schema_changes", "compact_after", "deletion_vectors"),
-            *("keys", "order_by", "history", "deletes", "format"),
+            *("keys", "order_by", "history", "deletes", "max_ahead", "format"),
             *("url", "user", "password", "settings"),
         ),
         "[sink]",
@@ -389,6 +390,7 @@ class _File:
             order_by=fields.text("order_by", "timestamp"),
             history=fields.flag("history"),
             deletes=fields.choice("deletes", ("remove", "mark"), "remove") or "",
+            max_ahead=read_max_ahead(fields),
             compact_after=COMPACT_AFTER if compact_after is None else compact_after,
             deletion_vectors=vectors if fields.has("deletion_vectors") else None,
             format=fields.choice("format", (DELTA, *FORMATS), DELTA) or "",
@@ -398,14 +400,14 @@ class _File:
             fields.end(_ELSEWHERE)
             return spec
         if not spec.keys:
-            for name in ("order_by", "history", "deletes"):
+            for name in ("order_by", "history", "deletes", "max_ahead"):
                 if fields.has(name):
                     fields.problem(name, "is for a table with keys, such as keys = ['id']")
         fields.end(_ELSEWHERE)
         return spec
 
     def _check_files(self, fields: Fields, target: str) -> None:
-        for name in ("keys", "order_by", "history", "deletes"):
+        for name in ("keys", "order_by", "history", "deletes", "max_ahead"):
             if fields.has(name):
                 fields.problem(
                     name, "is for tables with keys, and files are appended: leave it out"

@@ -91,6 +91,7 @@ class SinkSpec:
     order_by: str | None = None
     history: bool = False
     deletes: str = "remove"
+    max_ahead: str | None = None
     compact_after: int = COMPACT_AFTER
     deletion_vectors: bool | None = None
     topic: TopicSinkSpec | None = None

@@ -12,7 +12,7 @@ from ottla.pipelines.kafka.topic_name import wrong_name
 
 _OF_TABLES: Final = (
     *("target", "partition_by", "schema_changes", "compact_after"),
-    *("keys", "order_by", "history", "deletes", "deletion_vectors"),
+    *("keys", "order_by", "history", "deletes", "max_ahead", "deletion_vectors"),
 )
 
 

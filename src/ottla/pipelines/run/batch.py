@@ -20,6 +20,7 @@ from ottla.pipelines.identity.changes import more_partitions
 from ottla.pipelines.identity.next_batch import Planned, Refuse, decide
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.execution import EARLIEST, Execution
+from ottla.pipelines.run.far_ahead import FarAhead
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
@@ -77,6 +78,7 @@ class BatchRunner:
     unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
     _query_id: str = ""
     _warned_of_tombstones: bool = False
+    _far_ahead: FarAhead = field(default_factory=FarAhead)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         """Write one batch."""
@@ -129,6 +131,7 @@ class BatchRunner:
         self._watch_tombstones(execution)
         if not skipped:
             self.unknown.look(self.rejects.sources, execution)
+        self._far_ahead.look(execution, self.sink, number)
         rows_refused = functools.partial(refused, frame) if marked else None
         self.rejects.write(execution, batch, rows_refused, skipped=skipped)
         self.told[number] = self.rejects.told

@@ -75,6 +75,7 @@ def delta_sink(specification: Specification) -> DeltaSink:
         specification.keyed_table,
         compact_after=specification.compact_after,
         deletion_vectors=specification.deletion_vectors,
+        max_ahead=specification.max_ahead,
     )
 
 

@@ -13,6 +13,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.column_origins import place_of
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
+from ottla.pipelines.sinks.far_ahead import check_max_ahead, read_length_s
 from ottla.pipelines.sinks.keyed_table import DELETES, KeyedTable, read_keyed_table
 from ottla.pipelines.spark.defaults import TIME_ZONE
 
@@ -50,6 +51,7 @@ class Specification:
     order_by: str | None = None
     history: bool = False
     deletes: str = "remove"
+    max_ahead: str | None = None
     compact_after: int = COMPACT_AFTER
     deletion_vectors: bool | None = None
     caller: str = "to_delta"
@@ -107,6 +109,13 @@ class Specification:
                 "order_by, history and deletes are for tables with keys: name the columns of the "
                 "key, such as keys=['id']"
             )
+        if self.max_ahead is not None:
+            read_length_s(self.max_ahead)
+            if not self.key_columns:
+                raise PipelineError(
+                    "max_ahead is for tables with keys and order_by: leave it out, or filter the "
+                    "rows in the query"
+                )
 
     @property
     def ends_by_itself(self) -> bool:
@@ -123,7 +132,7 @@ class Specification:
         """The table with keys, None for one that is appended to. Raises PipelineError."""
         if not self.key_columns:
             return None
-        return read_keyed_table(
+        keyed = read_keyed_table(
             self.frame.schema,
             self.key_columns,
             order_by=self.order_by,
@@ -132,6 +141,8 @@ class Specification:
             streaming=self.frame.isStreaming,
             place=place_of(self.frame),
         )
+        check_max_ahead(self.max_ahead, keyed, self.frame.schema)
+        return keyed
 
     @property
     def time_zone(self) -> str:

@@ -78,6 +78,7 @@ def to_delta(
     order_by: str | None = None,
     history: bool = False,
     deletes: str = "remove",
+    max_ahead: str | None = None,
     compact_after: int = COMPACT_AFTER,
     deletion_vectors: bool | None = None,
 ) -> StreamingQuery | Written:
@@ -115,6 +116,9 @@ def to_delta(
             `is_current`, by `order_by` or else by the topic's `timestamp`.
         deletes: "remove" the row of a deleted key, or "mark" it in the column `is_deleted`, so
             that an older record that comes later is still known as older.
+        max_ahead: how far ahead of the clock `order_by` (or `timestamp`, of a history) may be, such
+            as "1 hour": a record that is further ahead is rejected, and does not keep its key until
+            then. None: a warning.
         compact_after: after so many new files the small ones are joined (Delta's OPTIMIZE), in a
             commit of its own that changes no row; 0: never.
         deletion_vectors: False for a table that readers without support for deletion vectors
@@ -148,6 +152,7 @@ def to_delta(
         order_by=order_by,
         history=history,
         deletes=deletes,
+        max_ahead=max_ahead,
         compact_after=compact_after,
         deletion_vectors=deletion_vectors,
         rebuild=rebuild,

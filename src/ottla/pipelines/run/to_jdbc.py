@@ -40,6 +40,7 @@ def to_jdbc(
     keys: str | tuple[str, ...] | list[str] = (),
     order_by: str | None = None,
     deletes: str = "remove",
+    max_ahead: str | None = None,
 ) -> StreamingQuery | Written:
     """Start a query that writes a stream to a table of PostgreSQL, or write a batch frame to it.
 
@@ -60,7 +61,7 @@ def to_jdbc(
         schema_changes: "refuse" a frame with columns that the table does not have, or "add" them.
         keys: the columns of the key; a new table gets them as its primary key, one that exists
             must have a unique index on them. The frame needs the topic's `partition` and `offset`.
-        order_by, deletes: as for `to_delta`.
+        order_by, deletes, max_ahead: as for `to_delta`.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
@@ -87,6 +88,7 @@ def to_jdbc(
         keys=keys,
         order_by=order_by,
         deletes=deletes,
+        max_ahead=max_ahead,
         caller="to_jdbc",
         rebuild=rebuild,
     )
@@ -105,4 +107,5 @@ def jdbc_sink(specification: Specification, database: Database) -> JdbcSink:
         frame.schema,
         specification.schema_changes,
         specification.keyed_table,
+        specification.max_ahead,
     )

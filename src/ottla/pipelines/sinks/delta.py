@@ -26,6 +26,7 @@ from ottla.pipelines.sinks.delta_table import (
     forget_last_commit,
     last_commit,
 )
+from ottla.pipelines.sinks.far_ahead import order_constraints, watched
 from ottla.pipelines.sinks.keyed_table import KINDS
 from ottla.pipelines.sinks.merge import merge
 from ottla.pipelines.sinks.narrower_types import can_widen, narrower
@@ -58,6 +59,7 @@ class DeltaSink:
     deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     compact_after: int = COMPACT_AFTER
     deletion_vectors: bool | None = None  # a new table has them where it has keys
+    max_ahead: str | None = None
     _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
@@ -345,6 +347,7 @@ class DeltaSink:
         """
         snapshot = self.table.snapshot()
         self._constraints = constraints = self._read_constraints(snapshot)
+        frame = watched(frame, self.max_ahead, self.keyed, self.schema)
         return mark(frame, snapshot.schema, constraints) if constraints else frame
 
     def has_new_constraints(self) -> bool:
@@ -353,7 +356,10 @@ class DeltaSink:
 
     def _read_constraints(self, table: Snapshot) -> tuple[Constraint, ...]:
         found = read_constraints(table.properties(), table.schema)
-        return found if self.keyed is None else self.keyed.constrain(found)
+        if self.keyed is None:
+            return found
+        of_order = order_constraints(self.max_ahead, self.keyed, self.schema)
+        return (*self.keyed.constrain(found), *of_order)
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
         """Append or merge a batch; None when the table has it already."""

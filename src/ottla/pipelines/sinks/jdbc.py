@@ -23,6 +23,7 @@ from ottla.pipelines.sinks import postgres_statements as statements
 from ottla.pipelines.sinks.arrow_texts import chunks_of
 from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.constraints import Constraint, mark
+from ottla.pipelines.sinks.far_ahead import order_constraints, watched
 from ottla.pipelines.sinks.jdbc_connection import DRIVER, Connection
 from ottla.pipelines.sinks.jdbc_settings import Database
 from ottla.pipelines.sinks.keyed_table import TOMBSTONE
@@ -80,6 +81,7 @@ class JdbcSink:
     schema: StructType
     schema_changes: str = "refuse"  # or "add"
     keyed: KeyedTable | None = None
+    max_ahead: str | None = None
     deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     _columns: tuple[TableColumn, ...] = field(default=(), init=False, repr=False)
     _line: tuple[Sequence[str], Column] | None = field(default=None, init=False, repr=False)
@@ -297,6 +299,7 @@ class JdbcSink:
         A CHECK, a foreign key or a trigger is the database's own: it fails the batch.
         """
         found = self._constraints()
+        frame = watched(frame, self.max_ahead, self.keyed, self.schema)
         return mark(frame, frame.schema, tuple(found)) if found else frame
 
     def has_new_constraints(self) -> bool:
@@ -318,6 +321,7 @@ class JdbcSink:
             own = {f"`{name}` IS NOT NULL" for name in self.keyed.keys}
             rest = [one for one in found if one.condition not in own]
             found = list(self.keyed.constrain(rest))
+            found += order_constraints(self.max_ahead, self.keyed, self.schema)
         return found
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:

@@ -1,0 +1,42 @@
+"""Warns once of records whose `order_by` is far ahead of the clock, where they are not rejected."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.sinks.far_ahead import AHEAD, COUNTED_FROM, LATEST, METRIC
+
+if TYPE_CHECKING:
+    from ottla.pipelines.run.execution import Execution
+    from ottla.pipelines.sinks.port import TableSink
+
+log: Final = logging.getLogger("ottla.pipelines")
+
+
+@dataclass
+class FarAhead:
+    """What one run has said."""
+
+    has_warned: bool = False
+
+    def look(self, execution: Execution, sink: TableSink, batch: int) -> None:
+        """Look at what was counted in the batch that has just been written."""
+        if self.has_warned or sink.keyed is None:
+            return
+        counted = execution.counted().get(METRIC, {})
+        if not counted.get(AHEAD):
+            return
+        self.has_warned = True
+        log.warning(
+            "batch %d has records whose column %s is more than %s ahead of the clock, up to %s: "
+            "%d. No record of their keys is newer until then. To reject such records, write "
+            "max_ahead='%s'",
+            batch,
+            sink.keyed.order_by,
+            COUNTED_FROM,
+            counted[LATEST],
+            counted[AHEAD],
+            COUNTED_FROM,
+        )
