@@ -311,3 +311,32 @@ def test_an_invalid_setting_is_reported_before_an_unknown_topic(alter: Alter) ->
     assert code("retention.ms", "soon") is ErrorCode.invalid_config
     assert code("no.such.setting", "1") is ErrorCode.invalid_config
     assert code("retention.ms", "1") is ErrorCode.unknown_topic_or_partition
+
+
+@pytest.mark.parametrize("name", ["1", "2", EVERY_BROKER])
+def test_replica_fetchers_change_by_half_or_double_at_most(
+    alter: Alter, image: ClusterImage, name: str
+) -> None:
+    """As Apache Kafka 4.3.1 answers; the default is 1."""
+
+    def ask(value: str | None) -> Outcome:
+        kind = SET if value is not None else DELETE
+        return alter(broker(ConfigChange("num.replica.fetchers", value, kind), name=name))
+
+    refused = (
+        "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update "
+        "validation failed for num.replica.fetchers={}, value should {} the current value {} for "
+        "configuration Invalid dynamic configuration"
+    )
+    for value in ("3", "20"):
+        message = refused.format(value, "not be greater than double", 1)
+        assert ask(value) == Outcome(ErrorCode.invalid_request, message)
+    for value in ("2", "4", "8", "16", "9"):
+        assert not ask(value).failed
+    assert ask("3").message == refused.format(3, "be at least half", 9)
+    assert ask("19").message == refused.format(19, "not be greater than double", 9)
+    assert ask(None).message == refused.format(1, "be at least half", 9)
+    assert image.config(name).values == {"num.replica.fetchers": "9"}
+    for value in ("4", "2"):
+        assert not ask(value).failed
+    assert not ask(None).failed

@@ -188,6 +188,42 @@ def _alter_configs(
     return found.error_code
 
 
+def replica_fetchers(asked: Asked, name: str) -> list[Any]:
+    """Changes by more and by less than half or double of the present number."""
+    answers = []
+    for value in ("3", "2", "4", "1", "9", "2", None):
+        build = asked.wire.request(44, 1)
+        config = build.AlterableConfig(
+            name="num.replica.fetchers",
+            config_operation=DELETE if value is None else SET,
+            value=value,
+        )
+        resource = build.AlterConfigsResource(
+            resource_type=BROKER, resource_name=name, configs=(config,)
+        )
+        request = build.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        (found,) = asked.wire.ask(request).responses
+        answers.append((found.error_code, found.error_message))
+        if found.error_code is ErrorCode.none and value is not None:
+            _await_broker_setting(asked, "num.replica.fetchers", value)
+    return answers
+
+
+def _await_broker_setting(asked: Asked, name: str, value: str) -> None:
+    build = asked.wire.request(32, 4)
+    resource = build.DescribeConfigsResource(
+        resource_type=BROKER, resource_name="1", configuration_keys=(name,)
+    )
+    until = time.monotonic() + WAIT_S
+    while True:
+        answer = asked.wire.ask(build.DescribeConfigsRequest(resources=(resource,)))
+        found = [each.value for each in answer.results[0].configs]
+        if found == [value]:
+            return
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
 def unknown_broker_setting(asked: Asked, name: str) -> Any:
     setting = f"no.such.setting.{name or 'all'}"
     outcome = [_alter_configs(asked, BROKER, name, [(setting, SET, "1")])]
@@ -409,6 +445,8 @@ QUESTIONS: dict[str, Callable[[Asked], Any]] = {
     "Fetch for a session of nothing": empty_session,
     "Fetch in a session that forgot everything": forgotten_session,
     "DeleteTopics by name and id": named_by_name_and_id,
+    "replica fetchers of all brokers": lambda asked: replica_fetchers(asked, ""),
+    "replica fetchers of one broker": lambda asked: replica_fetchers(asked, "1"),
     "unknown broker setting": lambda asked: unknown_broker_setting(asked, ""),
     "unknown setting of one broker": lambda asked: unknown_broker_setting(asked, "1"),
     "bad setting of an unknown topic": lambda asked: _alter_configs(

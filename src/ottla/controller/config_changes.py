@@ -272,7 +272,33 @@ def _check_in_force(
     broker = values if resource != EVERY_BROKER else image.config(own).values
     given = config.given if resource in (EVERY_BROKER, own) else {}
     dynamic = {name: value for name, value in {**cluster, **broker}.items() if is_known(name)}
-    BrokerConfig({**given, **dynamic})
+    wanted = BrokerConfig({**given, **dynamic})
+    who = own if resource == EVERY_BROKER else resource
+    present = (image.config(who).values, image.config(EVERY_BROKER).values, given)
+    _check_fetchers(wanted.num_replica_fetchers, present)
+
+
+def _check_fetchers(wanted: int, present: Sequence[Mapping[str, str]]) -> None:
+    """Raise ConfigError unless the number of replica fetchers stays between half and double of the
+    present one (DynamicThreadPool.validateReconfiguration). Of `present` the first that has it is
+    in force.
+    """
+    setting = BrokerConfig.definitions["num.replica.fetchers"]
+    texts = (values[setting.name] for values in present if setting.name in values)
+    text = next(texts, setting.default_text)
+    assert text is not None
+    now = int(setting.parse(text))
+    if now // 2 <= wanted <= now * 2:
+        return
+    if wanted > now:
+        limit = f"not be greater than double the current value {now}"
+    else:
+        limit = f"be at least half the current value {now}"
+    raise ConfigError(
+        "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update "
+        f"validation failed for {setting.name}={wanted}, value should {limit} for configuration "
+        "Invalid dynamic configuration"
+    )
 
 
 def check_size(values: Mapping[str, str], present: Mapping[str, str]) -> None:
