@@ -11,6 +11,7 @@ from pyspark.sql.types import BinaryType, StructType
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.next_batch import digest
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.run import topic_batch
@@ -20,7 +21,7 @@ from ottla.pipelines.source.observed import BLOCKS
 from ottla.pipelines.source.source import REJECTED, Source
 
 AT_MOST_ONCE = DeliveryGuarantee.AT_MOST_ONCE
-ENDS = '{"in": {"0": 5}}'  # what is kept with a batch: where it ends
+ENDS = digest({"in": {0: 5}})  # what is kept with a batch: where it ends
 FRAME: Any = object()
 ROWS = Source("in", read_settings("b:9092"), {"value": StructType().add("id", "long")})
 FIRST_BLOCK = SimpleNamespace(
