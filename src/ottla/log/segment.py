@@ -121,7 +121,7 @@ class Segment:
         self._staged: memoryview | None = None
         """A batch that is written before its append: see `staged_append`."""
         self._staged_bytes = 0
-        """So many, after its header, are in the file behind the segment's end."""
+        """So many, after its header, are in the file past the segment's end."""
 
     @classmethod
     def create(
@@ -419,12 +419,12 @@ class Segment:
             raise storage_error(f"cannot write the indexes of {self.path}", error) from None
 
     def begin_staging(self, batch: memoryview) -> None:
-        """The next calls of `stage` write this batch behind the segment's end."""
+        """The next calls of `stage` write this batch past the segment's end."""
         self._staged, self._staged_bytes = batch, 0
 
     def stage(self, batch: memoryview, size_bytes: int) -> bool:
-        """Write the next bytes of the batch behind its header's place. False if anything else has
-        used the end of the file since `begin_staging`. Raises ApiError KAFKA_STORAGE_ERROR.
+        """Write the next bytes of the batch, from the end of its header on. False if anything else
+        has used the end of the file since `begin_staging`. Raises ApiError KAFKA_STORAGE_ERROR.
         """
         if self._staged is not batch:
             return False

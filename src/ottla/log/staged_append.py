@@ -1,4 +1,4 @@
-"""Writes a large batch behind the end of a log, a part at a time, before it is appended.
+"""Writes a large batch past the end of a log, a part at a time, before it is appended.
 
 A write of 34 MB takes 70 ms, and the event loop answers nobody meanwhile. Of a staged batch the
 append writes the header only. Until then the log's end is where it was: readers stop there, and

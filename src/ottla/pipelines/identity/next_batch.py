@@ -3,7 +3,7 @@ that a target skips, and all targets.
 
     The offsets in the newest commit that is still in the target are the start of the next batch.
 
-Spark numbers the batches of a query, and a target knows a batch by its number. Whoever sets back
+Spark numbers the batches of a query, and a target knows a batch by its number. What sets back
 one of the two (a backup that is restored, a copied folder, RESTORE TABLE) gives the same number to
 other rows: they would be skipped, or written twice. So numbers and offsets are compared, and what
 does not fit is refused. That is enough by induction: a batch that is written follows one that was

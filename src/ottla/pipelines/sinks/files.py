@@ -294,7 +294,7 @@ class FilesSink:
             state = state.ended(batch.number, digest(commit.offsets))
         if is_new or commit is not None:
             self._files.write(FILE, state.text())
-            if self._latest() >= number:  # Spark would skip the number without a word
+            if self._latest() >= number:  # Spark would silently skip the number
                 raise PipelineError(self._not_alone())
         sink = SparkFileSink(frame.sparkSession, self.format)
         sink.add_batch(self.location, self.partition_by, number, frame)
