@@ -59,8 +59,9 @@ def test_plain_text_keys_beside_a_schema_of_objects(
     wrong, right = parsed(SCHEMA, "tail STRING"), parsed(SCHEMA, "string")
     assert isinstance(wrong, Sample)
     assert isinstance(right, Sample)
-    assert wrong.line() == "0 of 100 parse: key is not a JSON object of the schema"
-    assert right.line() == "100 of 100 parse"
+    reason = "key is not a JSON object of the schema"
+    assert (wrong.records, wrong.parsed, wrong.reasons) == (100, 0, ((reason, 100),))
+    assert (right.records, right.parsed, right.reasons) == (100, 100, ())
     assert parsed("registry", None) == "the schema is in a registry"
     assert parsed("id BIGNIT", None) == "BIGNIT is no type; did you mean BIGINT?"
 
@@ -69,4 +70,4 @@ def test_an_empty_topic(bootstrap: str, new_topic: Callable[..., str]) -> None:
     name, kafka = new_topic(), KafkaSettings(bootstrap)
     sample = parse_newest(kafka, look_up(kafka, [name]).topics[name], SCHEMA, None)
     assert isinstance(sample, Sample)
-    assert (sample.records, sample.line()) == (0, "no record to parse")
+    assert (sample.records, sample.parsed) == (0, 0)

@@ -82,23 +82,6 @@ class Sample:
     def rejected(self) -> int:
         return self.records - self.parsed - self.not_checked
 
-    def line(self) -> str:
-        """Return it as one line without a full stop."""
-        if not self.records:
-            return "no record to parse"
-        said = f"{self.parsed} of {self.records} parse"
-        if self.not_checked:
-            said += f", {self.not_checked} not checked"
-        if self.reasons:
-            reason, count = self.reasons[0]
-            said += f": {reason}"
-            if count < self.rejected:
-                said += f" ({count} of {self.rejected})"
-        if self.unknown:
-            names = ", ".join(self.unknown_fields[:MAX_SHOWN])
-            said += f"; {self.unknown} have fields that the schema lacks: {names}"
-        return said
-
     def document(self) -> dict[str, Any]:
         """Return it for `--json`."""
         return {
