@@ -12,6 +12,7 @@ from ottla.pipelines.identity.next_batch import (
     Write,
     decide,
     digest,
+    hole,
 )
 
 FIVE = {"flights": {0: 5, 1: 7}}
@@ -111,3 +112,18 @@ def test_digests_stand_for_offsets() -> None:
     for one in (planned, AGAIN):
         assert "another batch 3" in refusal(one, Held("topic u", 3, digest(FIVE)))
     assert digest({"a": {1: 2, 0: 3}, "b": {}}) == digest({"b": {}, "a": {0: 3, 1: 2}})
+
+
+def test_a_query_that_was_continued_does_not_go_on() -> None:
+    assert refusal(AGAIN, replace(TABLE, batch=2, ends=FIVE, continued_by="query-9")) == (
+        "The table t was continued by the query query-9 with another checkpoint, where the query "
+        "of the checkpoint cp ended: to go on would write rows twice. Use that checkpoint, or a "
+        "new one with topic(..., starting='table')"
+    )
+
+
+def test_a_table_with_a_hole_is_not_continued() -> None:
+    assert hole(replace(TABLE, batch=2, taken_out=(3, 4))) is None, "they are read again"
+    assert hole(TABLE) is None
+    said = hole(replace(TABLE, batch=6, taken_out=(4, 5))) or ""
+    assert "took out the batches 4 to 5 of a query, and has its batch 6 after that" in said

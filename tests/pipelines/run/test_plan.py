@@ -67,8 +67,9 @@ class Place:
     def begins(self, *, is_delivered: bool = False) -> Offsets:
         return self.end if is_delivered else self.next
 
-    def noted(self, query_id: str) -> int:
-        return self.last_noted
+    def promised(self, query_id: str) -> int | None:
+        done = self.done()
+        return done if done is not None and done > self.last_noted else None
 
     def count_sources(self) -> int:
         return self.sources

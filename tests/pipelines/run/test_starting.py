@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql.types import BinaryType, StructType
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.next_batch import Held
 from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.run.starting import Start, first_offsets
@@ -31,6 +32,9 @@ class Table:
         self.commits = commits
         self.keyed = keyed
         self.checked: list[tuple[str, bool]] = []
+
+    def held(self, query_id: str) -> Held:
+        return Held("the table flights")
 
     def metadata(self) -> list[str]:
         return [commit.text() for commit in self.commits]

@@ -153,6 +153,19 @@ def test_both_moments_of_a_repeated_hour_arrive(spark: Any, postgres: Postgres, 
     assert [int(row[0]) for row in found] == list(moments)
 
 
+def test_a_database_that_lacks_batches_takes_no_more(
+    spark: Any, postgres: Postgres, make: Make
+) -> None:
+    """As after a failover to a replica that had not got the last batches."""
+    frame = spark.range(3)
+    sink = make(frame)
+    sink.write(frame, batch(3))
+    with pytest.raises(PipelineError, match=r"batches up to 3 .* the database was set back"):
+        sink.write(frame, replace(batch(5), place="cp", promised=4))
+    assert postgres.query("SELECT count(*) FROM t") == [["3"]]
+    assert sink.write(frame, replace(batch(4), place="cp", promised=3)) == NO_VERSION
+
+
 def test_a_batch_is_there_once_and_says_what_it_is(
     spark: Any, postgres: Postgres, make: Make
 ) -> None:

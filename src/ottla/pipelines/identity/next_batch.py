@@ -3,10 +3,10 @@ that a target skips, and all targets.
 
     The offsets in the newest commit that is still in the target are the start of the next batch.
 
-Spark numbers the batches of a query, and a target knows a batch by its number. What sets back
-one of the two (a backup that is restored, a copied folder, RESTORE TABLE) gives the same number to
-other rows: they would be skipped, or written twice. So numbers and offsets are compared, and what
-does not fit is refused. That is enough by induction: a batch that is written follows one that was
+Spark numbers the batches of a query, and a target knows a batch by its number. If one of the two is
+set back (a backup that is restored, a copied folder, RESTORE TABLE), other rows get the same
+number: they would be skipped, or written twice. So numbers and offsets are compared, and what does
+not fit is refused. That is enough by induction: a batch that is written follows one that was
 compared.
 
 Pure. It imports nothing of Ottla: the tasks that write a topic have it on Spark's executors, too.
@@ -51,8 +51,9 @@ class Held:
 
     `name` is the target's. `batch`: the newest one that is still in it, None where none is known;
     `ends`: where that ends, None where that is not known. `is_complete`: the target would know of a
-    newer batch, or of any. `taken_out`: batches that a RESTORE TABLE has taken out. `kept_in`: what
-    was set back where batches are missing, and `way_out` how to go on then.
+    newer batch, or of any. `taken_out`: batches that a RESTORE TABLE has taken out. `continued_by`:
+    the query that goes on where this one ended, with another checkpoint; empty for none. `kept_in`:
+    what was set back where batches are missing, and `way_out` how to go on then.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Held:
     ends: Ends | None = None
     is_complete: bool = False
     taken_out: tuple[int, ...] = ()
+    continued_by: str = ""
     kept_in: str = "the table"
     way_out: str = (
         "Use a new checkpoint with topic(..., starting='table') to continue where the table ends"
@@ -89,6 +91,8 @@ Answer: TypeAlias = Write | Skip | Refuse
 def decide(planned: Planned, held: Held) -> Answer:
     """Return what becomes of the batch that a checkpoint comes to, by what its target has."""
     number, last = planned.number, held.batch
+    if held.continued_by:
+        return Refuse(_continued(planned.place, held))
     if held.taken_out:
         return Refuse(_restored(held))
     if last is not None and (last > number or (last == number and planned.ends is None)):
@@ -106,6 +110,20 @@ def decide(planned: Planned, held: Held) -> Answer:
         # Where the target does not say what it has, its word that it has the batch stands.
         return Skip() if last is None else Refuse(_missing(planned.place, number, held))
     return Write()
+
+
+def hole(held: Held) -> str | None:
+    """Return why a target cannot be continued where a query ended in it, None where it can.
+
+    A query that wrote on after a RESTORE TABLE left a hole before its newest batch.
+    """
+    if held.batch is None or not any(batch < held.batch for batch in held.taken_out):
+        return None
+    return (
+        f"{_capital(held.name)} was set back by RESTORE TABLE, which took out "
+        f"{_which(held.taken_out)} of a query, and has its batch {held.batch} after that: the rows "
+        "between are missing. Restore the version that the RESTORE made, and start again"
+    )
 
 
 def digest(offsets: Mapping[str, Mapping[int, int]]) -> str:
@@ -145,13 +163,24 @@ def _differ(held: Ends | None, here: Ends | None) -> bool:
     return any(here.get(topic) != offsets for topic, offsets in held.items())
 
 
-def _restored(held: Held) -> str:
-    first, last = min(held.taken_out), max(held.taken_out)
-    which = f"batch {first}" if first == last else f"the batches {first} to {last}"
+def _which(batches: tuple[int, ...]) -> str:
+    first, last = min(batches), max(batches)
+    return f"batch {first}" if first == last else f"the batches {first} to {last}"
+
+
+def _continued(place: str, held: Held) -> str:
     return (
-        f"{_capital(held.name)} was set back by RESTORE TABLE and no longer has {which} of this "
-        "query. Use a new checkpoint with topic(..., starting='table') to continue where the table "
-        "ends now, or restore its newest version"
+        f"{_capital(held.name)} was continued by the query {held.continued_by} with another "
+        f"checkpoint, where the query of the checkpoint {place} ended: to go on would write rows "
+        "twice. Use that checkpoint, or a new one with topic(..., starting='table')"
+    )
+
+
+def _restored(held: Held) -> str:
+    return (
+        f"{_capital(held.name)} was set back by RESTORE TABLE and no longer has "
+        f"{_which(held.taken_out)} of this query. Use a new checkpoint with topic(..., "
+        "starting='table') to continue where the table ends now, or restore its newest version"
     )
 
 

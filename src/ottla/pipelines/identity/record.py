@@ -4,14 +4,16 @@
 
     {"version": 1, "cluster": "<cluster id>", "topics": {"<name>": "<topic id>"},
      "table": {"id": "<Delta's table id>", "location": "<folder>"}, "delivery": "<its name>",
-     "keys": ["<column>"], "time_zone": "<the session's>",
+     "keys": ["<column>"], "time_zone": "<the session's>", "after": ["<query id>"],
+     "newest": {"<topic>": ["<query id>", <batch>]},
      "replacing": null or {"number": n, "starting": {"<name>": {"<partition>": offset}}}}
 
 It is replaced as a whole, so a crash leaves the former record or the new one. `replacing` is set
 before the state of a query is moved to `replaced-<n>/` and cleared when the next query's first
 offsets are written; a start that finds it set finishes that move. `keys` is empty for a table
 that is appended to. `keys` and `time_zone` are missing in a record of a version that did not keep
-them.
+them. `after` has the queries that this one continues, which had other checkpoints or are moved
+away; `newest` is the newest commit of each topic in the table when the query was new.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ class Identity:
     replacing: Replacing | None = None
     keys: tuple[str, ...] | None = None  # of the table's rows; None: not known
     time_zone: str | None = None  # of times that name none; None: not known
+    after: tuple[str, ...] = ()
+    newest: dict[str, tuple[str, int]] | None = None  # None: not known
 
     def text(self) -> str:
         """Return the record as it is kept."""
@@ -67,6 +71,10 @@ class Identity:
             document["keys"] = self.keys
         if self.time_zone is not None:
             document["time_zone"] = self.time_zone
+        if self.after:
+            document["after"] = self.after
+        if self.newest is not None:
+            document["newest"] = self.newest
         return json.dumps(document, indent=1) + "\n"
 
 
@@ -91,6 +99,8 @@ def read_identity(text: str, place: str) -> Identity:
             _read_replacing(document["replacing"]),
             _read_keys(document.get("keys")),
             document.get("time_zone"),
+            tuple(str(query_id) for query_id in document.get("after", ())),
+            _read_newest(document.get("newest")),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PipelineError(
@@ -105,6 +115,12 @@ def _read_replacing(document: Any) -> Replacing | None:
 
 def _read_keys(columns: Any) -> tuple[str, ...] | None:
     return None if columns is None else tuple(str(column) for column in columns)
+
+
+def _read_newest(document: Any) -> dict[str, tuple[str, int]] | None:
+    if document is None:
+        return None
+    return {topic: (str(query_id), int(batch)) for topic, (query_id, batch) in document.items()}
 
 
 def read_offsets(document: dict[str, dict[str, int]]) -> Offsets:

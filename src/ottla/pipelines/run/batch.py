@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
@@ -56,6 +56,8 @@ class BatchRunner:
     """Called by Spark for each batch, and again for a batch that was cut off.
 
     `checks_first`: the first batch of a checkpoint is not written where most of it is rejected.
+    `after`: the queries that this one continues. `check_new` checks again, before the first batch
+    of a new query, that no other query has written to the place since.
     `versions`, `offsets` and `told` have what became of the last MAX_KEPT batches: the version that
     holds each (None: it was not written), where it ended, and what it rejected.
     """
@@ -71,12 +73,15 @@ class BatchRunner:
     late: LateRows | None = None
     checks_first: bool = False
     query_name: str = ""
+    after: tuple[str, ...] = ()
+    check_new: Callable[[str], None] | None = None
     destination: Destination | None = None
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
     told: dict[int, Told] = field(default_factory=dict)
     unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
     _query_id: str = ""
+    _promised: int | None = None
     _warned_of_tombstones: bool = False
     _far_ahead: FarAhead = field(default_factory=FarAhead)
 
@@ -89,6 +94,8 @@ class BatchRunner:
         if self.checks_first and number == 0:
             check_first_batch(self.spark, self.rejects.sources, execution)
         self._check_partitions(execution)
+        if self.check_new is not None and number == 0:
+            self.check_new(query_id)
         if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
             if number <= self.place.noted(query_id):
                 log.warning(
@@ -110,9 +117,21 @@ class BatchRunner:
             self.topic_ids,
             ends,
             self.rejects.written_until(execution),
+            self.after,
         )
         once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
-        batch = Batch(query_id, number, metadata.text(), once, execution.forget_counted)
+        if self._promised is None:
+            self._promised = self.place.promised(query_id)
+        place = self._shown_place()
+        batch = Batch(
+            query_id,
+            number,
+            metadata.text(),
+            once,
+            execution.forget_counted,
+            place,
+            self._promised,
+        )
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
         marked = is_marked(frame)
         rows = fitting(frame) if marked else frame
@@ -123,6 +142,7 @@ class BatchRunner:
             taking_back(take_back),
         ):
             version = self.sink.write(rows, batch)
+        self._promised = number
         # An earlier run committed this batch, and the sink skipped it: nothing was read.
         skipped = version is None
         if skipped:
@@ -132,6 +152,7 @@ class BatchRunner:
         if not skipped:
             self.unknown.look(self.rejects.sources, execution)
         self._far_ahead.look(execution, self.sink, number)
+        batch = replace(batch, promised=None)  # not each batch has rows for the places beside
         rows_refused = functools.partial(refused, frame) if marked else None
         self.rejects.write(execution, batch, rows_refused, skipped=skipped)
         self.told[number] = self.rejects.told
@@ -159,11 +180,13 @@ class BatchRunner:
 
         Raises PipelineError.
         """
-        place = self.place.files.location.removeprefix("file:")
-        planned = Planned(place, number, ends=ends, is_skipped=True)
+        planned = Planned(self._shown_place(), number, ends=ends, is_skipped=True)
         answer = decide(planned, self.sink.held(query_id))
         if isinstance(answer, Refuse):
             raise PipelineError(answer.sentence)
+
+    def _shown_place(self) -> str:
+        return self.place.files.location.removeprefix("file:")
 
     def _take_back(self, query_id: str, number: int) -> None:
         """Forget that a batch has begun: none of its rows is written."""

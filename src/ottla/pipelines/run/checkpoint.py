@@ -114,6 +114,14 @@ class Checkpoint:
         """Note a batch before its write: it will not be written again."""
         self.files.write(_NOTE, json.dumps({"version": 1, "id": query_id, "batch": batch}) + "\n")
 
+    def promised(self, query_id: str) -> int | None:
+        """Return the last batch that the target must have, None where there is none.
+
+        One that at-most-once began is done and may be missing.
+        """
+        done = self.done()
+        return done if done is not None and done > self.noted(query_id) else None
+
     def next_replaced(self) -> int:
         """Return the number of the next `replaced-<n>`."""
         numbers = [

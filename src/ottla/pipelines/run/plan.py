@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import changes
 from ottla.pipelines.identity.next_batch import Held, Refuse, Skip, decide
@@ -19,7 +20,7 @@ from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.run.checkpoint import Checkpoint, Position
 from ottla.pipelines.run.due_rejects import Due
 from ottla.pipelines.run.specification import Specification
-from ottla.pipelines.run.starting import Start, first_offsets
+from ottla.pipelines.run.starting import FORMER, Start, first_offsets, newest_in
 from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.keyed_table import KeyedTable
@@ -42,6 +43,7 @@ class Plan:
     `replacing`: the state in the checkpoint is moved away before a new query starts there.
     `notices`: what the user should know, a line each.
     `due`: rejected rows of the table's last batches, which may not be written.
+    `after`: the queries that this one continues, `newest` as in `Start`.
     """
 
     specification: Specification
@@ -55,6 +57,8 @@ class Plan:
     replacing: Replacing | None
     notices: tuple[str, ...]
     due: tuple[Due, ...]
+    after: tuple[str, ...]
+    newest: dict[str, tuple[str, int]] | None
     sink_of: SinkOf
 
     @property
@@ -114,6 +118,8 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
         replacing,
         tuple(notices + start.notices),
         tuple(start.due),
+        start.after,
+        start.newest,
         sink_of,
     )
 
@@ -245,9 +251,19 @@ def _where(
         specification, checkpoint, identity, sources, topics, next_offsets, notices
     )
     _check_partitions(sink, identity, topics, next_offsets)
-    if starting is None:
-        return (Start(next_offsets), replacing) if replacing else (Start(), None)
-    return Start(starting), plan_move(specification, checkpoint, replacing, starting, notices)
+    start = Start(next_offsets if replacing else {})
+    start.after, start.newest = (identity.after, identity.newest) if identity else ((), None)
+    if starting is not None:
+        start.offsets = starting
+        former = checkpoint.query_id()
+        start.after = tuple(dict.fromkeys((*start.after, *([former] if former else []))))
+        written = sink.held(former).batch if former else None
+        if identity is None or not former or written is not None:
+            start.newest = newest_in(sink, topics)
+            if written is not None:
+                start.newest[FORMER] = (former, written)
+        replacing = plan_move(specification, checkpoint, replacing, starting, notices)
+    return start, replacing
 
 
 def _check_partitions(
@@ -278,14 +294,13 @@ def next_of(
     if not query_id:
         return {}
     held = comparable(sink.held(query_id), checkpoint, sources)
-    done = checkpoint.done()
     if identity is None:
         # From before checkpoints kept their identity, or Spark's own job: it wrote exactly once,
         # and no more is known.
         held = replace(held, is_complete=held.batch is None)
-    # A batch that at-most-once began is done and may be missing.
-    is_promised = done is not None and done > checkpoint.noted(query_id)
-    planned = replace(checkpoint.plans(place), promised=done if is_promised else None)
+    elif identity.delivery == DeliveryGuarantee.EXACTLY_ONCE:
+        held = replace(held, is_complete=True)  # its number is kept with the rows
+    planned = replace(checkpoint.plans(place), promised=checkpoint.promised(query_id))
     answer = decide(planned, held)
     if isinstance(answer, Refuse):
         raise PipelineError(answer.sentence)
@@ -357,6 +372,18 @@ def comparable(held: Held, checkpoint: Checkpoint, sources: int) -> Held:
     """
     has_others = isinstance(held.ends, str) and checkpoint.count_sources() > sources
     return replace(held, ends=None) if has_others else held
+
+
+def check_again(checked: Plan, sink: TableSink) -> None:
+    """Check before the query is started again that the table is the one, and what it has.
+
+    Raises PipelineError.
+    """
+    checkpoint, identity = checked.checkpoint, identity_of(checked.checkpoint)
+    sink.forget()
+    _check_table(checked.specification, sink, identity)
+    place = str(checked.specification.checkpoint)
+    next_of(place, sink, checkpoint, identity, len(checked.sources))
 
 
 def _check_table(specification: Specification, sink: TableSink, identity: Identity | None) -> None:

@@ -35,10 +35,9 @@ from ottla.pipelines.run.message_key import destination_of
 from ottla.pipelines.run.plan import (
     Plan,
     SinkOf,
+    check_again,
     delta_sink,
-    identity_of,
     look_up_topics,
-    next_of,
     plan,
 )
 from ottla.pipelines.run.query_plan import nodes
@@ -46,6 +45,7 @@ from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification, frame_of
+from ottla.pipelines.run.starting import check_new
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.dead_letters import DeadLetters
 from ottla.pipelines.source.source import sources_of
@@ -210,6 +210,8 @@ def _prepare_checkpoint(checked: Plan) -> None:
         checked.replacing,
         checked.specification.key_columns,
         checked.specification.time_zone,
+        checked.after,
+        checked.newest,
     )
     make_room(checked, identity)
     if checked.due:
@@ -243,8 +245,20 @@ def _runner(checked: Plan, clients: Clients) -> BatchRunner:
         checked.topic_ids,
         LateRows(checked.sink) if has_watermark(specification.frame) else None,
         checks_first=specification.on_rejects == "stop",
+        after=checked.after,
+        check_new=_check_of_new(checked),
         destination=destination_of(checked.sink, specification.frame, sources),
     )
+
+
+def _check_of_new(checked: Plan) -> Callable[[str], None] | None:
+    """Return what is checked before the first batch of a query, by its id; None where nothing is
+    known.
+    """
+    newest, topics = checked.newest, [source.name for _, source in checked.sources]
+    if newest is None:
+        return None
+    return lambda query_id: check_new(checked.sink, query_id, topics, newest)
 
 
 def has_watermark(frame: DataFrame) -> bool:
@@ -283,9 +297,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     def start_query() -> StreamingQuery:
         nonlocal is_first
         if not is_first:  # the plan has just checked the first start
-            place, checkpoint = str(specification.checkpoint), checked.checkpoint
-            identity = identity_of(checkpoint)
-            next_of(place, runner.sink, checkpoint, identity, len(checked.sources))
+            check_again(checked, runner.sink)
         is_first = False
         runner.rejects.recover(lambda: look_up_topics(checked.sources)[1])
         with local_files(runner.spark, location, *checked.sink.folders):

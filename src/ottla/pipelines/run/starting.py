@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.changes import Partitions, losses, more_partitions
+from ottla.pipelines.identity.next_batch import hole
 from ottla.pipelines.identity.record import Identity, Offsets
 from ottla.pipelines.run.due_rejects import Due
 from ottla.pipelines.run.rejects import whole_part
@@ -20,16 +21,24 @@ if TYPE_CHECKING:
     from ottla.pipelines.source.source import Source
 
 
+FORMER: Final = ""
+"""In `newest`: the query that was moved away, and its last batch."""
+
+
 @dataclass
 class Start:
     """The first offsets of each topic, what the user should know, and rejected rows to look for.
 
-    `due`: the last batches of the table whose rejected rows may not be written.
+    `due`: the last batches of the table whose rejected rows may not be written. `after`: the
+    queries that the new one continues. `newest`: the query and the batch of the newest commit of
+    each topic in the table.
     """
 
     offsets: Offsets = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     due: list[Due] = field(default_factory=list)
+    after: tuple[str, ...] = field(default=(), compare=False)
+    newest: dict[str, tuple[str, int]] | None = field(default=None, compare=False)
 
 
 def first_offsets(
@@ -49,6 +58,7 @@ def first_offsets(
     if not wanted:
         sink.check_start("", continues=False)
     held = _held(sink, [source.name for source in wanted])
+    start.newest = newest_of(held)
     for source in wanted:
         state = topics[source.name]
         last = held.get(source.name)
@@ -56,12 +66,10 @@ def first_offsets(
             offsets, notice = _from_table(on_lost, sink, state, cluster, last)
             start.notices.append(notice)
             start.due += _due(source, state, last)
+            if last is not None:
+                start.after = tuple(dict.fromkeys((*start.after, *last.after, last.query_id)))
         elif last is not None and source.starting in ("earliest", "latest"):
-            raise PipelineError(
-                f"The table {sink.name} holds topic {source.name!r} already, written by another "
-                "checkpoint: starting again would double or miss rows. Write topic(..., "
-                "starting='table') to continue where the table ends, or give explicit offsets"
-            )
+            raise PipelineError(_holds_already(sink, source.name))
         else:
             if last is None:
                 sink.check_start(source.name, continues=False)
@@ -69,6 +77,45 @@ def first_offsets(
             _check_repeat(sink, state, last, offsets)
         start.offsets[source.name] = offsets
     return start
+
+
+def newest_in(sink: TableSink, names: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """Return the query and the batch of the newest commit of each topic in the table."""
+    return newest_of(_held(sink, list(names)))
+
+
+def newest_of(held: Mapping[str, CommitMetadata]) -> dict[str, tuple[str, int]]:
+    return {name: (last.query_id, last.batch) for name, last in held.items()}
+
+
+def check_new(
+    sink: TableSink,
+    query_id: str,
+    topics: Iterable[str],
+    newest: Mapping[str, tuple[str, int]],
+) -> None:
+    """Refuse to write the first batch of a query where another one has written since it was new.
+
+    `newest` is that of the checkpoint's record. Raises PipelineError.
+    """
+    if sink.held(query_id).batch is not None:
+        return  # the first batch is there
+    former, written = newest.get(FORMER, ("", -1))
+    has_grown = bool(former) and sink.held(former).batch != written
+    now = newest_in(sink, topics)
+    for name in topics:
+        if has_grown or now.get(name) != newest.get(name):
+            raise PipelineError(_holds_already(sink, name))
+        if name not in now and not former:
+            sink.check_start(name, continues=False)  # the place may not keep who wrote to it
+
+
+def _holds_already(sink: TableSink, name: str) -> str:
+    return (
+        f"The table {sink.name} holds topic {name!r} already, written by another checkpoint: "
+        "starting again would double or miss rows. Write topic(..., starting='table') with a new "
+        "checkpoint to continue where the table ends, or give explicit offsets"
+    )
 
 
 def _check_repeat(
@@ -131,6 +178,8 @@ def _from_table(
             f"bootstrap_servers leads to {cluster}. Use the brokers of that cluster, or explicit "
             "offsets"
         )
+    if wrong := hole(sink.held(last.query_id)):
+        raise PipelineError(wrong)
     identity = Identity(cluster, {name: last.topic_ids[name]}, "", "", "")
     now = Partitions(state.topic_id, state.earliest, state.ends)
     offsets = {name: last.offsets[name]}

@@ -2,10 +2,12 @@
 
     {"ottla.pipeline": 1, "query": "<name>", "id": "<query id>", "batch": n, "cluster": "<id>",
      "topics": {"<name>": {"id": "<topic id>", "offsets": {"<partition>": <next offset>},
-                           "rejects_from": {"<partition>": <offset>}}}}
+                           "rejects_from": {"<partition>": <offset>}}},
+     "after": ["<query id>"]}
 
 `rejects_from` is there for a topic whose rows may be rejected: the rejected rows before it are
-written, those from it up to `offsets` may not be. `DESCRIBE HISTORY` shows all of it, and
+written, those from it up to `offsets` may not be. `after` is there in a query that continues where
+others ended, with another checkpoint: they must not go on. `DESCRIBE HISTORY` shows all of it, and
 `starting="table"` continues from it. Pure.
 """
 
@@ -32,6 +34,7 @@ class CommitMetadata:
     topic_ids: dict[str, str]
     offsets: Offsets
     rejects_from: Offsets = field(default_factory=dict)
+    after: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Return it as it is kept, in one line."""
@@ -47,6 +50,8 @@ class CommitMetadata:
                 for name, offsets in self.offsets.items()
             },
         }
+        if self.after:
+            document["after"] = self.after
         return json.dumps(document, separators=(",", ":"))
 
 
@@ -71,6 +76,7 @@ def read_metadata(text: str) -> CommitMetadata | None:
                     if "rejects_from" in topic
                 }
             ),
+            tuple(str(query_id) for query_id in document.get("after", ())),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -83,6 +89,12 @@ def latest_of_query(commits: Iterable[str], query_id: str) -> CommitMetadata | N
         if metadata is not None and metadata.query_id == query_id:
             return metadata
     return None
+
+
+def continued_by(commits: Iterable[str], query_id: str) -> str:
+    """Return the query that continues where this one ended, empty where there is none."""
+    found = (read_metadata(text) for text in commits)
+    return next((one.query_id for one in found if one and query_id in one.after), "")
 
 
 def latest_of_topics(commits: Iterable[str], topics: Iterable[str]) -> dict[str, CommitMetadata]:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Held
+from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.sinks.batch_order import BatchOrder
-from ottla.pipelines.sinks.commit_metadata import latest_of_query
+from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.constraints import Constraint, mark, padded, read_constraints
 from ottla.pipelines.sinks.delta_table import (
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from ottla.pipelines.sinks.keyed_table import KeyedTable
     from ottla.pipelines.sinks.port import Batch
 
+_FIRST_LOOK: Final = 10
+"""How many commits are looked at after the first batch of a run."""
 _DELETION_VECTORS: Final = "delta.enableDeletionVectors"
 _TYPE_WIDENING: Final = "delta.enableTypeWidening"
 _DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
@@ -62,6 +64,7 @@ class DeltaSink:
     max_ahead: str | None = None
     _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
+    _version: int | None = field(default=None, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
 
@@ -152,16 +155,24 @@ class DeltaSink:
         last = self.last_batch(query_id)
         commits = list(self.table.commits())
         kept = {commit.version for commit in still_held(commits)}
+        texts = [commit.metadata for commit in commits if commit.version in kept]
         mine = [commit for commit in commits if commit.batch and commit.batch[0] == query_id]
         taken_out = tuple(one.batch[1] for one in mine if one.batch and one.version not in kept)
-        newest = latest_of_query(
-            (commit.metadata for commit in mine if commit.version in kept), query_id
-        )
+        newest = latest_of_query(texts, query_id)
         batch, ends = last, None
-        if newest is not None and (last is None or newest.batch >= last):
+        if taken_out:  # Delta keeps the number of a writer's last batch, also of one taken out
+            batch = None
+        if newest is not None and (batch is None or newest.batch >= batch):
             batch, ends = newest.batch, newest.offsets
         is_complete = newest is not None or any(commit.version == 0 for commit in commits)
-        return Held(name, batch, ends, is_complete=is_complete, taken_out=taken_out)
+        return Held(
+            name,
+            batch,
+            ends,
+            is_complete=is_complete,
+            taken_out=taken_out,
+            continued_by=continued_by(texts, query_id),
+        )
 
     def metadata(self) -> Iterable[str]:
         """Return the `userMetadata` of the commits that are in the table, the newest first."""
@@ -367,6 +378,7 @@ class DeltaSink:
         if self.keyed is not None:
             place = self.target.location
             version = merge(frame, self.keyed, place, batch, self.spark, self._batch_order)
+            self._check_between(version, batch)
             self._compact(session)
             self._look_ahead(session)
             return version
@@ -378,10 +390,38 @@ class DeltaSink:
             writer = writer.option("mergeSchema", True)
         writer.save(self.target.location)
         version = last_commit(session)
+        self._check_between(version, batch)
         self._compact(session)
         if batch.once:
             self._look_ahead(session)
         return version
+
+    def _check_between(self, version: int | None, batch: Batch) -> None:
+        """Check the commits of others since the last batch: a RESTORE, or a query that continues
+        where this one ended.
+
+        Raises PipelineError; the batch is in the table.
+        """
+        before, self._version = self._version, version
+        if version is None or (before is not None and version == before + 1):
+            return
+        most = _FIRST_LOOK if before is None else max(0, version - before) + 1
+        between = list(self.table.commits(most))
+        texts = [commit.metadata for commit in between]
+        is_set_back = before is not None and version <= before
+        is_restored = is_set_back or any(commit.restore for commit in between)
+        if not is_restored and not continued_by(texts, batch.query_id):
+            return
+        if is_set_back:
+            raise PipelineError(
+                f"The table {self.name} was set back while the query ran, or made again: it may "
+                f"lack the batches before batch {batch.number} of this query. Restore its newest "
+                "version, or use a new checkpoint and a new table"
+            )
+        planned = Planned(batch.place, batch.number, ends="", promised=batch.number)
+        answer = decide(planned, self.held(batch.query_id))
+        if isinstance(answer, Refuse):
+            raise PipelineError(answer.sentence)
 
     def _compact(self, session: SparkSession) -> None:
         if self.compact_after == 0:

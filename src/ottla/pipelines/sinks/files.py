@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Held, digest
+from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, decide, digest
 from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.file_batches import FILE, FolderState, number_of, read_state
 from ottla.pipelines.sinks.spark_file_sink import SparkFileSink
@@ -284,6 +284,12 @@ class FilesSink:
         number, is_new = number_of(
             state, self._latest(), batch.query_id, batch.number, once=batch.once
         )
+        last = state.last_batch(batch.query_id, self._latest())
+        if batch.promised is not None and (last is None or last < batch.promised):
+            planned = Planned(batch.place, batch.number, promised=batch.promised)
+            answer = decide(planned, self.held(batch.query_id))
+            if isinstance(answer, Refuse):
+                raise PipelineError(answer.sentence)
         self._query = batch.query_id
         if number is None:
             return None
@@ -294,7 +300,7 @@ class FilesSink:
             state = state.ended(batch.number, digest(commit.offsets))
         if is_new or commit is not None:
             self._files.write(FILE, state.text())
-            if self._latest() >= number:  # Spark would silently skip the number
+            if self._latest() >= number:  # Spark would skip the number silently
                 raise PipelineError(self._not_alone())
         sink = SparkFileSink(frame.sparkSession, self.format)
         sink.add_batch(self.location, self.partition_by, number, frame)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Held
+from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.sinks import postgres_statements as statements
 from ottla.pipelines.sinks.arrow_texts import chunks_of
-from ottla.pipelines.sinks.commit_metadata import read_metadata
+from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.sinks.constraints import Constraint, mark
 from ottla.pipelines.sinks.far_ahead import order_constraints, watched
 from ottla.pipelines.sinks.jdbc_connection import DRIVER, Connection
@@ -244,13 +244,13 @@ class JdbcSink:
     def _markers(
         self, connection: Connection, oid: str, where: str, *values: str
     ) -> list[tuple[str | None, ...]]:
-        """Return batch and metadata of the markers of a table, the newest first."""
+        """Return batch, metadata and query of the markers of a table, the newest first."""
         markers = self.table.sql(statements.MARKERS)
         if connection.query("SELECT to_regclass(?)", markers)[0][0] is None:
             return []
         return connection.query(
-            f"SELECT batch, metadata FROM {markers} WHERE table_oid = CAST(? AS oid) AND {where} "
-            "ORDER BY written_at DESC",
+            f"SELECT batch, metadata, query FROM {markers} WHERE table_oid = CAST(? AS oid) "
+            f"AND {where} ORDER BY written_at DESC",
             oid,
             *values,
         )
@@ -271,13 +271,20 @@ class JdbcSink:
         """
         with self._connect() as connection:
             oid = self._oid(connection)
-            rows = self._markers(connection, oid, "query = ?", query_id) if oid else []
-        held = Held(f"the table {self.name}", is_complete=True, kept_in="the database")
-        if not rows:
-            return held
-        metadata = read_metadata(rows[0][1] or "")
-        return replace(
-            held, batch=int(rows[0][0] or -1), ends=None if metadata is None else metadata.offsets
+            return self._held(connection, oid, query_id)
+
+    def _held(self, connection: Connection, oid: str | None, query_id: str) -> Held:
+        rows = self._markers(connection, oid, "query <> ''") if oid else []
+        texts = [metadata or "" for _, metadata, _ in rows]
+        newest = latest_of_query(texts, query_id)
+        batches = [int(batch) for batch, _, query in rows if query == query_id and batch]
+        return Held(
+            f"the table {self.name}",
+            batches[0] if batches else None,
+            None if newest is None else newest.offsets,
+            is_complete=True,
+            continued_by=continued_by(texts, query_id),
+            kept_in="the database",
         )
 
     def metadata(self) -> Iterable[str]:
@@ -337,6 +344,7 @@ class JdbcSink:
                     f"The table {self.name} was deleted while the query ran; this batch is not "
                     "written. Use a new checkpoint to write all of it again"
                 )
+            self._check_kept(connection, oid, batch)
             marked = connection.execute(
                 statements.mark_batch(self.table, once=batch.once),
                 *(batch.query_id, oid, str(batch.number), batch.metadata),
@@ -351,6 +359,17 @@ class JdbcSink:
                 self._upsert(connection, frame, self.keyed)
             connection.commit()
         return NO_VERSION
+
+    def _check_kept(self, connection: Connection, oid: str, batch: Batch) -> None:
+        """Check that the table has what this run wrote: the database may have failed over to a
+        replica that lacks the last batches, say. Raises PipelineError.
+        """
+        planned = Planned(batch.place, batch.number, ends="", promised=batch.promised)
+        held = self._held(connection, oid, batch.query_id)
+        is_there = held.batch is not None and held.batch >= batch.number
+        answer = decide(planned, held)
+        if isinstance(answer, Refuse) and not is_there:
+            raise PipelineError(answer.sentence)
 
     def _upsert(self, connection: Connection, frame: DataFrame, keyed: KeyedTable) -> None:
         """Take the last record of each key into the table, by a temporary one."""

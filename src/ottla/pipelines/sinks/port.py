@@ -31,7 +31,9 @@ class Batch:
     digest of these.
 
     `once`: the batch may have been written before, and must not be stored twice. `forget_counted`
-    is called before rows of which Spark has counted some are read again.
+    is called before rows of which Spark has counted some are read again. `place` names the
+    checkpoint in sentences. `promised`: the last batch of the query that the place has, as far as
+    the run knows; None: nothing is known.
     """
 
     query_id: str
@@ -39,6 +41,8 @@ class Batch:
     metadata: str
     once: bool = True
     forget_counted: Callable[[], None] = field(default=lambda: None, compare=False)
+    place: str = ""
+    promised: int | None = None
 
 
 class Sink(Protocol):

@@ -1,0 +1,220 @@
+"""A Spark without a JVM: micro-batches of one topic, with the logs that Spark keeps of them.
+
+`offsets/<b>` is written before batch b runs and `commits/<b>` after it, each only if it is not
+there yet (`HDFSMetadataLog.add`). A query reads both at its start alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.sql.types import LongType, StructField, StructType
+from tests.pipelines.model.files import MemoryFiles
+
+SCHEMA = StructType([StructField("id", LongType())])
+TOPIC = "t"
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
+class QueryFailedError(Exception):
+    """Spark ends the query by itself."""
+
+
+class Settings(dict[str, str]):
+    """`spark.conf`."""
+
+    def set(self, name: str, value: str) -> None:
+        self[name] = value
+
+    def unset(self, name: str) -> None:
+        self.pop(name, None)
+
+
+class Session:
+    """One process with its Spark session and at most one query."""
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+        self.dead = False
+        self.conf = Settings({_ADAPTIVE: "true"})
+        self.streams = self
+        self.active: list[Any] = []
+        self.query: MicroBatches | None = None
+        self.sparkContext = self
+        self.defaultParallelism = 2
+
+
+class Frame:
+    """A streaming frame of the topic, or a batch of it with `rows`."""
+
+    def __init__(self, session: Session, rows: tuple[Any, ...] = ()) -> None:
+        self.isStreaming = True
+        self.schema = SCHEMA
+        self.columns = tuple(SCHEMA.names)
+        self.sparkSession = session
+        self.rows = rows
+        self.writeStream = Writer(self)
+        self.write = Writer(self)
+
+    def select(self, *_: Any) -> Frame:
+        return self
+
+
+class Writer:
+    """`frame.write` and `frame.writeStream`: each setting gives the writer back."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.options: dict[str, Any] = {}
+        self.batch: Callable[[Frame, int], None] | None = None
+
+    def foreachBatch(self, batch: Callable[[Frame, int], None]) -> Writer:  # noqa: N802
+        self.batch = batch
+        return self
+
+    def option(self, name: str, value: Any) -> Writer:
+        self.options[name] = value
+        return self
+
+    def format(self, _: str) -> Writer:
+        return self
+
+    def mode(self, _: str) -> Writer:
+        return self
+
+    def queryName(self, _: str) -> Writer:  # noqa: N802
+        return self
+
+    def trigger(self, **_: Any) -> Writer:
+        return self
+
+    def save(self, location: str) -> None:
+        self.frame.sparkSession.world.target.append(self.frame, location, self.options)
+
+    def start(self) -> MicroBatches:
+        assert self.batch is not None
+        session = self.frame.sparkSession
+        session.query = MicroBatches(session, self.options["checkpointLocation"], self.batch)
+        return session.query
+
+
+class MicroBatches:
+    """`MicroBatchExecution`: one query, from its start to its end."""
+
+    def __init__(
+        self, session: Session, checkpoint: str, batch: Callable[[Frame, int], None]
+    ) -> None:
+        self._session = session
+        self._files = MemoryFiles(session, checkpoint)
+        self._batch = batch
+        self.ends: dict[int, int] = {}
+        if self._files.read("metadata") is None:
+            self._files.create("metadata", json.dumps({"id": session.world.new_id("query")}))
+        self.id = str(json.loads(self._files.read("metadata") or "{}")["id"])
+        planned, done = self._last("offsets"), self._last("commits")
+        self.is_planned = planned is not None and planned != done
+        self.number = -1 if planned is None else planned
+        if planned is None or (planned == 0 and self.is_planned):
+            text = self._files.read("sources/0/0") or ""
+            self.at = _offsets(text.partition("\n")[2]) if text else session.world.earliest()
+        else:
+            self.at = self._planned(planned - 1 if self.is_planned else planned)
+
+    def _last(self, folder: str) -> int | None:
+        return max((int(name) for name in self._files.names(folder)), default=None)
+
+    def _planned(self, number: int) -> dict[int, int]:
+        text = self._files.read(f"offsets/{number}")
+        if text is None:
+            raise QueryFailedError(f"batch {number} doesn't exist")
+        return _offsets(text.splitlines()[2])
+
+    def run(self, most: int) -> bool:
+        """Run the next batch with at most so many new records; False where there is none."""
+        world = self._session.world
+        if self.is_planned:
+            self.ends = self._planned(self.number)
+        else:
+            self.ends = world.next_ends(self.at, most)
+            if self.ends == self.at:
+                return False
+            self.number += 1
+            line = json.dumps({TOPIC: {str(p): at for p, at in self.ends.items()}})
+            if not self._files.create(f"offsets/{self.number}", f'v1\n{{"conf":{{}}}}\n{line}'):
+                raise QueryFailedError("Concurrent update to the log")
+            self.is_planned = True
+        rows = world.read(self.at, self.ends)
+        self._batch(Frame(self._session, rows), self.number)
+        if not self._files.create(f"commits/{self.number}", "v1\n{}"):
+            raise QueryFailedError("Concurrent update to the log")
+        self.at, self.is_planned = self.ends, False
+        return True
+
+
+def _offsets(line: str) -> dict[int, int]:
+    found = json.loads(line)[TOPIC]
+    return {int(partition): offset for partition, offset in found.items()}
+
+
+class FakeExecution:
+    """`run.execution.Execution` of the query that runs in a session."""
+
+    def __init__(self, session: Session, query_id: str) -> None:
+        assert session.query is not None
+        assert session.query.id == query_id
+        self._query = session.query
+
+    def ends(self) -> dict[str, dict[int, int]]:
+        return {TOPIC: dict(self._query.ends)}
+
+    def range_of(self, topic: str) -> None:
+        return None
+
+    def forget_counted(self) -> None: ...
+
+    def counted(self) -> dict[str, Any]:
+        return {}
+
+    def plan(self) -> Any:
+        return _Node()
+
+
+class _Node:
+    """A node of a plan without state and without children."""
+
+    def metrics(self) -> _Node:
+        return self
+
+    def children(self) -> _Node:
+        return self
+
+    def contains(self, name: str) -> bool:
+        return False
+
+    def size(self) -> int:
+        return 0
+
+
+class NoRejects:
+    """`run.rejects.Rejects` where every row parses."""
+
+    def __init__(self, *_: Any) -> None:
+        self.sources = ()
+        self.told: dict[int, Any] = {}
+        self.may_reject = False
+        self.reason = None
+
+    def written_until(self, execution: Any) -> dict[str, Any]:
+        return {}
+
+    def write(self, *_: Any, **__: Any) -> None: ...
+
+    def recover(self, look_up: Any) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+def nothing(*_: Any, **__: Any) -> Iterator[Any]:
+    return iter(())

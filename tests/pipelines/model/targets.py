@@ -1,0 +1,285 @@
+"""Targets with transactions: what Delta, PostgreSQL and Spark's file sink do with a batch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from tests.pipelines.model.files import Killed, MemoryFiles
+from tests.pipelines.model.spark import SCHEMA, Frame, QueryFailedError
+
+from ottla.pipelines.sinks.delta import DeltaSink
+from ottla.pipelines.sinks.delta_table import LAST_COMMIT, Commit
+from ottla.pipelines.sinks.files import FilesSink
+from ottla.pipelines.sinks.jdbc import JdbcSink
+from ottla.pipelines.sinks.jdbc_settings import Database
+from ottla.pipelines.sinks.postgres_table import TableName
+from ottla.pipelines.sinks.restored import Restore
+from ottla.pipelines.sinks.target import Target
+
+Rows = tuple[Any, ...]
+
+
+@dataclass
+class DeltaStore:
+    """A Delta table: its versions, and the last batch of each writer."""
+
+    id: str
+    versions: list[tuple[str, Restore | None, Rows]] = field(
+        default_factory=lambda: [("", None, ())]
+    )
+    writers: dict[str, int] = field(default_factory=dict)
+    first_known: int = 0
+
+    @property
+    def rows(self) -> Rows:
+        return self.versions[-1][2]
+
+    @property
+    def latest(self) -> int:
+        return len(self.versions) - 1
+
+    def copied(self) -> DeltaStore:
+        return DeltaStore(self.id, list(self.versions), dict(self.writers), self.first_known)
+
+    def restore(self, version: int) -> None:
+        """RESTORE TABLE: the writers stay as they are."""
+        self.versions.append(("", Restore(version, None), self.versions[version][2]))
+
+
+class FakeDeltaTable:
+    """`sinks.delta_table.DeltaTable`."""
+
+    def __init__(self, spark: Any, location: str) -> None:
+        self._spark = spark
+        self.location = location
+
+    @property
+    def _store(self) -> DeltaStore:
+        if self._spark.dead:
+            raise Killed
+        store: DeltaStore = self._spark.world.target.stores[self.location]
+        return store
+
+    def forget(self) -> None: ...
+
+    def exists(self) -> bool:
+        return True
+
+    def holds_other_files(self) -> bool:
+        return False
+
+    def snapshot(self) -> Any:
+        store = self._store
+        return SimpleNamespace(
+            version=store.latest,
+            table_id=store.id,
+            schema=SCHEMA,
+            partition_columns=(),
+            properties=dict,
+            transactions=lambda: dict(store.writers),
+            reader_features=frozenset,
+        )
+
+    def commits(self, most: int = 1_000) -> list[Commit]:
+        known = list(enumerate(self._store.versions))[self._store.first_known :]
+        return [
+            Commit(version, metadata, {}, float(version), restore)
+            for version, (metadata, restore, _) in reversed(known[-most:])
+        ]
+
+    def find(self, query_id: str, batch: int) -> int | None:
+        found = (one.version for one in self.commits() if one.batch == (query_id, batch))
+        return next(found, None)
+
+
+class DeltaTarget:
+    """Delta tables, by their place."""
+
+    can_start_from_table = True
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+        self.stores: dict[str, DeltaStore] = {}
+
+    def make(self, place: str) -> None:
+        self.stores[f"file:{place}"] = DeltaStore(self._world.new_id("table"))
+
+    def sink(self, session: Any, place: str) -> DeltaSink:
+        target = Target(place, f"file:{place}", is_table=False)
+        return DeltaSink(session, target, SCHEMA, compact_after=0)
+
+    def append(self, frame: Frame, location: str, options: dict[str, Any]) -> None:
+        session = frame.sparkSession
+        self._world.steps.step(session)
+        store = self.stores[location]
+        writer = options.get("txnAppId")
+        if writer is not None:
+            if store.writers.get(writer, -1) >= options["txnVersion"]:
+                return
+            store.writers[writer] = options["txnVersion"]
+        store.versions.append((options["userMetadata"], None, (*store.rows, *frame.rows)))
+        session.conf.set(LAST_COMMIT, str(store.latest))
+
+    def rows(self, place: str) -> Rows:
+        return self.stores[f"file:{place}"].rows
+
+    def backup(self, place: str) -> DeltaStore:
+        return self.stores[f"file:{place}"].copied()
+
+    def restore(self, place: str, backup: DeltaStore) -> None:
+        self.stores[f"file:{place}"] = backup.copied()
+
+
+@dataclass
+class DatabaseState:
+    """A database with one table: rows, and the marker of each query."""
+
+    oid: int
+    rows: Rows = ()
+    is_made: bool = False
+    markers: dict[tuple[str, int], tuple[int, str, int]] = field(default_factory=dict)
+    clock: int = 0
+
+    def copied(self) -> DatabaseState:
+        return DatabaseState(self.oid, self.rows, self.is_made, dict(self.markers), self.clock)
+
+
+class FakeConnection:
+    """`sinks.jdbc_connection.Connection`: knows the statements of `JdbcSink` by their words."""
+
+    def __init__(self, spark: Any, database: Database) -> None:
+        self._spark = spark
+        self._target: DatabaseTarget = spark.world.target
+        spark.world.steps.step(spark)  # after this the transaction is alone: it has its locks
+        self._work = self._target.database.copied()
+
+    def __enter__(self) -> FakeConnection:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def query(self, statement: str, *values: str) -> list[Any]:
+        work = self._work
+        if "pg_advisory_xact_lock" in statement:
+            return []
+        if "current_schema()" in statement:
+            return [("public",)]
+        if "pg_namespace" in statement or "SELECT to_regclass(?)" in statement:
+            return [("1",)]
+        if "relkind" in statement:
+            return [(str(work.oid), "r")] if work.is_made else []
+        if "format_type" in statement:
+            return [("id", "bigint", "bigint", "f", "f", "f", "f", None)]
+        assert "SELECT batch, metadata, query FROM" in statement, statement
+        oid, *query = values
+        found = [
+            (written, str(batch), metadata, name)
+            for (name, table), (batch, metadata, written) in work.markers.items()
+            if table == int(oid)
+            and (name == query[0] if query else (name == "") == ("query = ''" in statement))
+        ]
+        return [marker for _, *marker in sorted(found, reverse=True)]
+
+    def execute(self, statement: str, *values: str) -> int:
+        work = self._work
+        if statement.startswith("CREATE TABLE"):
+            work.is_made = work.is_made or "ottla_batches" not in statement
+            return 0
+        assert statement.startswith("INSERT INTO"), statement
+        query, oid, batch, metadata = values
+        known = work.markers.get((query, int(oid)))
+        if known is not None and " WHERE " in statement and known[0] >= int(batch):
+            return 0
+        work.clock += 1
+        work.markers[query, int(oid)] = (int(batch), metadata, work.clock)
+        return 1
+
+    def copy(self, statement: str, rows: Rows) -> None:
+        assert statement.startswith("COPY "), statement
+        self._work.rows += rows
+
+    def commit(self) -> None:
+        self._spark.world.steps.step(self._spark, alone=True)
+        self._target.database = self._work
+
+
+class DatabaseTarget:
+    """One database, with one table."""
+
+    can_start_from_table = True
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+        self.database = DatabaseState(0)
+
+    def make(self, place: str) -> None:
+        number = self._world.new_number()
+        self.database = DatabaseState(
+            number, markers=self.database.markers, clock=self.database.clock
+        )
+
+    def sink(self, session: Any, place: str) -> JdbcSink:
+        return JdbcSink(session, Database("jdbc:x", "postgresql://x"), TableName("", "t"), SCHEMA)
+
+    def rows(self, place: str) -> Rows:
+        return self.database.rows
+
+    def backup(self, place: str) -> DatabaseState:
+        return self.database.copied()
+
+    def restore(self, place: str, backup: DatabaseState) -> None:
+        self.database = backup.copied()
+
+
+class FakeFileSink:
+    """`sinks.spark_file_sink.SparkFileSink`: a batch is there when a list names its files."""
+
+    def __init__(self, session: Any, file_format: str) -> None:
+        self._session = session
+
+    def can_hold(self, kind: Any) -> bool:
+        return True
+
+    def add_batch(self, location: str, partition_by: Any, number: int, frame: Frame) -> None:
+        files = MemoryFiles(self._session, location)
+        known = [int(name) for name in files.names("_spark_metadata")]
+        if number <= max(known, default=-1):
+            return
+        if not files.create(f"_spark_metadata/{number}", json.dumps(frame.rows)):
+            raise QueryFailedError(f"Race while writing batch {number}")
+
+
+class FolderTarget:
+    """Folders of files, in the world's folders."""
+
+    can_start_from_table = False
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+
+    def make(self, place: str) -> None:
+        self._world.folders[place] = {}
+
+    def sink(self, session: Any, place: str) -> FilesSink:
+        return FilesSink(session, place, SCHEMA)
+
+    def rows(self, place: str) -> Rows:
+        lists = self._world.folders[place].items()
+        return tuple(
+            tuple(row)
+            for name, text in lists
+            if name.startswith("_spark_metadata/")
+            for row in json.loads(text)
+        )
+
+    def backup(self, place: str) -> dict[str, str]:
+        return dict(self._world.folders[place])
+
+    def restore(self, place: str, backup: dict[str, str]) -> None:
+        self._world.folders[place] = dict(backup)
+
+
+TARGETS = {"delta": DeltaTarget, "postgresql": DatabaseTarget, "files": FolderTarget}

@@ -1,0 +1,243 @@
+"""Whatever happens around a pipeline, no row is lost or doubled in silence.
+
+Hypothesis chooses what happens; a failure is shrunk to the shortest list of actions.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from tests.pipelines.model.targets import TARGETS
+from tests.pipelines.model.walk import LENGTH, walk
+from tests.pipelines.model.world import CHECKPOINTS, Run, World, in_world, install
+
+EXAMPLES = 40
+STEPS = 50
+WALKS = 40
+
+checkpoints = st.sampled_from(CHECKPOINTS)
+few = st.integers(1, 5)
+steps = st.integers(0, 8)
+
+
+class Machine(RuleBasedStateMachine):
+    """A world, and what happens in it."""
+
+    kind = "delta"
+    delivery = "exactly-once"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inside: Any = in_world(self.kind, self.delivery)
+        self.world: World = self._inside.__enter__()
+
+    def teardown(self) -> None:
+        self._inside.__exit__(None, None, None)
+
+    def _runs(self) -> list[Run]:
+        return [run for run in self.world.runs if run.runs]
+
+    def _run(self, number: int) -> Run:
+        return self._runs()[number % len(self._runs())]
+
+    @initialize(count=few)
+    def first_records(self, count: int) -> None:
+        self.world.append(0, count)
+
+    @rule(partition=st.integers(0, 2), count=few)
+    def append(self, partition: int, count: int) -> None:
+        self.world.append(partition, count)
+
+    @rule(
+        name=checkpoints,
+        starting=st.sampled_from(("earliest", "table")),
+        on_lost=st.sampled_from(("stop", "skip")),
+    )
+    def start(self, name: str, starting: str, on_lost: str) -> None:
+        self.world.start(name, starting, on_lost)
+
+    @rule(name=checkpoints, at=steps)
+    def start_that_is_killed(self, name: str, at: int) -> None:
+        self.world.steps.kill_at = at
+        self.world.start(name, "table", "skip")
+        self.world.steps.kill_at = -1
+
+    @rule(name=checkpoints, other=checkpoints, at=steps, most=few)
+    def start_that_is_overtaken(self, name: str, other: str, at: int, most: int) -> None:
+        self.world.steps.meanwhile_at = at
+        self.world.steps.meanwhile = lambda: self._cycle(other, most)
+        self.world.start(name, "table", "skip")
+        self.world.steps.meanwhile_at, self.world.steps.meanwhile = -1, None
+
+    def _cycle(self, name: str, most: int) -> None:
+        run = self.world.start(name, "table")
+        self.world.batch(run, most)
+        self.world.stop(run)
+
+    @precondition(lambda self: self._runs())
+    @rule(number=st.integers(0, 3), most=few)
+    def batch(self, number: int, most: int) -> None:
+        self.world.batch(self._run(number), most)
+
+    @precondition(lambda self: self._runs())
+    @rule(number=st.integers(0, 3), most=few, at=steps)
+    def batch_that_is_killed(self, number: int, most: int, at: int) -> None:
+        self.world.steps.kill_at = at
+        self.world.batch(self._run(number), most)
+        self.world.steps.kill_at = -1
+
+    @precondition(lambda self: self._runs())
+    @rule(number=st.integers(0, 3), name=checkpoints, most=few, at=steps)
+    def batch_that_is_overtaken(self, number: int, name: str, most: int, at: int) -> None:
+        self.world.steps.meanwhile_at = at
+        self.world.steps.meanwhile = lambda: self._cycle(name, most)
+        self.world.batch(self._run(number), most)
+        self.world.steps.meanwhile_at, self.world.steps.meanwhile = -1, None
+
+    @precondition(lambda self: self._runs())
+    @rule(number=st.integers(0, 3))
+    def stop(self, number: int) -> None:
+        self.world.stop(self._run(number))
+
+    @precondition(lambda self: self._runs())
+    @rule(number=st.integers(0, 3))
+    def kill(self, number: int) -> None:
+        self.world.kill(self._run(number))
+
+    @precondition(lambda self: self._runs())
+    @rule(number=st.integers(0, 3))
+    def restart(self, number: int) -> None:
+        self.world.restart(self._run(number))
+
+    @precondition(lambda self: self._runs())
+    @rule(number=st.integers(0, 3), name=checkpoints)
+    def lose_the_lease(self, number: int, name: str) -> None:
+        self.world.freeze(name)
+        self.world.beat(self._run(number))
+
+    @rule(of=checkpoints, to=checkpoints)
+    def copy_checkpoint(self, of: str, to: str) -> None:
+        if of != to and not self.world.running_on(to):
+            self.world.copy_checkpoint(of, to)
+
+    @rule(name=checkpoints)
+    def back_up_checkpoint(self, name: str) -> None:
+        self.world.back_up_checkpoint(name)
+
+    @rule(name=checkpoints)
+    def restore_checkpoint(self, name: str) -> None:
+        self.world.restore_checkpoint(name)
+
+    @rule(name=checkpoints)
+    def forget_checkpoint(self, name: str) -> None:
+        if not self.world.running_on(name):
+            self.world.forget_checkpoint(name)
+
+    @rule()
+    def back_up_target(self) -> None:
+        self.world.back_up_target()
+
+    @rule()
+    def restore_target(self) -> None:
+        self.world.restore_target()
+
+    @rule(version=st.integers(0, 20))
+    def restore_table(self, version: int) -> None:
+        self.world.restore_table(version)
+
+    @rule()
+    def forget_history(self) -> None:
+        self.world.forget_history()
+
+    @rule()
+    def recreate_target(self) -> None:
+        self.world.recreate_target()
+
+    @rule()
+    def add_partition(self) -> None:
+        self.world.add_partition()
+
+    @rule(count=st.integers(0, 8))
+    def recreate_topic(self, count: int) -> None:
+        self.world.recreate_topic(count)
+
+    @rule(count=few)
+    def retention(self, count: int) -> None:
+        self.world.retention(count)
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("kind", TARGETS)
+def test_no_row_is_lost_or_doubled_in_silence(
+    kind: str, delivery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    machine = type("Machine", (Machine,), {"kind": kind, "delivery": delivery})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("kind", TARGETS)
+def test_no_row_is_lost_or_doubled_on_a_walk(
+    kind: str, delivery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    for seed in range(WALKS):
+        walk(seed, kind, delivery, LENGTH)
+
+
+FOUND = {
+    ("delta", 1): "the former checkpoint went on beside the one that continued the table",
+    ("postgresql", 5): "a new query wrote its first batch though its table had grown since",
+    ("files", 20): "a folder was set back while a query wrote to it",
+    ("files", 76): "a copy went on beside the query that had moved the former one away",
+}
+
+
+@pytest.mark.parametrize(("kind", "seed"), FOUND, ids=FOUND.values())
+def test_a_walk_that_found_something(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    walk(seed, kind, "exactly-once", LENGTH)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", TARGETS)
+def test_no_row_is_lost_or_doubled_on_many_walks(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    for seed in range(WALKS, 100 * WALKS):
+        walk(seed, kind, "exactly-once", LENGTH)
+
+
+PIPELINES = Path(__file__).parents[1]
+PAGE = PIPELINES.parents[1] / "docs" / "guarantees.md"
+
+
+def test_each_row_names_its_test() -> None:
+    rows = re.findall(r"^\|.+\| `(\S+\.py)::(\w+)` \|$", PAGE.read_text(), re.MULTILINE)
+    assert len(rows) > 12
+    for file, name in rows:
+        assert f"def {name}(" in (PIPELINES / file).read_text(), f"{file}::{name}"

@@ -1,0 +1,162 @@
+"""Random walks through a world: each seed gives the same actions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tests.pipelines.model.world import CHECKPOINTS, Run, SilentError, World, in_world
+
+LENGTH = 60
+
+
+class Walker:
+    """Draws what happens next in a world."""
+
+    def __init__(self, world: World, draw: random.Random) -> None:
+        self.world = world
+        self.draw = draw
+        self.log: list[str] = []
+
+    def run(self) -> Run | None:
+        alive = [run for run in self.world.runs if run.is_idle]
+        return self.draw.choice(alive) if alive else None
+
+    def checkpoint(self) -> str:
+        return self.draw.choice(CHECKPOINTS)
+
+    def step(self) -> None:
+        chosen = self.draw.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        self.log.append(chosen.__name__)
+        chosen(self)
+
+
+def append(walker: Walker) -> None:
+    walker.world.append(walker.draw.randrange(3), walker.draw.randint(1, 4))
+
+
+def start(walker: Walker) -> None:
+    starting = walker.draw.choice(("earliest", "table"))
+    on_lost = walker.draw.choice(("stop", "skip"))
+    walker.world.start(walker.checkpoint(), starting, on_lost)
+
+
+def batch(walker: Walker) -> None:
+    if run := walker.run():
+        walker.world.batch(run, walker.draw.randint(1, 5))
+
+
+def cycle(walker: Walker) -> None:
+    """A whole run, as a timer starts it."""
+    run = walker.world.start(walker.checkpoint(), "table")
+    for _ in range(walker.draw.randint(1, 3)):
+        walker.world.batch(run, walker.draw.randint(1, 5))
+    walker.world.stop(run)
+
+
+def killed(walker: Walker) -> None:
+    walker.world.steps.kill_at = walker.draw.randrange(8)
+    walker.draw.choice((start, batch, batch))(walker)
+    walker.world.steps.kill_at = -1
+
+
+def overtaken(walker: Walker) -> None:
+    """Something happens between two steps of a start or a batch."""
+    steps = walker.world.steps
+    what = walker.draw.choice((start, batch, cycle, cycle, killed, append))
+    steps.meanwhile_at = walker.draw.randrange(6)
+    steps.meanwhile = lambda: what(walker)
+    walker.draw.choice((start, batch, batch))(walker)
+    steps.meanwhile_at, steps.meanwhile = -1, None
+
+
+def stop(walker: Walker) -> None:
+    if run := walker.run():
+        walker.world.stop(run)
+
+
+def restart(walker: Walker) -> None:
+    if run := walker.run():
+        walker.world.restart(run)
+
+
+def beat(walker: Walker) -> None:
+    if run := walker.run():
+        walker.world.beat(run)
+
+
+def freeze(walker: Walker) -> None:
+    walker.world.freeze(walker.checkpoint())
+
+
+def copy(walker: Walker) -> None:
+    of, to = walker.draw.sample(CHECKPOINTS, 2)
+    if not walker.world.running_on(to):
+        walker.world.copy_checkpoint(of, to)
+
+
+def forget(walker: Walker) -> None:
+    name = walker.checkpoint()
+    if not walker.world.running_on(name):
+        walker.world.forget_checkpoint(name)
+
+
+def back_up(walker: Walker) -> None:
+    walker.world.back_up_checkpoint(walker.checkpoint())
+
+
+def restore(walker: Walker) -> None:
+    walker.world.restore_checkpoint(walker.checkpoint())
+
+
+def restore_table(walker: Walker) -> None:
+    walker.world.restore_table(walker.draw.randrange(20))
+
+
+def recreate_topic(walker: Walker) -> None:
+    walker.world.recreate_topic(walker.draw.randrange(8))
+
+
+def retention(walker: Walker) -> None:
+    walker.world.retention(walker.draw.randint(1, 4))
+
+
+WEIGHTS: dict[Callable[[Walker], Any], int] = {
+    append: 20,
+    start: 14,
+    batch: 24,
+    cycle: 8,
+    killed: 8,
+    overtaken: 8,
+    stop: 6,
+    restart: 3,
+    beat: 4,
+    freeze: 3,
+    copy: 5,
+    forget: 2,
+    back_up: 4,
+    restore: 4,
+    restore_table: 3,
+    recreate_topic: 1,
+    retention: 2,
+    lambda walker: walker.world.back_up_target(): 4,
+    lambda walker: walker.world.restore_target(): 3,
+    lambda walker: walker.world.add_partition(): 2,
+    lambda walker: walker.world.forget_history(): 1,
+    lambda walker: walker.world.recreate_target(): 1,
+    lambda walker: walker.world.renew(): 2,
+}
+
+
+def walk(seed: int, kind: str, delivery: str, length: int = LENGTH) -> World:
+    """Take so many steps. Raises SilentError, with the steps, where rows were lost or doubled."""
+    with in_world(kind, delivery) as world:
+        walker = Walker(world, random.Random(seed))
+        try:
+            for _ in range(length):
+                walker.step()
+        except SilentError as error:
+            trail = " ".join(walker.log[-12:])
+            raise SilentError(f"seed {seed}, {kind}, {delivery}: {error} after {trail}") from error
+        return world

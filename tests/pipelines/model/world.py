@@ -1,0 +1,520 @@
+"""What happens around a pipeline: the shipped start and batches, on a Spark and targets in memory.
+
+`World` has one topic, one target and checkpoints, and an action for each thing that can happen.
+After each action `World` compares the target with the topic: no row is lost or doubled in silence.
+A start that is refused, a batch that fails and a notice of `on_lost="skip"` are not silent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.pipelines.model.files import Killed, MemoryFiles, Steps
+from tests.pipelines.model.spark import (
+    SCHEMA,
+    TOPIC,
+    FakeExecution,
+    Frame,
+    NoRejects,
+    QueryFailedError,
+    Session,
+    nothing,
+)
+from tests.pipelines.model.targets import (
+    TARGETS,
+    DeltaTarget,
+    FakeConnection,
+    FakeDeltaTable,
+    FakeFileSink,
+)
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity import lease, topic_watch
+from ottla.pipelines.kafka.brokers import ClusterState, TopicState
+from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.run import batch, begin, plan, query, start
+from ottla.pipelines.run.guard import BatchFailedError
+from ottla.pipelines.running import QUERIES
+from ottla.pipelines.sinks import delta, files, jdbc, target
+from ottla.pipelines.source.source import Source
+
+KAFKA = read_settings("b:9092")
+ONCE = "exactly-once"
+MAX_PARTITIONS = 3
+CHECKPOINTS = ("a", "b")
+
+
+class SilentError(AssertionError):
+    """Rows were lost or doubled, and nobody said so."""
+
+
+class Query:
+    """`run.query.PipelineQuery` without its thread."""
+
+    def __init__(self, start_query: Callable[[], Any], guard: Any) -> None:
+        self.start_query = start_query
+        self.guard = guard
+        self.current = start_query()
+        self.isActive = True
+        self.error = ""
+
+    @property
+    def id(self) -> str:
+        return str(self.current.id)
+
+    def fail(self, reason: str) -> None:
+        self.error, self.isActive = reason, False
+
+
+class Run:
+    """A process that runs the pipeline; `query` is None while it does not run.
+
+    `is_blind`: somebody set the target back while it runs, which its next start finds.
+    """
+
+    def __init__(self, world: World, checkpoint: str, starting: str, on_lost: str) -> None:
+        self.world = world
+        self.checkpoint = checkpoint
+        self.session = Session(world)
+        self.starting, self.on_lost = starting, on_lost
+        self.query: Query | None = None
+        self.lease: lease.Lease | None = None
+        self.is_blind = False
+        self.is_busy = False
+        self.topic_id = ""
+
+    def specification(self) -> Any:
+        return SimpleNamespace(
+            frame=Frame(self.session),
+            target=self.world.place,
+            checkpoint=f"/cp/{self.checkpoint}",
+            trigger=None,
+            delivery=self.world.delivery,
+            schema_changes="refuse",
+            on_lost=self.on_lost,
+            on_rejects="continue",
+            group=None,
+            max_rejects=None,
+            dead_letters=None,
+            keyed_table=None,
+            key_columns=(),
+            name=None,
+            rebuild=None,
+            time_zone="UTC",
+            ends_by_itself=False,
+        )
+
+    def start(self) -> str:
+        """Start the pipeline; return the sentence that refuses it, empty where it runs."""
+        world, place = self.world, self.world.place
+        world.starting = self
+        try:
+            checked = plan.plan(
+                self.specification(), lambda _: world.target.sink(self.session, place)
+            )
+            world.steps.step(self.session)  # somebody else may be quicker
+            world.starting = self
+            self.topic_id = checked.topic_ids[TOPIC]
+            world.excuse(self, checked)
+            self.query = start.start(checked)  # type: ignore[assignment]
+        except PipelineError as error:
+            return str(error)
+        except QueryFailedError as error:
+            return f"Spark: {error}"
+        except Killed:
+            return "killed"
+        return ""
+
+    def batch(self, most: int) -> str:
+        """Run the next batch; return why the query failed, empty where it did not."""
+        assert self.query is not None
+        self.is_busy = True
+        try:
+            self.query.current.run(most)
+        except (QueryFailedError, BatchFailedError) as error:
+            self.query.isActive = False
+            return str(self.query.guard.error or error)
+        except Killed:
+            self.query.isActive = False
+            return "killed"
+        finally:
+            self.is_busy = False
+        return ""
+
+    @property
+    def runs(self) -> bool:
+        return self.query is not None and self.query.isActive and not self.session.dead
+
+    @property
+    def is_idle(self) -> bool:
+        return self.runs and not self.is_busy
+
+
+class World:
+    """A topic, a target, checkpoints, and runs of one pipeline."""
+
+    def __init__(self, kind: str, delivery: str) -> None:
+        self.delivery = delivery
+        self.steps = Steps()
+        self.folders: dict[str, dict[str, str]] = {}
+        self.runs: list[Run] = []
+        self.starting: Run | None = None
+        self.said: list[str] = []
+        self.excused: set[Any] = set()
+        self.twice: set[Any] = set()
+        self.backups: dict[str, Any] = {}
+        self._numbers = 0
+        self.topic_id = self.new_id("topic")
+        self.first, self.ends = {0: 0}, {0: 0}
+        self.kind = kind
+        self.target: Any = TARGETS[kind](self)
+        self.place = ""
+        self.renew()
+
+    # ---- what Spark and the sinks ask for
+
+    def new_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def new_id(self, what: str) -> str:
+        return f"{what}-{self.new_number()}"
+
+    def earliest(self) -> dict[int, int]:
+        return dict(self.first)
+
+    def next_ends(self, at: dict[int, int], most: int) -> dict[int, int]:
+        ends = {}
+        for partition, end in self.ends.items():
+            begin_at = at.get(partition, 0)
+            if end < begin_at:
+                raise QueryFailedError("some data may have been missed")
+            ends[partition] = min(end, begin_at + most)
+            most -= ends[partition] - begin_at
+        if set(at) - set(ends):
+            raise QueryFailedError("partitions are gone")
+        return ends
+
+    def read(self, at: dict[int, int], ends: dict[int, int]) -> tuple[Any, ...]:
+        rows: list[Any] = []
+        for partition, end in ends.items():
+            begin_at = at.get(partition, 0)
+            if end > begin_at and not (
+                self.first.get(partition, 0) <= begin_at and end <= self.ends.get(partition, 0)
+            ):
+                raise QueryFailedError("records are gone")
+            rows += [(self.topic_id, partition, offset) for offset in range(begin_at, end)]
+        return tuple(rows)
+
+    def look_up(self, kafka: Any, names: Any) -> ClusterState:
+        state = TopicState(TOPIC, self.topic_id, dict(self.first), dict(self.ends))
+        return ClusterState("cluster", {TOPIC: state})
+
+    # ---- what can happen
+
+    def append(self, partition: int, count: int) -> None:
+        """Somebody produces records."""
+        self.ends[partition % len(self.ends)] += count
+
+    def add_partition(self) -> None:
+        if len(self.ends) < MAX_PARTITIONS:
+            self.first[len(self.ends)] = self.ends[len(self.ends)] = 0
+
+    def recreate_topic(self, count: int) -> None:
+        """Somebody deletes the topic, and creates it with so many records."""
+        self.topic_id = self.new_id("topic")
+        self.first, self.ends = {0: 0}, {0: count}
+
+    def retention(self, count: int) -> None:
+        """The oldest records of partition 0 are deleted."""
+        self.first[0] = min(self.ends[0], self.first[0] + count)
+
+    def start(self, checkpoint: str, starting: str = "earliest", on_lost: str = "stop") -> Run:
+        """A process starts the pipeline on a checkpoint."""
+        if starting == "table" and not self.target.can_start_from_table:
+            starting = "earliest"
+        run = Run(self, checkpoint, starting, on_lost)
+        if self._begins_twice(checkpoint):
+            return run
+        said = run.start()
+        if said:
+            self.said.append(said)
+            if said != "killed":
+                self._release(run)
+        else:
+            self.runs.append(run)
+            self.check(run)
+        self.audit()
+        return run
+
+    def batch(self, run: Run, most: int) -> None:
+        """A process runs its next batch."""
+        if not run.is_idle:
+            return
+        said = run.batch(most)
+        if said:
+            self.said.append(said)
+            if said != "killed":
+                self._release(run)
+            if "would write rows twice" in said:
+                self.twice |= set(self.target.rows(self.place))
+        else:
+            self.check(run)
+        self.audit()
+
+    def stop(self, run: Run) -> None:
+        """A process ends as it should."""
+        if run.is_idle and run.query is not None:
+            run.query.isActive = False
+            self._release(run)
+
+    def _release(self, run: Run) -> None:
+        if run.lease is not None:
+            with contextlib.suppress(Killed):
+                run.lease.release()
+
+    def kill(self, run: Run) -> None:
+        run.session.dead = True
+
+    def restart(self, run: Run) -> None:
+        """Spark's query failed for something that passes: the process starts it again."""
+        if not run.is_idle or run.query is None:
+            return
+        try:
+            run.query.current = run.query.start_query()
+            run.is_blind = run.is_blind and run.query.current.number < 0
+            self.check(run)
+        except (PipelineError, QueryFailedError) as error:
+            run.query.fail(str(error))
+            self.said.append(str(error))
+        except Killed:
+            self.said.append("killed")
+        self.audit()
+
+    def beat(self, run: Run) -> None:
+        """The lease of a run is renewed; the run ends where another one has it."""
+        if not run.runs or run.lease is None or run.query is None:
+            return
+        try:
+            reason = run.lease.renew()
+        except Killed:
+            return
+        if reason:
+            run.query.fail(reason)
+            self.said.append(reason)
+
+    def freeze(self, checkpoint: str) -> None:
+        """The process that has the lease is on another machine, and beats no more."""
+        folder = self.folders.get(f"/cp/{checkpoint}", {})
+        if text := folder.get(lease.FILE):
+            folder[lease.FILE] = json.dumps(json.loads(text) | {"host": "elsewhere"})
+
+    def copy_checkpoint(self, of: str, to: str) -> None:
+        copied = dict(self.folders.get(f"/cp/{of}", {}))
+        copied.pop(lease.FILE, None)
+        self.folders[f"/cp/{to}"] = copied
+
+    def forget_checkpoint(self, checkpoint: str) -> None:
+        self.folders.pop(f"/cp/{checkpoint}", None)
+
+    def back_up_checkpoint(self, checkpoint: str) -> None:
+        self.backups[checkpoint] = dict(self.folders.get(f"/cp/{checkpoint}", {}))
+
+    def restore_checkpoint(self, checkpoint: str) -> None:
+        """A backup is restored, while nothing runs on the checkpoint."""
+        if checkpoint in self.backups and not self.running_on(checkpoint):
+            restored = dict(self.backups[checkpoint])
+            restored.pop(lease.FILE, None)
+            self.folders[f"/cp/{checkpoint}"] = restored
+
+    def back_up_target(self) -> None:
+        self.backups["target"] = self.place, self.target.backup(self.place)
+
+    def restore_target(self) -> None:
+        """A backup of the whole target is restored: its folder or its database."""
+        place, backup = self.backups.get("target", ("", None))
+        if place == self.place:
+            if self.kind == "delta":  # nobody takes away a folder that is written to
+                for run in self.runs:
+                    self.kill(run)
+            self.target.restore(place, backup)
+            self._blind()
+
+    def restore_table(self, version: int) -> None:
+        """RESTORE TABLE ... TO VERSION AS OF; one that takes out rows, and brings none back."""
+        if isinstance(self.target, DeltaTarget):
+            store = self.target.stores[f"file:{self.place}"]
+            chosen = version % (store.latest + 1)
+            if set(store.versions[chosen][2]) <= set(store.rows):
+                store.restore(chosen)
+                self._blind()
+
+    def forget_history(self) -> None:
+        """Delta removes old entries of the table's log, but for those of a RESTORE."""
+        if isinstance(self.target, DeltaTarget) and self.delivery == ONCE:
+            store = self.target.stores[f"file:{self.place}"]
+            if len(store.writers) < 2 and not any(one for _, one, _ in store.versions):
+                store.first_known = store.latest
+                self.backups.pop("target", None)  # it is older than Delta keeps the history
+
+    def recreate_target(self) -> None:
+        """Somebody drops the table or folder, and makes it again, while nothing runs."""
+        if any(run.runs for run in self.runs):
+            return
+        self.backups.pop("target", None)
+        self.target.make(self.place)
+        self._blind()
+
+    def renew(self) -> None:
+        """The user begins again: another target, and new checkpoints."""
+        for run in self.runs:
+            self.kill(run)
+        self.runs.clear()
+        self.folders = {}
+        self.backups.clear()
+        self.excused = {
+            (self.topic_id, partition, offset)
+            for partition, first in self.first.items()
+            for offset in range(first)
+        }
+        self.place = f"/lake/{self.new_id('t')}"
+        self.target.make(self.place)
+
+    # ---- what must hold
+
+    def _begins_twice(self, checkpoint: str) -> bool:
+        """Whether a new query would begin within the first batch of another one.
+
+        Two that begin in the same second are not told from each other.
+        """
+        first = [run for run in self.runs if run.is_busy and run.query.current.number <= 0]
+        folder = self.folders.get(f"/cp/{checkpoint}", {})
+        return bool(first) and "offsets/0" not in folder
+
+    def running_on(self, checkpoint: str) -> list[Run]:
+        return [run for run in self.runs if run.checkpoint == checkpoint and run.runs]
+
+    def _blind(self) -> None:
+        for run in self.runs:
+            run.is_blind = True
+
+    def excuse(self, run: Run, checked: Any) -> None:
+        """A start with on_lost="skip" has said that records are lost, or it is the first one."""
+        has_said = any("on_lost='skip' continues without" in one for one in checked.notices)
+        assert not has_said or run.on_lost == "skip"
+        rows = set(self.target.rows(self.place))
+        is_first = checked.starting and not any(row[0] == self.topic_id for row in rows)
+        if has_said or (is_first and checked.replacing is None):
+            self.excused |= set(self._records(self.first)) - rows
+
+    def _records(self, ends: dict[int, int]) -> list[Any]:
+        return [
+            (self.topic_id, partition, offset)
+            for partition, end in ends.items()
+            for offset in range(end)
+        ]
+
+    def check(self, run: Run) -> None:
+        """All records before a run's place are in the target."""
+        if run.query is None or run.is_blind or run.topic_id != self.topic_id:
+            return
+        query = run.query.current
+        if query.number < 0 or (query.number == 0 and query.is_planned):
+            return  # the first batch checks where it begins
+        rows = set(self.target.rows(self.place))
+        at = query.at
+        missing = [row for row in self._records(at) if row not in rows and row not in self.excused]
+        if missing:
+            raise SilentError(f"lost: {missing[:5]} are before {at}")
+
+    def audit(self) -> None:
+        """No record is in the target twice."""
+        rows = self.target.rows(self.place)
+        if self.delivery == ONCE and len(set(rows)) < len(rows):
+            twice = {row for row in rows if rows.count(row) > 1} - self.twice
+            if twice:
+                raise SilentError(f"doubled: {sorted(twice)[:5]}")
+
+
+CURRENT: list[World] = []
+"""The world in which the shipped code runs now."""
+
+
+class ModelLease(lease.Lease):
+    """The lease of the run that starts now, without the wait for a run on another host."""
+
+    def acquire(self, *, watch_s: float = 0.0) -> None:
+        world = CURRENT[-1]
+        assert world.starting is not None
+        run = world.starting
+        super().acquire(watch_s=watch_s)
+        run.lease = self
+
+
+class _NoThread:
+    def __init__(self, **_: Any) -> None: ...
+
+    def start(self) -> None: ...
+
+
+def install(patch: pytest.MonkeyPatch) -> None:
+    """Put what is in memory in the place of Spark, the brokers and the targets."""
+    import threading
+
+    def source_of(frame: Frame) -> list[tuple[int, Source]]:
+        world = CURRENT[-1]
+        assert world.starting is not None
+        return [(0, Source(TOPIC, KAFKA, {"value": SCHEMA}, world.starting.starting))]
+
+    def write_initial_offsets(spark: Any, location: str, number: int, first: Any) -> None:
+        text = json.dumps(
+            {name: {str(p): at for p, at in of.items()} for name, of in first.items()}
+        )
+        MemoryFiles(spark, location).write(f"sources/{number}/0", f"\0v1\n{text}")
+
+    def supervised(start_query: Callable[[], Any], guard: Any, *_: Any) -> Query:
+        return Query(start_query, guard)
+
+    patch.setattr(lease, "threading", SimpleNamespace(Thread=_NoThread, Event=threading.Event))
+    patch.setattr(topic_watch, "INTERVAL_S", 0.0)
+    patch.setattr(plan, "sources_of", source_of)
+    patch.setattr(plan, "look_up", lambda kafka, names: CURRENT[-1].look_up(kafka, names))
+    patch.setattr(plan, "Files", MemoryFiles)
+    patch.setattr(start, "route_failures", nothing)
+    patch.setattr(start, "nodes", nothing)
+    patch.setattr(start, "Rejects", NoRejects)
+    patch.setattr(start, "topic_ids_now", lambda *_: lambda: {TOPIC: CURRENT[-1].topic_id})
+    patch.setattr(start, "destination_of", lambda *_: None)
+    patch.setattr(start, "local_files", lambda *_: contextlib.nullcontext())
+    patch.setattr(begin, "Lease", ModelLease)
+    patch.setattr(begin, "write_initial_offsets", write_initial_offsets)
+    patch.setattr(batch, "Execution", FakeExecution)
+    patch.setattr(query, "supervised", supervised)
+    patch.setattr(delta, "DeltaTable", FakeDeltaTable)
+    patch.setattr(delta, "StateAhead", lambda _: SimpleNamespace(begin=nothing))
+    patch.setattr(target, "DeltaTable", FakeDeltaTable)
+    patch.setattr(target, "Files", MemoryFiles)
+    patch.setattr(jdbc, "Connection", FakeConnection)
+    patch.setattr(jdbc, "copy_line", nothing)
+    patch.setattr(jdbc, "chunks_of", lambda frame: frame.rows)
+    patch.setattr(files, "Files", MemoryFiles)
+    patch.setattr(files, "SparkFileSink", FakeFileSink)
+
+
+@contextlib.contextmanager
+def in_world(kind: str, delivery: str = ONCE) -> Any:
+    """Give a new world, in which the shipped code runs until the end of the block."""
+    world = World(kind, delivery)
+    CURRENT.append(world)
+    before = set(QUERIES)
+    try:
+        yield world
+    finally:
+        CURRENT.pop()
+        for query_id in set(QUERIES) - before:
+            del QUERIES[query_id]
