@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -178,8 +179,8 @@ def test_whatever_happens_between_the_steps(
             log.is_closed = True
             log = bench.open(clean=True)
         elif what == "stage":
-            others.append(staged(bench, log, large_batch(b"b")))
-            next(others[-1].steps(), None)
+            others.append(staged(bench, log, large_batch(b"b" * (1 + number % 2))))
+            list(islice(others[-1].steps(), 1 + number))
         assert all_values(bench, log) == expected
     else:
         list(steps)

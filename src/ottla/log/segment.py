@@ -419,7 +419,10 @@ class Segment:
             raise storage_error(f"cannot write the indexes of {self.path}", error) from None
 
     def begin_staging(self, batch: memoryview) -> None:
-        """The next calls of `stage` write this batch past the segment's end."""
+        """The next calls of `stage` write this batch past the segment's end. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
+        self.end_staging()  # that of another connection, which begins again
         self._staged, self._staged_bytes = batch, 0
 
     def stage(self, batch: memoryview, size_bytes: int) -> bool:
