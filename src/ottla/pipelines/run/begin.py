@@ -17,6 +17,7 @@ from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.source.starting import write_initial_offsets
+from ottla.pipelines.spark.callbacks import check_callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -152,10 +153,11 @@ def stream_writer(
     not where another one of the session has it.
 
     The name is that of the specification or else of the target, or that of the group where another
-    query of the session has it.
+    query of the session has it. Raises PipelineError.
     """
     location = checked.checkpoint.files.location
     writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", location)
+    check_callbacks(frame.sparkSession)
     name = checked.specification.name or re.sub(r"\W+", "_", target)
     taken = {query.name for query in frame.sparkSession.streams.active}
     if name in taken and checked.specification.group is not None:
