@@ -157,7 +157,7 @@ def stream_writer(
     """
     location = checked.checkpoint.files.location
     writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", location)
-    check_callbacks(frame.sparkSession)
+    check_callbacks()
     name = checked.specification.name or re.sub(r"\W+", "_", target)
     taken = {query.name for query in frame.sparkSession.streams.active}
     if name in taken and checked.specification.group is not None:

@@ -6,22 +6,23 @@ open files its thread ends, and what Spark asks is never answered: a query would
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MAX_DESCRIPTOR: Final = 1023
 """FD_SETSIZE - 1."""
 
 
-def check_callbacks(spark: SparkSession) -> None:
+def check_callbacks() -> None:
     """Raise PipelineError if Spark's calls will not be answered, once they may come."""
-    gateway: Any = spark.sparkContext._gateway
-    server = gateway.__dict__.get("_callback_server")
-    if server is not None and server.server_socket.fileno() > MAX_DESCRIPTOR:
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    server = None if gateway is None else vars(gateway).get("_callback_server")
+    if server is None or server.server_socket is None:
+        return
+    if server.server_socket.fileno() > MAX_DESCRIPTOR:
         raise PipelineError(
             f"This process had more than {MAX_DESCRIPTOR} open files or connections when its first "
             "query was started, and py4j, through which Spark calls a query's batches, cannot wait "
