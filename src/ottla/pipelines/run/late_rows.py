@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.order import WATERMARK
 from ottla.pipelines.sinks.constraints import ROW
+from ottla.pipelines.spark.column_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,7 +144,7 @@ def _late_of(session: SparkSession, node: Any, watermark_ms: int) -> DataFrame |
     rows = DataFrame(java.internalCreateDataFrame(node.execute(), node.schema(), False), session)
     names = _unique(schema)
     rows = rows.toDF(*names)
-    at = F.col(_quoted(names[time]))
+    at = F.col(quoted(names[time]))
     if isinstance(schema.fields[time].dataType, StructType):
         at = at["end"]  # a window
     at = at.cast("timestamp")
@@ -152,7 +153,7 @@ def _late_of(session: SparkSession, node: Any, watermark_ms: int) -> DataFrame |
         name: field.dataType.simpleString()
         for name, field in zip(names, schema.fields, strict=True)
     }
-    columns = [_quoted(name) for name in names]
+    columns = [quoted(name) for name in names]
     return rows.where(at <= mark).select(
         *(F.col(name) for name, kind in _PLACE if types.get(name) == kind),
         at.alias("event_time"),
@@ -171,7 +172,3 @@ def _unique(schema: StructType) -> list[str]:
             name = f"{field.name}_{number}"
         names.append(name)
     return names
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

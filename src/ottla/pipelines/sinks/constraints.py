@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.spark.column_names import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
@@ -56,13 +58,13 @@ def _of_fields(schema: StructType, parents: tuple[str, ...] = ()) -> Iterator[Co
         if any(name in field.metadata for name in _COMPUTED):
             continue
         path = (*parents, field.name)
-        quoted = ".".join(f"`{name.replace('`', '``')}`" for name in path)
+        column = ".".join(map(quoted, path))
         shown = ".".join(path)
         if not field.nullable:
-            yield Constraint(f"{quoted} IS NOT NULL", f"the column {shown} is null, but NOT NULL")
+            yield Constraint(f"{column} IS NOT NULL", f"the column {shown} is null, but NOT NULL")
         if limit := re.search(r"\((\d+)\)", str(field.metadata.get(_LENGTH, ""))):
             yield Constraint(
-                f"{quoted} IS NULL OR length({quoted}) <= {limit[1]}",
+                f"{column} IS NULL OR length({column}) <= {limit[1]}",
                 f"the column {shown} is longer than {field.metadata[_LENGTH]} allows",
             )
         if isinstance(field.dataType, StructType):
@@ -93,7 +95,7 @@ def mark(frame: DataFrame, table: StructType, constraints: tuple[Constraint, ...
     for constraint in reversed(asked):
         fits = F.coalesce(F.expr(constraint.condition), F.lit(False))
         reason = F.when(~fits, F.lit(constraint.reason)).otherwise(reason)
-    marked = padded.withColumn(REASON, reason).select(*_quoted(frame), REASON)
+    marked = padded.withColumn(REASON, reason).select(*map(quoted, frame.columns), REASON)
     return marked.observe(METRIC, F.count(REASON).alias(VIOLATED))
 
 
@@ -123,10 +125,6 @@ def _resolves(frame: DataFrame, constraint: Constraint) -> bool:
     return True
 
 
-def _quoted(frame: DataFrame) -> list[str]:
-    return [f"`{name.replace('`', '``')}`" for name in frame.columns]
-
-
 def is_marked(frame: DataFrame) -> bool:
     """Tell whether `mark` added its column to a frame."""
     return REASON in frame.columns
@@ -153,7 +151,6 @@ def refused(marked: DataFrame) -> DataFrame:
         for name, kind in (("partition", "int"), ("offset", "bigint"), ("timestamp", "timestamp"))
         if types.get(name) == kind
     ]
-    columns = [f"`{name.replace('`', '``')}`" for name in types]
-    row = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}).alias(ROW)
+    row = F.to_json(F.struct(*map(quoted, types)), {"ignoreNullFields": "false"}).alias(ROW)
     bad = marked.where(F.col(REASON).isNotNull())
     return bad.select(*places, F.col(REASON).alias("reason"), row)

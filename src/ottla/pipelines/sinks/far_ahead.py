@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.constraints import Constraint
+from ottla.pipelines.spark.column_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,7 +74,7 @@ def order_constraints(
     """Return what the order of a record must fulfil, beside being there."""
     if keyed is None or keyed.order_by is None:
         return ()
-    column, kind = _quoted(keyed.order_by), _kind(keyed, rows)
+    column, kind = quoted(keyed.order_by), _kind(keyed, rows)
     if kind in _FLOATS:
         reason = f"the column {keyed.order_by}, which orders the records of a key, is NaN"
         return (Constraint(f"{column} IS NULL OR NOT isnan({column})", reason),)
@@ -99,7 +100,7 @@ def watched(
     kind = _kind(keyed, rows)
     if kind not in _NOW:
         return frame
-    column = _quoted(keyed.order_by)
+    column = quoted(keyed.order_by)
     is_ahead = F.expr(f"{column} > {_limit(kind, COUNTED_FROM)}")
     latest = F.max(F.expr(column)).cast("string").alias(LATEST)
     return frame.observe(METRIC, F.count_if(is_ahead).alias(AHEAD), latest)
@@ -113,7 +114,3 @@ def _kind(keyed: KeyedTable, rows: StructType) -> str:
     return next(
         str(field.dataType.simpleString()) for field in rows.fields if field.name == keyed.order_by
     )
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

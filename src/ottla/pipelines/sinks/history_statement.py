@@ -19,10 +19,10 @@ from ottla.pipelines.sinks.keyed_table import (
     VALID_TO,
     KeyedTable,
     listed,
-    quoted,
     same_key,
 )
 from ottla.pipelines.sinks.upsert_statement import single_rows
+from ottla.pipelines.spark.column_names import quoted
 
 
 def history_statement(keyed: KeyedTable, location: str, view: str) -> str:

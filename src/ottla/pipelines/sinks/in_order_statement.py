@@ -20,10 +20,10 @@ from ottla.pipelines.sinks.keyed_table import (
     VALID_TO,
     KeyedTable,
     listed,
-    quoted,
     same_key,
 )
 from ottla.pipelines.sinks.upsert_statement import single_rows
+from ottla.pipelines.spark.column_names import quoted
 
 OUT_OF_ORDER: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 """The condition with which the statement fails for a batch that has a late record."""

@@ -21,6 +21,7 @@ from ottla.pipelines.sinks.record_place import (
     RecordPlace,
     place_by_name,
 )
+from ottla.pipelines.spark.column_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
@@ -120,11 +121,6 @@ class KeyedTable:
             for one in constraints
         ]
         return (*own, *of_table)
-
-
-def quoted(name: str) -> str:
-    """Return a column's name as SQL takes it."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def listed(names: Sequence[str]) -> str:

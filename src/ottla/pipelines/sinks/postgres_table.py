@@ -19,6 +19,7 @@ from ottla.pipelines.sinks.postgres_types import (
     new_type,
     padding_constraint,
 )
+from ottla.pipelines.spark.column_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -101,8 +102,8 @@ def read_table_name(name: object) -> TableName:
 
 
 def _part(match: re.Match[str], first: int) -> str:
-    quoted, plain = match[first], match[first + 1]
-    return quoted.replace('""', '"') if quoted else plain or ""
+    in_quotes, plain = match[first], match[first + 1]
+    return in_quotes.replace('""', '"') if in_quotes else plain or ""
 
 
 def new_columns(schema: StructType) -> list[tuple[str, str]]:
@@ -184,9 +185,8 @@ def table_constraints(
         if column.name not in kinds:
             continue
         if column.not_null:
-            quoted = f"`{column.name.replace('`', '``')}`"
             reason = f"the column {column.name} is null, but NOT NULL"
-            found.append(Constraint(f"{quoted} IS NOT NULL", reason))
+            found.append(Constraint(f"{quoted(column.name)} IS NOT NULL", reason))
         if column.length is not None:
             limit = length_constraint(column.name, kinds[column.name], column.length)
             found += [limit] if limit else []

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.sinks.constraints import Constraint
+from ottla.pipelines.spark.column_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -86,7 +87,7 @@ def copy_line(columns: Mapping[str, DataType]) -> Column:
 def _copy_text(name: str, kind: DataType) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
-    column = F.col(_quoted(name))
+    column = F.col(quoted(name))
     if kind.typeName() in _NESTED:
         # JSON has its own escape for the quote.
         text = F.concat(F.lit(QUOTE), F.to_json(column), F.lit(QUOTE))
@@ -107,28 +108,28 @@ def _copy_text(name: str, kind: DataType) -> Column:
 
 def value_constraints(name: str, kind: DataType) -> list[Constraint]:
     """Return what a value must fulfil that Spark's type allows and PostgreSQL's does not."""
-    quoted = _quoted(name)
+    column = quoted(name)
     if kind.typeName() in ("date", "timestamp", "timestamp_ntz"):
         return [
             Constraint(
-                f"{quoted} IS NULL OR year({quoted}) BETWEEN 1 AND 9999",
+                f"{column} IS NULL OR year({column}) BETWEEN 1 AND 9999",
                 f"the column {name} is outside of the years 1 to 9999",
             )
         ]
     reason = f"the column {name} has the character U+0000, which PostgreSQL cannot store"
     if kind.typeName() == "string":
-        return [Constraint(f"{quoted} IS NULL OR NOT contains({quoted}, chr(0))", reason)]
+        return [Constraint(f"{column} IS NULL OR NOT contains({column}, chr(0))", reason)]
     if kind.typeName() in _NESTED:
-        json = f"NOT contains(to_json({quoted}), '\\\\u0000')"
-        return [Constraint(f"{quoted} IS NULL OR {json}", reason)]
+        json = f"NOT contains(to_json({column}), '\\\\u0000')"
+        return [Constraint(f"{column} IS NULL OR {json}", reason)]
     return []
 
 
 def padding_constraint(name: str) -> Constraint:
     """Return what a text must fulfil as a key in a `character(n)`, whose spaces do not count."""
-    quoted = _quoted(name)
+    column = quoted(name)
     return Constraint(
-        f"{quoted} IS NULL OR NOT endswith({quoted}, ' ')",
+        f"{column} IS NULL OR NOT endswith({column}, ' ')",
         f"the key column {name} ends with a space, which does not count in a character(n)",
     )
 
@@ -137,9 +138,9 @@ def length_constraint(name: str, kind: DataType, most: int) -> Constraint | None
     """Return the limit of a `varchar(n)` for a text, None for other types."""
     if kind.typeName() != "string":
         return None
-    quoted = _quoted(name)
+    column = quoted(name)
     return Constraint(
-        f"{quoted} IS NULL OR length({quoted}) <= {most}",
+        f"{column} IS NULL OR length({column}) <= {most}",
         f"the column {name} is longer than the {most} characters that the table allows",
     )
 
@@ -148,7 +149,3 @@ def _is_json(kind: DataType) -> bool:
     """Tell whether Spark's to_json takes all of a nested type."""
     text = kind.simpleString()
     return not any(word in text for word in ("variant", "interval", "void"))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

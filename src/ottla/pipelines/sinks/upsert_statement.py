@@ -17,9 +17,9 @@ from ottla.pipelines.sinks.keyed_table import (
     TOMBSTONE,
     KeyedTable,
     listed,
-    quoted,
     same_key,
 )
+from ottla.pipelines.spark.column_names import quoted
 
 UNORDERED: Final = "OTTLA_UNORDERED_KEY"
 """How the error of Spark begins for a key whose records have no order."""
