@@ -94,6 +94,18 @@ def test_what_is_not_appended_is_removed(bench: Any) -> None:
     one.end()
 
 
+def test_a_batch_larger_than_a_segment_rolls_and_writes_nothing(bench: Any) -> None:
+    log = bench.configure(segment_bytes=1_000).open()
+    bench.fill(log, 2)
+    batch = large_batch(b"a")
+    assert list(staged(bench, log, batch).steps()) == []
+    with pytest.raises(ApiError) as refused:
+        append(bench, log, batch)
+    assert refused.value.code is ErrorCode.record_list_too_large
+    assert len(log.segments) == 1
+    assert os.path.getsize(log.active.path) == log.active.size_bytes
+
+
 def test_others_that_append_all_the_time_end_the_attempts(bench: Any) -> None:
     log = bench.configure(segment_bytes=100_000).open()
     batch = large_batch(b"a")

@@ -334,12 +334,6 @@ class Log:
         headers: Sequence[BatchHeader],
         now_ms: int,
     ) -> bool:
-        config = self.config
-        if size_bytes > config.segment_bytes:
-            raise ApiError(
-                ErrorCode.record_list_too_large,
-                f"{size_bytes} bytes at once; segment.bytes is {config.segment_bytes}",
-            )
         assert self._producers is not None
         before = self.segments[-1]
         segment = self._segment_for(size_bytes, headers[0].base_offset, headers[-1], now_ms)
@@ -366,7 +360,14 @@ class Log:
     def _segment_for(
         self, size_bytes: int, base_offset: int, last: BatchHeader, now_ms: int
     ) -> Segment:
-        """The last segment, or a new one if it is full. `last` is the last batch's header."""
+        """The last segment, or a new one if it is full. `last` is the last batch's header. Raises
+        ApiError RECORD_LIST_TOO_LARGE before anything changes, and KAFKA_STORAGE_ERROR.
+        """
+        if size_bytes > self.config.segment_bytes:
+            raise ApiError(
+                ErrorCode.record_list_too_large,
+                f"{size_bytes} bytes at once; segment.bytes is {self.config.segment_bytes}",
+            )
         if self.unwanted_files:
             self._remove_unwanted()
         segment = self.segments[-1]
