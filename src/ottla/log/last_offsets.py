@@ -28,14 +28,12 @@ class LastOffsets:
         self._tables: tuple[dict[bytes, int], ...] = tuple({} for _ in range(TABLES))
 
     def __setitem__(self, key: bytes, offset: int) -> None:
-        if len(key) > _RAW_KEY_BYTES:
-            key = short_key(key)
+        key = short_key(key)
         self._tables[hash(key) % TABLES][key] = offset
 
     def get(self, key: bytes, default: int) -> int:
         """The last offset of the key, or `default`."""
-        if len(key) > _RAW_KEY_BYTES:
-            key = short_key(key)
+        key = short_key(key)
         return self._tables[hash(key) % TABLES].get(key, default)
 
     def __len__(self) -> int:
