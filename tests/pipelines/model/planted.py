@@ -13,7 +13,7 @@ from tests.pipelines.model.world import ModelLease, SilentError
 from ottla.pipelines.identity import changes
 from ottla.pipelines.identity import next_batch as rule
 from ottla.pipelines.identity.next_batch import Answer, Held, Planned, Refuse, Skip, Write
-from ottla.pipelines.run import batch, begin, plan, starting
+from ottla.pipelines.run import batch, begin, plan, start, starting
 from ottla.pipelines.sinks import delta, jdbc
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -57,6 +57,11 @@ def ends_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     forget = _decide(lambda planned, held: (planned, replace(held, ends=None)))
     patch.setattr(plan, "decide", forget)
     patch.setattr(batch, "decide", forget)
+
+
+def no_check_at_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """A query that starts again in its process goes on, whatever became of its target."""
+    patch.setattr(start, "check_again", lambda *_: None)
 
 
 def no_lease(patch: pytest.MonkeyPatch) -> None:
@@ -105,6 +110,7 @@ PLANTED: Final[tuple[tuple[str, Plant], ...]] = (
     ("files", no_comparison_of_a_skipped_batch),
     ("delta", ends_are_not_compared),
     ("postgresql", ends_are_not_compared),
+    ("files", no_check_at_a_restart),
     ("delta", no_lease),
     ("postgresql", no_check_of_what_is_promised),
     ("files", no_check_of_what_is_promised),

@@ -56,8 +56,11 @@ class SilentError(AssertionError):
 class Query:
     """`run.query.PipelineQuery` without its thread."""
 
-    def __init__(self, start_query: Callable[[], Any], guard: Any) -> None:
-        self.start_query = start_query
+    def __init__(
+        self, start_query: Callable[[], Any], guard: Any, check_again: Callable[[], None]
+    ) -> None:
+        self._start_query = start_query
+        self._check_again = check_again
         self.guard = guard
         self.current = start_query()
         self.isActive = True
@@ -66,6 +69,11 @@ class Query:
     @property
     def id(self) -> str:
         return str(self.current.id)
+
+    def start_again(self) -> None:
+        """As the supervisor does after a failure that passes by itself."""
+        self._check_again()
+        self.current = self._start_query()
 
     def fail(self, reason: str) -> None:
         self.error, self.isActive = reason, False
@@ -286,7 +294,7 @@ class World:
         if not run.is_idle or run.query is None:
             return
         try:
-            run.query.current = run.query.start_query()
+            run.query.start_again()
             run.is_blind = run.is_blind and run.query.current.number < 0
             self.check(run)
         except (PipelineError, QueryFailedError) as error:
@@ -477,8 +485,11 @@ def install(patch: pytest.MonkeyPatch) -> None:
         )
         MemoryFiles(spark, location).write(f"sources/{number}/0", f"\0v1\n{text}")
 
-    def supervised(start_query: Callable[[], Any], guard: Any, *_: Any) -> Query:
-        return Query(start_query, guard)
+    def supervised(
+        start_query: Callable[[], Any], guard: Any, *_: Any, check_again: Callable[[], None],
+        **__: Any,
+    ) -> Query:  # fmt: skip
+        return Query(start_query, guard, check_again)
 
     patch.setattr(lease, "threading", SimpleNamespace(Thread=_NoThread, Event=threading.Event))
     patch.setattr(topic_watch, "INTERVAL_S", 0.0)

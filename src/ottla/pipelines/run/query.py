@@ -122,18 +122,21 @@ def supervised(
     replan: Callable[[], None] | None = None,
     close: Callable[[], None] | None = None,
     constrain: Callable[[], bool] | None = None,
+    check_again: Callable[[], None] | None = None,
 ) -> PipelineQuery:
     """Start a query and return it as one that survives failures that pass by themselves.
 
     `start` starts Spark's query, whose batches `guard` writes; `probe` returns why the broker
     cannot be read now, None when it can; `finish` runs when it has ended without a failure;
     `replan` plans the query again for data with a new schema, and `constrain` for constraints that
-    the target got since; `close` runs at its end, whatever that was.
+    the target got since; `close` runs at its end, whatever that was; `check_again` runs before each
+    start but the first.
     Raises PipelineError when the query does not start.
     """
     supervisor = Supervisor(
-        start, guard, about, probe, finish, replan=replan, close=close, constrain=constrain
-    )
+        start, guard, about, probe, finish,
+        replan=replan, close=close, constrain=constrain, check_again=check_again,
+    )  # fmt: skip
     with reported(about):
         supervisor.begin()
     return PipelineQuery(supervisor)

@@ -292,13 +292,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         servers=",".join(servers) or "the broker",
     )
 
-    is_first = True
-
     def start_query() -> StreamingQuery:
-        nonlocal is_first
-        if not is_first:  # the plan has just checked the first start
-            check_again(checked, runner.sink)
-        is_first = False
         runner.rejects.recover(lambda: look_up_topics(checked.sources)[1])
         with local_files(runner.spark, location, *checked.sink.folders):
             return writer.start()
@@ -332,9 +326,10 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         about,
         probe,
         runner.finish,
-        None if specification.rebuild is None else replan,
-        clients.close,
-        constrain,
+        replan=None if specification.rebuild is None else replan,
+        close=clients.close,
+        constrain=constrain,
+        check_again=lambda: check_again(checked, runner.sink),
     )
 
 

@@ -66,7 +66,8 @@ class Failure:
 class Supervisor:
     """One query with all its restarts.
 
-    `start` starts Spark's query; `probe` returns why the broker cannot be read now, None when it
+    `start` starts Spark's query, and `check_again` checks before each start but the first that its
+    target is as it was; `probe` returns why the broker cannot be read now, None when it
     can; `finish` writes what waits when the query has ended without a failure. `replan` plans the
     query again for data with a new schema, None where that is impossible; `constrain` does so for
     constraints that its place got since, and returns False where there are none; `close` closes
@@ -83,6 +84,7 @@ class Supervisor:
     replan: Callable[[], None] | None = None
     close: Callable[[], None] | None = None
     constrain: Callable[[], bool] | None = None
+    check_again: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self.ended = threading.Event()
@@ -241,6 +243,8 @@ class Supervisor:
             try:
                 if kind == SCHEMA and self.replan is not None:
                     self.replan()
+                if self.check_again is not None:
+                    self.check_again()
                 self.current = self.start()
                 keep_off_screen(self.current)
             except (Py4JError, PySparkException, PipelineError, OSError) as again:

@@ -195,14 +195,11 @@ def _run(checked: TopicPlan, runner: TopicBatchRunner, clients: Clients) -> Pipe
         servers=",".join(dict.fromkeys(kafka.bootstrap_servers for kafka in kafkas)),
     )
 
-    is_first = True
+    def check_again() -> None:
+        place = str(checked.specification.checkpoint)
+        check_next(checked.checkpoint, place, sink, len(checked.sources))
 
     def start_query() -> StreamingQuery:
-        nonlocal is_first
-        if not is_first and runner.delivery is DeliveryGuarantee.EXACTLY_ONCE:
-            place = str(checked.specification.checkpoint)
-            check_next(checked.checkpoint, place, sink, len(checked.sources))
-        is_first = False
         with local_files(runner.spark, location):
             return writer.start()
 
@@ -210,4 +207,8 @@ def _run(checked: TopicPlan, runner: TopicBatchRunner, clients: Clients) -> Pipe
         sources = ((source.kafka, source.name) for _, source in checked.sources)
         return why_silent((*sources, (sink.kafka, sink.name)))
 
-    return supervised(start_query, guard, about, probe, runner.finish, close=clients.close)
+    has_marks = runner.delivery is DeliveryGuarantee.EXACTLY_ONCE
+    return supervised(
+        start_query, guard, about, probe, runner.finish,
+        close=clients.close, check_again=check_again if has_marks else None,
+    )  # fmt: skip
