@@ -1,5 +1,7 @@
+import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,15 +25,12 @@ except PipelineError as error:
 
 
 def test_a_query_that_spark_cannot_call_is_refused(
-    spark: object, bootstrap: str, new_topic: object, tmp_path: Path
+    spark: object, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     """It would start for ever. `spark` is there so that the jars are."""
-    import resource
-
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < 2_000:
         pytest.skip("this user may not have so many open files")
-    assert callable(new_topic)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, bootstrap, new_topic(), str(tmp_path)],
         capture_output=True,
