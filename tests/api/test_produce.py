@@ -1,10 +1,10 @@
 import asyncio
 import errno
-import os
 from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.disk_writes import sizes_written
 from tests.turns import turns_of_others
 
 from ottla.api.produce import MAX_APPENDED_BYTES
@@ -254,13 +254,7 @@ async def test_a_large_batch_is_written_in_steps(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await node_call.create("large", max_message_bytes=str(20 << 20))
-    sizes, write = [], os.pwritev
-
-    def pwritev(fd: int, buffers: list[bytes], position: int) -> int:
-        sizes.append(sum(map(len, buffers)))
-        return write(fd, buffers, position)
-
-    monkeypatch.setattr(os, "pwritev", pwritev)
+    sizes = sizes_written(monkeypatch)
     value = b"v" * (1 << 20)
     batch = build_batch([Record(0, 1, None, value)] * 9)
     answer = await node_call.produce("large", batch)

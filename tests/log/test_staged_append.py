@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.disk_writes import sizes_written
 
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
@@ -44,18 +45,6 @@ def all_values(bench: Any, log: Log) -> list[bytes | None]:
     return [record.value for record in bench.read_all(log)]
 
 
-def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bytes of each write from now on."""
-    found, real = [], os.pwritev
-
-    def pwritev(fd: int, buffers: list[bytes], position: int) -> int:
-        found.append(sum(map(len, buffers)))
-        return real(fd, buffers, position)
-
-    monkeypatch.setattr(os, "pwritev", pwritev)
-    return found
-
-
 @pytest.mark.parametrize("timestamp_type", ["CreateTime", "LogAppendTime"])
 def test_the_append_itself_writes_the_header_only(
     bench: Any, monkeypatch: pytest.MonkeyPatch, timestamp_type: str
@@ -63,7 +52,7 @@ def test_the_append_itself_writes_the_header_only(
     log = bench.configure(timestamp_type=timestamp_type).open()
     bench.fill(log, 2)
     batch = large_batch(b"a")
-    sizes = written(monkeypatch)
+    sizes = sizes_written(monkeypatch)
     one = staged(bench, log, batch)
     for _ in one.steps():
         assert log.end_offset == 6

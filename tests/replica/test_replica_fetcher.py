@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.disk_writes import sizes_written
 from tests.replica.fetch_config import fetch_config
 
 from ottla.log.config import LogConfig
@@ -230,13 +231,7 @@ async def test_records_are_copied_byte_for_byte(bench: Bench) -> None:
 async def test_a_large_batch_is_written_in_steps(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes, write = [], os.pwritev
-
-    def pwritev(fd: int, buffers: list[bytes], position: int) -> int:
-        sizes.append(sum(map(len, buffers)))
-        return write(fd, buffers, position)
-
-    monkeypatch.setattr(os, "pwritev", pwritev)
+    sizes = sizes_written(monkeypatch)
     large = build_batch([Record(0, 0, None, b"v" * (1 << 20))] * 9, leader_epoch=1)
     bench.leader.batches = {0: [large]}
     bench.follow(copy := bench.copy())
