@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from ottla.pipelines.destination import Destination
     from ottla.pipelines.rejected_offsets import Told
-    from ottla.pipelines.spark.files import Files
+    from ottla.pipelines.spark.jvm.files import Files
     from ottla.pipelines.unknown_fields import Unknown
 
 

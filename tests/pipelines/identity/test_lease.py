@@ -15,7 +15,7 @@ import pytest
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import lease
 from ottla.pipelines.identity.lease import FILE, Lease, taken_here
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark
 

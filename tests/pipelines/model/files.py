@@ -45,7 +45,7 @@ class Steps:
 
 
 class MemoryFiles:
-    """`spark.files.Files` in memory: each change is one step."""
+    """`spark.jvm.files.Files` in memory: each change is one step."""
 
     def __init__(self, spark: Any, folder: str) -> None:
         self._spark = spark

@@ -235,7 +235,7 @@ class DatabaseTarget:
 
 
 class FakeFileSink:
-    """`sinks.spark_file_sink.SparkFileSink`: a batch is there when a list names its files."""
+    """`spark.jvm.file_sink.SparkFileSink`: a batch is there when a list names its files."""
 
     def __init__(self, session: Any, file_format: str) -> None:
         self._session = session

@@ -15,7 +15,7 @@ from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.rejects import Rejects
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark
 

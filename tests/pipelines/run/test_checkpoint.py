@@ -8,7 +8,7 @@ import pytest
 
 from ottla.pipelines.identity.next_batch import Planned
 from ottla.pipelines.run.checkpoint import Checkpoint
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark
 

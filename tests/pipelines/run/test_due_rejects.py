@@ -7,7 +7,7 @@ import pytest
 
 from ottla.pipelines import PipelineError
 from ottla.pipelines.run.due_rejects import FILE, Due, Part, read_due, write_due
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark
 

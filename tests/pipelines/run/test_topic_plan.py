@@ -18,7 +18,7 @@ from ottla.pipelines.run.topic_plan import (
     wrong_topic,
 )
 from ottla.pipelines.sinks.topic import TopicSink
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 
 @pytest.mark.spark

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 log: Final = logging.getLogger("ottla.pipelines")
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.run.rejects import Rejects
     from ottla.pipelines.sinks.port import TableSink
     from ottla.pipelines.source.source import Source
-    from ottla.pipelines.spark.files import Files
+    from ottla.pipelines.spark.jvm.files import Files
     from ottla.pipelines.unknown_fields import Unknown
 
 log: Final = logging.getLogger("ottla.pipelines")

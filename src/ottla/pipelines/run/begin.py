@@ -17,7 +17,7 @@ from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.source.starting import write_initial_offsets
-from ottla.pipelines.spark.callbacks import check_callbacks
+from ottla.pipelines.spark.jvm.callbacks import check_callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from ottla.pipelines.identity.next_batch import Planned
 from ottla.pipelines.identity.record import Offsets, read_offsets
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 Position: TypeAlias = tuple[str, int | None, int | None]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.run.query_plan import in_list
 from ottla.pipelines.sinks.record_place import (
     EXPLODED,
     JOINED,
@@ -22,6 +21,7 @@ from ottla.pipelines.sinks.record_place import (
     place_by_origin,
 )
 from ottla.pipelines.source.source import OPTION, SOURCES
+from ottla.pipelines.spark.jvm.query_plan import in_list
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

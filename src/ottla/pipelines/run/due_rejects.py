@@ -24,7 +24,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.source.words import UnknownFields
 
 if TYPE_CHECKING:
-    from ottla.pipelines.spark.files import Files
+    from ottla.pipelines.spark.jvm.files import Files
 
 FILE: Final = "ottla-rejects.json"
 VERSION: Final = 1

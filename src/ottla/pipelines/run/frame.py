@@ -27,7 +27,7 @@ from ottla.pipelines.run.plan import check_place, key_notices
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import ROW, is_marked, refused
 from ottla.pipelines.sinks.port import NO_VERSION, Batch, TableSink
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 if TYPE_CHECKING:
     from ottla.pipelines.run.specification import Specification

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.registry.framed import Framed
-from ottla.pipelines.run.query_plan import in_list, nodes
 from ottla.pipelines.sinks.record_place import TIMESTAMP
 from ottla.pipelines.source.parse import PARSED_KEY
+from ottla.pipelines.spark.jvm.query_plan import in_list, nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -27,7 +27,7 @@ from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.sinks.port import TableSink
 from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.source.source import Source, sources_of
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 SinkOf: TypeAlias = Callable[[Specification], TableSink]
 """Returns the place that a specification names. Raises PipelineError."""

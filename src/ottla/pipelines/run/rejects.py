@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.kafka.brokers import TopicState
     from ottla.pipelines.kafka.settings import KafkaSettings
     from ottla.pipelines.sinks.port import TableSink
-    from ottla.pipelines.spark.files import Files
+    from ottla.pipelines.spark.jvm.files import Files
 
 log: Final = logging.getLogger("ottla.pipelines")
 

@@ -40,7 +40,6 @@ from ottla.pipelines.run.plan import (
     look_up_topics,
     plan,
 )
-from ottla.pipelines.run.query_plan import nodes
 from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
@@ -49,6 +48,7 @@ from ottla.pipelines.run.starting import check_new
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.dead_letters import DeadLetters
 from ottla.pipelines.source.source import sources_of
+from ottla.pipelines.spark.jvm.query_plan import nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.causes import Cause, causes_of, failure_of_query, trace_of
-from ottla.pipelines.run.failed_ranges import failed_ranges
 from ottla.pipelines.run.failures import About, one_line
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.report import report, report_exception
@@ -34,7 +33,8 @@ from ottla.pipelines.run.retry import (
     passes_by_itself,
 )
 from ottla.pipelines.run.spark_process import process_ended
-from ottla.pipelines.run.uncaught import keep_off_screen
+from ottla.pipelines.spark.jvm.failed_ranges import failed_ranges
+from ottla.pipelines.spark.jvm.uncaught import keep_off_screen
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery

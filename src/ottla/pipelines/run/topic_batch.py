@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.rejected_offsets import Told
     from ottla.pipelines.run.checkpoint import Checkpoint
     from ottla.pipelines.sinks.topic import TopicSink
-    from ottla.pipelines.spark.files import Files
+    from ottla.pipelines.spark.jvm.files import Files
     from ottla.pipelines.unknown_fields import Unknown
 
 MAX_KEPT: Final = 1_000

@@ -42,7 +42,7 @@ from ottla.pipelines.sinks.topic import TopicSink
 from ottla.pipelines.sinks.topic_columns import RecordColumns
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.source.starting import starting_offsets
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 FILE: Final = "ottla-topic.json"
 VERSION: Final = 1

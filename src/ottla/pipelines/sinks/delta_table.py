@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.restored import RESTORE, Restore
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

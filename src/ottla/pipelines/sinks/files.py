@@ -20,8 +20,8 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, decide, digest
 from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.file_batches import FILE, FolderState, number_of, read_state
-from ottla.pipelines.sinks.spark_file_sink import SparkFileSink
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.file_sink import SparkFileSink
+from ottla.pipelines.spark.jvm.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,7 +20,6 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.sinks import postgres_statements as statements
-from ottla.pipelines.sinks.arrow_texts import chunks_of
 from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.sinks.constraints import Constraint, mark
 from ottla.pipelines.sinks.far_ahead import order_constraints, watched
@@ -38,6 +37,7 @@ from ottla.pipelines.sinks.postgres_table import (
 )
 from ottla.pipelines.sinks.postgres_types import copy_line, value_constraints
 from ottla.pipelines.sinks.upsert_statement import UNORDERED, last_records
+from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta_table import DeltaTable
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

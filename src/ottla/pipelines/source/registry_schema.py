@@ -23,7 +23,7 @@ from ottla.pipelines.registry.registered import (
 )
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source import protobuf_column
-from ottla.pipelines.source.avro_classes import AvroClasses
+from ottla.pipelines.spark.jvm.avro_classes import AvroClasses
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.pipelines.run.query_plan import nodes
+from ottla.pipelines.spark.jvm.query_plan import nodes
 
 pytestmark = pytest.mark.spark
 

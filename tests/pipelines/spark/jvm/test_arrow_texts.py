@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ottla.pipelines.sinks import arrow_texts
-from ottla.pipelines.sinks.arrow_texts import chunks_of
+from ottla.pipelines.spark.jvm import arrow_texts
+from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
 
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
