@@ -1,12 +1,25 @@
 """The response to a broker, by the version that it has."""
 
 import asyncio
+import json
 from uuid import UUID
 
-from ottla.cluster.metadata_log import MAX_IN_ANSWER, MAX_KEPT, UNKNOWN_VERSION, MetadataLog
+from ottla.cluster.metadata_log import (
+    MAX_ANSWER_BYTES,
+    MAX_IN_ANSWER,
+    MAX_KEPT,
+    UNKNOWN_VERSION,
+    MetadataLog,
+)
 from ottla.controller.delta_text import decode_delta, decode_snapshot, encode_delta
 from ottla.controller.differences import differences
-from ottla.controller.image import BrokerVanished, ClusterImage, TopicCreated, TopicImage
+from ottla.controller.image import (
+    BrokerVanished,
+    ClusterImage,
+    PartitionState,
+    TopicCreated,
+    TopicImage,
+)
 from ottla.controller.plan import decided
 
 TOPIC = TopicImage("t", UUID(int=1), (), {})
@@ -47,6 +60,30 @@ async def test_many_deltas_take_several_responses() -> None:
     rest = await metadata_log.since(first["version"])
     assert [decode_delta(each, image) for each in rest["deltas"]] == [BrokerVanished(MAX_IN_ANSWER)]
     assert rest["version"] == metadata_log.version
+
+
+async def test_large_deltas_take_several_responses() -> None:
+    """Their JSON is written and read without a pause."""
+    image = ClusterImage("c")
+    metadata_log = MetadataLog(image)
+    large, followed = ClusterImage("c"), 0
+    for number in range(60):
+        # One of them has more than a response may have.
+        count = 10_000 if number == 30 else 500
+        states = tuple(PartitionState(1, epoch, (1, 2), (1, 2), 7) for epoch in range(count))
+        delta = TopicCreated(TopicImage(f"t{number}", UUID(int=number), states, {}))
+        image.apply(delta)
+        metadata_log.append(delta)
+    version = 0
+    while version < metadata_log.version:
+        answer = await metadata_log.since(version)
+        deltas = answer["deltas"]
+        assert len(deltas) == 1 or len(json.dumps(deltas)) <= MAX_ANSWER_BYTES + 2 * len(deltas)
+        for each in deltas:
+            large.apply(decode_delta(each, large))
+        version, followed = answer["version"], followed + 1
+    assert differences(large, image) == []
+    assert followed < 20
 
 
 async def test_a_broker_that_starts_or_is_out_of_range_gets_a_snapshot() -> None:

@@ -8,6 +8,7 @@ keeps the last `MAX_KEPT` deltas, encoded, because every broker fetches the same
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from typing import Any, Final
 
@@ -18,6 +19,9 @@ from ottla.runtime.waiting import Waiter, Watcher, wake
 
 MAX_KEPT: Final = 1_000
 MAX_IN_ANSWER: Final = 200
+MAX_ANSWER_BYTES: Final = 256 << 10
+"""Of deltas in one response, or one delta. Its JSON is written and read without a pause: 5 ms each
+way. 200 topics of 1,000 partitions were 10 MB, which took 200 ms to write and 600 ms to read."""
 UNKNOWN_VERSION: Final = -1
 
 
@@ -27,7 +31,8 @@ class MetadataLog:
     def __init__(self, image: ClusterImage) -> None:
         self.waiters: dict[Watcher, None] | None = None
         self._image = image
-        self._kept: deque[tuple[int, Any]] = deque(maxlen=MAX_KEPT)
+        self._kept: deque[tuple[int, Any, int]] = deque(maxlen=MAX_KEPT)
+        """Versions, deltas, and their sizes in bytes."""
         self._closed = False
 
     @property
@@ -36,7 +41,8 @@ class MetadataLog:
 
     def append(self, delta: MetadataDelta) -> None:
         """Append a delta that is in the image already."""
-        self._kept.append((self._image.version, encode_delta(delta)))
+        encoded = encode_delta(delta)
+        self._kept.append((self._image.version, encoded, len(json.dumps(encoded))))
         wake(self)
 
     def close(self) -> None:
@@ -59,5 +65,13 @@ class MetadataLog:
         if version < oldest or version > self.version:
             newest = self.version
             return {"version": newest, "snapshot": await in_turns(encode_snapshot(self._image))}
-        deltas = [each for at, each in self._kept if at > version][:MAX_IN_ANSWER]
+        deltas: list[Any] = []
+        left_bytes = MAX_ANSWER_BYTES
+        for at, delta, size_bytes in self._kept:
+            if at <= version:
+                continue
+            left_bytes -= size_bytes
+            if deltas and (left_bytes < 0 or len(deltas) == MAX_IN_ANSWER):
+                break
+            deltas.append(delta)
         return {"version": version + len(deltas), "deltas": deltas}
