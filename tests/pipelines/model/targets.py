@@ -150,7 +150,7 @@ class DatabaseState:
 class FakeConnection:
     """`sinks.jdbc_connection.Connection`: knows the statements of `JdbcSink` by their words."""
 
-    def __init__(self, spark: Any, database: Database) -> None:
+    def __init__(self, spark: Any, url: str, settings: dict[str, str]) -> None:
         self._spark = spark
         self._target: DatabaseTarget = spark.world.target
         spark.world.steps.step(spark)  # after this the transaction is alone: it has its locks

@@ -17,7 +17,7 @@ from ottla.pipelines.sinks.jdbc_settings import read_database
 postgres = fixture.postgres
 
 COPY_STREAM = "org.postgresql.copy.PGCopyOutputStream"
-DATABASE: Any = SimpleNamespace(url="jdbc:postgresql://h/db", properties=lambda: {"user": "me"})
+DATABASE = ("jdbc:postgresql://h/db", {"user": "me"})
 
 
 class JavaError(Py4JJavaError):
@@ -115,7 +115,7 @@ class World:
         return Statement(self.log, self.outcome)
 
     def connect(self) -> Connection:
-        made = Connection(self.spark, DATABASE)
+        made = Connection(self.spark, *DATABASE)
         self.log.clear()
         return made
 
@@ -139,7 +139,7 @@ class _Properties(dict[str, str]):
 
 def test_a_connection_is_one_transaction() -> None:
     world = World()
-    Connection(world.spark, DATABASE)
+    Connection(world.spark, *DATABASE)
     assert world.log == [
         "loader of the thread",
         "loader of the driver",
@@ -148,7 +148,7 @@ def test_a_connection_is_one_transaction() -> None:
         "statement closed",
     ]
     world.log.clear()
-    Connection(world.spark, DATABASE)
+    Connection(world.spark, *DATABASE)
     assert "loader of the driver" not in world.log
 
 
@@ -156,7 +156,7 @@ def test_a_connection_that_takes_no_setting_is_closed() -> None:
     world = World()
     world.settings_outcome = JavaError("the database is gone")
     with pytest.raises(Py4JJavaError):
-        Connection(world.spark, DATABASE)
+        Connection(world.spark, *DATABASE)
     assert world.log[-2:] == ["statement closed", "closed"]
 
 
@@ -203,26 +203,27 @@ def test_a_statement_that_fails_is_closed_too() -> None:
 
 def test_the_driver_may_come_with_an_added_jar() -> None:
     world = World(loads=(JavaError("java.lang.ClassNotFoundException: org..."), None))
-    Connection(world.spark, DATABASE)
+    Connection(world.spark, *DATABASE)
     assert world.log[:2] == ["loader of the thread", "loader of added jars"]
 
 
 def test_without_the_driver_the_error_says_what_to_do() -> None:
     missing = JavaError("java.lang.ClassNotFoundException: org...")
     with pytest.raises(PipelineError, match=r"packages=\['org.postgresql:postgresql:"):
-        Connection(World(loads=(missing, missing)).spark, DATABASE)
+        Connection(World(loads=(missing, missing)).spark, *DATABASE)
 
 
 def test_a_driver_that_is_broken_is_no_missing_one() -> None:
     broken = JavaError("java.lang.UnsupportedClassVersionError")
     with pytest.raises(Py4JJavaError):
-        Connection(World(loads=(broken,)).spark, DATABASE)
+        Connection(World(loads=(broken,)).spark, *DATABASE)
 
 
 @pytest.fixture
 def real_connection(spark: Any, postgres: Postgres) -> Any:
     spark.sql(f"ADD JAR '{fetched_driver()}'")
-    with Connection(spark, read_database(postgres.url, USER, PASSWORD)) as made:
+    database = read_database(postgres.url, USER, PASSWORD)
+    with Connection(spark, database.url, database.properties()) as made:
         yield made
 
 

@@ -398,7 +398,7 @@ class JdbcSink:
         return chunks_of(rows.select(self._line[1]))
 
     def _connect(self) -> Connection:
-        return Connection(self.spark, self.database)
+        return Connection(self.spark, self.database.url, self.database.properties())
 
 
 class UnorderedKeyError(Exception):

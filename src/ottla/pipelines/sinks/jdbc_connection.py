@@ -7,13 +7,12 @@ No package of Python is needed, and no jar on the executors.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.jdbc_settings import Database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,12 +42,12 @@ class Connection:
     Methods raise py4j's Py4JJavaError, whose cause is Java's SQLException.
     """
 
-    def __init__(self, spark: SparkSession, database: Database) -> None:
+    def __init__(self, spark: SparkSession, url: str, settings: Mapping[str, str]) -> None:
         self._driver = _driver(spark)
         properties = self._driver.new_properties()
-        for name, value in database.properties().items():
+        for name, value in settings.items():
             properties.setProperty(name, value)
-        self._java: Any = self._driver.java.connect(database.url, properties)
+        self._java: Any = self._driver.java.connect(url, properties)
         try:
             self._java.setAutoCommit(False)
             self.execute(_SET_KEEPALIVE)
