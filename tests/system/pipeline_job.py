@@ -35,7 +35,7 @@ from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.files import FilesSink
 from ottla.pipelines.sinks.jdbc import JdbcSink
-from ottla.pipelines.sinks.jdbc_connection import Connection
+from ottla.pipelines.spark.jvm.jdbc_connection import Connection
 
 SCHEMA = "id BIGINT NOT NULL"
 TABLES: dict[str, dict[str, Any]] = {

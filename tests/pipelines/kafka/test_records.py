@@ -8,8 +8,8 @@ from ottla.pipelines import PipelineError
 from ottla.pipelines.kafka import records
 from ottla.pipelines.kafka.records import RangeReader
 from ottla.pipelines.kafka.settings import KafkaSettings
-from ottla.pipelines.run.causes import causes_of
 from ottla.pipelines.run.retry import BROKER, passes_by_itself
+from ottla.pipelines.spark.jvm.causes import causes_of
 
 
 def test_a_range_is_read_from_its_first_offset_to_its_end(

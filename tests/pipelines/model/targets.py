@@ -148,7 +148,7 @@ class DatabaseState:
 
 
 class FakeConnection:
-    """`sinks.jdbc_connection.Connection`: knows the statements of `JdbcSink` by their words."""
+    """`spark.jvm.jdbc_connection.Connection`: knows the statements of `JdbcSink` by their words."""
 
     def __init__(self, spark: Any, url: str, settings: dict[str, str]) -> None:
         self._spark = spark

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.run.failures import About, one_line, sentence_for
+from ottla.pipelines.spark.jvm.causes import Cause
 
 ABOUT = About(
     query="flights",

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.report import report, report_exception, words_for
+from ottla.pipelines.spark.jvm.causes import Cause
 
 ABOUT = About(query="flights", target="/lake/flights")
 

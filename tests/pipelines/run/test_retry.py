@@ -2,7 +2,6 @@
 
 import pytest
 
-from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.run.retry import (
     BROKER,
     COMMIT,
@@ -16,6 +15,7 @@ from ottla.pipelines.run.retry import (
     RetryLimits,
     passes_by_itself,
 )
+from ottla.pipelines.spark.jvm.causes import Cause
 
 KAFKA = "org.apache.kafka.common.errors."
 

@@ -15,11 +15,11 @@ from tests.pipelines.environment import serve
 
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.run import supervisor
-from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.retry import RetryLimits
 from ottla.pipelines.run.supervisor import Failure, Supervisor
+from ottla.pipelines.spark.jvm.causes import Cause
 
 WITHIN_S = 120.0
 

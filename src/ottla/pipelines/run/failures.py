@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.pipelines.identity.next_batch import set_back
-from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.sinks.upsert_statement import SHARED, UNORDERED
 from ottla.pipelines.source.framed import CONFLICT, UNKNOWN_ID
 from ottla.pipelines.source.protobuf_decoder import NO_PROTOBUF
+from ottla.pipelines.spark.jvm.causes import Cause
 
 MAX_WORDS: Final = 400
 

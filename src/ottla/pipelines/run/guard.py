@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.run.causes import causes_of, is_interruption
+from ottla.pipelines.spark.jvm.causes import causes_of, is_interruption
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

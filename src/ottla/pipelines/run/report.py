@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from ottla.pipelines.errors import PipelineError, explain
-from ottla.pipelines.run.causes import Cause, causes_of, java_exception_of, trace_of
 from ottla.pipelines.run.failures import About, one_line, sentence_for
-from ottla.pipelines.run.spark_process import process_ended
 from ottla.pipelines.run.trace_file import write_trace
+from ottla.pipelines.spark.jvm.causes import Cause, causes_of, java_exception_of, trace_of
+from ottla.pipelines.spark.jvm.process import process_ended
 
 
 def words_for(causes: Sequence[Cause], about: About) -> str:

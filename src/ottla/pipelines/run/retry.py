@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.source.framed import UNKNOWN_ID
+from ottla.pipelines.spark.jvm.causes import Cause
 
 BROKER: Final = "broker"
 TOPIC: Final = "topic"

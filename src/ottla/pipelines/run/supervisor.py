@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.run.causes import Cause, causes_of, failure_of_query, trace_of
 from ottla.pipelines.run.failures import About, one_line
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.report import report, report_exception
@@ -32,8 +31,9 @@ from ottla.pipelines.run.retry import (
     RetryLimits,
     passes_by_itself,
 )
-from ottla.pipelines.run.spark_process import process_ended
+from ottla.pipelines.spark.jvm.causes import Cause, causes_of, failure_of_query, trace_of
 from ottla.pipelines.spark.jvm.failed_ranges import failed_ranges
+from ottla.pipelines.spark.jvm.process import process_ended
 from ottla.pipelines.spark.jvm.uncaught import keep_off_screen
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from ottla.pipelines.run.causes import causes_of
 from ottla.pipelines.run.retry import CONSTRAINT, passes_by_itself
+from ottla.pipelines.spark.jvm.causes import causes_of
 
 
 @contextlib.contextmanager

@@ -23,7 +23,6 @@ from ottla.pipelines.sinks import postgres_statements as statements
 from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.sinks.constraints import Constraint, mark
 from ottla.pipelines.sinks.far_ahead import order_constraints, watched
-from ottla.pipelines.sinks.jdbc_connection import DRIVER, Connection
 from ottla.pipelines.sinks.jdbc_settings import Database
 from ottla.pipelines.sinks.keyed_table import TOMBSTONE
 from ottla.pipelines.sinks.port import NO_VERSION
@@ -38,6 +37,7 @@ from ottla.pipelines.sinks.postgres_table import (
 from ottla.pipelines.sinks.postgres_types import copy_line, value_constraints
 from ottla.pipelines.sinks.upsert_statement import UNORDERED, last_records
 from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
+from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, Connection
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

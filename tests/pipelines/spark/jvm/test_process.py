@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.report import reported
-from ottla.pipelines.run.spark_process import process_ended
+from ottla.pipelines.spark.jvm.process import process_ended
 
 
 def place(monkeypatch: pytest.MonkeyPatch, code: str) -> subprocess.Popen[bytes]:

@@ -1,6 +1,6 @@
 """Chains of Python's exceptions as data; those of the JVM are shown by test_query.py."""
 
-from ottla.pipelines.run.causes import MAX_CAUSES, Cause, causes_of, is_interruption, trace_of
+from ottla.pipelines.spark.jvm.causes import MAX_CAUSES, Cause, causes_of, is_interruption, trace_of
 
 
 def raised(error: BaseException, cause: BaseException | None) -> BaseException:

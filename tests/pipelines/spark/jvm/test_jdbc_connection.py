@@ -11,8 +11,8 @@ from py4j.protocol import Py4JJavaError
 
 from bench import fixture
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.jdbc_connection import DRIVER, KEEPALIVE, Connection
 from ottla.pipelines.sinks.jdbc_settings import read_database
+from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, KEEPALIVE, Connection
 
 postgres = fixture.postgres
 
