@@ -32,8 +32,8 @@ class StillClock:
 
 
 class NoGroups:
-    async def list_groups(self, states, types) -> list[Any]:
-        return []
+    async def offsets_of(self, topic: str, partition: int, within_ms: int) -> dict[int, Any]:
+        return {}
 
 
 class Partitions:
@@ -75,7 +75,8 @@ def context(tmp_path: Path) -> Any:
         timelines=journey,
         partitions=partitions,
         groups=NoGroups(),
-        image=SimpleNamespace(topics={"t": image}, topic={"t": image}.get),
+        image=SimpleNamespace(topics={"t": image}, topic={"t": image}.get, brokers={1: None}),
+        peers=None,
     )
     return SimpleNamespace(broker=node)
 

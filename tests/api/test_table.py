@@ -13,6 +13,7 @@ from ottla.protocol.versions import (
     ENVELOPE,
     INTERNAL,
     JOURNEY,
+    JOURNEY_GROUPS,
     METADATA_DELTAS,
     PRODUCE,
 )
@@ -50,14 +51,16 @@ OPEN_TO_ALL = {17, 18, 36}
 """SASL and ApiVersions come before authentication."""
 
 
-@pytest.mark.parametrize("key", [*(api.key for api in ANSWERED), JOURNEY, METADATA_DELTAS])
+@pytest.mark.parametrize(
+    "key", [*(api.key for api in ANSWERED), JOURNEY, METADATA_DELTAS, JOURNEY_GROUPS]
+)
 def test_every_handler_declares_its_permissions(key: int) -> None:
     handler = find(key)
     assert handler is not None
     assert bool(handler.access) is (key not in OPEN_TO_ALL)
     for operation, resource in handler.access:
         assert operation.name in OPERATIONS[resource].split()
-    between_brokers = key in INTERNAL or key == METADATA_DELTAS
+    between_brokers = key in INTERNAL or key in (METADATA_DELTAS, JOURNEY_GROUPS)
     assert (handler.access == BETWEEN_BROKERS) is between_brokers
 
 
@@ -92,7 +95,7 @@ def test_produce_is_advertised_from_0_and_accepted_from_3() -> None:
     assert handler.min_version == 3
 
 
-@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, METADATA_DELTAS + 1])
+@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, JOURNEY_GROUPS + 1])
 def test_unsupported_requests_have_no_handler(key: int) -> None:
     assert find(key) is None
 

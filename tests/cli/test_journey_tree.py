@@ -133,6 +133,24 @@ def test_groups_that_have_read_were_reset_or_have_not_arrived(document):
     )
 
 
+def test_groups_that_are_not_known_are_named(document):
+    document["read"], document["delivered"] = [], []
+    document["groups"] = {
+        "complete": False,
+        "unanswered": [2, 3],
+        "without_leader": 1,
+        "left_out": 7,
+    }
+    reached = next(one for one in tell(document).below if one.text().startswith("Read and"))
+    assert lines_of(reached) == [
+        "Read and delivered",
+        "groups that broker 2 coordinates are not known: it did not answer",
+        "groups that broker 3 coordinates are not known: it did not answer",
+        "groups that 1 partition of __consumer_offsets should have are not known: it has no leader",
+        "7 more groups have offsets for this partition; to list them: ottla group list",
+    ]
+
+
 def test_a_delivery_outside_delta_and_one_with_a_version_range(document):
     one = document["delivered"][0]
     other = {

@@ -10,6 +10,7 @@ from ottla.protocol.versions import (
     FOR_CONTROLLER,
     INTERNAL,
     JOURNEY,
+    JOURNEY_GROUPS,
     METADATA_DELTAS,
     REFUSED_BELOW,
     Api,
@@ -30,8 +31,8 @@ def test_names_and_keys_are_unique() -> None:
 
 
 def test_ottlas_own_requests_are_outside_of_kafkas_range() -> None:
-    assert not {JOURNEY, METADATA_DELTAS} & APIS.keys()
-    assert max(APIS) < 1_000 < min(JOURNEY, METADATA_DELTAS)
+    assert not {JOURNEY, JOURNEY_GROUPS, METADATA_DELTAS} & APIS.keys()
+    assert max(APIS) < 1_000 < min(JOURNEY, JOURNEY_GROUPS, METADATA_DELTAS)
 
 
 def test_what_is_forwarded_or_refused_exists() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.journey.facts import Position
+from ottla.journey.facts import KnownGroups, Position
 from ottla.journey.key_elsewhere import Hit, KeyElsewhere
 from ottla.log.config import FOREVER_MS, LogConfig
 from ottla.log.log import Log
@@ -18,26 +18,26 @@ from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.timelines.recorder import TimelineRecorder
-from ottla.timelines.step import Kind
+from ottla.timelines.step import Kind, Step
 from ottla.tracing import gather_facts
 from ottla.tracing.gather_facts import Around, find_location, gather, segment_facts
+from ottla.tracing.group_coordinators import FoundGroups
 
 DAY_MS = 86_400_000
 
 
 class Groups:
-    """Two groups, one of which has committed."""
+    """One group has committed, and another broker, which recorded some of it, does not answer for
+    others.
+    """
 
     def __init__(self, metadata: str = "m") -> None:
         self.metadata = metadata
 
-    async def list_groups(self, states, types) -> list[Any]:
-        return [SimpleNamespace(group="readers"), SimpleNamespace(group="others")]
-
-    async def fetch(self, group, topics) -> list[Any]:
-        assert topics == (("t", None, (0,)),)
-        offset = 12 if group == "readers" else -1
-        return [(SimpleNamespace(offset=offset, metadata=self.metadata),)]
+    async def find(self, offset: int) -> FoundGroups:
+        told = Step(Kind.GROUP, f"told-{offset}", 1000, 1000, 0, 60, 60)
+        positions = {"readers": Position(12, self.metadata)}
+        return FoundGroups(positions, (told,), KnownGroups((3,)))
 
 
 class SystemTime:
@@ -124,7 +124,7 @@ async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[A
         partition.timeline.committed(group, at, metadata, 1000)
     groups = groups or Groups()
     nobody: Any = None
-    around = Around(1, 4, 2, journey, groups, nobody, elsewhere)
+    around = Around(1, 4, 2, journey, groups.find, nobody, elsewhere)
     found = await gather(partition, offset, around, 5 * DAY_MS)
     await journey.close()
     return found
@@ -135,6 +135,9 @@ async def test_all_is_gathered(log):
     assert (facts.partition_count, facts.replica_count, facts.broker_id) == (4, 2, 1)
     assert (facts.start_offset, facts.end_offset) == (0, 60)
     assert facts.positions == {"readers": Position(12, "m")}
+    assert facts.groups == KnownGroups((3,))
+    assert facts.steps is not None
+    assert [step.name for step in facts.steps] == ["told-17"]
     assert facts.opening is not None
     assert facts.opening.end_offset == 60
     assert facts.superseded_by is None
@@ -154,6 +157,7 @@ async def test_the_steps_of_the_messages_of_a_key_are_read_from_all_their_files(
     assert facts.key_steps is not None
     assert Kind.REJECTED not in {step.kind for step in facts.steps}
     assert Kind.REJECTED in {step.kind for step in facts.key_steps}
+    assert {"told-59", "told-4"} <= {step.name for step in facts.key_steps}
     assert (await facts_of(log, 3, groups)).key_steps is None
 
 

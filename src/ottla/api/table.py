@@ -17,11 +17,17 @@ from ottla.protocol.versions import (
     ENVELOPE,
     INTERNAL,
     JOURNEY,
+    JOURNEY_GROUPS,
     METADATA_DELTAS,
     REFUSED_BELOW,
 )
 
-_IN_JSON: Final = {JOURNEY: "journey", METADATA_DELTAS: "metadata_deltas"}
+_IN_JSON: Final = {
+    JOURNEY: "journey",
+    METADATA_DELTAS: "metadata_deltas",
+    JOURNEY_GROUPS: "journey_groups",
+}
+_BETWEEN_BROKERS: Final = (METADATA_DELTAS, JOURNEY_GROUPS)
 
 
 def _in_json(handle: Any, refuse: Callable[[str], dict[str, Any]] | None) -> Answer:
@@ -65,7 +71,7 @@ def find(key: int) -> Handler | None:
     if key in _IN_JSON:
         module = import_module(f"ottla.api.{_IN_JSON[key]}")
         answer = _in_json(module.handle_json, getattr(module, "refuse", None))
-        between = always if key == METADATA_DELTAS else never
+        between = always if key in _BETWEEN_BROKERS else never
         return Handler(key, 0, 0, answer, True, module.ACCESS, between)
     if key not in APIS or key == ENVELOPE:  # the dispatcher opens envelopes
         return None

@@ -213,8 +213,31 @@ def _readers(top: Branch, document: Document, title: str, clock: Clock | None = 
                 branch.add(name, ("  missed", BAD), at)
             else:
                 branch.add(name, ("  not yet", WAITING), f": {behind} {word} behind")
-    if not branch.below:
+    unknown = unknown_groups_said(document.get("groups"))
+    if not branch.below and not unknown:
         branch.parts.append(("  no group has committed offsets for this partition", ""))
+    for said in unknown:
+        branch.add((said, WAITING))
+
+
+def unknown_groups_said(groups: Document | None) -> list[str]:
+    """A line for each reason why other groups may have committed offsets, too."""
+    if groups is None or groups["complete"]:
+        return []
+    said = [
+        f"groups that broker {broker} coordinates are not known: it did not answer"
+        for broker in groups["unanswered"]
+    ]
+    if count := groups["without_leader"]:
+        some = "1 partition" if count == 1 else f"{count} partitions"
+        have = "it has" if count == 1 else "they have"
+        said.append(
+            f"groups that {some} of __consumer_offsets should have are not known: {have} no leader"
+        )
+    if count := groups["left_out"]:
+        what = "1 more group has" if count == 1 else f"{count} more groups have"
+        said.append(f"{what} offsets for this partition; to list them: ottla group list")
+    return said
 
 
 def _reader(branch: Branch, group: Document, clock: Clock) -> None:

@@ -42,6 +42,7 @@ from ottla.groups.record_format import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step
+from ottla.groups.stored import OffsetCommitValue
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.protocol.kafka_uuid import random_uuid
@@ -370,6 +371,33 @@ class GroupCoordinator:
             )
             for (topic, _, _), offsets in zip(found, fetched, strict=True)
         }
+
+    async def offsets_of(
+        self, topic: str, partition: int, within_ms: int
+    ) -> dict[int, dict[str, OffsetCommitValue]]:
+        """Every group's offset in one partition, by the partition of `__consumer_offsets` that has
+        the group. Those that do not answer in time are left out: they are being loaded, or wait for
+        a commit.
+        """
+        tasks = {
+            index: asyncio.ensure_future(
+                self._runtime.decide(index, lambda shard, _: shard.offsets_of(topic, partition))
+            )
+            for index in self._runtime.led_indexes()
+        }
+        if tasks:
+            _, late = await asyncio.wait(tasks.values(), timeout=within_ms / 1000)
+            for task in late:
+                task.cancel()
+        found = {}
+        for index, task in tasks.items():
+            if task.done() and not task.cancelled():
+                error = task.exception()
+                if error is None:
+                    found[index] = task.result()
+                elif not isinstance(error, ApiError):
+                    raise error
+        return found
 
     async def delete_offsets(
         self, group: str, topics: tuple[tuple[str, tuple[int, ...]], ...]

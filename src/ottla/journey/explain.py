@@ -90,6 +90,7 @@ def explain(facts: Facts) -> Document:
         "transaction": _transaction(facts),
         "read_committed": _read_committed(facts),
         "read": _read(facts, state, gone_ms),
+        "groups": _groups(facts),
         "delivered": _delivered(facts) if was_written else [],
         "retention": _retention(facts) if state == "stored" else None,
         "removed": _removed(facts) if state == "removed" else None,
@@ -300,6 +301,17 @@ def _read(facts: Facts, state: str, gone_ms: int | None) -> list[Document]:
                 }
             )
     return document
+
+
+def _groups(facts: Facts) -> Document:
+    """Whether `read` and `delivered` have every group, and whose are not known if they do not."""
+    known = facts.groups
+    return {
+        "complete": known.is_complete,
+        "unanswered": list(known.unanswered),
+        "without_leader": known.without_leader,
+        "left_out": known.left_out,
+    }
 
 
 def _is_after(when: When, gone_ms: int | None) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.journey.key_elsewhere import KeyElsewhere
 from ottla.journey.record_in_batch import PlacedRecord
@@ -15,10 +15,37 @@ from ottla.timelines.step import Opening, Step
 
 
 class Position(NamedTuple):
-    """A group's current committed offset, and the metadata of the commit."""
+    """A group's current committed offset, and the metadata of the commit.
+
+    `committed_ms` is the time of that commit by its coordinator's clock (None: not known),
+    `coordinator` the broker that keeps it (-1: not known).
+    """
 
     offset: int
     metadata: str
+    leader_epoch: int = -1
+    committed_ms: int | None = None
+    coordinator: int = -1
+
+
+class KnownGroups(NamedTuple):
+    """Which groups the facts have: those of all coordinators, unless a field says otherwise.
+
+    `unanswered`: brokers that coordinate groups and did not answer. `without_leader`: partitions of
+    `__consumer_offsets` whose groups nobody coordinates now. `left_out`: groups above the limit.
+    """
+
+    unanswered: tuple[int, ...] = ()
+    without_leader: int = 0
+    left_out: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no other group can have committed for the partition."""
+        return not (self.unanswered or self.without_leader or self.left_out)
+
+
+ALL_GROUPS: Final = KnownGroups()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +89,8 @@ class Facts:
     location: LogLocation | None
     superseded_by: int | None = None
     searched_to: int = 0
+    groups: KnownGroups = ALL_GROUPS
+    """Of which groups there are `positions`."""
     replicas: tuple[int, ...] = ()
     """In assignment order. This and the next three are the current state."""
     isr: tuple[int, ...] = ()

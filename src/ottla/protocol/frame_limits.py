@@ -15,7 +15,14 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.protocol.message_budget import MESSAGE, Budget
-from ottla.protocol.versions import APIS, ENVELOPE, JOURNEY, METADATA_DELTAS, PRODUCE
+from ottla.protocol.versions import (
+    APIS,
+    ENVELOPE,
+    JOURNEY,
+    JOURNEY_GROUPS,
+    METADATA_DELTAS,
+    PRODUCE,
+)
 
 MAX_REQUEST_BYTES: Final = 8 << 20
 """200,000 partitions in an OffsetFetch or Metadata request have about 4 MB."""
@@ -28,6 +35,7 @@ _MAX_ENVELOPE_BYTES: Final = MAX_REQUEST_BYTES + (64 << 10)
 _OTHERS: Final = {
     ENVELOPE: _MAX_ENVELOPE_BYTES,
     JOURNEY: MAX_JSON_BYTES,
+    JOURNEY_GROUPS: MAX_JSON_BYTES,
     METADATA_DELTAS: MAX_JSON_BYTES,
 }
 

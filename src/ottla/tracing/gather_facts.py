@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.controller.image import PartitionState
-from ottla.journey.facts import Facts, LogLocation, Position
+from ottla.journey.facts import Facts, LogLocation
 from ottla.journey.key_elsewhere import KeyElsewhere, is_asked
 from ottla.journey.offset_history import destinations
 from ottla.journey.record_in_batch import PlacedRecord, find_record
@@ -23,15 +23,10 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_header
 from ottla.replica.partition import Partition
 from ottla.timelines.recorder import TimelineRecorder
+from ottla.tracing.group_coordinators import FindGroups
 from ottla.tracing.key_search import find_history, find_later
 from ottla.tracing.transaction_coordinators import FindTransactions
 from ottla.tracing.transaction_search import transaction_facts
-
-if TYPE_CHECKING:
-    from ottla.coordinator.group_coordinator import GroupCoordinator
-
-MAX_GROUPS: Final = 500
-"""Limit for the groups whose position in the partition is read."""
 
 
 class Around(NamedTuple):
@@ -41,7 +36,7 @@ class Around(NamedTuple):
     partition_count: int
     replica_count: int
     timelines: TimelineRecorder
-    groups: GroupCoordinator
+    find_groups: FindGroups
     find_transactions: FindTransactions
     find_elsewhere: Callable[[bytes], Awaitable[KeyElsewhere]]
     """Searches a key in the topic's other partitions."""
@@ -53,7 +48,9 @@ class Around(NamedTuple):
 async def gather(partition: Partition, offset: int, around: Around, now_ms: int) -> Facts:
     """All facts about `offset`. Raises ApiError if storage or the coordinator fails."""
     history = await around.timelines.history(partition.timeline, offset)
-    positions = await positions_of(around.groups, partition.topic, partition.index)
+    groups = await around.find_groups(offset)
+    positions = groups.positions
+    steps = (*(history.steps if history else ()), *groups.steps)
     log = partition.log
     location = None
     superseded_by, searched_to = None, 0
@@ -66,7 +63,6 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         record = location.record.record if location and location.record else None
         if log.config.cleanup_compact and record is not None and record.key is not None:
             superseded_by, searched_to = await find_later(log, record.key, offset)
-        steps = history.steps if history else ()
         to = destinations(steps, (position.metadata for position in positions.values()))
         if record is not None and record.key is not None and any(one.by_message_key for one in to):
             key_history = await find_history(log, record.key, offset)
@@ -74,7 +70,8 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
             if history and log.segment_number(first) < log.segment_number(offset):
                 before = await around.timelines.history(partition.timeline, first)
                 earlier = before.steps if before else ()
-                key_steps = tuple(dict.fromkeys((*earlier, *steps)))
+                told = (await around.find_groups(first)).steps
+                key_steps = tuple(dict.fromkeys((*earlier, *told, *steps)))
             if elsewhere is None and around.partition_count > 1 and any(map(is_asked, to)):
                 elsewhere = await around.find_elsewhere(record.key)
     return Facts(
@@ -90,9 +87,10 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         high_watermark=partition.high_watermark,
         config=log.config,
         segments=segment_facts(log, offset),
-        steps=history.steps if history else None,
+        steps=steps if history else None,
         opening=history.opening if history else None,
         positions=positions,
+        groups=groups.known,
         location=location,
         superseded_by=superseded_by,
         searched_to=searched_to,
@@ -105,16 +103,6 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         key_steps=key_steps,
         key_elsewhere=elsewhere,
     )
-
-
-async def positions_of(groups: GroupCoordinator, topic: str, partition: int) -> dict[str, Position]:
-    """The position of each group (at most `MAX_GROUPS`) in the partition."""
-    found: dict[str, Position] = {}
-    for group in (await groups.list_groups(frozenset(), frozenset()))[:MAX_GROUPS]:
-        ((fetched,),) = await groups.fetch(group.group, ((topic, None, (partition,)),))
-        if fetched.offset >= 0:
-            found[group.group] = Position(fetched.offset, fetched.metadata)
-    return found
 
 
 async def find_location(log: Log, offset: int) -> LogLocation | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from ottla.journey.explain import explain
 from ottla.journey.facts import Facts
@@ -11,7 +11,6 @@ from ottla.journey.moment import Document
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.runtime.clock import Clock
-from ottla.timelines.recorder import TimelineRecorder
 from ottla.tracing.find_message import (
     Cluster,
     JourneyError,
@@ -24,20 +23,16 @@ from ottla.tracing.find_message import (
     list_messages,
 )
 from ottla.tracing.gather_facts import Around, gather
+from ottla.tracing.group_coordinators import AskingBroker, find_groups
 from ottla.tracing.transaction_coordinators import CoordinatingBroker, find_transactions
-
-if TYPE_CHECKING:
-    from ottla.coordinator.group_coordinator import GroupCoordinator
 
 _STORAGE: Final = (ErrorCode.kafka_storage_error, ErrorCode.corrupt_message)
 
 
-class TracedBroker(Cluster, CoordinatingBroker, Protocol):
+class TracedBroker(Cluster, CoordinatingBroker, AskingBroker, Protocol):
     """The parts of a broker that know something about a message."""
 
     clock: Clock
-    timelines: TimelineRecorder
-    groups: GroupCoordinator
 
 
 async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
@@ -84,7 +79,7 @@ async def _facts(
         count,
         replicas,
         broker.timelines,
-        broker.groups,
+        lambda at: find_groups(topic, partition.index, at, broker),
         lambda producer_ids, place: find_transactions(producer_ids, place, broker),
         lambda key: find_key_elsewhere(key, topic, partition.index, broker),
         elsewhere,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
+
+_NOTHING: Final[Mapping[int, OffsetCommitValue]] = {}
 
 
 class OffsetStore:
@@ -54,6 +57,15 @@ class OffsetStore:
         for group, topics in self._by_group.items():
             for partition, value in topics.get(topic, {}).items():
                 yield OffsetCommitKey(group, topic, partition), value
+
+    def of_partition(self, topic: str, partition: int) -> dict[str, OffsetCommitValue]:
+        """Every group's offset in one partition."""
+        found = {}
+        for group, topics in self._by_group.items():
+            value = topics.get(topic, _NOTHING).get(partition)
+            if value is not None:
+                found[group] = value
+        return found
 
     def all(self) -> Iterator[tuple[OffsetCommitKey, OffsetCommitValue]]:
         for group, topics in self._by_group.items():

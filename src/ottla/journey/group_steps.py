@@ -1,0 +1,52 @@
+"""Which steps of the groups say something about an offset. Pure.
+
+A partition's timelines may have 100,000 steps of groups; a coordinator tells another broker only
+those that the journey of one offset needs.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ottla.timelines.step import Kind, Name, Step
+from ottla.timelines.thinning import thin
+
+MAX_STEPS_TOLD: Final = 4_000
+"""Of all groups together, 24 to 48 bytes each; beyond that they are merged, the oldest first."""
+_POSITIONS: Final = frozenset({Kind.GROUP, Kind.SET_BACK})
+OF_GROUPS: Final = _POSITIONS | {Kind.DELIVERED, Kind.REJECTED}
+"""The kinds that a group's coordinator records."""
+
+
+def about(steps: Iterable[Step], offset: int) -> list[Step]:
+    """The steps of groups and pipelines that the journey of this offset needs, in the same order.
+
+    Of a group's positions: each step that passes the offset, and the one before it. All of the
+    pipelines', whose other batches tell what became of a row.
+    """
+    found = [step for step in steps if step.kind in OF_GROUPS]
+    by_group: dict[Name, list[Step]] = {}
+    for step in found:
+        if step.kind in _POSITIONS:
+            by_group.setdefault(step.name, []).append(step)
+    kept = {id(step) for some in by_group.values() for step in _passing(some, offset)}
+    return thin(
+        [step for step in found if step.kind not in _POSITIONS or id(step) in kept], MAX_STEPS_TOLD
+    )
+
+
+def _passing(steps: Sequence[Step], offset: int) -> list[Step]:
+    kept: list[Step] = []
+    earlier: Step | None = None
+    for step in sorted(steps, key=lambda step: step.since_ms):
+        behind = earlier is None or position_after(earlier) <= offset
+        if step.kind is Kind.SET_BACK or earlier is None or (step.last > offset and behind):
+            if earlier is not None and (not kept or kept[-1] is not earlier):
+                kept.append(earlier)
+            kept.append(step)
+        earlier = step
+    return kept
+
+
+def position_after(step: Step) -> int:
+    """The group's position once the step was over."""
+    return step.first if step.kind is Kind.SET_BACK else step.last

@@ -1,0 +1,142 @@
+"""What one broker keeps about the groups of a partition, and how it tells another broker.
+
+A group's coordinator knows its position and when it committed; only there are the steps of its
+timeline recorded. The request between brokers (key 20002, JSON):
+
+    request   {"journey_groups": 1, "topic": "flights", "partition": 2, "offset": 1234}
+    response  {"journey_groups": 1, "shards": [3, 7],
+               "positions": [["readers", 1300, 4, "", 1795259617608]],
+               "left_out": 0, "steps": "base64 of a timeline file"}
+
+`shards` are the partitions of `__consumer_offsets` for which it answers. A position is the group,
+its offset, leader epoch and metadata, and when it was committed. `steps` are those of the groups
+that say something about the offset, also of groups that another broker coordinates by now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterable, Sequence
+from heapq import nlargest
+from itertools import chain
+from typing import Final, NamedTuple, Protocol
+
+from ottla.config import BrokerConfig
+from ottla.coordinator.group_coordinator import GroupCoordinator
+from ottla.groups.stored import OffsetCommitValue
+from ottla.journey.facts import Position
+from ottla.journey.group_steps import about
+from ottla.journey.moment import Document
+from ottla.replica.partitions import Partitions
+from ottla.timelines.delivery_metadata import is_note, read_delivery
+from ottla.timelines.file_format import HEAD, decode, encode
+from ottla.timelines.recorder import TimelineRecorder
+from ottla.timelines.step import Step
+
+VERSION: Final = 1
+MAX_GROUPS: Final = 1_000
+"""Groups with a position in one partition that one broker tells; the others are counted."""
+MAX_ANSWER_CHARS: Final = 2 << 20
+"""Names and metadata of an answer: it is parsed on the event loop, in at most 10 ms."""
+SHARDS_WITHIN_MS: Final = 600
+"""For what is being loaded or committed; less than the other broker waits."""
+
+
+class GroupsOfPartition(NamedTuple):
+    """What one broker keeps about a partition's groups."""
+
+    shards: frozenset[int]
+    positions: dict[str, Position]
+    left_out: int
+    steps: Sequence[Step]
+
+
+class Coordinator(Protocol):
+    """The parts of a broker that know its groups."""
+
+    config: BrokerConfig
+    groups: GroupCoordinator
+    partitions: Partitions
+    timelines: TimelineRecorder
+
+
+async def own_groups(
+    topic: str, partition: int, offset: int, broker: Coordinator, *, with_replica: bool = True
+) -> GroupsOfPartition:
+    """What this broker keeps; `with_replica`: also what is recorded beside its replica."""
+    by_shard = await broker.groups.offsets_of(topic, partition, SHARDS_WITHIN_MS)
+    values = {group: value for found in by_shard.values() for group, value in found.items()}
+    told = _told(values)
+    positions = {
+        group: Position(
+            value.offset,
+            _metadata_told(value.metadata),
+            value.leader_epoch,
+            value.commit_timestamp_ms,
+            broker.config.id,
+        )
+        for group, value in told
+    }
+    steps = await _steps(topic, partition, offset, broker) if with_replica else ()
+    return GroupsOfPartition(frozenset(by_shard), positions, len(values) - len(told), steps)
+
+
+async def _steps(topic: str, partition: int, offset: int, broker: Coordinator) -> Sequence[Step]:
+    replica = broker.partitions.get(topic, partition)
+    if replica is None:
+        return ()
+    history = await broker.timelines.history(replica.timeline, offset)
+    return await asyncio.to_thread(about, history.steps, offset) if history else ()
+
+
+def _told(values: dict[str, OffsetCommitValue]) -> list[tuple[str, OffsetCommitValue]]:
+    """Those that are told: if they are too many, those that committed last."""
+    some = nlargest(MAX_GROUPS, values.items(), key=lambda item: item[1].commit_timestamp_ms)
+    room, told = MAX_ANSWER_CHARS, []
+    for group, value in some:
+        room -= len(group) + len(value.metadata)
+        if room < 0:
+            break
+        told.append((group, value))
+    return told
+
+
+def _metadata_told(metadata: str) -> str:
+    """Only what a pipeline reports is read."""
+    return metadata if read_delivery(metadata) is not None or is_note(metadata) else ""
+
+
+def answer_document(known: GroupsOfPartition) -> Document:
+    """The response to another broker."""
+    return {
+        "journey_groups": VERSION,
+        "shards": sorted(known.shards),
+        "positions": [
+            [group, each.offset, each.leader_epoch, each.metadata, each.committed_ms]
+            for group, each in known.positions.items()
+        ],
+        "left_out": known.left_out,
+        "steps": base64.b64encode(HEAD + encode(known.steps)).decode(),
+    }
+
+
+def read_answer(document: Document, broker_id: int) -> GroupsOfPartition:
+    """What the broker told. Raises ValueError for anything else."""
+    if document.get("journey_groups") != VERSION:
+        raise ValueError(f"broker {broker_id} speaks another version")
+    try:
+        positions = {
+            str(group): Position(int(offset), str(metadata), int(epoch), committed_ms, broker_id)
+            for group, offset, epoch, metadata, committed_ms in document["positions"]
+        }
+        shards = frozenset(map(int, document["shards"]))
+        steps = decode(base64.b64decode(document["steps"], validate=True))
+        return GroupsOfPartition(shards, positions, int(document["left_out"]), steps)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"broker {broker_id} gave another answer: {error}") from None
+
+
+def joined_steps(answers: Iterable[GroupsOfPartition]) -> tuple[Step, ...]:
+    """The steps of all brokers; each once, as a broker asks itself, too."""
+    return tuple(dict.fromkeys(chain.from_iterable(each.steps for each in answers)))

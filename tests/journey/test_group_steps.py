@@ -1,0 +1,41 @@
+"""A few steps tell of an offset what all of them tell."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.journey.group_steps import MAX_STEPS_TOLD, about
+from ottla.journey.offset_history import reads
+from ottla.timelines.partition_timeline import PartitionTimeline
+from ottla.timelines.step import Kind, Step
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("gh"), st.integers(0, 20), st.integers(1, 300)), max_size=40
+    ),
+    st.integers(0, 20),
+)
+def test_reads_are_the_same(commits: list[tuple[str, int, int]], offset: int) -> None:
+    timeline = PartitionTimeline(
+        start_offset=0, end_offset=20, high_watermark=20, now_ms=0, dirty={}
+    )
+    now_ms, positions = 0, {}
+    for group, position, pause_ms in commits:
+        now_ms += pause_ms
+        timeline.committed(group, position, None, now_ms)
+        positions[group] = position
+    steps = timeline.take(now_ms, all_of_them=True)
+    some = about(steps, offset)
+    assert reads(some, offset, positions) == reads(steps, offset, positions)
+    assert [step for step in steps if step in some] == some
+
+
+def test_a_group_that_commits_often_has_few() -> None:
+    steps = [Step(Kind.GROUP, "g", at, at, at, at + 1, at + 1) for at in range(10_000)]
+    assert [step.first for step in about(steps, 5000)] == [1, 5000, 5001]
+
+
+def test_they_are_limited() -> None:
+    name = ("p", "q", "/t")
+    steps = [Step(Kind.DELIVERED, name, at, at, at, at + 1, at + 1) for at in range(10_000)]
+    assert len(about(steps, 0)) <= MAX_STEPS_TOLD

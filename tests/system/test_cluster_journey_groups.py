@@ -1,0 +1,84 @@
+"""A journey knows every group of the cluster, whichever broker coordinates it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.cluster_load import QUICK, create, produce, wait_for
+from tests.system.test_cluster_groups import commit
+
+from ottla.cli.journey_client import ask_broker, ask_journey
+from ottla.cli.journey_tree import tell
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.shards.partitioning import partition_for
+from ottla.testing import Cluster
+
+GROUPS = [f"group-{number}" for number in range(6)]
+TOPIC = "flights"
+QUESTION = {"journey": 1, "topic": TOPIC, "partition": 0, "offset": 4}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(3, QUICK, data=tmp_path / "cluster") as opened:
+        create(opened, TOPIC)
+        assert produce(opened, TOPIC, 10) == ["NO_ERROR"] * 10
+        yield opened
+
+
+def ask(cluster: Cluster) -> dict[str, Any]:
+    return ask_journey(cluster.bootstrap, QUESTION)
+
+
+def states(document: dict[str, Any]) -> dict[str, str]:
+    return {group["group"]: group["state"] for group in document["read"]}
+
+
+def coordinator(cluster: Cluster, group: str) -> int:
+    partitions = int(str(QUICK["offsets.topic.num.partitions"]))
+    return cluster.leader(OFFSETS_TOPIC, partition_for(group, partitions))
+
+
+def test_every_coordinator_is_asked(cluster: Cluster) -> None:
+    for group in GROUPS:
+        commit(cluster, group, TOPIC, 5)
+    commit(cluster, "slow", TOPIC, 2)
+    said = ask(cluster)
+    assert states(said) == dict.fromkeys(GROUPS, "read") | {"slow": "not_yet"}
+    assert said["groups"]["complete"]
+    for group in said["read"][:-1]:
+        assert group["when"]["exact"], group
+
+
+def test_what_a_silent_coordinator_has_is_said_to_be_unknown(cluster: Cluster) -> None:
+    for group in GROUPS:
+        commit(cluster, group, TOPIC, 5)
+    leader = cluster.leader(TOPIC)
+    silent = next(
+        broker for broker in cluster.brokers if broker != leader and broker != cluster.controller()
+    )
+    coordinated = {group for group in GROUPS if coordinator(cluster, group) == silent}
+    cluster.pause(silent)
+    said = ask_broker(cluster.brokers[leader].bootstrap, QUESTION)
+    assert said["groups"]["unanswered"] == [silent]
+    assert set(states(said)) == set(GROUPS) - coordinated
+    lines = str(tell(said).below[-2].below[-1].text())
+    assert lines == f"groups that broker {silent} coordinates are not known: it did not answer"
+
+    cluster.kill(silent)
+    wait_for("all groups", lambda: ask(cluster)["groups"]["complete"])
+    said = ask(cluster)
+    assert states(said) == dict.fromkeys(GROUPS, "read")
+
+
+def test_a_reader_stays_known_after_its_partition_moved(cluster: Cluster) -> None:
+    for group in GROUPS:
+        commit(cluster, group, TOPIC, 5)
+    leader = cluster.leader(TOPIC)
+    cluster.elect(next(one for one in cluster.brokers if one != leader), TOPIC)
+    said = ask(cluster)
+    assert states(said) == dict.fromkeys(GROUPS, "read")
+    assert said["groups"]["complete"]
