@@ -75,6 +75,7 @@ FIGURES: tuple[Figure, ...] = (
     ClusterIdle(),
     delta.BULK,
     DeltaLimit(),
+    delta.Backfill(),
     delta.SMALL,
     delta.STEADY,
     delta.BURSTS,

@@ -1,16 +1,16 @@
-"""Kafka to Delta with Spark: `ottla.pipelines` beside the plain job, on each broker in turn.
+"""Kafka to Delta with Spark: `ottla.pipelines` beside two jobs by hand, on each broker in turn.
 
-`delta_plain` defines the plain job. The values are medians over the batches of one query, without
-the first ones, in which the JVM warms up.
+`delta_plain` defines the plain job and `delta_tuned` the tuned one; the share is that of the tuned
+job. The values are medians over the batches of one query, without the first ones, in which the JVM
+warms up.
 """
 
-import itertools
 import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 from typing import Any
@@ -20,12 +20,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import rdkafka
 from bench.brokers import running
+from bench.figures.comparison import Comparison, Taken
 from bench.figures.delta_job import row
-from bench.measure import Bench, ClientError, Measure
+from bench.measure import Bench, ClientError
 from ottla.pipelines.run.rejects import MAX_WAITING_BATCHES
 from ottla.pipelines.spark import cache
 
-PLAIN, OTTLA = "plain", "ottla"
+PLAIN, TUNED, OTTLA = "plain", "tuned", "ottla"
+WAYS = {PLAIN: PLAIN, TUNED: TUNED, OTTLA: OTTLA}
 CLEAN, BAD = "clean", "bad"
 JOB_SECONDS = 600.0
 FLUSH_SECONDS = 120.0
@@ -65,9 +67,12 @@ def run_job(job: str, scenario: dict[str, Any], address: str, topic: str) -> dic
     return found
 
 
-def warm(found: dict[str, Any], first: int) -> list[tuple[int, int]]:
-    """The batches after the warm-up. Raises ClientError if there are too few."""
-    batches: list[tuple[int, int]] = found["batches"][first:]
+def warm(found: dict[str, Any], first: int) -> list[tuple[int, int, float]]:
+    """The batches after the warm-up: rows, ms, CPU seconds at the end.
+
+    Raises ClientError if there are too few.
+    """
+    batches: list[tuple[int, int, float]] = found["batches"][first:]
     if len(batches) < 2:
         raise ClientError(f"only {len(found['batches'])} batches, of which {first} warm up")
     return batches
@@ -75,17 +80,24 @@ def warm(found: dict[str, Any], first: int) -> list[tuple[int, int]]:
 
 def rate(found: dict[str, Any], first: int) -> float:
     """Rows a second: the median over the batches."""
-    return median(rows * 1000 / ms for rows, ms in warm(found, first))
+    return median(rows * 1000 / ms for rows, ms, _ in warm(found, first))
 
 
 def whole_rate(found: dict[str, Any], first: int) -> float:
     """Rows a second over all batches together."""
     batches = warm(found, first)
-    return sum(rows for rows, _ in batches) * 1000 / sum(ms for _, ms in batches)
+    return sum(rows for rows, _, _ in batches) * 1000 / sum(ms for _, ms, _ in batches)
 
 
 def batch_time(found: dict[str, Any], first: int) -> float:
-    return median(ms for _, ms in warm(found, first))
+    return median(ms for _, ms, _ in warm(found, first))
+
+
+def cpu_us(found: dict[str, Any], first: int) -> float:
+    """CPU time a row, of Python and the JVM, over the batches after the warm-up."""
+    batches = warm(found, first)
+    before: float = found["batches"][first - 1][2] if first else found["cpu_before"]
+    return (batches[-1][2] - before) * 1e6 / sum(rows for rows, _, _ in batches)
 
 
 @contextmanager
@@ -96,39 +108,6 @@ def broker_of(contestant: str, bench: Bench, partitions: int) -> Iterator[str]:
         yield broker.address
 
 
-class Comparison:
-    """Two ways to do one job, and the second value as a share of the first.
-
-    `goal` is that share: a minimum if more is better, a maximum if less is better. `names` are
-    those of the two values and of the share.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        unit: str,
-        goal: float,
-        *,
-        more_is_better: bool,
-        ways: tuple[str, str] = (PLAIN, OTTLA),
-        names: tuple[str, str, str] | None = None,
-    ) -> None:
-        self._ways = ways
-        self.names = names or (f"{title}, {ways[0]}", f"{title}, {ways[1]}", f"{title}, share")
-        self.measures = (
-            Measure(self.names[0], unit, more_is_better),
-            Measure(self.names[1], unit, more_is_better),
-            Measure(self.names[2], "×", more_is_better, limit=goal),
-        )
-        self._turns = itertools.cycle((ways, ways[::-1]))
-
-    def measure(self, run: Callable[[str], float]) -> dict[str, float]:
-        """Run both, in an order that alternates from run to run."""
-        found = {way: run(way) for way in next(self._turns)}
-        first, second = (found[way] for way in self._ways)
-        return dict(zip(self.names, (first, second, second / first), strict=True))
-
-
 class Batches:
     """All rows of a topic in batches of one size."""
 
@@ -136,7 +115,7 @@ class Batches:
 
     def __init__(self, name: str, rows: int, batch: int, warm_up: int, goal: float) -> None:
         self.name, self._rows, self._batch, self._warm_up = name, rows, batch, warm_up
-        self._comparison = Comparison(name, "rows/s", goal, more_is_better=True)
+        self._comparison = Comparison(name, "rows/s", goal, WAYS, more_is_better=True, cpu_goal=1.0)
         self.measures = self._comparison.measures
         self.settings = (
             f"{rows:,} JSON rows of about 250 B in 2 partitions, {batch:,} a batch, local[2],"
@@ -148,11 +127,44 @@ class Batches:
         with broker_of(contestant, bench, 2) as address:
             fill(address, "rows", rows, 2)
 
-            def run(job: str) -> float:
+            def run(job: str) -> Taken:
                 found = run_job(job, {"max_rows": self._batch}, address, "rows")
                 if found["rows"] != rows:
                     raise ClientError(f"the table has {found['rows']} rows of {rows}")
-                return rate(found, self._warm_up)
+                return Taken(rate(found, self._warm_up), cpu_us(found, self._warm_up))
+
+            return self._comparison.measure(run)
+
+
+class Backfill:
+    """All rows of a topic in one batch, in a program that has just started."""
+
+    name = "delta-backfill"
+    runs = 3
+    rows = 2_000_000
+    settings = (
+        f"{rows:,} JSON rows of about 250 B in 2 partitions, one batch, local[2], availableNow;"
+        " from the start of the query to its end"
+    )
+
+    def __init__(self) -> None:
+        self._comparison = Comparison(
+            self.name, "rows/s", 1.0, WAYS, more_is_better=True, cpu_goal=1.0
+        )
+        self.measures = self._comparison.measures
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        rows = bench.amount(self.rows)
+        with broker_of(contestant, bench, 2) as address:
+            fill(address, "rows", rows, 2)
+
+            def run(job: str) -> Taken:
+                found = run_job(job, {}, address, "rows")
+                if found["rows"] != rows or len(found["batches"]) != 1:
+                    told = f"{found['rows']} rows of {rows}, {len(found['batches'])} batches"
+                    raise ClientError(f"the table has {told}")
+                cpu = found["batches"][-1][2] - found["cpu_before"]
+                return Taken(rows / found["seconds"], cpu * 1e6 / rows)
 
             return self._comparison.measure(run)
 
@@ -166,7 +178,7 @@ class Live:
         self.name, self.settings = name, settings
         self._scenario, self._warm_up = scenario, warm_up
         # The goal, twice as fast, is half the time.
-        self._comparison = Comparison(f"{name}, batch", "ms", 0.5, more_is_better=False)
+        self._comparison = Comparison(f"{name}, batch", "ms", 0.5, WAYS, more_is_better=False)
         self.measures = self._comparison.measures
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
@@ -176,10 +188,11 @@ class Live:
         partitions = scenario["partitions"]
         with broker_of(contestant, bench, partitions) as address:
 
-            def run(job: str) -> float:
+            def run(job: str) -> Taken:
                 topic = f"rows-{job}"
                 create(address, topic, partitions)
-                return batch_time(run_job(job, scenario, address, topic), self._warm_up)
+                found = run_job(job, scenario, address, topic)
+                return Taken(batch_time(found, self._warm_up))
 
             return self._comparison.measure(run)
 
@@ -199,11 +212,11 @@ class BadRows:
         f" {MAX_WAITING_BATCHES} batches share a commit: the first, which makes the table of"
         " rejected rows, is part of the warm-up, the second is measured"
     )
-    names = ("delta, clean batches", "delta, one bad row a batch", "delta, bad row, share")
 
     def __init__(self) -> None:
+        ways = {"clean batches": CLEAN, "one bad row a batch": BAD}
         self._comparison = Comparison(
-            self.name, "rows/s", 0.9, more_is_better=True, ways=(CLEAN, BAD), names=self.names
+            "delta", "rows/s", 0.9, ways, more_is_better=True, share="bad row, share"
         )
         self.measures = self._comparison.measures
 
@@ -213,12 +226,12 @@ class BadRows:
             for topic, bad_rows_every in ((CLEAN, None), (BAD, batch)):
                 fill(address, topic, self.batches * batch, 2, bad_rows_every)
 
-            def run(topic: str) -> float:
+            def run(topic: str) -> Taken:
                 found = run_job(OTTLA, {"max_rows": batch}, address, topic)
                 expected = self.batches * (batch - (topic == BAD))
                 if found["rows"] != expected:
                     raise ClientError(f"the table has {found['rows']} rows of {expected}")
-                return whole_rate(found, self.warm_up)
+                return Taken(whole_rate(found, self.warm_up))
 
             return self._comparison.measure(run)
 
@@ -230,12 +243,12 @@ class Cold:
     runs = 3
     settings = (
         "100,000 JSON rows of about 250 B in 2 partitions; the seconds of the whole program, Python"
-        " and JVM included, local[2]; the jars are in Ivy's cache, and Ottla's class archive was"
-        " made by an earlier program"
+        " and JVM included, local[2]; the jars are in Ivy's cache, which the plain job asks, and in"
+        " the class path of the tuned job; Ottla's class archive was made by an earlier program"
     )
 
     def __init__(self) -> None:
-        self._comparison = Comparison("delta, cold start", "s", 0.75, more_is_better=False)
+        self._comparison = Comparison("delta, cold start", "s", 0.6, WAYS, more_is_better=False)
         self.measures = self._comparison.measures
         self._archive_is_made = False
 
@@ -246,12 +259,12 @@ class Cold:
                 make_archive(address)
                 self._archive_is_made = True
 
-            def run(job: str) -> float:
+            def run(job: str) -> Taken:
                 began = time.monotonic()
                 found = run_job(job, {}, address, "rows")
                 if found["rows"] != 100_000:
                     raise ClientError(f"the table has {found['rows']} rows of 100,000")
-                return time.monotonic() - began
+                return Taken(time.monotonic() - began)
 
             return self._comparison.measure(run)
 
@@ -271,7 +284,7 @@ def make_archive(address: str) -> None:
         raise ClientError(f"no class archive was made in {folder}")
 
 
-BULK = Batches("delta-bulk", 800_000, 100_000, 3, 1.1)
+BULK = Batches("delta-bulk", 800_000, 100_000, 3, 1.3)
 SMALL = Batches("delta-small", 40_000, 1_000, 15, 1.5)
 STEADY = Live(
     "delta-steady",

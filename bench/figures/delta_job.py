@@ -7,43 +7,54 @@ with "waits", each burst waits until the previous one is in the table. "table_ro
 rows that the table of a job upsert-* has before. "url" is the database of the jobs jdbc-*, "target"
 the topic of the jobs topic-*.
 
-The last line printed is JSON: the rows of the table, the rows and ms of each batch that had rows,
-and the seconds from the start of the query to its end.
+The last line printed is JSON: the rows of the table; the rows, the ms and the CPU seconds at the
+end of each batch that had rows; the CPU seconds before the query; and the seconds from the start of
+the query to its end. CPU is that of Python, the JVM and Python's workers together.
 """
 
 import json
 import sys
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from bench.cpu_over_time import CpuOverTime
 from bench.figures import (
     delta_history_ottla,
     delta_ottla,
     delta_plain,
+    delta_tuned,
     delta_upsert_ottla,
     delta_upsert_plain,
+    delta_upsert_tuned,
     jdbc_ottla,
     jdbc_plain,
+    jdbc_tuned,
     topic_ottla,
     topic_plain,
+    topic_tuned,
 )
 
 SCHEMA = "id long, name string, amount double, note string"
 JOBS: dict[str, Any] = {
     "plain": delta_plain,
+    "tuned": delta_tuned,
     "ottla": delta_ottla,
     "upsert-plain": delta_upsert_plain,
+    "upsert-tuned": delta_upsert_tuned,
     "upsert-ottla": delta_upsert_ottla,
     "history-ottla": delta_history_ottla,
     "jdbc-plain": jdbc_plain,
+    "jdbc-tuned": jdbc_tuned,
     "jdbc-ottla": jdbc_ottla,
     "topic-plain": topic_plain,
+    "topic-tuned": topic_tuned,
     "topic-ottla": topic_ottla,
 }
 MASTER = "local[2]"
@@ -57,13 +68,23 @@ def row(number: int, note: str) -> bytes:
     ).encode()
 
 
-def batches(query: StreamingQuery) -> list[tuple[int, int]]:
-    """Rows and ms of each batch that had rows."""
-    found: dict[int, tuple[int, int]] = {}
+class Batch(NamedTuple):
+    """One batch that had rows. `ended`: seconds since 1970."""
+
+    rows: int
+    ms: int
+    ended: float
+
+
+def batches(query: StreamingQuery) -> list[Batch]:
+    """The batches that had rows."""
+    found: dict[int, Batch] = {}
     for progress in query.recentProgress:
         batch = json.loads(progress.json) if hasattr(progress, "json") else progress
         if batch["numInputRows"]:
-            found[batch["batchId"]] = batch["numInputRows"], batch["durationMs"]["triggerExecution"]
+            ms = batch["durationMs"]["triggerExecution"]
+            ended = datetime.fromisoformat(batch["timestamp"]).timestamp() + ms / 1000
+            found[batch["batchId"]] = Batch(batch["numInputRows"], ms, ended)
     return [found[number] for number in sorted(found)]
 
 
@@ -85,7 +106,7 @@ def produce(query: StreamingQuery, address: str, topic: str, scenario: Mapping[s
 
 def wait_for_rows(query: StreamingQuery, rows: int) -> None:
     until = time.monotonic() + BURST_WAIT_SECONDS
-    while sum(count for count, _ in batches(query)) < rows:
+    while sum(batch.rows for batch in batches(query)) < rows:
         if time.monotonic() > until or not query.isActive:
             raise SystemExit(f"{rows} rows were not read: {query.exception()}")
         time.sleep(0.02)
@@ -101,24 +122,26 @@ def run(spark: SparkSession, job: str, arguments: list[str]) -> dict[str, Any]:
         trigger = {"processingTime": interval} if interval else {}
     if "table_rows" in scenario:
         JOBS[job].make_table(spark, folder, scenario["table_rows"])
-    began = time.monotonic()
     place = {name: scenario[name] for name in ("url", "target") if name in scenario}
-    query = JOBS[job].start(
-        spark, address, topic, SCHEMA, folder, trigger, scenario.get("max_rows"), **place
-    )
-    if live:
-        produce(query, address, topic, scenario)
-        found = batches(query)
-        query.stop()
-    else:
-        query.awaitTermination()
-        found = batches(query)
-    seconds = time.monotonic() - began
+    began = time.time()
+    with CpuOverTime() as cpu:
+        query = JOBS[job].start(
+            spark, address, topic, SCHEMA, folder, trigger, scenario.get("max_rows"), **place
+        )
+        if live:
+            produce(query, address, topic, scenario)
+            found = batches(query)
+            query.stop()
+        else:
+            query.awaitTermination()
+            found = batches(query)
+    seconds = time.time() - began
     if place:
         rows = JOBS[job].count(spark, address, **place)
     else:
         rows = spark.read.format("delta").load(str(folder / "table")).count()
-    return {"rows": rows, "batches": found, "seconds": seconds}
+    told = [(batch.rows, batch.ms, cpu.at(batch.ended)) for batch in found]
+    return {"rows": rows, "batches": told, "cpu_before": cpu.at(began), "seconds": seconds}
 
 
 def main() -> None:

@@ -17,7 +17,9 @@ from ottla.pipelines.spark.jars import wanted_packages
 from ottla.pipelines.spark.start import find_installed
 
 
-def open_session(master: str, class_path: str = "") -> SparkSession:
+def open_session(
+    master: str, class_path: str = "", settings: Mapping[str, str] | None = None
+) -> SparkSession:
     return (
         SparkSession.builder.appName("plain")
         .master(master)
@@ -27,6 +29,7 @@ def open_session(master: str, class_path: str = "") -> SparkSession:
         .config(
             "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
         )
+        .config(map=dict(settings or {}))
         .getOrCreate()
     )
 

@@ -5,6 +5,7 @@ It appends, and promises nothing about a batch that is cut off.
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -35,13 +36,14 @@ def start(
     max_rows: int | None,
     *,
     url: str,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> StreamingQuery:
     """Start the job."""
     records = delta_plain.read(spark, address, topic, schema, max_rows)
     rows = records.select("value.*", "partition", "offset")
 
     def append(batch: DataFrame, _: int) -> None:
-        batch.write.format("jdbc").options(**options(url)).mode("append").save()
+        batch.write.format("jdbc").options(**options(url), **settings).mode("append").save()
 
     writer = rows.writeStream.foreachBatch(append)
     return writer.option("checkpointLocation", str(folder / "state")).trigger(**trigger).start()

@@ -5,6 +5,7 @@ Spark's and its producer's defaults: acks=all, idempotent, at least once.
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,13 +27,18 @@ def start(
     max_rows: int | None,
     *,
     target: str,
+    producer: Mapping[str, str] = MappingProxyType({}),
 ) -> StreamingQuery:
     """Start the job: the rows as JSON, with the number as key."""
     rows = read(spark, address, topic, schema, max_rows).select("value.*")
     value = F.to_json(F.struct("*")).alias("value")
     writer = rows.select(F.col("id").cast("string").alias("key"), value).writeStream
     writer = writer.format("kafka").option("kafka.bootstrap.servers", address)
-    writer = writer.option("topic", target).option("checkpointLocation", str(folder / "state"))
+    writer = (
+        writer.options(**producer)
+        .option("topic", target)
+        .option("checkpointLocation", str(folder / "state"))
+    )
     return writer.trigger(**trigger).start()
 
 

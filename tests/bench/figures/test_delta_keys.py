@@ -1,6 +1,7 @@
 """The rows and the figures of tables with keys."""
 
-from bench.figures.delta_keys import HISTORY, PLAIN_UPSERT, UPSERT, key_of
+from bench.figures.comparison import Taken
+from bench.figures.delta_keys import key_of
 
 from bench.figures import delta_keys
 
@@ -13,10 +14,12 @@ def test_each_key_comes_once_before_one_comes_again() -> None:
         assert tenths == set(range(10))  # a batch has keys of all parts of the table
 
 
-def test_each_figure_compares_two_jobs_with_its_goal() -> None:
+def test_each_figure_has_its_goal() -> None:
     upsert, history = delta_keys.Upsert(), delta_keys.History()
-    assert (upsert.measures[2].limit, upsert.measures[2].more_is_better) == (1.5, True)
+
+    goals = {one.name: (one.limit, one.more_is_better) for one in upsert.measures if one.limit}
+
+    assert goals == {"delta-upsert, share": (1.3, True), "delta-upsert, share CPU": (0.8, False)}
     assert (history.measures[2].limit, history.measures[2].more_is_better) == (1.5, False)
-    assert {PLAIN_UPSERT, UPSERT, HISTORY} == {"upsert-plain", "upsert-ottla", "history-ottla"}
-    found = {"batches": [[100, 9_000]] * 3 + [[100, 1_000]] * 2}
-    assert (upsert.value(found), history.value(found)) == (100, 1_000)
+    found = {"cpu_before": 0.0, "batches": [[100, 9_000, 3.0]] * 3 + [[100, 1_000, 5.0]] * 2}
+    assert (upsert.value(found), history.value(found)) == (Taken(100, 10_000), Taken(1_000))
