@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.spark.jvm.classes import first_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +38,7 @@ def local_files(session: SparkSession, *locations: str) -> Iterator[None]:
     given = session.conf.get(FILE_MANAGER, None)
     found = None
     if given is None and all(location.startswith("file:") for location in locations):
-        found = _find_class(session)
+        found = first_class(session, _CLASSES)
     if found is None:
         yield
         return
@@ -45,19 +47,3 @@ def local_files(session: SparkSession, *locations: str) -> Iterator[None]:
         yield
     finally:
         session.conf.unset(FILE_MANAGER)
-
-
-def _find_class(session: SparkSession) -> str | None:
-    from py4j.protocol import Py4JJavaError
-
-    jvm: Any = session._jvm
-    loader = jvm.Thread.currentThread().getContextClassLoader()
-    for name in _CLASSES:
-        try:
-            jvm.java.lang.Class.forName(name, False, loader)
-        except Py4JJavaError as error:
-            if "ClassNotFoundException" not in str(error):
-                raise
-        else:
-            return name
-    return None

@@ -8,19 +8,21 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from ottla.pipelines.errors import PipelineError, explain
 from ottla.pipelines.run.failures import About, one_line, sentence_for
 from ottla.pipelines.run.trace_file import write_trace
 from ottla.pipelines.spark.jvm.causes import Cause, causes_of, java_exception_of, trace_of
+from ottla.pipelines.spark.jvm.jar_versions import hadoop_version
 from ottla.pipelines.spark.jvm.process import process_ended
 
 
 def words_for(causes: Sequence[Cause], about: About) -> str:
     """Return the sentence for a chain of causes."""
     words = "\n".join(f"{cause.kind}: {cause.message}" for cause in causes)
-    return explain(words, "") or sentence_for(causes, replace(about, hadoop=_hadoop_version(about)))
+    # The jars of Hadoop's file systems must have the version of Spark's Hadoop.
+    hadoop = hadoop_version() or about.hadoop
+    return explain(words, "") or sentence_for(causes, replace(about, hadoop=hadoop))
 
 
 def report(
@@ -80,15 +82,3 @@ def _is_of_spark(error: BaseException) -> bool:
     from pyspark.errors import PySparkException
 
     return java_exception_of(error) is not None or isinstance(error, Py4JError | PySparkException)
-
-
-def _hadoop_version(about: About) -> str:
-    """Return the version of Spark's Hadoop: the jars of its file systems must have the same."""
-    from py4j.protocol import Py4JError
-    from pyspark import SparkContext
-
-    jvm: Any = SparkContext._jvm
-    try:
-        return str(jvm.org.apache.hadoop.util.VersionInfo.getVersion())
-    except (Py4JError, OSError, AttributeError):  # Spark's process may be gone
-        return about.hadoop

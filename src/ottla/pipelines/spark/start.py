@@ -23,6 +23,8 @@ from ottla.pipelines.spark import class_archive as class_archives
 from ottla.pipelines.spark import jars as jar_lists
 from ottla.pipelines.spark.class_archive import ClassArchive
 from ottla.pipelines.spark.java import Java, find_java
+from ottla.pipelines.spark.jvm.classes import why_not_loaded
+from ottla.pipelines.spark.jvm.jar_versions import delta_version
 from ottla.pipelines.spark.versions import Installed
 
 if TYPE_CHECKING:
@@ -363,23 +365,15 @@ def _with_delta(settings: Mapping[str, str]) -> dict[str, str]:
 
 def check_classes(spark: SparkSession) -> None:
     """Ask the JVM for Delta and the Kafka source. Raises PipelineError where one does not load."""
-    from py4j.protocol import Py4JError, Py4JJavaError
-
     versions.check_running(spark.version)
-    jvm: Any = spark._jvm
-    loader = jvm.Thread.currentThread().getContextClassLoader()
     pair = versions.pair(_pyspark_version())
     for name in (DELTA_EXTENSION, DELTA_CATALOG, KAFKA_SOURCE):
-        try:
-            jvm.java.lang.Class.forName(name, True, loader)
-        except Py4JJavaError as error:
-            words = str(error)
+        if (words := why_not_loaded(spark, name)) is not None:
             missing = f"ClassNotFoundException: {name}" in words
             other = f"{name} does not load: its jar was built for another Spark or Scala. {pair}"
-            raise PipelineError((explain(words, pair) if missing else None) or other) from error
-    with contextlib.suppress(Py4JError):  # an old Delta that does not say its version
-        delta = getattr(getattr(jvm.io.delta, "package$"), "MODULE$").VERSION()
-        versions.check_running(spark.version, str(delta))
+            raise PipelineError((explain(words, pair) if missing else None) or other)
+    if (delta := delta_version(spark)) is not None:
+        versions.check_running(spark.version, delta)
     extensions = jar_lists.names(spark.conf.get(EXTENSIONS, ""))
     if DELTA_EXTENSION not in extensions or not spark.conf.get(CATALOG, ""):
         raise PipelineError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.spark.jvm.attributes import java_class
+from ottla.pipelines.spark.jvm.classes import why_not_loaded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,15 +18,20 @@ class AvroClasses:
     """The classes of one session. Raises PipelineError where spark-avro is not there."""
 
     def __init__(self, spark: SparkSession) -> None:
-        require_class(spark, "org.apache.spark.sql.avro.AvroDataToCatalyst", "avro")
-        self._jvm: Any = spark._jvm
+        if why_not_loaded(spark, "org.apache.spark.sql.avro.AvroDataToCatalyst") is not None:
+            raise PipelineError(
+                "Spark's module for Avro is not on its class path: start Spark with "
+                "session(..., formats=['avro']), or add the package "
+                f"org.apache.spark:spark-avro_2.13:{spark.version}"
+            )
+        self._spark = spark
 
     def parse(self, text: str, shown: str) -> Any:
         """Return Avro's own object for a schema. Raises PipelineError."""
         from py4j.protocol import Py4JJavaError
 
         try:
-            return getattr(self._jvm.org.apache.avro, "Schema$Parser")().parse(text)
+            return java_class(self._spark, "org.apache.avro.Schema$Parser")().parse(text)
         except Py4JJavaError as error:
             raise PipelineError(f"{shown} is no Avro schema: {_words(error)}") from error
 
@@ -33,14 +40,14 @@ class AvroClasses:
         from py4j.protocol import Py4JJavaError
 
         try:
-            converters = self._jvm.org.apache.spark.sql.avro.SchemaConverters
+            converters = java_class(self._spark, "org.apache.spark.sql.avro.SchemaConverters")
             return str(converters.toSqlType(schema).dataType().json())
         except Py4JJavaError as error:
             raise PipelineError(f"Spark has no type for {shown}: {_words(error)}") from error
 
     def conflict(self, reader: Any, writer: Any) -> str | None:
         """Return why data of the writer's schema cannot be read, None where it can."""
-        checker = self._jvm.org.apache.avro.SchemaCompatibility
+        checker = java_class(self._spark, "org.apache.avro.SchemaCompatibility")
         found = checker.checkReaderWriterCompatibility(reader, writer).getResult()
         problems = found.getIncompatibilities()
         if not len(problems):
@@ -49,22 +56,6 @@ class AvroClasses:
         kind = str(first.getType().name()).lower().replace("_", " ")
         place = str(first.getLocation()).removeprefix("/fields/0/type")
         return f"{kind} at {place or '/'}: {str(first.getMessage())[:MAX_SHOWN]}"
-
-
-def require_class(spark: SparkSession, name: str, format_: str) -> None:
-    """Raise PipelineError unless the JVM has a class of Spark's module for a format."""
-    from py4j.protocol import Py4JJavaError
-
-    jvm: Any = spark._jvm
-    loader = jvm.Thread.currentThread().getContextClassLoader()
-    try:
-        jvm.java.lang.Class.forName(name, True, loader)
-    except Py4JJavaError as error:
-        raise PipelineError(
-            f"Spark's module for {format_.capitalize()} is not on its class path: start Spark with "
-            f"session(..., formats=['{format_}']), or add the package "
-            f"org.apache.spark:spark-{format_}_2.13:{spark.version}"
-        ) from error
 
 
 def _words(error: Any) -> str:

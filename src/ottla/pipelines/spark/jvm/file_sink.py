@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.spark.jvm.attributes import java_class, java_frame, java_session
+from ottla.pipelines.spark.jvm.classes import first_class
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -30,45 +33,23 @@ class SparkFileSink:
 
     def can_hold(self, kind: DataType) -> bool:
         """Tell whether files of the format can have columns of a type."""
-        java: Any = self._spark._jsparkSession
-        return bool(self._made_format().supportDataType(java.parseDataType(kind.json())))
+        java = java_session(self._spark).parseDataType(kind.json())
+        return bool(self._made_format().supportDataType(java))
 
     def add_batch(
         self, location: str, partition_by: Sequence[str], number: int, frame: DataFrame
     ) -> None:
         """Write a batch and list its files under a number, unless the folder has that number."""
-        jvm: Any = self._spark._jvm
-        found = (_find_class(self._spark, name) for name in _SINKS)
-        made = next(one for one in found if one is not None)
-        made(
-            self._spark._jsparkSession,
+        sink = first_class(self._spark, _SINKS)
+        assert sink is not None
+        lists = java_class(self._spark, "org.apache.spark.api.python.PythonUtils")
+        java_class(self._spark, sink)(
+            java_session(self._spark),
             location,
             self._made_format(),
-            jvm.PythonUtils.toSeq(list(partition_by)),
-            jvm.PythonUtils.toScalaMap({}),
-        ).addBatch(number, frame._jdf)
+            lists.toSeq(list(partition_by)),
+            lists.toScalaMap({}),
+        ).addBatch(number, java_frame(frame))
 
     def _made_format(self) -> Any:
-        return _class(self._spark, _CLASSES[self._format])()
-
-
-def _class(spark: SparkSession, name: str) -> Any:
-    found: Any = spark._jvm
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
-
-
-def _find_class(spark: SparkSession, name: str) -> Any:
-    """Return a class of the JVM, None where this Spark does not have it."""
-    from py4j.protocol import Py4JJavaError
-
-    jvm: Any = spark._jvm
-    loader = jvm.Thread.currentThread().getContextClassLoader()
-    try:
-        jvm.java.lang.Class.forName(name, False, loader)
-    except Py4JJavaError as error:
-        if "ClassNotFoundException" not in str(error):
-            raise
-        return None
-    return _class(spark, name)
+        return java_class(self._spark, _CLASSES[self._format])()

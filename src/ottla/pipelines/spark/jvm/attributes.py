@@ -1,0 +1,30 @@
+"""The private attributes of PySpark that lead to its JVM: they are read here alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def java_session(spark: SparkSession) -> Any:
+    """Return the JVM's SparkSession."""
+    return spark._jsparkSession
+
+
+def java_frame(frame: DataFrame) -> Any:
+    """Return the JVM's DataFrame."""
+    return frame._jdf
+
+
+def java_class(spark: SparkSession, name: str) -> Any:
+    """Return a class of the JVM by its full name: one call, where `jvm.a.b.C` takes three."""
+    return getattr(spark._jvm, name)
+
+
+def gateway() -> Any:
+    """Return py4j's connection to the JVM, None before it has started."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway

@@ -1,0 +1,28 @@
+"""Spark's own sink for files."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import BinaryType, NullType
+
+from ottla.pipelines.spark.jvm.file_sink import SparkFileSink
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "json"])
+def test_a_batch_is_written_once_by_its_number(spark, tmp_path: Path, file_format: str) -> None:
+    sink = SparkFileSink(spark, file_format)
+    frame = spark.createDataFrame([(1, "a"), (2, "b")], "id INT, day STRING")
+    for _ in range(2):
+        sink.add_batch(f"file:{tmp_path}/t", ["day"], 0, frame)
+
+    rows = spark.read.format(file_format).load(str(tmp_path / "t")).collect()
+    assert sorted((row["id"], row["day"]) for row in rows) == [(1, "a"), (2, "b")]
+    assert sorted(path.name for path in (tmp_path / "t").glob("day=*")) == ["day=a", "day=b"]
+
+
+def test_which_types_a_format_can_hold(spark) -> None:
+    sink = SparkFileSink(spark, "parquet")
+    assert sink.can_hold(BinaryType())
+    assert not sink.can_hold(NullType())
