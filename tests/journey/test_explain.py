@@ -326,7 +326,7 @@ def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row():
 def test_the_row_of_a_key_that_several_partitions_have_is_not_told_from_one(elsewhere, row):
     to = Destination("delta", "/t", "upsert", "timestamp", "remove", by_message_key=True)
     name = ("p", "q", to.text())
-    steps = [Step(Kind.DELIVERED, name, 9, 9, 0, 50, 50, False, Versions(3, 3, 9, 9))]
+    steps = [Step(Kind.DELIVERED, name, 6000, 6000, 0, 50, 50, False, Versions(3, 3, 9, 9))]
     history = KeyHistory((KeyRecord(40, 1000, False),), is_whole=True)
     document = explain(facts(steps=steps, key_history=history, key_elsewhere=elsewhere))
     (delivered,) = document["delivered"]
@@ -342,11 +342,11 @@ def rejecting(*rejects: tuple[int, int, bool]) -> tuple[list[Step], KeyHistory]:
     """A pipeline into a table by key that rejected these offsets, or some of them (False)."""
     to = Destination("delta", "/t", "upsert", "offset", "remove", by_message_key=True)
     name = ("p", "q", to.text())
-    steps = [Step(Kind.DELIVERED, name, 9, 9, 0, 50, 50, False, Versions(3, 3, 9, 9), True)]
+    steps = [Step(Kind.DELIVERED, name, 6000, 6000, 0, 50, 50, False, Versions(3, 3, 9, 9), True)]
     for first, end, are_all in rejects:
         kept = (*name, "t_rejected", "value is not a JSON object of the schema" if are_all else "")
         until = end if are_all else first
-        steps.append(Step(Kind.REJECTED, kept, 9, 9, first, until, end))
+        steps.append(Step(Kind.REJECTED, kept, 6000, 6000, first, until, end))
     records = tuple(KeyRecord(offset, 1000, False) for offset in (30, 40, 45))
     return steps, KeyHistory(records, is_whole=True)
 
@@ -385,7 +385,8 @@ def test_where_some_of_a_range_were_rejected_nothing_is_said_of_a_row():
 )
 def test_a_row_is_not_replaced_by_a_rejected_message(rejects, row):
     steps, history = rejecting((29, 29, True), *rejects)
-    before = Step(Kind.DELIVERED, steps[0].name, 5, 5, 0, 35, 35, False, Versions(2, 2, 8, 8), True)
+    numbers = (5000, 5000, 0, 35, 35)
+    before = Step(Kind.DELIVERED, steps[0].name, *numbers, False, Versions(2, 2, 8, 8), True)
     steps = [before, steps[0]._replace(before=35), *steps[1:]]
     if not rejects:
         steps = [step._replace(has_rejects=False) for step in steps]
@@ -403,8 +404,9 @@ def test_a_row_is_not_replaced_by_a_rejected_message(rejects, row):
 def test_the_steps_of_earlier_messages_of_the_key_may_be_in_other_files():
     steps, history = rejecting((45, 46, True))
     steps[0] = steps[0]._replace(before=35)
-    before = Step(Kind.DELIVERED, steps[0].name, 5, 5, 0, 35, 35, False, Versions(2, 2, 8, 8), True)
-    rejected = steps[1]._replace(before=30, first=31, last=31, since_ms=5, until_ms=5)
+    numbers = (5000, 5000, 0, 35, 35)
+    before = Step(Kind.DELIVERED, steps[0].name, *numbers, False, Versions(2, 2, 8, 8), True)
+    rejected = steps[1]._replace(before=30, first=31, last=31, since_ms=5000, until_ms=5000)
     known = facts(steps=steps, key_history=history, key_steps=[before, rejected, *steps])
     (delivered,) = explain(known)["delivered"]
     assert (delivered["row"]["did"], delivered["row"]["then"]) == ("inserted", "current")
@@ -448,3 +450,51 @@ def test_two_queries_of_one_group_whose_places_are_unknown_are_both_shown():
         for name in ("one", "two")
     ]
     assert [each["query"] for each in explain(facts(steps=steps))["delivered"]] == ["one", "two"]
+
+
+CUT = [
+    Step(Kind.END, ((7, "airport"),), 1600, 1600, 0, 60, 60),
+    Step(Kind.GROUP, "readers", 1700, 1700, 0, 60, 60),
+    Step(Kind.DELIVERED, ("p", "q", "/t"), 1700, 1700, 0, 60, 60, False, Versions(3, 3, 9, 9)),
+    Step(Kind.CUT, (1, 5, (1,), 3), 1800, 1800, 30, 60, 60),
+    Step(Kind.OPENED, None, 1800, 1800, 30, 30, 30),
+    Step(Kind.END_AND_HIGH, ((7, "airport"),), 2000, 2000, 30, 50, 50),
+]
+"""Offset 40 had another record, which a group and a pipeline had, and which was truncated."""
+
+
+def test_who_had_the_truncated_record_has_not_read_the_one_after_it():
+    positions = {"readers": Position(60, "")}
+    said = explain(facts(steps=CUT, positions=positions))
+    (read,) = said["read"]
+    assert (read["state"], read["committed_offset"]) == ("not_known", 60)
+    assert read["when"] == {"since_ms": None, "until_ms": 1700, "exact": False}
+    assert said["delivered"] == []
+    (without_steps,) = explain(facts(steps=CUT, positions={"other": Position(60, "")}))["read"][1:]
+    assert without_steps["state"] == "not_known"
+
+
+def test_who_comes_past_a_rewritten_offset_once_more_has_read_it():
+    more = [
+        *CUT,
+        Step(Kind.GROUP, "readers", 3000, 3000, 30, 50, 50),
+        Step(
+            Kind.DELIVERED, ("p", "q", "/t"), 3000, 3000, 30, 50, 50, False, Versions(4, 4, 10, 10)
+        ),
+    ]
+    said = explain(facts(steps=more, positions={"readers": Position(50, "")}))
+    (read,) = said["read"]
+    assert (read["state"], read["when"]["exact"], read["when"]["since_ms"]) == ("read", True, 3000)
+    (delivered,) = said["delivered"]
+    assert (delivered["batch"], delivered["when"]["since_ms"]) == (4, 3000)
+    assert not delivered["perhaps_earlier"]
+
+
+def test_what_a_follower_copied_later_than_it_was_read_is_in_doubt():
+    state = {"replica_count": 2, "replicas": (1, 2), "isr": (1,), "leader": 1, "leader_epoch": 3}
+    said = explain(facts(steps=CUT, positions={"readers": Position(60, "")}, **state))
+    assert said["appended"]["broker"] is None
+    assert [read["state"] for read in said["read"]] == ["not_known"]
+    (delivered,) = said["delivered"]
+    assert delivered["perhaps_earlier"]
+    assert delivered["row"] is None

@@ -272,17 +272,19 @@ def group(since_ms: int, before: int, last: int, *, unknown: bool = False) -> St
 def test_a_group_reads_and_is_set_back_and_reads_again():
     back = Step(Kind.SET_BACK, "g", 300, 300, 0, 0, 20)
     steps = [group(100, 0, 10), group(200, 10, 20), back]
-    assert reads(steps, 15, {}) == [("g", (200, 200), False, 300, 0)]
-    assert reads([*steps, group(400, 0, 30)], 15, {}) == [("g", (200, 200), False, None, None)]
+    assert reads(steps, 15, {}) == [("g", (200, 200), False, 300, 0, False)]
+    assert reads([*steps, group(400, 0, 30)], 15, {}) == [
+        ("g", (200, 200), False, None, None, False)
+    ]
     assert reads(steps, 25, {}) == []
     # The step of the second reading is lost, but the group is known to stand beyond.
-    assert reads(steps, 15, {"g": 16}) == [("g", (200, 200), False, None, None)]
+    assert reads(steps, 15, {"g": 16}) == [("g", (200, 200), False, None, None, False)]
 
 
 def test_a_groups_first_commit_is_marked():
     steps = [group(100, 10, 10, unknown=True)]
-    assert reads(steps, 5, {}) == [("g", (100, 100), True, None, None)]
-    assert reads([group(50, 0, 3), *steps], 5, {}) == [("g", (50, 100), False, None, None)]
+    assert reads(steps, 5, {}) == [("g", (100, 100), True, None, None, False)]
+    assert reads([group(50, 0, 3), *steps], 5, {}) == [("g", (50, 100), False, None, None, False)]
 
 
 def delivery(since_ms: int, before: int, last: int, version: int, *, unknown: bool = False) -> Step:

@@ -183,3 +183,28 @@ def test_each_new_segment_begins_with_the_role_as_it_was(tmp_path):
     folder.write([append], [0, 50, 100])
     assert decode((tmp_path / f"{100:020}.timeline").read_bytes()) == [role, append]
     assert decode((tmp_path / f"{50:020}.timeline").read_bytes()) == [role]
+
+
+def test_a_cut_takes_groups_back_to_what_is_left():
+    """A commit of the same offset passes other records."""
+    timeline = fresh(60)
+    timeline.committed("g", 60, None, 2000)
+    timeline.truncated(30, 3000)
+    timeline.appended(30, 79, 3500, "", -1)
+    timeline.committed("g", 60, None, 4000)
+    groups = [step for step in all_steps(timeline) if step.kind is Kind.GROUP]
+    assert groups[-1] == Step(Kind.GROUP, "g", 4000, 4000, 30, 60, 60)
+
+
+def test_a_follower_may_be_behind_what_a_group_has_read():
+    timeline = fresh(10)
+    timeline.in_sync(2, 4, (2,), 10, 1000, 1, leads=False)
+    timeline.committed("g", 15, None, 2000)
+    timeline.appended(10, 11, 2500, "", -1)
+    timeline.in_sync(1, 5, (1,), 12, 3000, 2, leads=True)
+    timeline.committed("g", 20, None, 4000)
+    groups = [step for step in all_steps(timeline) if step.kind is Kind.GROUP]
+    assert [step[4:7] for step in groups] == [(15, 15, 15)]
+    timeline.appended(12, 20, 5000, "a", -1)
+    timeline.committed("g", 20, None, 6000)
+    assert all_steps(timeline)[-1][2:7] == (6000, 6000, 12, 20, 20)

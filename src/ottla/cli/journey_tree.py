@@ -242,6 +242,14 @@ def unknown_groups_said(groups: Document | None) -> list[str]:
 
 def _reader(branch: Branch, group: Document, clock: Clock) -> None:
     when = group["when"]
+    if group["state"] == "not_known":
+        at = "" if when["until_ms"] is None else f" {clock.moment(when)}"
+        branch.add(
+            (group["group"], "bold"),
+            ("  not known", WAITING),
+            f": it passed this offset{at}, perhaps with another record there, which was truncated",
+        )
+        return
     parts: list[tuple[str, str] | str] = [
         (group["group"], "bold"),
         ("  read  ", GOOD),
@@ -295,6 +303,9 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
         what = {"drop": "dropped", "keep": "kept in _unknown"}.get(unknown["did"], "rejected")
         fields = ", ".join(unknown["fields"])
         said.add(("unknown", WAITING), f" fields {what}: {fields}; the schema lacks them")
+    if one.get("perhaps_earlier"):
+        why = ": perhaps of another record at this offset, which was truncated"
+        said.add(("not known whether of this message", WAITING), why)
     if one.get("row"):
         said.add(("row    ", WEAK), row_said(one["row"]))
     if one["group"] is None:

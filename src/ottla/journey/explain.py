@@ -17,6 +17,7 @@ from ottla.journey.offset_history import (
     Delivered,
     Read,
     When,
+    Written,
     appended,
     client_of,
     deliveries,
@@ -25,6 +26,7 @@ from ottla.journey.offset_history import (
     reads,
     removed,
     steps_of,
+    was_rewritten,
 )
 from ottla.journey.partitioner import explain_choice
 from ottla.journey.rejection import Rejection, rejection_of
@@ -68,6 +70,7 @@ def explain(facts: Facts) -> Document:
         gone_ms = removed(facts.steps or (), facts.offset).when.until_ms
         was = was._replace(when=_before(was.when, gone_ms))
     replicas = Replicas(facts, was)
+    written = Written(replicas.own, replicas.led_here)
     return {
         "journey": VERSION,
         "topic": facts.topic,
@@ -89,9 +92,9 @@ def explain(facts: Facts) -> Document:
         "replicated": _replicated(facts, replicas, gone_ms) if was_written else None,
         "transaction": _transaction(facts),
         "read_committed": _read_committed(facts),
-        "read": _read(facts, state, gone_ms),
+        "read": _read(facts, state, gone_ms, written),
         "groups": _groups(facts),
-        "delivered": _delivered(facts) if was_written else [],
+        "delivered": _delivered(facts, written) if was_written else [],
         "retention": _retention(facts) if state == "stored" else None,
         "removed": _removed(facts) if state == "removed" else None,
     }
@@ -268,16 +271,20 @@ def _read_committed(facts: Facts) -> Document | None:
     return read_committed(header, facts.offset, high_watermark, facts.transactions)
 
 
-def _read(facts: Facts, state: str, gone_ms: int | None) -> list[Document]:
+def _read(facts: Facts, state: str, gone_ms: int | None, written: Written) -> list[Document]:
     """Each group with a position in the partition: first those that have read it, then the
     others. A group that has not reached a record that is gone has missed it.
+
+    A group that has passed an offset whose record was replaced since has perhaps read the other
+    record only: that is not known.
     """
     now = {
         group: position.offset
         for group, position in facts.positions.items()
         if not is_note(position.metadata)
     }
-    found = reads(facts.steps or (), facts.offset, now)
+    steps = facts.steps or ()
+    found = reads(steps, facts.offset, now, written)
     document = [_read_document(read, now.get(read.group)) for read in found]
     if state == "removed":
         for read, said in zip(found, document, strict=True):
@@ -288,7 +295,9 @@ def _read(facts: Facts, state: str, gone_ms: int | None) -> list[Document]:
             continue
         if offset > facts.offset:
             # It has passed, but the remaining timelines do not say when.
-            document.append(_read_document(Read(group, UNKNOWN, is_first_seen=True), offset))
+            is_before = was_rewritten(steps, facts.offset)
+            read = Read(group, UNKNOWN, is_first_seen=not is_before, is_before=is_before)
+            document.append(_read_document(read, offset))
         else:
             gone = state in ("removed", "compacted")
             behind = facts.offset - offset + 1
@@ -322,18 +331,20 @@ def _is_after(when: When, gone_ms: int | None) -> bool:
 def _read_document(read: Read, offset_now: int | None) -> Document:
     document: Document = {
         "group": read.group,
-        "state": "read" if read.set_back_ms is None else "set_back",
+        "state": "not_known" if read.is_before else "read",
         "committed_offset": offset_now,
         "when": moment(read.when),
         "first_commit_seen": read.is_first_seen,
     }
     if read.set_back_ms is not None:
+        document["state"] = "set_back"
         document["set_back"] = {"at_ms": read.set_back_ms, "to_offset": read.set_back_to}
     return document
 
 
-def _delivered(facts: Facts) -> list[Document]:
-    found = _one_a_place(deliveries(facts.steps or (), facts.offset))
+def _delivered(facts: Facts, written: Written) -> list[Document]:
+    steps = facts.steps or ()
+    found = _one_a_place(deliveries(steps, facts.offset, written))
     known = {name for one in found for name in _names(one.pipeline)}
     for group, position in sorted(facts.positions.items()):
         delivery = read_delivery(position.metadata)
@@ -341,7 +352,7 @@ def _delivered(facts: Facts) -> list[Document]:
             continue
         now = _until_now(group, position)
         if known.isdisjoint(_names(now.pipeline)):
-            found.append(now)
+            found.append(now._replace(is_before=was_rewritten(steps, facts.offset)))
     return [_delivered_said(facts, one) for one in found]
 
 
@@ -408,8 +419,9 @@ def _delivered_said(facts: Facts, one: Delivered) -> Document:
         "sink": {"kind": to.kind, "place": to.place, "rows": to.rows, **versions} if to else None,
         "rejected": rejection.document() if rejection else None,
         "unknown_fields": None if rejection else _unknown_fields(facts, group),
-        "row": _row(facts, to, one) if to and not rejection else None,
+        "row": _row(facts, to, one) if to and not rejection and not one.is_before else None,
         "first_commit_seen": one.is_first_seen,
+        "perhaps_earlier": one.is_before,
     }
 
 

@@ -6,7 +6,7 @@ order written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.destination import Destination, destination_of
@@ -36,11 +36,38 @@ class Appended(NamedTuple):
     clients: Clients
 
 
+class Written(NamedTuple):
+    """When this broker's log got the record, and whether this broker assigned the offset. If not,
+    the leader of that time had it earlier.
+    """
+
+    when: When
+    is_own: bool
+
+    def is_after(self, step: Step) -> bool:
+        """Whether the step certainly ended before this broker had the record."""
+        return self.when.since_ms is not None and step.until_ms < self.when.since_ms
+
+    def bounded(self, when: When) -> When:
+        """A moment after the record was written."""
+        least_ms = self.when.since_ms
+        if not self.is_own or least_ms is None or (when.until_ms or least_ms) < least_ms:
+            return when
+        return When(max(when.since_ms or least_ms, least_ms), when.until_ms)
+
+
+UNWRITTEN: Final = Written(When(None, None), False)
+"""Nothing is known of when it was written."""
+
+
 class Read(NamedTuple):
     """A group's commit passed the offset. `is_first_seen`: no earlier commit is known, so the group
     may have started after it.
 
     `set_back_ms`, `set_back_to`: the group was later reset to an offset at or before this one.
+    `is_before`: the commit came before this broker had the record, and none came since. Another
+    record may have had the offset, which was truncated, so it is not known whether the group has
+    read this one.
     """
 
     group: str
@@ -48,6 +75,7 @@ class Read(NamedTuple):
     is_first_seen: bool
     set_back_ms: int | None = None
     set_back_to: int | None = None
+    is_before: bool = False
 
 
 class Delivered(NamedTuple):
@@ -56,7 +84,8 @@ class Delivered(NamedTuple):
 
     `span`: the first offset that the delivery can have had, and the one after its last. `has_gap`:
     a delivery whose step is lost may have had the offset. `may_have_rejects`: some offsets of the
-    delivery were rejected, or of the pipeline's other deliveries where there is a gap.
+    delivery were rejected, or of the pipeline's other deliveries where there is a gap. `is_before`:
+    as in `Read`.
     """
 
     pipeline: Pipeline
@@ -69,6 +98,7 @@ class Delivered(NamedTuple):
     span: tuple[int, int] = (0, 0)
     has_gap: bool = False
     may_have_rejects: bool = False
+    is_before: bool = False
 
 
 class Removed(NamedTuple):
@@ -122,7 +152,12 @@ def high_watermark_passed(
     return When(low, high)
 
 
-def reads(steps: Iterable[Step], offset: int, positions: Mapping[str, int]) -> list[Read]:
+def reads(
+    steps: Iterable[Step],
+    offset: int,
+    positions: Mapping[str, int],
+    written: Written = UNWRITTEN,
+) -> list[Read]:
     """The groups that committed past the offset, ordered by their first such commit.
 
     `positions`: the groups' current committed offsets, as far as known.
@@ -132,18 +167,19 @@ def reads(steps: Iterable[Step], offset: int, positions: Mapping[str, int]) -> l
         if step.kind in (Kind.GROUP, Kind.SET_BACK):
             by_group.setdefault(cast(str, step.name), []).append(step)
     found = (
-        _read(group, some, offset, positions.get(group, 0)) for group, some in by_group.items()
+        _read(group, some, offset, positions.get(group, 0), written)
+        for group, some in by_group.items()
     )
     return sorted((read for read in found if read), key=lambda read: read.when.until_ms or 0)
 
 
-def deliveries(steps: Iterable[Step], offset: int) -> list[Delivered]:
+def deliveries(steps: Iterable[Step], offset: int, written: Written = UNWRITTEN) -> list[Delivered]:
     """The pipelines that delivered the offset, in order of time."""
     by_pipeline: dict[Pipeline, list[Step]] = {}
     for step in steps:
         if step.kind is Kind.DELIVERED:
             by_pipeline.setdefault(cast(Pipeline, step.name), []).append(step)
-    found = (_delivered(pipeline, some, offset) for pipeline, some in by_pipeline.items())
+    found = (delivery_of(pipeline, some, offset, written) for pipeline, some in by_pipeline.items())
     return sorted((one for one in found if one), key=lambda one: one.when.until_ms or 0)
 
 
@@ -152,9 +188,52 @@ def steps_of(steps: Iterable[Step], pipeline: Pipeline) -> list[Step]:
     return [step for step in steps if step.kind is Kind.DELIVERED and step.name == pipeline]
 
 
-def delivery_of(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delivered | None:
+def delivery_of(
+    pipeline: Pipeline, steps: Sequence[Step], offset: int, written: Written = UNWRITTEN
+) -> Delivered | None:
     """When a pipeline with these steps delivered the offset, None if it has not."""
-    return _delivered(pipeline, steps, offset)
+    since = [step for step in steps if not written.is_after(step)]
+    found = _delivered(pipeline, since, offset)
+    if len(since) == len(steps):
+        return found
+    before = [step for step in steps if written.is_after(step)]
+    if written.is_own:
+        # Nothing before says where the first delivery since then began.
+        return found and found._replace(when=written.bounded(found.when))
+    earlier = _delivered(pipeline, before, offset)
+    if earlier is None:
+        return _delivered(pipeline, steps, offset)
+    if found is None:
+        return earlier._replace(is_before=True)
+    return _one_of(earlier, found)
+
+
+def _one_of(one: Delivered, other: Delivered) -> Delivered:
+    """Delivered by one of both, in the order of time."""
+    return other._replace(
+        when=When(one.when.since_ms, other.when.until_ms),
+        first_version=min(one.first_version, other.first_version),
+        last_version=max(one.last_version, other.last_version),
+        first_batch=min(one.first_batch, other.first_batch),
+        last_batch=max(one.last_batch, other.last_batch),
+        span=(min(one.span[0], other.span[0]), max(one.span[1], other.span[1])),
+        has_gap=one.has_gap or other.has_gap,
+        may_have_rejects=one.may_have_rejects or other.may_have_rejects,
+    )
+
+
+def was_rewritten(steps: Iterable[Step], offset: int) -> bool:
+    """Whether another record is known to have had the offset: it was truncated, or lost."""
+    end = 0
+    for step in steps:
+        if step.kind in _ENDS:
+            end = max(end, step.last)
+            continue
+        is_lost = step.kind is Kind.OPENED and step.last <= offset < end
+        is_cut = step.kind in (Kind.CUT, Kind.DIVERGED) and step.before <= offset < step.last
+        if is_lost or is_cut:
+            return True
+    return False
 
 
 def destinations(steps: Iterable[Step], metadata: Iterable[str]) -> set[Destination]:
@@ -195,23 +274,37 @@ def _within(step: Step, offset: int) -> When:
     return When(step.since_ms, step.until_ms)
 
 
-def _read(group: str, steps: Sequence[Step], offset: int, position: int) -> Read | None:
+def _read(
+    group: str, steps: Sequence[Step], offset: int, position: int, written: Written
+) -> Read | None:
     found: Read | None = None
     earlier: Step | None = None
+    passed: Step | None = None
+    """Went past the offset before this broker had the record."""
     for step in sorted(steps, key=lambda step: step.since_ms):
+        if written.is_after(step):
+            is_back = step.kind is Kind.SET_BACK and step.first <= offset
+            passed = None if is_back else step if step.last > offset else passed
+            earlier = None if passed is step else step
+            continue
         if step.kind is Kind.SET_BACK:
             if step.first <= offset < step.last:
                 # A reset shows that the group had come this far, even if the step is lost.
                 lost = When(earlier.until_ms if earlier else None, step.since_ms)
-                found = found or Read(group, lost, is_first_seen=False)
+                found = found or Read(group, written.bounded(lost), is_first_seen=False)
                 found = found._replace(set_back_ms=step.since_ms, set_back_to=step.first)
         elif step.last > offset:
             if found is None:
-                first_seen = step.unknown_before and earlier is None and offset < step.first
-                found = Read(group, _crossed(step, earlier, offset), first_seen)
+                is_first = step.unknown_before and earlier is None and offset < step.first
+                when = written.bounded(_crossed(step, earlier, offset))
+                if passed is not None and not written.is_own:
+                    when = When(None, when.until_ms)  # perhaps it was this record after all
+                found = Read(group, when, is_first and passed is None)
             else:
                 found = found._replace(set_back_ms=None, set_back_to=None)
         earlier = step
+    if found is None and passed is not None:
+        return Read(group, When(None, passed.until_ms), is_first_seen=False, is_before=True)
     if found and position > offset:
         return found._replace(set_back_ms=None, set_back_to=None)
     return found

@@ -209,6 +209,7 @@ class Partition:
             self.log.end_offset,
             now_ms,
             state.partition_epoch,
+            leads=self._role.leader is not None,
         )
 
     def _advance(self) -> None:

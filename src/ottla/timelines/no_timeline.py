@@ -39,6 +39,8 @@ class NoTimeline:
         end_offset: int,
         now_ms: int,
         partition_epoch: int = -1,
+        *,
+        leads: bool = True,
     ) -> None:
         return
 

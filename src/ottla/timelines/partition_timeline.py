@@ -74,8 +74,12 @@ class Timeline(Protocol):
         end_offset: int,
         now_ms: int,
         partition_epoch: int = -1,
+        *,
+        leads: bool = True,
     ) -> None:
-        """The leader (-1: none) and the in-sync set; the log ends at `end_offset`."""
+        """The leader (-1: none; `leads`: this broker) and the in-sync set; the log ends at
+        `end_offset`.
+        """
 
     def diverged(self, broker_id: int, from_offset: int, to_offset: int, now_ms: int) -> None:
         """On the leader: the follower must truncate its records from..to (exclusive)."""
@@ -207,8 +211,10 @@ class PartitionTimeline(ReplicaTimeline):
         """
         if offset < 0 or len(group) > MAX_GROUP_CHARS:
             return
-        # A group cannot have read past the log end, whatever it commits.
-        offset = min(offset, self._end_last)
+        # A group cannot have read past the leader's log end, whatever it commits. A follower's may
+        # be behind.
+        if self._leads:
+            offset = min(offset, self._end_last)
         delivery = read_delivery(metadata) if metadata else None
         if delivery is not None:
             pipeline: Pipeline = (group, delivery.query, delivery.table)
@@ -222,7 +228,8 @@ class PartitionTimeline(ReplicaTimeline):
         """
         if offset < 0 or len(group) > MAX_GROUP_CHARS:
             return
-        offset = min(offset, self._end_last)
+        if self._leads:
+            offset = min(offset, self._end_last)
         tracks: list[tuple[Kind, Name]] = [(Kind.GROUP, group)]
         delivery = read_delivery(metadata) if metadata else None
         if delivery is not None:
@@ -241,8 +248,11 @@ class PartitionTimeline(ReplicaTimeline):
             self._start = offset
 
     def truncated(self, end_offset: int, now_ms: int) -> None:
-        """The log was truncated to `end_offset`: later appends there are other records."""
+        """The log was truncated to `end_offset`: later appends there are other records, which no
+        group has read yet.
+        """
         self._close_own()
+        self._return_groups(end_offset)
         end, committed = self._end_last, min(self._high_last, self._end_last)
         if end_offset < end:
             numbers = (now_ms, now_ms, end_offset, max(committed, end_offset), end)
@@ -347,6 +357,12 @@ class PartitionTimeline(ReplicaTimeline):
     def _close_own(self) -> None:
         self._close_end()
         self._close_high()
+
+    def _return_groups(self, end_offset: int) -> None:
+        for (kind, name), track in (self._tracks or {}).items():
+            if track.position is not None and track.position > end_offset:
+                self._close_track(kind, name, track)
+                track.position = end_offset
 
     def _end_since_ms_or_0(self) -> int:
         return self._end_since_ms if self._end_closes_ms else 0

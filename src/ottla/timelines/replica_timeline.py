@@ -18,17 +18,23 @@ from ottla.timelines.step import NO_ROLE, Kind, Role, Step
 class ReplicaTimeline(Gathering, ABC):
     """The replicas' part of a partition's timeline."""
 
-    __slots__ = ("_copies", "_found_role", "_role")
+    __slots__ = ("_copies", "_found_role", "_leads", "_role")
 
     def __init__(self, dirty: "dict[Gathering, None]") -> None:
         super().__init__(dirty)
         self._copies: dict[int, Track] = {}
         self._role = NO_ROLE
+        self._leads = True
+        """This broker's log end is the partition's: nothing exists beyond it."""
         self._found_role: Step | None = None
 
     @abstractmethod
     def _close_own(self) -> None:
         """Close the open steps of the log's own numbers: a step belongs to one leader."""
+
+    @abstractmethod
+    def _return_groups(self, end_offset: int) -> None:
+        """No record exists at or after `end_offset`: who has passed it has read other records."""
 
     def replicated(self, broker_id: int, offset: int, now_ms: int) -> None:
         """The follower fetches from `offset`: it has everything below."""
@@ -66,12 +72,17 @@ class ReplicaTimeline(Gathering, ABC):
         end_offset: int,
         now_ms: int,
         partition_epoch: int = -1,
+        *,
+        leads: bool = True,
     ) -> None:
         """Leader (-1: none), its epoch or the in-sync set have changed; the log ends at
-        `end_offset`.
+        `end_offset`. `leads`: this broker is the leader.
 
         With `partition_epoch` (KIP-497), two consecutive changes can be recognised.
         """
+        began, self._leads = leads and not self._leads, leads
+        if began:
+            self._return_groups(end_offset)
         role: Role = (leader, leader_epoch, tuple(isr), partition_epoch)
         before = self._role
         if role == before:
