@@ -1,7 +1,8 @@
 """Delivery by name: what a pipeline promises when it is killed and runs again.
 
 - `at-most-once`: the batch's number is noted before its write; a noted batch is not written
-  again. A kill may lose the batch under way.
+  again. A kill may lose the batch under way. The sink skips what it has, as another run on a copy
+  of the checkpoint may have written it.
 - `at-least-once`: a batch that was cut off is written again. A kill may double it.
 - `exactly-once`: a batch that was cut off is written again, and the sink skips what it has.
 """
@@ -20,6 +21,11 @@ class DeliveryGuarantee(StrEnum):
     AT_MOST_ONCE = "at-most-once"
     AT_LEAST_ONCE = "at-least-once"
     EXACTLY_ONCE = "exactly-once"
+
+    @property
+    def doubles_nothing(self) -> bool:
+        """Whether each row is in the sink once at most, also where a checkpoint has copies."""
+        return self is not DeliveryGuarantee.AT_LEAST_ONCE
 
 
 def read_guarantee(

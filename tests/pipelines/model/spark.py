@@ -61,6 +61,9 @@ class Frame:
     def select(self, *_: Any) -> Frame:
         return self
 
+    def limit(self, count: int) -> Frame:
+        return Frame(self.sparkSession, self.rows[:count])
+
 
 class Writer:
     """`frame.write` and `frame.writeStream`: each setting gives the writer back."""
@@ -110,6 +113,7 @@ class MicroBatches:
         self._files = MemoryFiles(session, checkpoint)
         self._batch = batch
         self.ends: dict[int, int] = {}
+        self.rows: tuple[Any, ...] = ()
         if self._files.read("metadata") is None:
             self._files.create("metadata", json.dumps({"id": session.world.new_id("query")}))
         self.id = str(json.loads(self._files.read("metadata") or "{}")["id"])
@@ -145,8 +149,8 @@ class MicroBatches:
             if not self._files.create(f"offsets/{self.number}", f'v1\n{{"conf":{{}}}}\n{line}'):
                 raise QueryFailedError("Concurrent update to the log")
             self.is_planned = True
-        rows = world.read(self.at, self.ends)
-        self._batch(Frame(self._session, rows), self.number)
+        self.rows = world.read(self.at, self.ends)
+        self._batch(Frame(self._session, self.rows), self.number)
         if not self._files.create(f"commits/{self.number}", "v1\n{}"):
             raise QueryFailedError("Concurrent update to the log")
         self.at, self.is_planned = self.ends, False

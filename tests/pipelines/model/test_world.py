@@ -178,7 +178,7 @@ class Machine(RuleBasedStateMachine):
         self.world.retention(count)
 
 
-@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "at-most-once"])
 @pytest.mark.parametrize("kind", TARGETS)
 def test_no_row_is_lost_or_doubled_in_silence(
     kind: str, delivery: str, monkeypatch: pytest.MonkeyPatch
@@ -198,7 +198,7 @@ def test_no_row_is_lost_or_doubled_in_silence(
     )
 
 
-@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "at-most-once"])
 @pytest.mark.parametrize("kind", TARGETS)
 def test_no_row_is_lost_or_doubled_on_a_walk(
     kind: str, delivery: str, monkeypatch: pytest.MonkeyPatch

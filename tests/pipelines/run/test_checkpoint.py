@@ -62,6 +62,23 @@ def test_a_note_counts_for_its_query_alone(spark, tmp_path: Path) -> None:
     assert (checkpoint.noted("q"), checkpoint.noted("other")) == (1, -1)
 
 
+def test_the_target_must_have_what_is_done_since_at_most_once_numbers_its_batches(
+    spark, tmp_path: Path
+) -> None:
+    checkpoint = Checkpoint(Files(spark, str(tmp_path)))
+    done(tmp_path, 3)
+    assert checkpoint.promised("q") == 3, "another delivery wrote it"
+    checkpoint.files.write("ottla-noted.json", '{"version": 1, "id": "q", "batch": 3}')
+    assert checkpoint.promised("q") is None, "an earlier version wrote it"
+    checkpoint.note("q", 4)
+    assert checkpoint.promised("q") is None
+    checkpoint.note("q", 3)  # batch 4 was taken back
+    assert checkpoint.promised("q") is None
+    checkpoint.note("q", 4)
+    done(tmp_path, 4)
+    assert checkpoint.promised("q") == 4
+
+
 def test_state_is_moved_away_also_after_a_crash_in_the_middle(spark, tmp_path: Path) -> None:
     checkpoint = Checkpoint(Files(spark, str(tmp_path)))
     plan(tmp_path, 0, {"t": {"0": 5}})

@@ -1,5 +1,6 @@
 """A batch frame into a table: one commit for each completed call."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,22 @@ def test_a_call_cut_off_before_its_commit_is_made_by_the_next_but_at_most_once(
                 write(spark, folder, 0, 3, delivery=delivery)
         write(spark, folder, 0, 3, delivery=delivery)
         assert ids(spark, folder) == found
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-most-once"])
+def test_a_checkpoint_that_is_older_than_its_table_is_refused(
+    spark, tmp_path: Path, delivery: str
+) -> None:
+    write(spark, tmp_path, 0, 3, delivery=delivery)
+    shutil.copytree(tmp_path / "cp", tmp_path / "backup")
+    write(spark, tmp_path, 3, 5, delivery=delivery)
+    shutil.rmtree(tmp_path / "cp")
+    (tmp_path / "backup").rename(tmp_path / "cp")
+
+    for _ in range(2):
+        with pytest.raises(PipelineError, match="was set back, for example by a backup"):
+            write(spark, tmp_path, 5, 9, delivery=delivery)
+    assert ids(spark, tmp_path) == [0, 1, 2, 3, 4]
 
 
 def test_what_is_for_streams_only_is_refused(spark, tmp_path: Path) -> None:

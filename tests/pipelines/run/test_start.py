@@ -15,6 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.running import QUERIES
+from ottla.pipelines.sinks.delta import DeltaSink
+from ottla.pipelines.sinks.delta_table import DeltaTable
 
 pytestmark = pytest.mark.spark
 
@@ -387,7 +389,35 @@ def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path
     assert not Path(checkpoint).exists()
 
 
-@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_at_most_once_numbers_a_batch_also_where_it_leaves_it_out(
+    job: Job,
+    produce: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    produce(job.name, good(0, 3))
+    job.run(delivery="at-most-once")
+    produce(job.name, good(3, 6))
+
+    def killed(*_: Any) -> None:
+        raise PipelineError("cut off")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaSink, "write", killed)
+        with pytest.raises(PipelineError, match="cut off"):
+            job.run(delivery="at-most-once")
+    produce(job.name, good(6, 9))
+    query = job.run(delivery="at-most-once")
+
+    assert job.ids() == [0, 1, 2, 6, 7, 8]
+    assert "Batch 1 was begun by a run that was cut off" in caplog.text
+    # So a copy of the checkpoint that has not noted batch 1 does not write it.
+    table = DeltaTable(job.spark, f"file:{job.table}")
+    assert table.snapshot().transactions()[query.id] == 2
+    assert table.find(query.id, 1) is not None
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "at-most-once"])
 def test_a_checkpoint_that_is_older_than_its_table_is_refused(
     job: Job, produce: Callable[..., None], tmp_path: Path, delivery: str
 ) -> None:

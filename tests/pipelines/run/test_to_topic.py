@@ -156,17 +156,18 @@ def test_a_task_that_is_refused_is_one_line(job: Job, produce: Callable[..., Non
     assert job.words() == []
 
 
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-most-once"])
 def test_a_checkpoint_that_is_older_than_its_topic_is_refused(
-    job: Job, produce: Callable[..., None], tmp_path: Path
+    job: Job, produce: Callable[..., None], tmp_path: Path, delivery: str
 ) -> None:
     produce(job.source, good(0, 10))
-    job.run()
+    job.run(delivery=delivery)
     shutil.copytree(job.checkpoint, tmp_path / "backup")
     produce(job.source, good(10, 20))
-    job.run()
+    job.run(delivery=delivery)
     produce(job.source, good(20, 30))
     job.checkpoint = tmp_path / "backup"
     with pytest.raises(PipelineError, match="was set back, for example by a backup") as refused:
-        job.run()
+        job.run(delivery=delivery)
     assert "has batch 1 of this query, and the checkpoint has batches up to 0" in str(refused.value)
     assert len(job.words()) == 20

@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, StructType
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import digest
+from ottla.pipelines.identity.next_batch import Held, digest
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.run import topic_batch
@@ -33,7 +33,7 @@ BYTES = Source("raw", read_settings("b:9092"), {"value": BinaryType()})
 class Place:
     """A checkpoint in memory; Spark writes the query's id when the query has begun."""
 
-    files = "files"
+    files = SimpleNamespace(location="file:/cp")
 
     def __init__(self) -> None:
         self.ids = ["", "query-1"]
@@ -70,7 +70,10 @@ class World:
         monkeypatch.setattr(topic_batch, "Execution", lambda spark, query_id: execution)
         monkeypatch.setattr(topic_batch, "keep_state", lambda *of: self.kept.append(of))
         spark: Any = None
-        sink: Any = SimpleNamespace(topic="out", shown="topic out", write=self.write)
+        self.held = Held("topic out")
+        sink: Any = SimpleNamespace(
+            topic="out", shown="topic out", write=self.write, held=lambda query_id: self.held
+        )
         watch: Any = SimpleNamespace(check=self.check)
         place: Any = self.place
         self.runner = TopicBatchRunner(spark, sink, place, delivery, sources, (watch,))
@@ -111,13 +114,23 @@ def test_at_most_once_writes_no_batch_again(
         world.runner(FRAME, 4)
     world.failure = None
     world.runner(FRAME, 4)
-    assert world.written == [Batch("query-1", 4, ENDS, False)]
+    assert world.written == [Batch("query-1", 4, ENDS, True)]
     assert world.kept == [(FRAME, "plan")], "the next batch counts on its state"
     assert "Batch 4 was begun by a run that was cut off" in caplog.text
     assert "its rows up to {'in': {0: 5}} may be missing in topic out" in caplog.text
     world.runner(FRAME, 5)
     assert [batch.number for batch in world.written] == [4, 5]
     assert world.place.begun == {"query-1": 5}
+
+
+def test_a_batch_that_a_copy_of_the_checkpoint_wrote_otherwise_is_not_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(monkeypatch, AT_MOST_ONCE)
+    world.runner(FRAME, 4)
+    world.held = Held("topic out", 4, digest({"in": {0: 9}}))
+    with pytest.raises(PipelineError, match="was set back, for example by a backup"):
+        world.runner(FRAME, 4)
 
 
 def test_nothing_is_written_from_a_topic_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """`BatchRunner`: writes each batch of a running query as its delivery promises.
 
-Before the write: the topics are still the same; with `at-most-once` the batch's number is noted.
+Before the write: the topics are still the same; with `at-most-once` the batch's number is noted,
+and a batch that was noted before is written without its rows.
 After it: the rejected rows, and those later than the watermark. Spark counts the batch as done
 when all of that is.
 """
@@ -96,19 +97,11 @@ class BatchRunner:
         self._check_partitions(execution)
         if self.check_new is not None and number == 0:
             self.check_new(query_id)
+        was_begun = False
         if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
-            if number <= self.place.noted(query_id):
-                log.warning(
-                    "Batch %d was begun by a run that was cut off; at-most-once does not write it "
-                    "again: its rows up to %s may be missing in %s",
-                    number,
-                    ends,
-                    self.sink.name,
-                )
-                keep_state(frame, execution.plan())
-                self._keep(number, self.sink.version_of(query_id, number), ends)
-                return
-            self.place.note(query_id, number)
+            was_begun = number <= self.place.noted(query_id)
+            if not was_begun:
+                self.place.note(query_id, number)
         metadata = CommitMetadata(
             self.query_name or query_id,
             query_id,
@@ -119,7 +112,6 @@ class BatchRunner:
             self.rejects.written_until(execution),
             self.after,
         )
-        once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
         if self._promised is None:
             self._promised = self.place.promised(query_id)
         place = self._shown_place()
@@ -127,11 +119,14 @@ class BatchRunner:
             query_id,
             number,
             metadata.text(),
-            once,
+            self.delivery.doubles_nothing,
             execution.forget_counted,
             place,
             self._promised,
         )
+        if was_begun:
+            self._leave_out(frame, execution, batch, ends)
+            return
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
         marked = is_marked(frame)
         rows = fitting(frame) if marked else frame
@@ -159,6 +154,30 @@ class BatchRunner:
         if self.late is not None:
             self.late.write(frame.sparkSession, execution, batch, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
+
+    def _leave_out(
+        self, frame: DataFrame, execution: Execution, batch: Batch, ends: Offsets
+    ) -> None:
+        """Write a batch that was begun before without its rows, unless the place has it.
+
+        A run on a copy of the checkpoint then finds the batch in the place, and does not write it.
+        """
+        version = self.sink.write(frame.limit(0), batch)
+        self._promised = batch.number
+        has_it = version is None
+        if has_it:
+            self._check_skipped(batch.query_id, batch.number, ends)
+        else:
+            log.warning(
+                "Batch %d was begun by a run that was cut off; at-most-once does not write it "
+                "again: its rows up to %s may be missing in %s",
+                batch.number,
+                ends,
+                self.sink.name,
+            )
+        keep_state(frame, execution.plan())
+        written = self.sink.version_of(batch.query_id, batch.number) if has_it else None
+        self._keep(batch.number, written, ends)
 
     def _check_partitions(self, execution: Execution) -> None:
         """Refuse a batch with new partitions where a key must stay in its own.

@@ -5,6 +5,13 @@
     offsets/<b>    planned batch b: "v1", settings as JSON, then the end of each source, a line each
     commits/<b>    batch b is done
 
+Beside them `ottla-noted.json`, one JSON object, has the last batch that at-most-once began:
+
+    {"version": 1, "id": "<query id>", "batch": b, "since": n}
+
+Batches from n on have their numbers in the target. A version that wrote them without left `since`
+out.
+
 A batch that is planned and not done is run again. `replace` moves all of it to `replaced-<n>/`,
 so that a new query begins: offsets/ goes first, and a crash leaves a checkpoint without a plan,
 whose remaining files the next start moves as well.
@@ -13,7 +20,7 @@ whose remaining files the next start moves as well.
 from __future__ import annotations
 
 import json
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ottla.pipelines.identity.next_batch import Planned
 from ottla.pipelines.identity.record import Offsets, read_offsets
@@ -107,20 +114,28 @@ class Checkpoint:
 
     def noted(self, query_id: str) -> int:
         """Return the last batch of this query that was noted before its write, -1 for none."""
-        document = json.loads(self.files.read(_NOTE) or "{}")
-        return int(document["batch"]) if document.get("id") == query_id else -1
+        return int(self._note(query_id).get("batch", -1))
 
     def note(self, query_id: str, batch: int) -> None:
         """Note a batch before its write: it will not be written again."""
-        self.files.write(_NOTE, json.dumps({"version": 1, "id": query_id, "batch": batch}) + "\n")
+        since = int(self._note(query_id).get("since", batch))
+        note = {"version": 1, "id": query_id, "batch": batch, "since": since}
+        self.files.write(_NOTE, json.dumps(note) + "\n")
+
+    def _note(self, query_id: str) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.files.read(_NOTE) or "{}")
+        return document if document.get("id") == query_id else {}
 
     def promised(self, query_id: str) -> int | None:
         """Return the last batch that the target must have, None where there is none.
 
-        One that at-most-once began is done and may be missing.
+        One that at-most-once began and is done is there, with or without its rows, unless a version
+        wrote it that did not number such batches.
         """
-        done = self.done()
-        return done if done is not None and done > self.noted(query_id) else None
+        done, note = self.done(), self._note(query_id)
+        if done is None or done > int(note.get("batch", -1)):
+            return done
+        return done if "since" in note and done >= int(note["since"]) else None
 
     def next_replaced(self) -> int:
         """Return the number of the next `replaced-<n>`."""

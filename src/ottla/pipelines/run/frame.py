@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.lease import Lease
+from ottla.pipelines.identity.next_batch import set_back
 from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.plan import check_place, key_notices
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
@@ -127,8 +128,17 @@ def _write(specification: Specification, files: Files, sink: TableSink) -> Writt
             return Written(sink.shown, None, sink.short_name)
     _keep(files, call)
     metadata = CommitMetadata(sink.short_name, call.id, call.call, "", {}, {})
-    once = specification.delivery == DeliveryGuarantee.EXACTLY_ONCE
+    once = DeliveryGuarantee(specification.delivery).doubles_nothing
     version = sink.write(specification.frame, Batch(call.id, call.call, metadata.text(), once))
+    if version is None and before is not None and before != call:
+        _keep(files, before)
+        raise PipelineError(
+            set_back(
+                str(specification.checkpoint),
+                f"{sink.name} has the call {call.call} on this checkpoint already, and the "
+                "checkpoint has not begun it",
+            )
+        )
     if version is None:
         log.warning("%s has the rows of that call already: nothing is written", sink.name)
         version = sink.version_of(call.id, call.call)

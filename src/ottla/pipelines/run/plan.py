@@ -298,7 +298,7 @@ def next_of(
         # From before checkpoints kept their identity, or Spark's own job: it wrote exactly once,
         # and no more is known.
         held = replace(held, is_complete=held.batch is None)
-    elif identity.delivery == DeliveryGuarantee.EXACTLY_ONCE:
+    elif identity.delivery != DeliveryGuarantee.AT_LEAST_ONCE:
         held = replace(held, is_complete=True)  # its number is kept with the rows
     planned = replace(checkpoint.plans(place), promised=checkpoint.promised(query_id))
     answer = decide(planned, held)

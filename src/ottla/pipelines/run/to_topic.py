@@ -207,7 +207,7 @@ def _run(checked: TopicPlan, runner: TopicBatchRunner, clients: Clients) -> Pipe
         sources = ((source.kafka, source.name) for _, source in checked.sources)
         return why_silent((*sources, (sink.kafka, sink.name)))
 
-    has_marks = runner.delivery is DeliveryGuarantee.EXACTLY_ONCE
+    has_marks = runner.delivery.doubles_nothing
     return supervised(
         start_query, guard, about, probe, runner.finish,
         close=clients.close, check_again=check_again if has_marks else None,

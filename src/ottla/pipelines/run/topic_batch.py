@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
-from ottla.pipelines.identity.next_batch import digest
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.next_batch import Planned, Refuse, decide, digest
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.rejects import find_part
@@ -21,6 +22,7 @@ from ottla.pipelines.source.source import REJECTED, Source
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ottla.pipelines.identity.record import Offsets
     from ottla.pipelines.identity.topic_watch import TopicWatch
     from ottla.pipelines.rejected_offsets import Told
     from ottla.pipelines.run.checkpoint import Checkpoint
@@ -66,14 +68,25 @@ class TopicBatchRunner:
                     execution.ends(),
                     self.sink.shown,
                 )
+                self._check_held(query_id, number, execution.ends())
                 keep_state(frame, execution.plan())
                 return
             self.place.note(query_id, number)
-        once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
+        once = self.delivery.doubles_nothing
         self.sink.write(frame, Batch(query_id, number, digest(execution.ends()), once))
         self.unknown.look(self.sources, execution)
         self._tell(execution, number)
         self._warn_of_rejected(execution)
+
+    def _check_held(self, query_id: str, number: int, ends: Offsets) -> None:
+        """Check that the topic has no other batch of this number, from a copy of the checkpoint.
+
+        Raises PipelineError.
+        """
+        place = self.place.files.location.removeprefix("file:")
+        answer = decide(Planned(place, number, ends=digest(ends)), self.sink.held(query_id))
+        if isinstance(answer, Refuse):
+            raise PipelineError(answer.sentence)
 
     def _tell(self, execution: Execution, number: int) -> None:
         """Tell where the records lie that do not parse; they are not read again."""

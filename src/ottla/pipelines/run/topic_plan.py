@@ -144,8 +144,10 @@ def plan_topic(specification: Specification, target: TopicTarget) -> TopicPlan:
     starting, replacing = _where(
         specification, checkpoint, identity, sources, cluster, topics, notices
     )
-    if specification.delivery == DeliveryGuarantee.EXACTLY_ONCE and starting is None:
-        check_marks(checkpoint, place, target.kafka, time.time() * 1_000)
+    delivery = DeliveryGuarantee(specification.delivery)
+    if delivery.doubles_nothing and starting is None:
+        if delivery is DeliveryGuarantee.EXACTLY_ONCE:  # the other one repeats no batch
+            check_marks(checkpoint, place, target.kafka, time.time() * 1_000)
         check_next(checkpoint, place, sink, len(sources))
     return TopicPlan(
         specification,

@@ -15,8 +15,8 @@ topic, and the marks need no topic of their own.
 Rows of one key keep the order in which Spark has them in one partition; for rows as `topic` gives
 them that is the order of their offsets.
 
-Without `once` Spark's own Kafka sink writes the batch, and a batch that was cut off may be there
-twice.
+Without `once` (at least once) Spark's own Kafka sink writes the batch, and a batch that was cut off
+may be there twice.
 """
 
 from __future__ import annotations
