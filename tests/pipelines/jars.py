@@ -40,9 +40,9 @@ def formats() -> list[str]:
 
 def _given_jars() -> list[str]:
     from ottla.pipelines.spark.jars import JARS, names, read_given
-    from ottla.pipelines.spark.start import _spark_home
+    from ottla.pipelines.spark.jvm.context import spark_home
 
-    return names(read_given(os.environ, _spark_home()).settings.get(JARS))
+    return names(read_given(os.environ, spark_home()).settings.get(JARS))
 
 
 def _in_cache() -> bool:

@@ -463,10 +463,10 @@ def stop_spark(spark: Any) -> None:
 
 def kill_spark() -> None:
     """End Spark's process, if this one has started it."""
-    spark = sys.modules.get("pyspark.core.context")
-    process = getattr(spark.SparkContext._gateway, "proc", None) if spark else None
-    if process is not None:
-        process.kill()
+    if "pyspark.core.context" in sys.modules:
+        from ottla.pipelines.spark.jvm.process import kill_process
+
+        kill_process()
 
 
 def end_at_once(code: int, leave: Callable[[int], Any] = os._exit) -> None:

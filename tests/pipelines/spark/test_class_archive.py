@@ -10,7 +10,7 @@ import pytest
 
 from ottla.pipelines.spark import class_archive
 from ottla.pipelines.spark.class_archive import ClassArchive
-from ottla.pipelines.spark.start import _spark_home
+from ottla.pipelines.spark.jvm.context import spark_home
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def java() -> Path:
 def home(tmp_path: Path) -> Path:
     """A Spark home with one jar that can be run: Ivy's."""
     (tmp_path / "spark" / "jars").mkdir(parents=True)
-    ivy = next((_spark_home() / "jars").glob("ivy-*.jar"))
+    ivy = next((spark_home() / "jars").glob("ivy-*.jar"))
     shutil.copy(ivy, tmp_path / "spark" / "jars" / "ivy.jar")
     (tmp_path / "cache").mkdir()
     return tmp_path / "spark"

@@ -50,8 +50,8 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*_: Any) -> None:
         raise AssertionError("the JVM was started")
 
-    monkeypatch.setattr(module, "_running_session", lambda: None)
-    monkeypatch.setattr(module, "_jvm_runs", lambda: False)
+    monkeypatch.setattr(module, "running_session", lambda: None)
+    monkeypatch.setattr(module, "jvm_runs", lambda: False)
     monkeypatch.setattr(module, "_start", start)
 
 
@@ -101,8 +101,8 @@ def test_settings_add_up_and_the_users_own_win(
         started.append((master, settings, {name: os.environ.get(name) for name in names}))
         return "session"
 
-    monkeypatch.setattr(module, "_running_session", lambda: None)
-    monkeypatch.setattr(module, "_jvm_runs", lambda: False)
+    monkeypatch.setattr(module, "running_session", lambda: None)
+    monkeypatch.setattr(module, "jvm_runs", lambda: False)
     monkeypatch.setattr(module, "_start", start)
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 --driver-memory 2g pyspark-shell")
     (tmp_path / "mine-1.0.jar").touch()
@@ -207,7 +207,7 @@ def test_a_jvm_that_spark_submit_started_keeps_its_settings(spark, tmp_path: Pat
         "spark.jars.packages": ",".join(wanted_packages(module.find_installed(), [], [])),
     }
     words = [argument for item in given.items() for argument in ("--conf", "=".join(item))]
-    submit = Path(module._spark_home()) / "bin" / "spark-submit"
+    submit = Path(module.spark_home()) / "bin" / "spark-submit"
 
     done = subprocess.run(
         [submit, *words, script],
@@ -236,7 +236,7 @@ def test_the_first_program_closes_its_output_before_the_archive_is_written(
     spark, tmp_path: Path
 ) -> None:
     java = find_java(os.environ)
-    if class_archive.find(tmp_path, java.executable, [], module._spark_home(), "", {}) is None:
+    if class_archive.find(tmp_path, java.executable, [], module.spark_home(), "", {}) is None:
         pytest.skip("no Java with an archive of its own")
     asked = wanted_packages(module.find_installed(), [], [])
 

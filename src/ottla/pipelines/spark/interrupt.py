@@ -20,13 +20,16 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from ottla.pipelines.spark.jvm.connections import keeper_of_idle
+from ottla.pipelines.spark.jvm.context import is_stopped
+from ottla.pipelines.spark.jvm.output import silence_stderr
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STOP_WITHIN_S: Final = 15
 
 _sessions: Final[list[SparkSession]] = []
-_kept: Final[list[Any]] = []
 
 
 def current_handler() -> Any:
@@ -43,7 +46,7 @@ def handle(spark: SparkSession, before: Any) -> None:
     if threading.current_thread() is threading.main_thread():
         own = callable(before) and before is not signal.default_int_handler
         ours = getattr(before, "__module__", None) in (__name__, "pyspark.core.context")
-        keep = before if (own and not ours) or before is signal.SIG_IGN else _interrupter(spark)
+        keep = before if (own and not ours) or before is signal.SIG_IGN else _interrupter()
         signal.signal(signal.SIGINT, keep)
         if sys.excepthook is sys.__excepthook__:
             sys.excepthook = _say_interrupted
@@ -52,15 +55,12 @@ def handle(spark: SparkSession, before: Any) -> None:
     _sessions[:] = [spark]  # a process has one context at a time
 
 
-def _interrupter(spark: SparkSession) -> Callable[[int, FrameType | None], NoReturn]:
-    client: Any = spark.sparkContext._gateway._gateway_client
+def _interrupter() -> Callable[[int, FrameType | None], NoReturn]:
+    keep_idle = keeper_of_idle()
 
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
         _hush_py4j()
-        # py4j then closes the idle connections of all threads, among them those of a batch that
-        # runs. It finds them in this list; their threads continue without it.
-        _kept.extend(client.deque)
-        client.deque.clear()
+        keep_idle()
         raise KeyboardInterrupt
 
     return interrupt
@@ -100,18 +100,15 @@ def _stop_queries(spark: SparkSession) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    context: Any = spark.sparkContext
-    if context._jsc is None:
-        return  # the program stopped its session
+    if is_stopped(spark):
+        return
     try:
         active = spark.streams.active
         if active:
-            context.setLogLevel("OFF")
+            spark.sparkContext.setLogLevel("OFF")
             # Spark's test for an interrupted function is a regular expression that overflows
             # the stack on a long trace; Java prints that on stderr itself.
-            jvm: Any = spark._jvm
-            nowhere = jvm.java.io.OutputStream.nullOutputStream()
-            jvm.java.lang.System.setErr(jvm.java.io.PrintStream(nowhere))
+            silence_stderr(spark)
         for query in active:
             query.stop()
     except (Py4JError, PySparkException, OSError):

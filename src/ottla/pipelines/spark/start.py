@@ -24,7 +24,16 @@ from ottla.pipelines.spark import jars as jar_lists
 from ottla.pipelines.spark.class_archive import ClassArchive
 from ottla.pipelines.spark.java import Java, find_java
 from ottla.pipelines.spark.jvm.classes import why_not_loaded
+from ottla.pipelines.spark.jvm.context import (
+    class_path,
+    jvm_runs,
+    running_session,
+    spark_home,
+    submitted_settings,
+)
 from ottla.pipelines.spark.jvm.jar_versions import delta_version
+from ottla.pipelines.spark.jvm.output import close_output_at_exit
+from ottla.pipelines.spark.jvm.process import process_id
 from ottla.pipelines.spark.versions import Installed
 
 if TYPE_CHECKING:
@@ -81,7 +90,7 @@ def session(
         packages = jar_lists.names(packages)
     formats = _known_formats(formats)
     settings = {str(name): _text(value) for name, value in conf.items()}
-    if running := _running_session():
+    if running := running_session():
         _leave_as_it_is(running, settings)
         return running
     if os.environ.get("SPARK_REMOTE"):
@@ -92,11 +101,11 @@ def session(
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         versions.check_running(_pyspark_version())
         return _start(app, None, _beside_submitted(settings))
-    if _jvm_runs():
+    if jvm_runs():
         return _start(app, master, _defaults(master) | settings)
     installed = find_installed()
     versions.check_spark(installed)
-    given = jar_lists.read_given(os.environ, _spark_home())
+    given = jar_lists.read_given(os.environ, spark_home())
     listed = jar_lists.list_jars(jars)
     requested = [*packages]
     for source in (settings, given.settings):
@@ -147,7 +156,7 @@ def _take_found(
 
 
 def _own_jars() -> list[str]:
-    return [jar.name for jar in (_spark_home() / "jars").glob("*.jar")]
+    return [jar.name for jar in (spark_home() / "jars").glob("*.jar")]
 
 
 def _find_archive(folder: Path, java: Java, settings: Mapping[str, str]) -> ClassArchive | None:
@@ -155,9 +164,7 @@ def _find_archive(folder: Path, java: Java, settings: Mapping[str, str]) -> Clas
     jars = [jar for jar in settings.get(CLASS_PATH, "").split(":") if jar]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return class_archives.find(
-            folder, java.executable, jars, _spark_home(), options, os.environ
-        )
+        return class_archives.find(folder, java.executable, jars, spark_home(), options, os.environ)
     except OSError as error:
         log.info("No class archive: %s", error)
         return None
@@ -172,23 +179,8 @@ def _remember_jars(folder: Path, packages: list[str], spark: SparkSession) -> No
 
 
 def _finish_at_exit(archive: ClassArchive, spark: SparkSession) -> None:
-    jvm: Any = spark._jvm
-    gateway: Any = spark.sparkContext._gateway
-    class_path = str(jvm.java.lang.System.getProperty("java.class.path"))
-    atexit.register(class_archives.finish_later, archive, gateway.proc.pid, class_path)
-    _close_output_at_exit(jvm)
-
-
-def _close_output_at_exit(jvm: Any) -> None:
-    """Have the JVM close stdout and stderr as the last of its shutdown hooks.
-
-    It writes the archive after them, and has both from the program: a process that reads the
-    program's output through a pipe would wait for that.
-    """
-    runnable = jvm.java.lang.Class.forName("java.lang.Runnable")
-    hooks = jvm.org.apache.hadoop.util.ShutdownHookManager.get()
-    for stream in (jvm.java.lang.System.out, jvm.java.lang.System.err):
-        hooks.addShutdownHook(jvm.java.beans.EventHandler.create(runnable, stream, "close"), 0)
+    atexit.register(class_archives.finish_later, archive, process_id(), class_path(spark))
+    close_output_at_exit(spark)
 
 
 def _text(value: Any) -> str:
@@ -236,37 +228,14 @@ def find_installed() -> Installed:
         delta = version("delta-spark")
     except PackageNotFoundError:
         delta = None
-    for jar in (_spark_home() / "jars").glob("spark-core_*.jar"):
+    for jar in (spark_home() / "jars").glob("spark-core_*.jar"):
         if parsed := jar_lists.parse_jar(jar.name):
             name, spark = parsed
             return Installed(_pyspark_version(), spark, name.rsplit("_", 1)[1], delta)
     raise PipelineError(
-        f"There are no jars of Spark in {_spark_home() / 'jars'}. "
+        f"There are no jars of Spark in {spark_home() / 'jars'}. "
         f"{versions.pair(version('pyspark'))}"
     )
-
-
-def _spark_home() -> Path:
-    from pyspark.find_spark_home import _find_spark_home
-
-    return Path(_find_spark_home())
-
-
-def _running_session() -> SparkSession | None:
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    if SparkContext._active_spark_context is None:
-        return None
-    # A context without a session, as some notebooks give: the session takes its settings.
-    return SparkSession.getActiveSession() or SparkSession(SparkContext._active_spark_context)
-
-
-def _jvm_runs() -> bool:
-    """Tell whether the JVM of a former session still runs; it keeps the jars it started with."""
-    from pyspark import SparkContext
-
-    return SparkContext._gateway is not None
 
 
 def _beside_submitted(settings: Mapping[str, str]) -> dict[str, str]:
@@ -274,10 +243,7 @@ def _beside_submitted(settings: Mapping[str, str]) -> dict[str, str]:
 
     Its jars were chosen when it started; only the list of extensions is added to.
     """
-    from pyspark import SparkConf, SparkContext
-
-    SparkContext._ensure_initialized()  # SparkConf asks the JVM, once there is a connection
-    submitted: dict[str, str] = dict(SparkConf().getAll())
+    submitted = submitted_settings()
     extensions = ",".join((submitted.get(EXTENSIONS, ""), settings.get(EXTENSIONS, "")))
     added = _defaults(submitted.get("spark.master", "yarn"))
     return {**added, **settings, **submitted, EXTENSIONS: extensions}

@@ -4,12 +4,12 @@ from importlib.metadata import version
 
 import pytest
 
+from ottla.pipelines.spark.jvm.context import spark_home
 from ottla.pipelines.spark.jvm.jar_versions import delta_version, hadoop_version
-from ottla.pipelines.spark.start import _spark_home
 
 pytestmark = pytest.mark.spark
 
 
 def test_delta_and_hadoop_say_their_versions(spark) -> None:
     assert delta_version(spark) == version("delta-spark")
-    assert (_spark_home() / "jars" / f"hadoop-client-api-{hadoop_version()}.jar").is_file()
+    assert (spark_home() / "jars" / f"hadoop-client-api-{hadoop_version()}.jar").is_file()

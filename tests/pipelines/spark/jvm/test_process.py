@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.report import reported
-from ottla.pipelines.spark.jvm.process import process_ended
+from ottla.pipelines.spark.jvm.process import kill_process, process_ended, process_id
 
 
 def place(monkeypatch: pytest.MonkeyPatch, code: str) -> subprocess.Popen[bytes]:
@@ -52,3 +52,18 @@ def test_a_process_that_runs_or_is_another_one_has_not_ended(
     ended = process_ended()
     assert ended is not None
     assert ended.message == "Spark's process ended (killed, perhaps for lack of memory)"
+
+
+def test_the_process_is_the_one_that_this_one_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    kill_process()
+    process = place(monkeypatch, "input()")
+    assert process_id() == process.pid
+    kill_process()
+    assert process.wait() < 0
+
+
+@pytest.mark.spark
+def test_pyspark_keeps_its_process(spark) -> None:
+    assert process_id() == spark._jvm.java.lang.ProcessHandle.current().pid()
+    assert process_ended() is None

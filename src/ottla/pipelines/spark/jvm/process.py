@@ -1,10 +1,11 @@
-"""Spark's own process: whether it has ended, and how."""
+"""Spark's own process, where this one has started it: whether it has ended, and how."""
 
 from __future__ import annotations
 
 import subprocess
 from typing import Final
 
+from ottla.pipelines.spark.jvm.attributes import gateway
 from ottla.pipelines.spark.jvm.causes import Cause
 
 _END_WITHIN_S: Final = 5.0
@@ -16,9 +17,7 @@ def process_ended(*, is_silent: bool = False) -> Cause | None:
 
     `is_silent`: it takes no connection any more; its end is then waited for.
     """
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
+    process = _process()
     if process is None:
         return None
     try:
@@ -29,3 +28,21 @@ def process_ended(*, is_silent: bool = False) -> Cause | None:
         return None
     why = _WHY.get(code, f"exit code {code}")
     return Cause("ProcessEnded", f"Spark's process ended ({why})")
+
+
+def process_id() -> int:
+    """Return the number of the process, which this one has started."""
+    process = _process()
+    assert process is not None
+    return process.pid
+
+
+def kill_process() -> None:
+    """End the process at once."""
+    process = _process()
+    if process is not None:
+        process.kill()
+
+
+def _process() -> subprocess.Popen[bytes] | None:
+    return getattr(gateway(), "proc", None)
