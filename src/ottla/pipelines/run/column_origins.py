@@ -6,7 +6,7 @@ what it is: through projections that only name it, filters, joins and the parts 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.sinks.record_place import (
     EXPLODED,
@@ -21,7 +21,7 @@ from ottla.pipelines.sinks.record_place import (
     place_by_origin,
 )
 from ottla.pipelines.source.source import OPTION, SOURCES
-from ottla.pipelines.spark.jvm.query_plan import in_list
+from ottla.pipelines.spark.jvm.plan import Expression, Node, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,12 +43,12 @@ class ColumnOrigins:
     """The columns of one frame."""
 
     def __init__(self, frame: DataFrame) -> None:
-        self._plan: Any = frame._jdf.queryExecution().analyzed()
+        self._plan = plan_of(frame)
         self._found: dict[str, Origins] = {}
-        self._output = {str(one.name()): one for one in reversed(in_list(self._plan.output()))}
-        self._projected: dict[Any, dict[int, Any]] = {}
-        self._streams: list[tuple[Any, Stream]] = []
-        self._named: dict[int, Any] = {}  # the queries of WITH, by their number
+        self._output = {one.name: one for one in reversed(self._plan.output)}
+        self._projected: dict[Node, dict[int, Expression]] = {}
+        self._streams: list[tuple[Node, Stream]] = []
+        self._named: dict[int, Node] = {}  # the queries of WITH, by their number
 
     def of(self, name: str) -> Origins:
         """Return where a column comes from, for each part of a union."""
@@ -57,80 +57,77 @@ class ColumnOrigins:
             self._found[name] = _COMPUTED if column is None else self._follow(self._plan, column)
         return self._found[name]
 
-    def _follow(self, node: Any, column: Any) -> Origins:
+    def _follow(self, node: Node, column: Expression) -> Origins:
         """Return where an output column of a node comes from."""
-        kind = _kind(node)
+        kind = node.kind
         if kind == "Project":
             return self._projection(node, column)
         if kind == "Union":
             position = _position(node, column)
             return tuple(
                 origin
-                for child in in_list(node.children())
-                for origin in self._follow(child, child.output().apply(position))
+                for child in node.children
+                for origin in self._follow(child, child.output[position])
             )
         if kind == "WithCTE":
-            for each in in_list(node.cteDefs()):
-                self._named[int(each.id())] = each.child()
-            return self._follow(node.plan(), column)
+            self._named |= node.queries
+            return self._follow(node.plan, column)
         if kind == "CTERelationRef":
-            query = self._named[int(node.cteId())]
-            return self._follow(query, query.output().apply(_position(node, column)))
+            query = self._named[node.query]
+            return self._follow(query, query.output[_position(node, column)])
         if kind == "Aggregate":
             return _COMPUTED
-        children = in_list(node.children())
+        children = node.children
         if not children:
             return self._leaf(node, column)
         for child in children:
-            if child.outputSet().contains(column):
+            if child.has(column):
                 return _passing(self._follow(child, column), _passed(node, kind))
         return _COMPUTED
 
-    def _projection(self, node: Any, column: Any) -> Origins:
+    def _projection(self, node: Node, column: Expression) -> Origins:
         if node not in self._projected:
-            self._projected[node] = {_id(one): one for one in in_list(node.projectList())}
-        expression: Any = self._projected[node].get(_id(column))
-        while expression is not None and _kind(expression) == "Alias":
-            expression = expression.child()
-        kind = _kind(expression)
+            self._projected[node] = {one.number: one for one in node.projection}
+        expression = self._projected[node].get(column.number)
+        while expression is not None and (kind := expression.kind) == "Alias":
+            expression = expression.child
+        if expression is None:
+            return _COMPUTED
         if kind == "AttributeReference":
-            return self._follow(node.child(), expression)
-        if kind == "Literal" and expression.dataType().typeName() == "string":
-            value = expression.value()
-            return _COMPUTED if value is None else (Constant(str(value.toString())),)
+            return self._follow(node.children[0], expression)
+        if kind == "Literal" and (text := expression.text) is not None:
+            return (Constant(text),)
         return _COMPUTED
 
-    def _leaf(self, node: Any, column: Any) -> Origins:
-        if not node.isStreaming():
+    def _leaf(self, node: Node, column: Expression) -> Origins:
+        if not node.is_streaming:
             return _COMPUTED
         for known, stream in self._streams:
-            if known.equals(node):
-                return (Origin(stream, str(column.name())),)
+            if known == node:
+                return (Origin(stream, column.name),)
         self._streams.append((node, _stream(len(self._streams), node)))
-        return (Origin(self._streams[-1][1], str(column.name())),)
+        return (Origin(self._streams[-1][1], column.name),)
 
 
-def _stream(number: int, node: Any) -> Stream:
+def _stream(number: int, node: Node) -> Stream:
     """Return what a leaf of the plan reads."""
-    if _kind(node) != "StreamingRelationV2" or node.sourceName() != "kafka":
+    if node.kind != "StreamingRelationV2" or node.source != "kafka":
         return Stream(number)
-    options = node.extraOptions()
-    source = SOURCES.get(options.get(OPTION) or "")
+    source = SOURCES.get(node.option(OPTION))
     if source is not None:
         return Stream(number, source.name)
-    names = (options.get("subscribe") or "").split(",")
+    names = node.option("subscribe").split(",")
     is_one = len(names) == 1 and names[0] != ""
     return Stream(number, names[0].strip() if is_one else "", has_several=not is_one)
 
 
-def _passed(node: Any, kind: str) -> str:
+def _passed(node: Node, kind: str) -> str:
     """Return what a node makes of the rows of its child, empty if one row stays at most one."""
     if kind in _MANY_ROWS:
         return EXPLODED
-    if kind != "Join" or node.joinType().toString() in _ONE_LEFT_ROW:
+    if kind != "Join" or node.join in _ONE_LEFT_ROW:
         return ""
-    both = node.left().isStreaming() and node.right().isStreaming()
-    return JOINED_STREAMS if both else JOINED
+    return JOINED_STREAMS if all(child.is_streaming for child in node.children) else JOINED
 
 
 def _passing(origins: Origins, passed: str) -> Origins:
@@ -142,13 +139,5 @@ def _passing(origins: Origins, passed: str) -> Origins:
     )
 
 
-def _position(node: Any, column: Any) -> int:
-    return [_id(one) for one in in_list(node.output())].index(_id(column))
-
-
-def _kind(node: Any) -> str:
-    return "" if node is None else str(node.getClass().getSimpleName())
-
-
-def _id(column: Any) -> int:
-    return int(column.exprId().id())
+def _position(node: Node, column: Expression) -> int:
+    return [one.number for one in node.output].index(column.number)

@@ -7,13 +7,13 @@ messages of a key, and not the columns of a table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.sinks.record_place import TIMESTAMP
 from ottla.pipelines.source.parse import PARSED_KEY
-from ottla.pipelines.spark.jvm.query_plan import in_list, nodes
+from ottla.pipelines.spark.jvm.plan import Expression, nodes, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,49 +57,39 @@ class _Columns:
     """How the columns of a frame are defined, from its plan."""
 
     def __init__(self, frame: DataFrame) -> None:
-        self._output = in_list(frame._jdf.queryExecution().analyzed().output())
-        self._definitions: dict[int, Any] = {}
+        self._output = plan_of(frame).output
+        self._definitions: dict[int, Expression] = {}
         self._of_topics: set[int] = set()
         for node in nodes(frame):
-            if node.nodeName() == "Project":
-                for column in in_list(node.projectList()):
-                    if _kind(column) == "Alias":
-                        self._definitions[_id(column)] = column.child()
+            if node.kind == "Project":
+                for column in node.projection:
+                    if column.kind == "Alias":
+                        self._definitions[column.number] = column.child
             # A query of WITH has its columns where it is defined.
-            elif (
-                node.nodeName() != "CTERelationRef"
-                and node.isStreaming()
-                and not node.children().size()
-            ):
-                self._of_topics |= {_id(column) for column in in_list(node.output())}
+            elif node.kind != "CTERelationRef" and node.is_streaming and not node.children:
+                self._of_topics |= {column.number for column in node.output}
 
     def root_of(self, name: str) -> tuple[str, ...] | None:
         """Return from which column of a topic a column comes unchanged, and from which field of it.
 
         None where it is computed, or does not come from there.
         """
-        expression: Any = next((one for one in self._output if one.name() == name), None)
+        expression = next((one for one in self._output if one.name == name), None)
         fields: tuple[str, ...] = ()
         for _ in range(_MAX_STEPS):
-            kind = _kind(expression)
+            if expression is None:
+                return None
+            kind = expression.kind
             if kind == "AttributeReference":
-                number = _id(expression)
-                if expression.name() == PARSED_KEY or number in self._of_topics:
-                    return (str(expression.name()), *fields)
+                number = expression.number
+                if expression.name == PARSED_KEY or number in self._of_topics:
+                    return (expression.name, *fields)
                 expression = self._definitions.get(number)
             elif kind == "GetStructField":
-                fields = (str(expression.extractFieldName()), *fields)
-                expression = expression.child()
+                fields = (expression.field, *fields)
+                expression = expression.child
             elif kind == "UpdateFields":  # it drops the corrupt text beside the parsed fields
-                expression = expression.structExpr()
+                expression = expression.struct
             else:
                 return None
         return None
-
-
-def _kind(expression: Any) -> str:
-    return "" if expression is None else str(expression.getClass().getSimpleName())
-
-
-def _id(column: Any) -> int:
-    return int(column.exprId().id())

@@ -48,7 +48,7 @@ from ottla.pipelines.run.starting import check_new
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.dead_letters import DeadLetters
 from ottla.pipelines.source.source import sources_of
-from ottla.pipelines.spark.jvm.query_plan import nodes
+from ottla.pipelines.spark.jvm.plan import nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -263,7 +263,7 @@ def _check_of_new(checked: Plan) -> Callable[[str], None] | None:
 
 def has_watermark(frame: DataFrame) -> bool:
     """Tell whether a frame has a watermark, and so may leave out late rows."""
-    return any(node.nodeName() == "EventTimeWatermark" for node in nodes(frame))
+    return any(node.kind == "EventTimeWatermark" for node in nodes(frame))
 
 
 # Nodes of a plan that may stop reading their input: a limit, a join whose other side is empty.
@@ -272,7 +272,7 @@ _STOP_EARLY: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail", "Join")
 
 def reads_all(frame: DataFrame) -> bool:
     """Tell whether Spark reads each batch to its end."""
-    return all(node.nodeName() not in _STOP_EARLY for node in nodes(frame))
+    return all(node.kind not in _STOP_EARLY for node in nodes(frame))
 
 
 def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:

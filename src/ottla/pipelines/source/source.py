@@ -6,7 +6,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.registry.framed import Framed
@@ -16,6 +16,7 @@ from ottla.pipelines.source.ddl import Kind
 from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.parse import as_json_object, never_fails
 from ottla.pipelines.source.words import UnknownFields
+from ottla.pipelines.spark.jvm.plan import Node, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -95,21 +96,19 @@ def sources_of(frame: DataFrame) -> list[tuple[int, Source]]:
     the streaming relations of the analyzed plan from the root down, each node before its children
     and equal relations once (MicroBatchExecution.logicalPlan). Relations of other makers count.
     """
-    relations: list[Any] = []
-    plans = [frame._jdf.queryExecution().analyzed()]
+    relations: list[Node] = []
+    plans = [plan_of(frame)]
     while plans:
-        plan = plans.pop()
-        kind = plan.getClass().getSimpleName()
-        if kind in ("StreamingRelation", "StreamingRelationV2"):
-            if not any(plan.equals(other) for other in relations):
-                relations.append(plan)
+        node = plans.pop()
+        if node.kind in ("StreamingRelation", "StreamingRelationV2"):
+            if node not in relations:
+                relations.append(node)
             continue
-        children = plan.children()
-        plans += [children.apply(index) for index in reversed(range(children.size()))]
+        plans += reversed(node.children)
     found = []
     for number, relation in enumerate(relations):
-        if relation.getClass().getSimpleName() == "StreamingRelationV2":
-            source = SOURCES.get(relation.extraOptions().get(OPTION) or "")
+        if relation.kind == "StreamingRelationV2":
+            source = SOURCES.get(relation.option(OPTION))
             if source is not None:
                 found.append((number, source))
     return found
