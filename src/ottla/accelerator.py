@@ -40,6 +40,7 @@ COMPILED: Final = (
     "replica/partition_role",
     "runtime/clock",
     "runtime/waiting",
+    "timelines/group_timeline",
     "timelines/partition_timeline",
     "timelines/pending_steps",
     "timelines/replica_timeline",

@@ -5,6 +5,7 @@ import base64
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -45,6 +46,9 @@ class Partitions:
     def of_topic(self, topic: str) -> list[Any]:
         return self.by_topic.get(topic, [])
 
+    def get(self, topic: str, partition: int) -> Any:
+        return None
+
     def topics(self) -> list[str]:
         return list(self.by_topic)
 
@@ -68,7 +72,7 @@ def context(tmp_path: Path) -> Any:
         )
         partitions.by_topic.setdefault("t", []).append(partition)
     state = PartitionState(1, 0, (1,), (1,), 0)
-    image = SimpleNamespace(partitions=[state] * 3)
+    image = SimpleNamespace(partitions=[state] * 3, topic_id=UUID(int=7))
     node = SimpleNamespace(
         config=SimpleNamespace(id=1),
         clock=clock,

@@ -10,6 +10,7 @@ from tests.turns import most_calls_at_once
 
 from ottla.coordinator.group_coordinator import _in_parts
 from ottla.groups.classic.requests import HeartbeatRequest, LeavingMember
+from ottla.groups.offsets.commit import Cause
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import GroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -156,6 +157,7 @@ async def test_the_sweep_removes_what_has_expired(bench: Any) -> None:
     while await groups.list_groups(frozenset(), frozenset()):
         await asyncio.sleep(0.005)
     assert bench.log_of("g").records[-1].value is None
+    assert [commit.cause for commit in bench.commits] == [Cause.SIMPLE, Cause.EXPIRED]
 
 
 async def test_long_names_of_clients_still_fit_into_a_member_id(bench: Any) -> None:
@@ -453,3 +455,20 @@ async def test_a_log_that_refuses_ends_a_removal(bench: Any) -> None:
     assert await groups.delete_group("g") is ErrorCode.not_coordinator
     bench.log_of("g").refuse = None
     assert len((await groups.fetch_all("g"))["t"]) == 4_500
+
+
+async def test_removed_offsets_are_announced_with_their_cause(bench: Any) -> None:
+    groups = bench.coordinator
+    await groups.commit(bench.committing(0, 1, 2, 3))
+    await groups.delete_offsets("g", (("t", (0,)),))
+    await groups.delete_group("g")
+    first, deleted, gone = bench.commits
+    assert (first.cause, list(first.before)) == (Cause.SIMPLE, [None] * 4)
+    assert (deleted.cause, gone.cause) == (Cause.OFFSET_DELETE, Cause.DELETE_GROUPS)
+    values = dict(first.records)
+    for told in (deleted, gone):
+        for (key, value), before in zip(told.records, told.before, strict=True):
+            assert value is None
+            assert before == values.get(key)
+    assert len(deleted.records) == 1
+    assert sum(before is not None for before in gone.before) == 3

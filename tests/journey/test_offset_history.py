@@ -20,7 +20,7 @@ from ottla.journey.offset_history import (
 from ottla.timelines.folder import TimelineFolder
 from ottla.timelines.partition_timeline import PartitionTimeline
 from ottla.timelines.pending_steps import WINDOW_MS
-from ottla.timelines.step import OTHERS, Kind, Step, Versions
+from ottla.timelines.step import OTHERS, Before, Kind, Step, Versions
 
 GROUPS = ("g", "h")
 PIPELINE = ("pipes", "flights", "/t")
@@ -57,8 +57,6 @@ class Partition:
             now_ms=self.now_ms,
             dirty={},
         )
-        for group, offset in self.committed.items():
-            self.timeline.group_is_at(group, offset, None)
 
     def append(self, count: int, client: str, producer_id: int) -> None:
         for offset in range(self.end, self.end + count):
@@ -77,13 +75,15 @@ class Partition:
         offset = min(self.committed.get(group, self.bases[0]) + count, self.high)
         for passed in range(offset):
             self.read_ms.setdefault((group, passed), self.now_ms)
+        before = Before(self.committed.get(group, -1), "")
         self.committed[group] = offset
-        self.timeline.committed(group, offset, None, self.now_ms)
+        self.timeline.committed(group, offset, None, self.now_ms, before)
 
     def set_back(self, group: str) -> None:
         if group in self.committed:
+            before = Before(self.committed[group], "")
             self.committed[group] = self.bases[0]
-            self.timeline.committed(group, self.bases[0], None, self.now_ms)
+            self.timeline.committed(group, self.bases[0], None, self.now_ms, before)
             self.flush(True)
             # Where a way back is lost with what led to it, the second reading looks like the
             # first; so here it reached the disk.

@@ -12,7 +12,7 @@ from ottla.journey.offset_history import Delivered, deliveries
 from ottla.journey.rejection import Rejection, rejection_of
 from ottla.timelines.folder import TimelineFolder
 from ottla.timelines.partition_timeline import PartitionTimeline
-from ottla.timelines.step import Kind, Step, Versions
+from ottla.timelines.step import Before, Kind, Step, Versions
 from ottla.timelines.thinning import thin
 
 PIPELINE = ("g", "q", "/t")
@@ -135,8 +135,7 @@ def test_a_commit_is_found_again_in_the_files():
     timeline.appended(0, 99, 2, "a", -1)
     said = {"ottla.pipeline": 1, "query": "q", "batch": 0, "delta": {"table": "/t", "version": 0}}
     said["rejects"] = {"kept": KEPT, "reasons": [WHY], "ranges": [[10, 12, 0], [60, 90, None]]}
-    timeline.group_is_at("g", 0, None)
-    timeline.committed("g", 100, json.dumps(said), 3)
+    timeline.committed("g", 100, json.dumps(said), 3, Before(0, ""))
     with tempfile.TemporaryDirectory() as folder:
         files = TimelineFolder(Path(folder))
         files.write(timeline.take(10, all_of_them=True), (0, 50))

@@ -15,6 +15,7 @@ from ottla.cli.journey_tree import tell
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.shards.partitioning import partition_for
 from ottla.testing import Cluster
+from ottla.timelines.pending_steps import WINDOW_MS
 
 GROUPS = [f"group-{number}" for number in range(6)]
 TOPIC = "flights"
@@ -29,8 +30,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield opened
 
 
-def ask(cluster: Cluster) -> dict[str, Any]:
-    return ask_journey(cluster.bootstrap, QUESTION)
+def ask(cluster: Cluster, topic: str = TOPIC) -> dict[str, Any]:
+    return ask_journey(cluster.bootstrap, {**QUESTION, "topic": topic})
 
 
 def states(document: dict[str, Any]) -> dict[str, str]:
@@ -82,3 +83,17 @@ def test_a_reader_stays_known_after_its_partition_moved(cluster: Cluster) -> Non
     said = ask(cluster)
     assert states(said) == dict.fromkeys(GROUPS, "read")
     assert said["groups"]["complete"]
+
+
+def test_commits_are_recorded_where_no_replica_is(cluster: Cluster) -> None:
+    """The topic has one replica; most coordinators have none."""
+    create(cluster, "alone", replica_assignment=[[1]])
+    assert produce(cluster, "alone", 10) == ["NO_ERROR"] * 10
+    for offset in (2, 5):
+        for group in GROUPS:
+            commit(cluster, group, "alone", offset)
+    assert len({coordinator(cluster, group) for group in GROUPS}) > 1
+    said = ask(cluster, "alone")
+    assert states(said) == dict.fromkeys(GROUPS, "read")
+    for group in said["read"]:
+        assert group["when"]["until_ms"] - group["when"]["since_ms"] < WINDOW_MS, group

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.timelines.file_format import HEAD, MAX_SPAN, decode, encode, sound_bytes
-from ottla.timelines.step import Kind, Step, Versions
+from ottla.timelines.step import By, Kind, Step, Versions
 
 OFFSETS = st.integers(0, 2**62)
 MS = st.integers(0, 2**42)
@@ -26,6 +26,7 @@ NAMES = {
     Kind.DIVERGED: st.integers(0, 2**31 - 1).map(str),
     Kind.IN_SYNC: st.tuples(NUMBERS, NUMBERS, st.lists(NUMBERS, max_size=5).map(tuple), NUMBERS),
 }
+NAMES[Kind.FORGOTTEN] = st.tuples(st.text(max_size=9), st.text(max_size=9))
 NAMES[Kind.REJECTED] = st.tuples(*[st.text(max_size=9)] * 5) | NAMES[Kind.DELIVERED]
 NAMES[Kind.CUT] = NAMES[Kind.IN_SYNC]
 NAMES[Kind.END_AND_HIGH] = NAMES[Kind.END]
@@ -46,6 +47,8 @@ def steps(draw):
         first + draw(SPANS),
         draw(st.booleans()),
         draw(VERSIONS) if kind is Kind.DELIVERED else None,
+        draw(st.booleans()),
+        draw(st.sampled_from(list(By))),
         draw(st.booleans()),
     )
 

@@ -2,6 +2,7 @@
 
 from ottla.timelines.no_timeline import NoTimeline
 from ottla.timelines.partition_timeline import Timeline
+from ottla.timelines.step import Before
 
 
 def test_no_timeline_takes_the_same_calls_and_keeps_nothing():
@@ -9,7 +10,7 @@ def test_no_timeline_takes_the_same_calls_and_keeps_nothing():
     nothing.appended(0, 9, 2000, "a", -1)
     nothing.high_watermark(10, 2000)
     nothing.committed("g", 5, None, 2000)
-    nothing.group_is_at("g", 5, None)
+    nothing.forgotten("g", 2000, "OffsetDelete", Before(5, ""))
     nothing.started_at(1, 2000, "DeleteRecords")
     nothing.truncated(1, 2000)
     nothing.replicated(2, 1, 2000)

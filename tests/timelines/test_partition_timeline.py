@@ -5,9 +5,10 @@ import json
 import pytest
 
 from ottla.timelines.file_format import HEAD, decode, encode
-from ottla.timelines.partition_timeline import MAX_GROUP_CHARS, PartitionTimeline
+from ottla.timelines.group_timeline import MAX_GROUP_CHARS
+from ottla.timelines.partition_timeline import PartitionTimeline
 from ottla.timelines.pending_steps import BACKLOG_STEPS, MAX_STEPS, MAX_TRACKS, WINDOW_MS
-from ottla.timelines.step import Kind, Step, Versions
+from ottla.timelines.step import Before, Kind, Step, Versions
 
 
 @pytest.fixture
@@ -119,10 +120,8 @@ def test_a_groups_commits(filled):
     ]
 
 
-def test_a_groups_loaded_position_makes_its_first_step_whole(filled):
-    filled.group_is_at("g", -1, None)
-    filled.group_is_at("g", 5, None)
-    filled.committed("g", 8, None, 3000)
+def test_what_was_committed_before_makes_a_groups_first_step_whole(filled):
+    filled.committed("g", 8, None, 3000, Before(5, ""))
     assert all_steps(filled) == [Step(Kind.GROUP, "g", 3000, 3000, 5, 8, 8)]
 
 
@@ -182,8 +181,7 @@ def test_a_commit_that_is_repeated_tells_its_rejects_once(filled):
 
 
 def test_a_commit_that_was_loaded_is_not_told_again(filled):
-    filled.group_is_at("g", 10, told(3, [2, 5, 0]))
-    filled.committed("g", 10, told(3, [2, 5, 0]), 12_000)
+    filled.committed("g", 10, told(3, [2, 5, 0]), 12_000, Before(10, told(3, [2, 5, 0])))
     assert rejected(all_steps(filled)) == []
 
 
@@ -205,8 +203,7 @@ def test_deliveries_that_are_not_taken_share_steps_eventually(filled):
 
 def test_a_pipelines_loaded_position_makes_its_first_step_whole(filled):
     told = '{"ottla.pipeline":1,"query":"q","batch":3,"delta":{"table":"t","version":7}}'
-    filled.group_is_at("g", 5, told)
-    filled.committed("g", 8, told, 3000)
+    filled.committed("g", 8, told, 3000, Before(5, told))
     assert sorted((step.kind, step.before, step.unknown_before) for step in all_steps(filled)) == [
         (Kind.GROUP, 5, False),
         (Kind.DELIVERED, 5, False),

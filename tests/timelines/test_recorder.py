@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import shutil
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -13,8 +15,8 @@ from ottla.log.opening import open_log
 from ottla.timelines import recorder as driver
 from ottla.timelines.no_timeline import NoTimeline
 from ottla.timelines.partition_timeline import PartitionTimeline
-from ottla.timelines.recorder import TimelineRecorder
-from ottla.timelines.step import Kind, Opening
+from ottla.timelines.recorder import GroupsTimeline, TimelineRecorder
+from ottla.timelines.step import Before, By, Kind, Opening
 
 FIRST = "00000000000000000000.timeline"
 
@@ -197,3 +199,58 @@ async def test_a_topic_may_go_while_a_flush_writes_others(
     written = sorted(each.parent.name for each in tmp_path.glob(f"*/{FIRST}"))
     assert written == ["t-0", "t-1", "t-2"]
     await recorder.close()
+
+
+TOPIC_ID = UUID(int=7)
+
+
+def commit(timeline: GroupsTimeline, offset: int, before: int, at_ms: int) -> None:
+    timeline.committed("g", offset, None, at_ms, Before(before, ""), By.MEMBER)
+
+
+async def test_groups_of_a_partition_without_a_replica_are_kept_beside_their_own_log(clock, log):
+    recorder = TimelineRecorder(clock)
+    commit(recorder.of_groups(log, TOPIC_ID, 3), 5, -1, clock.ms)
+    clock.ms += 1000
+    await recorder.flush()
+    commit(recorder.of_groups(log, TOPIC_ID, 3), 8, 5, clock.ms)
+    commit(recorder.of_groups(log, TOPIC_ID, 4), 9, 5, clock.ms)
+    steps = await recorder.history_of_groups([log], TOPIC_ID, 3)
+    assert [(step.before, step.last, step.is_first) for step in steps] == [
+        (5, 5, True),
+        (5, 8, False),
+    ]
+    assert await recorder.history_of_groups([log], UUID(int=8), 3) == []
+    await recorder.close()
+    later = TimelineRecorder(clock)
+    assert await later.history_of_groups([log], TOPIC_ID, 3) == steps
+    await later.close()
+
+
+async def test_a_groups_log_that_is_gone_is_not_made_again(clock, log):
+    recorder = TimelineRecorder(clock)
+    commit(recorder.of_groups(log, TOPIC_ID, 3), 5, -1, clock.ms)
+    shutil.rmtree(log.folder)
+    await recorder.close()
+    assert not Path(log.folder).exists()
+
+
+async def test_partitions_above_the_limit_are_not_recorded(clock, log, monkeypatch):
+    monkeypatch.setattr(driver, "MAX_GROUP_TIMELINES", 2)
+    recorder = TimelineRecorder(clock)
+    for partition in range(3):
+        commit(recorder.of_groups(log, TOPIC_ID, partition), 5, -1, clock.ms)
+    clock.ms += 1000
+    await recorder.flush()
+    found = [await recorder.history_of_groups([log], TOPIC_ID, each) for each in range(3)]
+    assert [len(steps) for steps in found] == [1, 1, 0]
+    # What is written makes room.
+    commit(recorder.of_groups(log, TOPIC_ID, 2), 8, 5, clock.ms)
+    assert len(await recorder.history_of_groups([log], TOPIC_ID, 2)) == 1
+    await recorder.close()
+
+
+async def test_without_a_journey_no_group_is_recorded(clock, log):
+    recorder = TimelineRecorder(clock, enabled=False)
+    commit(recorder.of_groups(log, TOPIC_ID, 3), 5, -1, clock.ms)
+    assert await recorder.history_of_groups([log], TOPIC_ID, 3) == []

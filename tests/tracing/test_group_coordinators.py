@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -52,11 +53,12 @@ class Brokers:
         topic = SimpleNamespace(partitions=states)
         self.config = SimpleNamespace(id=1)
         self.image: Any = SimpleNamespace(
-            brokers={1: None, 2: None}, topic={OFFSETS_TOPIC: topic}.get
+            brokers={1: None, 2: None},
+            topic={OFFSETS_TOPIC: topic, "t": SimpleNamespace(topic_id=UUID(int=7))}.get,
         )
         self.groups: Any = own
-        self.partitions: Any = SimpleNamespace(get=lambda *_: None)
-        self.timelines: Any = None
+        self.partitions: Any = SimpleNamespace(get=lambda *_: None, of_topic=lambda _: ())
+        self.timelines: Any = SimpleNamespace(history_of_groups=self.of_groups)
         self.peers: Any = SimpleNamespace(peer=lambda number, purpose: self)
         self.other = other
         self.asked = 0
@@ -71,10 +73,16 @@ class Brokers:
         broker = SimpleNamespace(
             config=SimpleNamespace(id=2),
             groups=self.other,
-            partitions=SimpleNamespace(get=lambda *_: replica),
-            timelines=SimpleNamespace(history=self.history),
+            image=self.image,
+            partitions=SimpleNamespace(get=lambda *_: replica, of_topic=lambda _: ()),
+            timelines=SimpleNamespace(history=self.history, history_of_groups=self.of_groups),
         )
         return await handle_json(request, SimpleNamespace(broker=broker))
+
+    async def of_groups(self, logs: Any, topic_id: UUID, partition: int) -> list[Step]:
+        """What both recorded without a replica of the partition."""
+        assert (topic_id, partition) == (UUID(int=7), 0)
+        return [STEP._replace(name="without a replica")]
 
     async def history(self, timeline: str, offset: int) -> Any:
         return SimpleNamespace(steps=[STEP, DELIVERED, STEP._replace(kind=Kind.END, name=())])
@@ -87,7 +95,7 @@ async def test_every_coordinator_tells_positions_and_steps() -> None:
         "near": Position(3, "", 4, 2000, 1),
         "far": Position(9, "", 4, 2000, 2),
     }
-    assert found.steps == (STEP, DELIVERED)
+    assert found.steps == (STEP._replace(name="without a replica"), STEP, DELIVERED)
     assert found.known == KnownGroups()
     assert found.known.is_complete
 

@@ -81,8 +81,6 @@ class CoordinatorPartition(Generic[ShardT]):
     async def _load(self) -> None:
         loading = Loading(self._kind, self.shard, self._log, self.name)
         self._last_offset = await loading.run()
-        if self._kind.on_loaded is not None:
-            self._kind.on_loaded(self.shard)
         self.is_active = True
         step = self._step()
         self.shard.loaded(step)

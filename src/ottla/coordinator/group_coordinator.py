@@ -85,7 +85,6 @@ _NOT_READY: Final = frozenset(
 def group_kind(
     settings: GroupSettings,
     *,
-    on_loaded: Callable[[GroupShard], None] | None = None,
     on_committed: Callable[[OffsetsCommitted], None] | None = None,
 ) -> ShardKind[GroupShard]:
     """Groups as a kind of coordinator: `__consumer_offsets`."""
@@ -97,7 +96,6 @@ def group_kind(
         decode=decode,
         commit_timeout_ms=settings.offset_commit_timeout_ms,
         newest_suffices=True,
-        on_loaded=on_loaded,
         on_committed=on_committed,
     )
 

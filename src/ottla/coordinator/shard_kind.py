@@ -62,7 +62,5 @@ class ShardKind(Generic[ShardT]):
     """Load at once, not with the first request: there may be work to resume."""
     error_of: Callable[[ErrorCode], ErrorCode] = coordinator_error
     """The error that a client gets for that of an append."""
-    on_loaded: Callable[[ShardT], None] | None = None
-    """Called with a shard that was loaded, before its first request."""
     on_committed: Callable[[Any], None] | None = None
     """Called with each entry of a step's `committed`, once that step is committed."""

@@ -31,7 +31,7 @@ from ottla.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE
 from ottla.groups.classic.sync import sync
 from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
 from ottla.groups.offsets import removal
-from ottla.groups.offsets.commit import CommitRequest, commit, committed
+from ottla.groups.offsets.commit import Cause, CommitRequest, commit, committed
 from ottla.groups.offsets.fetch import FetchedOffset, fetch, fetch_all
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
@@ -232,7 +232,7 @@ class GroupShard:
         pending = self.pending.of_producer(marker.producer.producer_id)
         if marker.is_commit and pending:
             records = [CoordinatorRecord(key, value) for key, value in pending.items()]
-            step.committed += committed(records, step.now_ms)
+            step.committed += committed(records, step.now_ms, self.offsets, Cause.MEMBER)
 
     def fetch(
         self,
@@ -259,9 +259,15 @@ class GroupShard:
         self, group_id: str, topics: tuple[tuple[str, tuple[int, ...]], ...], step: Step
     ) -> list[list[ErrorCode]]:
         """OffsetDelete: the error of each partition; raises ApiError for all of them."""
-        return removal.delete_offsets(
+        errors = removal.delete_offsets(
             self.groups.get(group_id), topics, self.offsets, self.pending, step
         )
+        self._removed(Cause.OFFSET_DELETE, step)
+        return errors
+
+    def _removed(self, cause: Cause, step: Step) -> None:
+        """The step's records remove offsets."""
+        step.committed += committed(step.records, step.now_ms, self.offsets, cause)
 
     def topic_deleted(self, topic: str, topic_id: UUID | None, step: Step) -> bool:
         """Removes every group's offsets in a deleted topic. False: ask again, more are left."""
@@ -278,7 +284,9 @@ class GroupShard:
             return ErrorCode.group_id_not_found
         if group.state is not EMPTY:
             return ErrorCode.non_empty_group
-        if not removal.delete_all_offsets(group_id, self.offsets, self.pending, step):
+        all_gone = removal.delete_all_offsets(group_id, self.offsets, self.pending, step)
+        self._removed(Cause.DELETE_GROUPS, step)
+        if not all_gone:
             return None
         self._remove_group(group, step)
         return ErrorCode.none
@@ -289,13 +297,14 @@ class GroupShard:
         """
         for group_id in self.groups if group_ids is None else group_ids:
             if removal.is_full(step):
-                return False
+                break
             group = self.groups.get(group_id)
             if group is None:
                 continue
             no_offsets = removal.expire_offsets(group, self.offsets, self.pending, step)
             if no_offsets and group.state is EMPTY:
                 self._remove_group(group, step)
+        self._removed(Cause.EXPIRED, step)
         return not removal.is_full(step)
 
     def _remove_group(self, group: ClassicGroup, step: Step) -> None:

@@ -5,14 +5,14 @@ those that the journey of one offset needs.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, cast
 
-from ottla.timelines.step import Kind, Name, Step
+from ottla.timelines.step import Kind, Step
 from ottla.timelines.thinning import thin
 
 MAX_STEPS_TOLD: Final = 4_000
 """Of all groups together, 24 to 48 bytes each; beyond that they are merged, the oldest first."""
-_POSITIONS: Final = frozenset({Kind.GROUP, Kind.SET_BACK})
+_POSITIONS: Final = frozenset({Kind.GROUP, Kind.SET_BACK, Kind.FORGOTTEN})
 OF_GROUPS: Final = _POSITIONS | {Kind.DELIVERED, Kind.REJECTED}
 """The kinds that a group's coordinator records."""
 
@@ -24,10 +24,10 @@ def about(steps: Iterable[Step], offset: int) -> list[Step]:
     pipelines', whose other batches tell what became of a row.
     """
     found = [step for step in steps if step.kind in OF_GROUPS]
-    by_group: dict[Name, list[Step]] = {}
+    by_group: dict[str, list[Step]] = {}
     for step in found:
         if step.kind in _POSITIONS:
-            by_group.setdefault(step.name, []).append(step)
+            by_group.setdefault(group_of(step), []).append(step)
     kept = {id(step) for some in by_group.values() for step in _passing(some, offset)}
     return thin(
         [step for step in found if step.kind not in _POSITIONS or id(step) in kept], MAX_STEPS_TOLD
@@ -39,7 +39,7 @@ def _passing(steps: Sequence[Step], offset: int) -> list[Step]:
     earlier: Step | None = None
     for step in sorted(steps, key=lambda step: step.since_ms):
         behind = earlier is None or position_after(earlier) <= offset
-        if step.kind is Kind.SET_BACK or earlier is None or (step.last > offset and behind):
+        if step.kind is not Kind.GROUP or earlier is None or (step.last > offset and behind):
             if earlier is not None and (not kept or kept[-1] is not earlier):
                 kept.append(earlier)
             kept.append(step)
@@ -47,6 +47,11 @@ def _passing(steps: Sequence[Step], offset: int) -> list[Step]:
     return kept
 
 
+def group_of(step: Step) -> str:
+    """The group of a step of positions."""
+    return cast(str, step.name[0] if isinstance(step.name, tuple) else step.name)
+
+
 def position_after(step: Step) -> int:
     """The group's position once the step was over."""
-    return step.first if step.kind is Kind.SET_BACK else step.last
+    return step.last if step.kind is Kind.GROUP else step.first

@@ -15,15 +15,15 @@ from ottla.coordinator.led_partitions import LedPartitions
 from ottla.coordinator.marker_sender import NO_LEADER, MarkerSender, Transactions
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator, transaction_kind
 from ottla.coordinator.transaction_verifier import Retry, TransactionVerifier
-from ottla.groups.offsets.commit import OffsetsCommitted
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import MAX_GROUP_SIZE, GroupSettings
 from ottla.groups.shard import GroupShard
-from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
+from ottla.node.commit_recording import CommitRecording
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.replica.partitions import Partitions
 from ottla.runtime.clock import Clock
+from ottla.timelines.recorder import TimelineRecorder
 from ottla.transactions.settings import TransactionSettings
 from ottla.transactions.shard import TransactionShard
 from ottla.transactions.step import MarkersDue
@@ -32,14 +32,15 @@ from ottla.transactions.verification import asked_for_offset_commit
 
 
 def group_runtime(
-    config: BrokerConfig, partitions: Partitions, clock: Clock
+    config: BrokerConfig,
+    partitions: Partitions,
+    clock: Clock,
+    image: Callable[[], ClusterImage],
+    timelines: TimelineRecorder,
 ) -> CoordinatorRuntime[GroupShard]:
-    """The coordinator of `__consumer_offsets`; partition timelines record its commits."""
-    kind = group_kind(
-        group_settings(config),
-        on_loaded=lambda shard: _loaded(partitions, shard),
-        on_committed=lambda commit: _committed(partitions, commit),
-    )
+    """The coordinator of `__consumer_offsets`; timelines record its commits."""
+    recording = CommitRecording(partitions, image, timelines)
+    kind = group_kind(group_settings(config), on_committed=recording.committed)
     return CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
 
 
@@ -86,25 +87,6 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         offset_commit_timeout_ms=config.offsets_commit_timeout_ms,
     )
-
-
-def _committed(partitions: Partitions, commit: OffsetsCommitted) -> None:
-    for key, value in commit.records:
-        assert isinstance(key, OffsetCommitKey)
-        assert isinstance(value, OffsetCommitValue)
-        partition = partitions.get(key.topic, key.partition)
-        if partition is not None:
-            partition.timeline.committed(key.group, value.offset, value.metadata, commit.now_ms)
-
-
-def _loaded(partitions: Partitions, shard: GroupShard) -> None:
-    """Restores the groups' positions: otherwise the first commit after a restart has no earlier
-    one to compare with.
-    """
-    for key, value in shard.offsets.all():
-        partition = partitions.get(key.topic, key.partition)
-        if partition is not None:
-            partition.timeline.group_is_at(key.group, value.offset, value.metadata)
 
 
 class Brokers(NamedTuple):

@@ -138,7 +138,7 @@ class Node:
         self.controller = Controller(config, self.view, clock, self.peers, random=random)
         self.departed = DepartedBrokers(clock)
         self.view.subscribe(self.departed.notified)
-        groups = group_runtime(config, self.partitions, clock)
+        groups = group_runtime(config, self.partitions, clock, lambda: self.image, self.timelines)
         parts = transaction_parts(
             config,
             lambda: self.image,

@@ -18,11 +18,14 @@ are big-endian.
               before, first, last u32 (each minus base)
 
 Flag 1: nothing is known about the number before this step. Flag 2: a delivery rejected some of its
-offsets. A step of kind DELIVERED is followed by one of kind 255 whose five u32 hold: first batch,
-last batch, first version, last version (2^32-1: none), 0. Kind 13 (what a pipeline rejected) has
-the name [group, query, where the rows go, where rejected rows are kept, reason], or only the first
-three: none of the offsets is rejected any more. Kinds 9 to 12 (replicas), then kind 13 and flag 2
-were added later. Files without them are valid; readers ignore unknown kinds and flags.
+offsets. Flag 4: a group had no offset before. Flags 8 and 16 are a number of 0 to 3: who moved a
+group's offset (`By`). A step of kind DELIVERED is followed by one of kind 255 whose five u32 hold:
+first batch, last batch, first version, last version (2^32-1: none), 0. Kind 13 (what a pipeline
+rejected) has the name [group, query, where the rows go, where rejected rows are kept, reason], or
+only the first three: none of the offsets is rejected any more. Kind 14 (a group's offset was
+removed) has the name [group, reason]. Kinds 9 to 12 (replicas), then kind 13 and flag 2, then kind
+14 and flags 4 to 16 were added later. Files without them are valid; readers ignore unknown kinds
+and flags.
 
 Blocks are independent, so a file can be appended to at any time, and each block is written with
 one call. A crash leaves at most one torn block at the end: `decode` stops there, and `folder.py`
@@ -38,7 +41,7 @@ from typing import Any, Final, cast
 
 import crc32c
 
-from ottla.timelines.step import Kind, Name, Step, Versions
+from ottla.timelines.step import By, Kind, Name, Step, Versions
 
 SUFFIX: Final = ".timeline"
 HEAD: Final = b"ottlatl1"
@@ -51,6 +54,9 @@ _NO_NAME: Final = 255
 _VERSIONS: Final = 255
 _UNKNOWN_BEFORE: Final = 1
 _HAS_REJECTS: Final = 2
+_IS_FIRST: Final = 4
+_BY_SHIFT: Final = 3
+_BY_MASK: Final = 3
 _MAX_UINT32: Final = 2**32 - 1
 MAX_SPAN: Final = _MAX_UINT32
 """Milliseconds or offsets that one step may span (49 days of coalescing; a commit that leaps
@@ -110,7 +116,9 @@ def _block(steps: Sequence[Step], names: Sequence[Name], base_ms: int, base: int
                 step.kind,
                 _NO_NAME if step.name is None else places[step.name],
                 (_UNKNOWN_BEFORE if step.unknown_before else 0)
-                | (_HAS_REJECTS if step.has_rejects else 0),
+                | (_HAS_REJECTS if step.has_rejects else 0)
+                | (_IS_FIRST if step.is_first else 0)
+                | step.by << _BY_SHIFT,
                 step.since_ms - base_ms,
                 step.until_ms - step.since_ms,
                 step.before - base,
@@ -202,6 +210,8 @@ def _read_block(data: bytes, start: int, end: int, steps: list[Step]) -> None:
                 bool(flags & _UNKNOWN_BEFORE),
                 None,
                 bool(flags & _HAS_REJECTS),
+                By(flags >> _BY_SHIFT & _BY_MASK),
+                bool(flags & _IS_FIRST),
             )
         )
 

@@ -25,6 +25,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 from ottla.timelines.file_format import HEAD, STEP_BYTES, SUFFIX, decode, encode, sound_bytes
 from ottla.timelines.step import Kind, Step
@@ -39,6 +40,7 @@ REMOVED_CAP_BYTES: Final = 32 * 1024
 MAX_STARTS_CARRIED: Final = 256
 MAX_FILES_READ: Final = 32
 """The offset's own segment and those after it, which can contain its steps."""
+GROUPS_FOLDER: Final = "timelines"
 _NEW: Final = SUFFIX + ".new"
 _REMOVED: Final = -1
 """In place of a base offset: the file of removed offsets."""
@@ -46,7 +48,7 @@ _REMOVED_STEM: Final = "removed"
 _KEPT_REMOVED: Final = frozenset(
     {
         *(Kind.OPENED, Kind.END, Kind.HIGH, Kind.END_AND_HIGH),
-        *(Kind.GROUP, Kind.SET_BACK, Kind.DELIVERED, Kind.REJECTED),
+        *(Kind.GROUP, Kind.SET_BACK, Kind.FORGOTTEN, Kind.DELIVERED, Kind.REJECTED),
     }
 )
 _OF_THE_LOG: Final = (Kind.OPENED, Kind.IN_SYNC, Kind.CUT, Kind.DIVERGED)
@@ -212,6 +214,28 @@ class TimelineFolder:
             return self._file(base).read_bytes()
         except FileNotFoundError:
             return b""
+
+
+class GroupFolder(TimelineFolder):
+    """The groups' steps of a partition whose replicas other brokers have: one file, in a folder of
+    the partition of `__consumer_offsets` that has the groups.
+    """
+
+    def write(self, steps: Sequence[Step], bases: Sequence[int]) -> None:
+        """As above. The folder is made, unless that of the groups is gone."""
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+            self.path.mkdir(exist_ok=True)
+        except FileNotFoundError:
+            return
+        super().write(steps, bases)
+
+
+def groups_path(offsets_folder: str, topic_id: UUID, partition: int) -> Path:
+    """Where the groups' steps of a partition stand, in the folder of a partition of
+    `__consumer_offsets`. A topic that is deleted and made again has another id.
+    """
+    return Path(offsets_folder) / GROUPS_FOLDER / f"{topic_id.hex}-{partition}"
 
 
 def _home(step: Step, bases: Sequence[int]) -> int:

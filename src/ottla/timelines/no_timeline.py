@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from ottla.timelines.step import Before, By
+
 
 class NoTimeline:
     """Ignores all events: `ottla.journey.enable` is false."""
@@ -16,10 +18,18 @@ class NoTimeline:
     def high_watermark(self, offset: int, now_ms: int) -> None:
         return
 
-    def committed(self, group: str, offset: int, metadata: str | None, now_ms: int) -> None:
+    def committed(
+        self,
+        group: str,
+        offset: int,
+        metadata: str | None,
+        now_ms: int,
+        before: Before | None = None,
+        by: By = By.UNKNOWN,
+    ) -> None:
         return
 
-    def group_is_at(self, group: str, offset: int, metadata: str | None) -> None:
+    def forgotten(self, group: str, now_ms: int, reason: str, before: Before) -> None:
         return
 
     def started_at(self, offset: int, now_ms: int, reason: str) -> None:

@@ -6,7 +6,7 @@ Limits: at most `MAX_STEPS` wait. After that, new steps are dropped and counted.
 from typing import Final
 
 from ottla.timelines.rejected_offsets import RejectedOffsets
-from ottla.timelines.step import Step, Versions
+from ottla.timelines.step import By, Step, Versions
 
 WINDOW_MS: Final = 100
 BACKLOG_STEPS: Final = 512
@@ -15,9 +15,8 @@ MAX_STEPS: Final = 4096
 """Limit for waiting steps. If the recorder is so far behind, new steps are dropped.
 """
 MAX_TRACKS: Final = 64
-"""Groups and pipelines, and replicas, remembered per partition. The next step of a forgotten one
-says
-that its start is unknown.
+"""Groups and pipelines, and replicas, remembered per partition. The next step of a forgotten
+pipeline or replica says that its start is unknown; of groups, commits say what they replace.
 """
 
 
@@ -25,14 +24,18 @@ class Track:
     """A group's, pipeline's or replica's number and its open step (`closes_ms` 0: none is open).
 
     `told`: the batch and rejected offsets that a pipeline's last commit named; it repeats them
-    while it renews its state.
+    while it renews its state. `committed`: the offset that the group has committed, even if the log
+    ended before it.
     """
 
     __slots__ = (
         "before",
+        "by",
         "closes_ms",
+        "committed",
         "first",
         "has_rejects",
+        "is_first",
         "position",
         "since_ms",
         "told",
@@ -47,6 +50,9 @@ class Track:
         self.before = self.first = 0
         self.unknown = self.has_rejects = False
         self.versions: Versions | None = None
+        self.by = By.UNKNOWN
+        self.is_first = False
+        self.committed = -1
         self.told: tuple[int, RejectedOffsets | None] | None = None
 
 

@@ -18,16 +18,18 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from typing import Final, NamedTuple, ParamSpec, Protocol, TypeVar
+from uuid import UUID
 
 from ottla.log.log import Log
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
-from ottla.timelines.folder import TimelineFolder
+from ottla.timelines.folder import GroupFolder, TimelineFolder, groups_path
+from ottla.timelines.group_timeline import GroupTimeline
 from ottla.timelines.no_timeline import NoTimeline
 from ottla.timelines.partition_timeline import PartitionTimeline, Timeline
 from ottla.timelines.pending_steps import Gathering
-from ottla.timelines.step import Opening, Step
+from ottla.timelines.step import Before, By, Opening, Step
 
 logger = logging.getLogger("ottla.journey")
 
@@ -37,6 +39,13 @@ MAX_PAUSE_MS: Final = 5_000
 MAX_TAKEN_AT_ONCE: Final = 256
 """Partitions whose steps are taken before other requests can run."""
 
+MAX_GROUP_TIMELINES: Final = 2_000
+"""Partitions of which this broker has no replica, with commits that are not written yet. Those of
+others are not recorded; a journey then knows the time of the last commit.
+"""
+GROUPS_CAP_BYTES: Final = 128 * 1024
+"""About 5,000 steps; then the older ones are merged."""
+
 NOTHING: Final = NoTimeline()
 
 
@@ -45,6 +54,40 @@ class OffsetHistory(NamedTuple):
 
     steps: Sequence[Step]
     opening: Opening
+
+
+class GroupsTimeline(Protocol):
+    """What the coordinator records of a partition of which this broker has no replica."""
+
+    def committed(
+        self,
+        group: str,
+        offset: int,
+        metadata: str | None,
+        now_ms: int,
+        before: Before | None = None,
+        by: By = By.UNKNOWN,
+    ) -> None:
+        """See `Timeline`."""
+
+    def forgotten(self, group: str, now_ms: int, reason: str, before: Before) -> None:
+        """See `Timeline`."""
+
+
+class _GroupFiles:
+    """Where the groups' steps of a partition are written of which this broker has no replica."""
+
+    __slots__ = ("folder", "log")
+
+    def __init__(self, log: Log, folder: GroupFolder) -> None:
+        self.log = log
+        self.folder = folder
+
+    def opened(self) -> TimelineFolder:
+        return self.folder
+
+    def bases(self) -> tuple[int, ...]:
+        return (0,)
 
 
 class _PartitionFiles:
@@ -84,7 +127,10 @@ class TimelineRecorder:
         """Held while one journey is explained: each may read a few hundred MiB."""
         self._clock = clock
         self._dirty: dict[Gathering, None] = {}
-        self._files: dict[PartitionTimeline, _PartitionFiles] = {}
+        self._files: dict[GroupTimeline, _PartitionFiles | _GroupFiles] = {}
+        self._of_groups: dict[Path, GroupTimeline] = {}
+        """By folder; without those that have nothing to write."""
+        self._group_folders: dict[Path, GroupFolder] = {}
         self._executor: ThreadPoolExecutor | None = None
         self._background = Background(logger, "writing the journey")
         self._failing = False
@@ -109,6 +155,56 @@ class TimelineRecorder:
             self._guarded(write, timeline.opened_ms, log.end_offset, files.bases())
         return timeline
 
+    def of_groups(self, log: Log, topic_id: UUID, partition: int) -> GroupsTimeline:
+        """The groups' timeline of a partition of which this broker has no replica; `log` is that of
+        the partition of `__consumer_offsets` that has the groups.
+        """
+        if not self.enabled:
+            return NOTHING
+        path = groups_path(log.folder, topic_id, partition)
+        timeline = self._of_groups.get(path)
+        if timeline is None:
+            if len(self._of_groups) >= MAX_GROUP_TIMELINES:
+                return NOTHING
+            timeline = self._of_groups[path] = GroupTimeline(self._dirty)
+            folder = self._group_folders.pop(path, None) or GroupFolder(
+                path, cap_bytes=GROUPS_CAP_BYTES
+            )
+            self._group_folders[path] = folder
+            self._files[timeline] = _GroupFiles(log, folder)
+        return timeline
+
+    async def history_of_groups(
+        self, logs: Sequence[Log], topic_id: UUID, partition: int
+    ) -> list[Step]:
+        """All that was recorded so beside these logs."""
+        if not self.enabled:
+            return []
+        paths = [groups_path(log.folder, topic_id, partition) for log in logs]
+        known = [self._of_groups[path] for path in paths if path in self._of_groups]
+        work = [self._taken(timeline, all_of_them=True) for timeline in known]
+        return await self._in_thread(self._write_and_read_groups, work, paths)
+
+    def _write_and_read_groups(self, work: Sequence[_Work], paths: Sequence[Path]) -> list[Step]:
+        self._write(work)
+        steps: list[Step] = []
+        for path in paths:
+            try:
+                steps += GroupFolder(path).read(0)
+            except OSError as error:
+                logger.error("cannot read timelines: %s", error)
+        return steps
+
+    def _forget_idle(self) -> None:
+        """Groups' timelines that have nothing to write: their coordinator knows what comes before
+        the next step.
+        """
+        for path, timeline in list(self._of_groups.items()):
+            if timeline not in self._dirty:
+                del self._of_groups[path], self._files[timeline]
+        while len(self._group_folders) > MAX_GROUP_TIMELINES:
+            del self._group_folders[next(iter(self._group_folders))]
+
     def forget(self, timeline: Timeline) -> None:
         """The partition was deleted or moved away: what it has not written yet is not needed."""
         if isinstance(timeline, PartitionTimeline):
@@ -132,7 +228,7 @@ class TimelineRecorder:
 
     async def flush(self, *, all_of_them: bool = False) -> None:
         """Write the finished steps (or all) of the partitions that have some."""
-        waiting = [one for one in self._dirty if isinstance(one, PartitionTimeline)]
+        waiting = [one for one in self._dirty if isinstance(one, GroupTimeline)]
         for at in range(0, len(waiting), MAX_TAKEN_AT_ONCE):
             some = waiting[at : at + MAX_TAKEN_AT_ONCE]
             ready = [timeline for timeline in some if self._has_folder(timeline)]
@@ -143,6 +239,7 @@ class TimelineRecorder:
             work = [taken for taken in work if taken[1]]
             if work:
                 await self._in_thread(self._write, work)
+        self._forget_idle()
 
     async def history(self, timeline: Timeline, offset: int) -> OffsetHistory | None:
         """What is known about what happened to `offset`; None if no timeline is kept."""
@@ -163,11 +260,11 @@ class TimelineRecorder:
             took_ms = self._clock.monotonic_ms() - started_ms
             pause_ms = max(FLUSH_MS, min(PAUSE_PER_WORK * took_ms, MAX_PAUSE_MS))
 
-    def _has_folder(self, timeline: PartitionTimeline) -> bool:
+    def _has_folder(self, timeline: GroupTimeline) -> bool:
         files = self._files.get(timeline)
         return files is not None and files.log.is_on_disk
 
-    def _taken(self, timeline: PartitionTimeline, *, all_of_them: bool) -> _Work:
+    def _taken(self, timeline: GroupTimeline, *, all_of_them: bool) -> _Work:
         files = self._files[timeline]
         steps = timeline.take(self._clock.now_ms(), all_of_them=all_of_them)
         return files.opened(), steps, files.bases() if steps else ()

@@ -11,12 +11,13 @@ in memory until something else happens: ten thousand idle partitions write nothi
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
+from ottla.timelines.group_timeline import GroupTimeline
 from ottla.timelines.pending_steps import MAX_TRACKS, Gathering, Track
 from ottla.timelines.step import NO_ROLE, Kind, Role, Step
 
 
-class ReplicaTimeline(Gathering, ABC):
-    """The replicas' part of a partition's timeline."""
+class ReplicaTimeline(GroupTimeline, ABC):
+    """The replicas' part of a replica's timeline, which has the groups' part, too."""
 
     __slots__ = ("_copies", "_found_role", "_leads", "_role")
 
@@ -31,10 +32,6 @@ class ReplicaTimeline(Gathering, ABC):
     @abstractmethod
     def _close_own(self) -> None:
         """Close the open steps of the log's own numbers: a step belongs to one leader."""
-
-    @abstractmethod
-    def _return_groups(self, end_offset: int) -> None:
-        """No record exists at or after `end_offset`: who has passed it has read other records."""
 
     def replicated(self, broker_id: int, offset: int, now_ms: int) -> None:
         """The follower fetches from `offset`: it has everything below."""

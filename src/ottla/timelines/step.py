@@ -59,6 +59,30 @@ class Kind(IntEnum):
     `Rejection`, or a `Pipeline` alone: it rejected none of the offsets, whatever was said before.
     What is said last counts.
     """
+    FORGOTTEN = 14
+    """A group's committed offset, which was `last`, was removed; the name is (group, reason)."""
+
+
+class By(IntEnum):
+    """Who moved a group's committed offset. The values are written to files."""
+
+    UNKNOWN = 0
+    """Recorded by an earlier version."""
+    MEMBER = 1
+    """A member of the group, or a transaction."""
+    SIMPLE = 2
+    """No member, and the group has never had one: a consumer that assigns partitions to itself, or
+    a tool that resets offsets.
+    """
+    OUTSIDE = 3
+    """No member, of a group that has or had members: most likely a tool that resets offsets."""
+
+
+class Before(NamedTuple):
+    """What a group had committed before a commit; offset -1: nothing."""
+
+    offset: int
+    metadata: str
 
 
 Clients = tuple[tuple[int, str], ...]
@@ -70,7 +94,11 @@ Rejection = tuple[str, str, str, str, str]
 Role = tuple[int, int, tuple[int, ...], int]
 """Leader (-1: none), leader epoch, in-sync set, and partition epoch (-1: unknown)."""
 NO_ROLE: Final[Role] = (-1, -1, (), -1)
-Name = Clients | Pipeline | Rejection | Role | str | None
+Removal = tuple[str, str]
+"""Group, and why its offset was removed: "OffsetDelete", "DeleteGroups" or
+"offsets.retention.minutes".
+"""
+Name = Clients | Pipeline | Rejection | Role | Removal | str | None
 
 
 class Versions(NamedTuple):
@@ -87,7 +115,8 @@ class Versions(NamedTuple):
 class Step(NamedTuple):
     """See the top of this file. `unknown_before`: nothing is known about the number before this
     step. `has_rejects`: the delivery rejected some of its offsets, which steps of kind REJECTED
-    tell; where these are lost, all of its offsets are in doubt.
+    tell; where these are lost, all of its offsets are in doubt. `by`: who committed, of a group.
+    `is_first`: the group had no offset before this step, so nothing is lost.
     """
 
     kind: Kind
@@ -100,6 +129,8 @@ class Step(NamedTuple):
     unknown_before: bool = False
     versions: Versions | None = None
     has_rejects: bool = False
+    by: By = By.UNKNOWN
+    is_first: bool = False
 
     @property
     def is_exact(self) -> bool:

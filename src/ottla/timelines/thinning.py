@@ -28,6 +28,7 @@ _KEPT_APART: Final = (
     Kind.IN_SYNC,
     Kind.CUT,
     Kind.DIVERGED,
+    Kind.FORGOTTEN,
 )
 
 
@@ -73,7 +74,12 @@ def _joined(one: Step, other: Step) -> Step | None:
     """Both as one step, or None if that would hide a gap or a step back."""
     if one.kind is Kind.REJECTED:
         return _rejected_joined(one, other)
-    if one.last != other.before or other.unknown_before or other.since_ms < one.until_ms:
+    if (
+        one.by != other.by
+        or one.last != other.before
+        or other.unknown_before
+        or other.since_ms < one.until_ms
+    ):
         return None
     if other.last - one.before > MAX_SPAN or other.until_ms - one.since_ms > MAX_SPAN:
         return None

@@ -23,11 +23,13 @@ from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from ottla.config import BrokerConfig
+from ottla.controller.image import ClusterImage
 from ottla.coordinator.group_coordinator import GroupCoordinator
 from ottla.groups.stored import OffsetCommitValue
 from ottla.journey.facts import Position
 from ottla.journey.group_steps import about
 from ottla.journey.moment import Document
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.replica.partitions import Partitions
 from ottla.timelines.delivery_metadata import is_note, read_delivery
 from ottla.timelines.file_format import HEAD, decode, encode
@@ -60,6 +62,10 @@ class Coordinator(Protocol):
     partitions: Partitions
     timelines: TimelineRecorder
 
+    @property
+    def image(self) -> ClusterImage:
+        """The metadata image; it may be another one after each wait."""
+
 
 async def own_groups(
     topic: str, partition: int, offset: int, broker: Coordinator, *, with_replica: bool = True
@@ -78,16 +84,23 @@ async def own_groups(
         )
         for group, value in told
     }
-    steps = await _steps(topic, partition, offset, broker) if with_replica else ()
+    steps = await _steps(topic, partition, offset, broker, with_replica=with_replica)
     return GroupsOfPartition(frozenset(by_shard), positions, len(values) - len(told), steps)
 
 
-async def _steps(topic: str, partition: int, offset: int, broker: Coordinator) -> Sequence[Step]:
-    replica = broker.partitions.get(topic, partition)
-    if replica is None:
-        return ()
-    history = await broker.timelines.history(replica.timeline, offset)
-    return await asyncio.to_thread(about, history.steps, offset) if history else ()
+async def _steps(
+    topic: str, partition: int, offset: int, broker: Coordinator, *, with_replica: bool
+) -> Sequence[Step]:
+    """What is recorded beside this broker's replica, and beside those of `__consumer_offsets`."""
+    steps: list[Step] = []
+    replica, known = broker.partitions.get(topic, partition), broker.image.topic(topic)
+    if replica is not None and with_replica:
+        history = await broker.timelines.history(replica.timeline, offset)
+        steps += history.steps if history else ()
+    if known is not None:
+        logs = [each.log for each in broker.partitions.of_topic(OFFSETS_TOPIC)]
+        steps += await broker.timelines.history_of_groups(logs, known.topic_id, partition)
+    return await asyncio.to_thread(about, steps, offset) if steps else ()
 
 
 def _told(values: dict[str, OffsetCommitValue]) -> list[tuple[str, OffsetCommitValue]]:

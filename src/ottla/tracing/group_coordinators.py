@@ -52,10 +52,6 @@ class AskingBroker(Coordinator, Protocol):
 
     peers: Peers
 
-    @property
-    def image(self) -> ClusterImage:
-        """The metadata image; it may be another one after each wait."""
-
 
 async def find_groups(topic: str, partition: int, offset: int, broker: AskingBroker) -> FoundGroups:
     """The positions of every group in the partition, and the steps that other brokers recorded."""

@@ -10,7 +10,13 @@ from tests.groups.classic.members import GENERATION, NOW_MS, group_in, new_step
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.state import COMPLETING_REBALANCE, EMPTY, STABLE
-from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted, OffsetToCommit, commit
+from ottla.groups.offsets.commit import (
+    Cause,
+    CommitRequest,
+    OffsetsCommitted,
+    OffsetToCommit,
+    commit,
+)
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.record_format import decode, encode
@@ -40,8 +46,28 @@ def test_an_offset_becomes_a_record_and_extends_the_session() -> None:
     assert committed(group_in(STABLE, MEMBER), request(offset(3, "note")), step) == [NONE]
     value = OffsetCommitValue(7, 2, "note", NOW_MS)
     assert step.records == [CoordinatorRecord(OffsetCommitKey("g", "t", 3), value)]
-    assert step.committed == [OffsetsCommitted(step.records, NOW_MS)]
+    assert step.committed == [OffsetsCommitted(step.records, NOW_MS, [None], Cause.MEMBER)]
     assert len(step.timers) == 1
+
+
+def test_a_commit_says_who_made_it_and_what_it_replaces() -> None:
+    before = OffsetCommitValue(3, 2, "", NOW_MS - 1)
+    offsets = OffsetStore()
+    offsets.apply(OffsetCommitKey("g", "t", 0), before)
+    empty = group_in(EMPTY)
+    empty.protocol_type = "consumer"
+    for group, generation, cause in (
+        (group_in(STABLE, MEMBER), GENERATION, Cause.MEMBER),
+        (None, -1, Cause.SIMPLE),
+        (ClassicGroup("g", 0), -1, Cause.SIMPLE),
+        (empty, -1, Cause.OUTSIDE),
+    ):
+        step, asked = new_step(), request(generation=generation)
+        if generation < 0:
+            asked = asked._replace(member_id="")
+        commit(group, asked, offsets, PendingOffsets(), step)
+        (told,) = step.committed
+        assert (told.before, told.cause) == ([before], cause)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ before, part by part (`OffsetRecords`): they do not depend on the group.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -69,11 +70,26 @@ class CommitRequest(NamedTuple):
     """What was made of `offsets` before, if they are many."""
 
 
+class Cause(Enum):
+    """Who committed offsets, or why they were removed."""
+
+    MEMBER = "a member of the group, or a transaction"
+    SIMPLE = "no member, and the group has none: a simple consumer, or a tool"
+    OUTSIDE = "no member of a group that has or had members"
+    OFFSET_DELETE = "OffsetDelete"
+    DELETE_GROUPS = "DeleteGroups"
+    EXPIRED = "offsets.retention.minutes"
+
+
 class OffsetsCommitted(NamedTuple):
-    """What to do once a commit is below the high watermark: tell who follows the groups."""
+    """What to do once a commit or a removal is below the high watermark: tell who follows the
+    groups. `before`: what each record replaces.
+    """
 
     records: Sequence[CoordinatorRecord]
     now_ms: int
+    before: Sequence[OffsetCommitValue | None]
+    cause: Cause
 
 
 def commit(
@@ -104,8 +120,14 @@ def commit(
     else:
         errors, step.records, step.encoded = prepared
     if step.records:
-        step.committed += committed(step.records, step.now_ms)
+        step.committed += committed(step.records, step.now_ms, offsets, _cause(group, request))
     return errors
+
+
+def _cause(group: ClassicGroup | None, request: CommitRequest) -> Cause:
+    if request.generation >= 0:
+        return Cause.MEMBER
+    return Cause.SIMPLE if group is None or group.protocol_type is None else Cause.OUTSIDE
 
 
 def expiry_ms(retention_ms: int, now_ms: int) -> int:
@@ -148,14 +170,18 @@ def check_count(offsets: Sequence[OffsetToCommit], settings: GroupSettings) -> N
         raise ApiError(ErrorCode.unknown_server_error)
 
 
-def committed(records: Sequence[CoordinatorRecord], now_ms: int) -> list[OffsetsCommitted]:
-    """The work that is due once these records are committed, in parts."""
-    if 0 < len(records) <= MAX_COMMITTED_RECORDS:
-        return [OffsetsCommitted(records, now_ms)]
-    return [
-        OffsetsCommitted(records[start : start + MAX_COMMITTED_RECORDS], now_ms)
-        for start in range(0, len(records), MAX_COMMITTED_RECORDS)
-    ]
+def committed(
+    records: Sequence[CoordinatorRecord], now_ms: int, offsets: OffsetStore, cause: Cause
+) -> list[OffsetsCommitted]:
+    """The work that is due once these records are committed, in parts; before they are applied."""
+    found = []
+    for start in range(0, len(records), MAX_COMMITTED_RECORDS):
+        some = records[start : start + MAX_COMMITTED_RECORDS]
+        before = [
+            offsets.get(*key) if isinstance(key, OffsetCommitKey) else None for key, _ in some
+        ]
+        found.append(OffsetsCommitted(some, now_ms, before, cause))
+    return found
 
 
 def _check(group: ClassicGroup | None, request: CommitRequest) -> None:

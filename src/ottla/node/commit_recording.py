@@ -1,0 +1,71 @@
+"""Records the commits of the groups that this broker coordinates, where a journey finds them.
+
+They are steps of the timeline of the partition that was committed. If this broker has a replica of
+it, they stand beside the replica's segments; else beside the partition of `__consumer_offsets` that
+has the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ottla.controller.image import ClusterImage
+from ottla.groups.offsets.commit import Cause, OffsetsCommitted
+from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.replica.partitions import Partitions
+from ottla.shards.partitioning import partition_for
+from ottla.timelines.no_timeline import NoTimeline
+from ottla.timelines.recorder import GroupsTimeline, TimelineRecorder
+from ottla.timelines.step import Before, By
+
+_BY: Final = {Cause.MEMBER: By.MEMBER, Cause.SIMPLE: By.SIMPLE, Cause.OUTSIDE: By.OUTSIDE}
+NOTHING_BEFORE: Final = Before(-1, "")
+
+
+class CommitRecording:
+    """Finds the timeline of each commit; called once a commit is below the high watermark."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        image: Callable[[], ClusterImage],
+        timelines: TimelineRecorder,
+    ) -> None:
+        self._partitions = partitions
+        self._image = image
+        self._timelines = timelines
+
+    def committed(self, commit: OffsetsCommitted) -> None:
+        """Groups have committed offsets, or lost them."""
+        if not self._timelines.enabled:
+            return
+        by = _BY.get(commit.cause)
+        for (key, value), replaced in zip(commit.records, commit.before, strict=True):
+            if not isinstance(key, OffsetCommitKey) or (value is None and replaced is None):
+                continue
+            before = NOTHING_BEFORE
+            if replaced is not None:
+                before = Before(replaced.offset, replaced.metadata)
+            timeline = self._timeline(key)
+            if value is None:
+                timeline.forgotten(key.group, commit.now_ms, commit.cause.value, before)
+            else:
+                assert isinstance(value, OffsetCommitValue)
+                assert by is not None
+                numbers = (value.offset, value.metadata, commit.now_ms)
+                timeline.committed(key.group, *numbers, before, by)
+
+    def _timeline(self, key: OffsetCommitKey) -> GroupsTimeline:
+        partition = self._partitions.get(key.topic, key.partition)
+        if partition is not None:
+            return partition.timeline
+        topic, offsets = self._image().topic(key.topic), self._image().topic(OFFSETS_TOPIC)
+        if topic is None or offsets is None:
+            return NoTimeline()
+        index = partition_for(key.group, len(offsets.partitions))
+        home = self._partitions.get(OFFSETS_TOPIC, index)
+        if home is None:
+            return NoTimeline()
+        return self._timelines.of_groups(home.log, topic.topic_id, key.partition)

@@ -1,0 +1,110 @@
+"""Where a commit is recorded: beside the partition's replica, or beside the group's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.groups.offsets.commit import Cause, OffsetsCommitted
+from ottla.groups.stored import (
+    CoordinatorRecord,
+    GroupMetadataKey,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from ottla.node.commit_recording import CommitRecording
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.timelines.step import Before, By
+
+TOPIC_ID = UUID(int=7)
+
+
+class Recorded:
+    """A timeline that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    def committed(self, *event: Any) -> None:
+        self.events.append(event)
+
+    def forgotten(self, *event: Any) -> None:
+        self.events.append(event)
+
+
+class Broker:
+    """It has replicas of t-0 and of `__consumer_offsets`."""
+
+    def __init__(self) -> None:
+        self.enabled = True
+        self.beside_replica, self.beside_group = Recorded(), Recorded()
+        self.replicas: dict[tuple[str, int], Any] = {
+            ("t", 0): SimpleNamespace(timeline=self.beside_replica),
+            (OFFSETS_TOPIC, 0): SimpleNamespace(log="offsets"),
+        }
+        offsets = SimpleNamespace(partitions=[None])
+        topic = SimpleNamespace(topic_id=TOPIC_ID)
+        self.image = SimpleNamespace(topic={OFFSETS_TOPIC: offsets, "t": topic}.get)
+
+    def get(self, topic: str, partition: int) -> Any:
+        return self.replicas.get((topic, partition))
+
+    def of_groups(self, log: str, topic_id: UUID, partition: int) -> Recorded:
+        assert (log, topic_id, partition) == ("offsets", TOPIC_ID, 1)
+        return self.beside_group
+
+    def record(
+        self, partition: int, value: Any, before: Any, cause: Cause, topic: str = "t"
+    ) -> None:
+        me: Any = self
+        records = (
+            CoordinatorRecord(OffsetCommitKey("g", topic, partition), value),
+            CoordinatorRecord(GroupMetadataKey("g"), None),
+        )
+        recording = CommitRecording(me, lambda: me.image, me)
+        recording.committed(OffsetsCommitted(records, 3000, (before, None), cause))
+
+
+def value(offset: int) -> OffsetCommitValue:
+    return OffsetCommitValue(offset, 0, "m", 1000)
+
+
+@pytest.mark.parametrize(
+    ("cause", "by"),
+    [(Cause.MEMBER, By.MEMBER), (Cause.SIMPLE, By.SIMPLE), (Cause.OUTSIDE, By.OUTSIDE)],
+)
+def test_a_commit_stands_beside_the_replica(cause: Cause, by: By) -> None:
+    broker = Broker()
+    broker.record(0, value(9), value(4), cause)
+    broker.record(0, value(9), None, cause)
+    assert broker.beside_replica.events == [
+        ("g", 9, "m", 3000, Before(4, "m"), by),
+        ("g", 9, "m", 3000, Before(-1, ""), by),
+    ]
+
+
+def test_without_a_replica_it_stands_beside_the_group() -> None:
+    broker = Broker()
+    broker.record(1, value(9), value(4), Cause.MEMBER)
+    assert broker.beside_group.events == [("g", 9, "m", 3000, Before(4, "m"), By.MEMBER)]
+
+
+def test_a_removal_is_recorded_with_its_reason() -> None:
+    broker = Broker()
+    broker.record(0, None, value(4), Cause.EXPIRED)
+    broker.record(0, None, None, Cause.EXPIRED)
+    reason = "offsets.retention.minutes"
+    assert broker.beside_replica.events == [("g", 3000, reason, Before(4, "m"))]
+
+
+def test_what_has_no_place_is_not_recorded() -> None:
+    broker = Broker()
+    broker.record(0, value(9), None, Cause.MEMBER, topic="deleted")
+    del broker.replicas[OFFSETS_TOPIC, 0]
+    broker.record(1, value(9), None, Cause.MEMBER)
+    broker.enabled = False
+    broker.record(0, value(9), None, Cause.MEMBER)
+    assert broker.beside_replica.events == broker.beside_group.events == []
