@@ -56,7 +56,7 @@ def test_unknown_facts_are_shown_as_unknown():
     said = lines(replicated(copies=[copy(2, "not_recorded")], in_sync=None, committed=False))
     assert said == [
         "Replicated  not yet: the high watermark has not reached it",
-        "broker 2  time of its copy not recorded here",
+        "broker 2  not known: none of its fetches is recorded here",
     ]
 
 
@@ -83,18 +83,21 @@ def test_an_unclean_election_shows_what_it_dropped():
         "leader": 2,
         "leader_epoch": 5,
         "previous_leader": 1,
-        "end_offset": 90,
+        "start_offset": 90,
+        "end_offset": 100,
         "seen_at_start": False,
         "unclean": True,
         "dropped": [
-            {"broker": 1, "from_offset": 90, "to_offset": 99, "committed_to": 95, "at_ms": 5001},
+            {"broker": 1, "from_offset": 90, "to_offset": 99, "committed_to": 95, "at_ms": 5001}
+            | {"replaced_by_epoch": 5},
             {"broker": 3, "from_offset": 90, "to_offset": 90, "committed_to": None, "at_ms": 5002},
         ],
     }
     assert lines(replicated(elections=[election]))[-3:] == [
-        "election  00:00:05.000  broker 2 leads after broker 1, epoch 5, from offset 90"
+        "election  by 00:00:05.000  broker 2 leads after broker 1, epoch 5, from offset 90"
         "  unclean: it was not in sync",
-        "dropped  offsets 90 to 99 of broker 1, at 00:00:05.001  (committed up to 95)",
+        "dropped  offsets 90 to 99 of broker 1, at 00:00:05.001  (committed up to 95)"
+        "  epoch 5 begins there",
         "dropped  offset 90 of broker 3, at 00:00:05.002",
     ]
     election |= {"unclean": None, "dropped": [], "seen_at_start": True, "previous_leader": None}

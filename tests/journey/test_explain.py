@@ -17,7 +17,7 @@ from ottla.records.compression import Compression
 from ottla.records.header import read_header
 from ottla.records.record import Record
 from ottla.timelines.destination import Destination
-from ottla.timelines.step import Kind, Opening, Step, Versions
+from ottla.timelines.step import COPIED, Kind, Opening, Step, Versions
 
 SEGMENT = SegmentFacts(0, 100, 5000, 1010, True, 10_000)
 RECORDS = [
@@ -492,7 +492,8 @@ def test_who_comes_past_a_rewritten_offset_once_more_has_read_it():
 
 def test_what_a_follower_copied_later_than_it_was_read_is_in_doubt():
     state = {"replica_count": 2, "replicas": (1, 2), "isr": (1,), "leader": 1, "leader_epoch": 3}
-    said = explain(facts(steps=CUT, positions={"readers": Position(60, "")}, **state))
+    copied = [*CUT[:-1], CUT[-1]._replace(name=(COPIED,))]
+    said = explain(facts(steps=copied, positions={"readers": Position(60, "")}, **state))
     assert said["appended"]["broker"] is None
     assert [read["state"] for read in said["read"]] == ["not_known"]
     (delivered,) = said["delivered"]

@@ -12,7 +12,7 @@ from ottla.log.config import LogConfig
 from ottla.records.build import build_batch
 from ottla.records.header import read_header
 from ottla.records.record import Record
-from ottla.timelines.step import Kind, Opening, Step
+from ottla.timelines.step import COPIED, Kind, Opening, Step
 
 SEGMENT = SegmentFacts(0, 100, 5000, 1010, True, 10_000)
 
@@ -114,6 +114,7 @@ def test_a_former_follower_knows_only_its_own_fetch():
         "leader": 2,
         "leader_epoch": 5,
         "previous_leader": 1,
+        "start_offset": 50,
         "end_offset": 50,
         "seen_at_start": False,
         "unclean": False,
@@ -168,6 +169,7 @@ def test_an_unclean_election_says_what_it_dropped():
     assert election["previous_leader"] == 1
     assert election["dropped"] == [
         {"broker": 1, "from_offset": 45, "to_offset": 59, "committed_to": 47, "at_ms": 4001}
+        | {"replaced_by_epoch": None}
     ]
 
 
@@ -200,4 +202,5 @@ def test_a_removed_record_goes_by_who_led_then():
     said = explain(facts(location=None, start_offset=45))
     assert said["state"] == "removed"
     assert said["appended"]["broker"] == 1
-    assert explain(facts([STEPS[1]], location=None, start_offset=45))["appended"]["broker"] is None
+    copied = STEPS[1]._replace(name=(COPIED,))
+    assert explain(facts([copied], location=None, start_offset=45))["appended"]["broker"] is None

@@ -80,7 +80,7 @@ def test_the_log_start_follows_once_it_is_committed_here(bench: Bench) -> None:
     assert bench.log.start_offset == 0
     assert bench.append(0, high_watermark=4, start=2)
     assert bench.log.start_offset == 2
-    assert bench.steps.told[-1] == ("DeleteRecords", 2)
+    assert bench.steps.told[-1] == ("", 2)
 
 
 def test_a_batch_before_the_end_is_refused(bench: Bench) -> None:

@@ -29,7 +29,7 @@ def grow_replicated(top: Branch, replicated: Document, clock: Clock) -> None:
             _copy(branch, copy, clock)
         _in_sync(branch, replicated)
     for election in elections:
-        _election(branch, election, clock)
+        _election(branch, election, clock, answered_by=replicated.get("leader"))
 
 
 def _copy(branch: Branch, copy: Document, clock: Clock) -> None:
@@ -39,11 +39,13 @@ def _copy(branch: Branch, copy: Document, clock: Clock) -> None:
     elif copy["state"] == "copied":
         copied = ("  copied it  ", GOOD)
         branch.add(name, copied, clock.moment(when), (clock.after(when), WEAK))
+    elif copy["state"] == "stored":
+        branch.add(name, ("  has it  ", GOOD), clock.moment(when), (clock.after(when), WEAK))
     elif copy["state"] == "not_yet":
         come = f": it has fetched up to offset {copy['fetched_to']}"
         branch.add(name, ("  not yet", WAITING), come)
     else:
-        branch.add(name, "  time of its copy not recorded here")
+        branch.add(name, "  not known: none of its fetches is recorded here")
 
 
 def _in_sync(branch: Branch, replicated: Document) -> None:
@@ -70,7 +72,7 @@ def brokers_said(brokers: Sequence[int]) -> str:
     return f"{noun} {' '.join(map(str, brokers))}"
 
 
-def _election(branch: Branch, election: Document, clock: Clock) -> None:
+def _election(branch: Branch, election: Document, clock: Clock, *, answered_by: int | None) -> None:
     at, leader, before = (
         clock.at(election["at_ms"]),
         election["leader"],
@@ -78,9 +80,12 @@ def _election(branch: Branch, election: Document, clock: Clock) -> None:
     )
     over = f" after broker {before}" if before is not None and before != leader else ""
     epoch = f"epoch {election['leader_epoch']}"
-    found = "by " if election["seen_at_start"] else ""
-    said = f"  {found}{at}  broker {leader} leads{over}, {epoch}, from offset "
-    parts: list[tuple[str, str] | str] = [("election", STEP), f"{said}{election['end_offset']}"]
+    start = election.get("start_offset")
+    where = "" if start is None else f", from offset {start}"
+    # Other brokers lead before this one hears of it.
+    found = "by " if election["seen_at_start"] or leader != answered_by else ""
+    said = f"  {found}{at}  broker {leader} leads{over}, {epoch}{where}"
+    parts: list[tuple[str, str] | str] = [("election", STEP), said]
     if election["unclean"]:
         parts.append(("  unclean: it was not in sync", BAD))
     grown = branch.add(*parts)
@@ -95,4 +100,6 @@ def _dropped(branch: Branch, cut: Document, clock: Clock) -> None:
     parts: list[tuple[str, str] | str] = [("dropped", BAD), said]
     if cut["committed_to"] is not None:
         parts.append((f"  (committed up to {cut['committed_to']})", BAD))
+    if cut.get("replaced_by_epoch") is not None:
+        parts.append(f"  epoch {cut['replaced_by_epoch']} begins there")
     branch.add(*parts)

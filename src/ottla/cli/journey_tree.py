@@ -107,10 +107,13 @@ def shown(content: Document | None, most: int = MAX_VALUE_CHARACTERS) -> str:
 def _published(top: Branch, published: Document, clock: Clock) -> None:
     clients = [client or "a client without a client id" for client in published["client_ids"]]
     by = f" by {' or '.join(clients)}" if clients else " by an unrecorded client"
+    if published["control"]:
+        by = " by a broker"
     own = published["timestamp_type"] == "CreateTime"
     stamped = published["timestamp_ms"]
     at = "without a timestamp" if stamped in (None, -1) else clock.at(stamped, dated=True)
-    whose = "the producer's clock" if own else "the broker's clock"
+    is_given = own and not published["control"]
+    whose = "the producer's timestamp" if is_given else "the broker's clock"
     branch = top.add(("Published  ", STEP), at, (by, "bold"), (f"  ({whose})", WEAK))
     ahead_ms = published.get("clock_ahead_ms")
     if ahead_ms is not None:
@@ -118,7 +121,7 @@ def _published(top: Branch, published: Document, clock: Clock) -> None:
         branch.add((ahead, WAITING))
     producer = published["producer"]
     if published["control"]:
-        branch.add("a transaction marker, written by the broker")
+        branch.add("a transaction marker")
     else:
         branch.add(("key    ", WEAK), shown(published.get("key")))
         branch.add(("value  ", WEAK), shown(published.get("value")))
@@ -146,7 +149,7 @@ def _appended(top: Branch, document: Document, clock: Clock) -> None:
     if _waited_for_its_producer_id(document):
         branch.add(
             ("wait     ", WEAK),
-            "may include librdkafka's 0.5 s before an idempotent producer's first record",
+            "may include librdkafka's 0.5 s, if it is the producer's first record",
         )
     segment = appended.get("segment")
     if not segment:
@@ -184,7 +187,7 @@ def _waited_for_its_producer_id(document: Document) -> bool:
     producer, sent_ms = published["producer"], published["timestamp_ms"]
     return bool(
         producer
-        and producer["sequence"] == 0
+        and (producer["sequence"], producer["epoch"]) == (0, 0)
         and not published["transactional"]
         and published["timestamp_type"] == "CreateTime"
         and when["exact"]

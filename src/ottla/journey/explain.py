@@ -19,6 +19,7 @@ from ottla.journey.offset_history import (
     When,
     Written,
     appended,
+    began_after,
     client_of,
     deliveries,
     delivery_of,
@@ -69,6 +70,9 @@ def explain(facts: Facts) -> Document:
     if state == "removed":
         gone_ms = removed(facts.steps or (), facts.offset).when.until_ms
         was = was._replace(when=_before(was.when, gone_ms))
+    passed = _passed(facts, was)
+    if passed is not None:
+        was = was._replace(when=_before(was.when, passed.until_ms))
     replicas = Replicas(facts, was)
     written = Written(replicas.own, replicas.led_here)
     return {
@@ -89,7 +93,7 @@ def explain(facts: Facts) -> Document:
         "partition_chosen": _chosen(facts),
         "key_elsewhere": _key_elsewhere(facts),
         "appended": _appended(facts, replicas) if was_written else None,
-        "replicated": _replicated(facts, replicas, gone_ms) if was_written else None,
+        "replicated": _replicated(facts, replicas, passed, gone_ms) if was_written else None,
         "transaction": _transaction(facts),
         "read_committed": _read_committed(facts),
         "read": _read(facts, state, gone_ms, written),
@@ -101,7 +105,7 @@ def explain(facts: Facts) -> Document:
 
 
 def _before(when: When, gone_ms: int | None) -> When:
-    """A record was appended and replicated before it was removed."""
+    """A record was appended before it was replicated, and that before it was removed."""
     if gone_ms is None or (when.until_ms is not None and when.until_ms <= gone_ms):
         return when
     return When(when.since_ms, gone_ms)
@@ -132,8 +136,9 @@ def _cut_text(shown: bytes) -> str:
 
 def _published(facts: Facts, was: Appended) -> Document:
     location = facts.location
+    is_client = location is not None and not location.header.is_control
     producer_id = location.header.producer_id if location else -1
-    clients = client_of(was.clients, producer_id) if location else ()
+    clients = client_of(was.clients, producer_id) if is_client else ()
     document: Document = {"client_ids": list(clients), "producer": None, "timestamp_ms": None}
     if location is None:
         return document
@@ -242,16 +247,20 @@ def _where(location: LogLocation) -> Document:
     return document
 
 
-def _replicated(facts: Facts, replicas: Replicas, gone_ms: int | None) -> Document:
+def _passed(facts: Facts, was: Appended) -> When | None:
+    """When the high watermark passed it on this broker; None if it has not."""
+    if facts.offset >= facts.high_watermark:
+        return None
+    return high_watermark_passed(facts.steps or (), facts.offset, facts.opening, was.when)
+
+
+def _replicated(
+    facts: Facts, replicas: Replicas, passed: When | None, gone_ms: int | None
+) -> Document:
     """When the high watermark passed; `committed` says whether it has."""
-    committed = facts.offset < facts.high_watermark
-    when = None
-    if committed:
-        steps = facts.steps or ()
-        passed = high_watermark_passed(steps, facts.offset, facts.opening, replicas.own)
-        when = _before(replicas.heard(passed), gone_ms)
+    when = None if passed is None else _before(replicas.committed(passed), gone_ms)
     document = {
-        "committed": committed,
+        "committed": passed is not None,
         "when": moment(when) if when else None,
         "replicas": facts.replica_count,
     }
@@ -284,7 +293,8 @@ def _read(facts: Facts, state: str, gone_ms: int | None, written: Written) -> li
         if not is_note(position.metadata)
     }
     steps = facts.steps or ()
-    found = reads(steps, facts.offset, now, written)
+    is_written = state != "not_yet_written"
+    found = reads(steps, facts.offset, now, written) if is_written else []
     document = [_read_document(read, now.get(read.group)) for read in found]
     if state == "removed":
         for read, said in zip(found, document, strict=True):
@@ -295,7 +305,7 @@ def _read(facts: Facts, state: str, gone_ms: int | None, written: Written) -> li
             continue
         if offset > facts.offset:
             # It has passed, but the remaining timelines do not say when.
-            is_before = was_rewritten(steps, facts.offset)
+            is_before = not is_written or was_rewritten(steps, facts.offset)
             read = Read(group, UNKNOWN, is_first_seen=not is_before, is_before=is_before)
             document.append(_read_document(read, offset))
         else:
@@ -351,6 +361,8 @@ def _delivered(facts: Facts, written: Written) -> list[Document]:
         if delivery is None or position.offset <= facts.offset:
             continue
         now = _until_now(group, position)
+        if began_after(steps, now.pipeline, facts.offset):
+            continue
         if known.isdisjoint(_names(now.pipeline)):
             found.append(now._replace(is_before=was_rewritten(steps, facts.offset)))
     return [_delivered_said(facts, one) for one in found]

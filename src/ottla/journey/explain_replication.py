@@ -1,22 +1,29 @@
 """The replicas' part of a journey's document. Pure.
 
     "replicated": {..., "leader", "leader_epoch", "in_sync_now": [...],
-      "copies": [{"broker", "state": "leader", "copied", "not_yet" or "not_recorded",
-                  "when", "fetched_to"}],
+      "copies": [{"broker", "state": "leader", "copied", "stored" (by this broker, it is not known
+                  how it got it), "not_yet" or "not_recorded" (no fetch is known), "when",
+                  "fetched_to"}],
       "in_sync": {"brokers", "leader", "leader_epoch", "at_ms"} or null,
       "in_sync_possible": [{"brokers", "leader", "leader_epoch"}],
-      "elections": [{"at_ms", "leader", "leader_epoch", "previous_leader", "end_offset",
-                     "seen_at_start", "unclean": true, false or null for unknown,
-                     "dropped": [{"broker", "from_offset", "to_offset", "committed_to", "at_ms"}]}]}
+      "elections": [{"at_ms", "leader", "leader_epoch", "previous_leader", "start_offset",
+                     "end_offset", "seen_at_start", "unclean": true, false or null for unknown,
+                     "dropped": [{"broker", "from_offset", "to_offset", "committed_to", "at_ms",
+                                 "replaced_by_epoch"}]}]}
 
 `in_sync` is null if unknown. If only a range is known for the commit time, and an election or
 a change of the in-sync set falls into it, `in_sync_possible` lists all possible states.
 
+`at_ms`: when this broker heard of the election; it was earlier if another broker was elected, or if
+this one found it so at its start. `start_offset` is the first offset of the leader epoch (null: not
+known, or nothing was written in it), `end_offset` where this broker's own log ended then.
+`previous_leader` is null where states between both are not known.
+
 `to_offset` is the last offset that was truncated, `committed_to` the last of these that had been
-committed (null: none, or unknown on that broker).
+committed (null: none, or unknown on that broker), `replaced_by_epoch` the leader epoch that begins
+where they began (null: none).
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from ottla.journey.facts import Facts
@@ -34,6 +41,7 @@ from ottla.journey.replica_history import (
     leadership_at,
     leaderships,
     leaderships_between,
+    previous_leader,
 )
 
 MAX_ELECTIONS: Final = 50
@@ -49,6 +57,7 @@ class Replicas:
         self.facts = facts
         self.own = was.when
         """When it was appended to this broker's log."""
+        self.was_copied = was.was_copied
         steps = facts.steps or ()
         self.leaderships = leaderships(steps)
         self.copies = copies(steps, facts.offset)
@@ -58,7 +67,7 @@ class Replicas:
     def _appended_by(self) -> int | None:
         """The broker that assigned the offset; None if unknown."""
         facts = self.facts
-        if not self.leaderships and len(facts.replicas) <= 1:
+        if self.was_copied is False or (not self.leaderships and len(facts.replicas) <= 1):
             return facts.broker_id
         if facts.location is not None:
             return leader_of(self.leaderships, facts.location.header.leader_epoch)
@@ -74,6 +83,24 @@ class Replicas:
     def heard(self, when: When) -> When:
         """When the leader did what this broker recorded: earlier, if this broker was a follower."""
         return when if self.led_here else When(None, when.until_ms)
+
+    def committed(self, passed: When) -> When:
+        """When it was committed, by when this broker's high watermark passed it. If another broker
+        led by then, that was earlier.
+        """
+        if not self.led_here:
+            return self.heard(passed)
+        return passed if self._led_until(passed) else When(self.own.since_ms, passed.until_ms)
+
+    def _led_until(self, when: When) -> bool:
+        """Whether this broker appended it, and led from then on without a break."""
+        if not self.led_here or when.until_ms is None:
+            return False
+        own = leadership_at(self.leaderships, self.own.until_ms or when.until_ms)
+        then = leadership_at(self.leaderships, when.until_ms)
+        if own is None or then is None:
+            return own is then
+        return own.leader_epoch == then.leader_epoch
 
     def document(self, committed: When | None) -> Document:
         """The fields about replicas. `committed`: when the high watermark passed."""
@@ -94,7 +121,8 @@ class Replicas:
             when, position = (self.own if self.led_here else self.heard(self.own)), None
             return _copy_said(broker, "leader", when, position)
         if broker == self.facts.broker_id:
-            return _copy_said(broker, "copied", self.own, None)
+            is_copy = self.was_copied or self.appended_by is not None
+            return _copy_said(broker, "copied" if is_copy else "stored", self.own, None)
         copy = self.copies.get(broker, Copy(None, -1))
         if copy.when is not None:
             return _copy_said(broker, "copied", copy.when, copy.position)
@@ -115,6 +143,7 @@ class Replicas:
             self._not_before(when),
             when.until_ms,
             None if location is None else location.header.leader_epoch,
+            is_heard=not self._led_until(when),
         )
         if found is None or len(found) > MAX_POSSIBLE:
             return when.until_ms, []
@@ -156,24 +185,28 @@ class Replicas:
         return self.own.until_ms is not None and leadership.since_ms > self.own.until_ms
 
     def _election(self, one: Election) -> Document:
-        leadership, previous = one.leadership, one.previous
-        known = previous is not None and previous.leader != NOBODY
+        leadership = one.leadership
         return {
             "at_ms": leadership.since_ms,
             "leader": leadership.leader,
             "leader_epoch": leadership.leader_epoch,
-            "previous_leader": previous.leader if known and previous else self._last(leadership),
+            "previous_leader": previous_leader(self.leaderships, leadership),
+            "start_offset": self._start_of(leadership),
             "end_offset": leadership.end_offset,
             "seen_at_start": leadership.was_found,
             "unclean": one.unclean,
             "dropped": [self._dropped(cut) for cut in one.dropped],
         }
 
-    def _last(self, leadership: Leadership) -> int | None:
-        """Who led before a time without a leader."""
-        return _last_leader(
-            [other for other in self.leaderships if other.since_ms < leadership.since_ms]
-        )
+    def _start_of(self, leadership: Leadership) -> int | None:
+        """The first offset of its epoch."""
+        facts = self.facts
+        for epoch, start in facts.epoch_starts:
+            # The oldest epoch's first records may have been deleted.
+            if epoch == leadership.leader_epoch and (start > facts.start_offset or start == 0):
+                return start
+        is_own = leadership.leader == facts.broker_id and not leadership.was_found
+        return leadership.end_offset if is_own else None
 
     def _dropped(self, cut: Dropped) -> Document:
         committed_to = None
@@ -185,13 +218,13 @@ class Replicas:
             "to_offset": cut.end - 1,
             "committed_to": committed_to,
             "at_ms": cut.at_ms,
+            "replaced_by_epoch": self._epoch_from(cut.begin),
         }
 
-
-def _last_leader(known: Sequence[Leadership]) -> int | None:
-    return next(
-        (leadership.leader for leadership in reversed(known) if leadership.leader != NOBODY), None
-    )
+    def _epoch_from(self, offset: int) -> int | None:
+        """The epoch whose first record has the offset: it began without what came from there on."""
+        starts = {start: epoch for epoch, start in reversed(self.facts.epoch_starts)}
+        return starts.get(offset) if offset > self.facts.start_offset else None
 
 
 def _copy_said(broker: int, state: str, when: When | None, position: int | None) -> Document:

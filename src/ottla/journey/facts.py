@@ -96,6 +96,8 @@ class Facts:
     isr: tuple[int, ...] = ()
     leader: int = -1
     leader_epoch: int = -1
+    epoch_starts: Sequence[tuple[int, int]] = ()
+    """The log's leader epochs that have records, each with its first offset."""
     transactions: TransactionFacts | None = None
     """None for an offset that is not stored."""
     key_history: KeyHistory | None = None

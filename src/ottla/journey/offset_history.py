@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, cast
 
 from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.destination import Destination, destination_of
-from ottla.timelines.step import OTHERS, Clients, Kind, Opening, Pipeline, Step
+from ottla.timelines.step import COPIED, OTHERS, Clients, Kind, Opening, Pipeline, Step
 
 _ENDS = (Kind.END, Kind.END_AND_HIGH)
 _HIGHS = (Kind.HIGH, Kind.END_AND_HIGH)
@@ -34,6 +34,14 @@ class Appended(NamedTuple):
 
     when: When
     clients: Clients
+
+    @property
+    def was_copied(self) -> bool | None:
+        """Whether this broker copied it from its leader; None if that is unknown."""
+        if COPIED in self.clients:
+            return True if len(self.clients) == 1 else None
+        # Earlier versions noted a client without a name for what a follower copied.
+        return None if self.clients in ((), ((-1, ""),)) else False
 
 
 class Written(NamedTuple):
@@ -102,7 +110,9 @@ class Delivered(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """The log start passed the offset; reason "" if the step is lost."""
+    """The log start passed the offset; reason "" if the step is lost, or a follower's: its leader
+    knows the reason, and removed it earlier.
+    """
 
     when: When
     reason: str
@@ -136,13 +146,15 @@ def appended(steps: Iterable[Step], offset: int, opening: Opening | None) -> App
 def high_watermark_passed(
     steps: Iterable[Step], offset: int, opening: Opening | None, after: When
 ) -> When:
-    """When the high watermark passed the offset, which was appended at `after`."""
+    """When the high watermark passed the offset, which was appended at `after`: not before that."""
     low, high = after.since_ms, None
     for step in steps:
         if step.kind not in _HIGHS or (low is not None and step.until_ms < low):
             continue
         if step.before <= offset < step.last:
-            return _within(step, offset)
+            since_ms, until_ms = _within(step, offset)
+            assert since_ms is not None
+            return When(since_ms if low is None else max(since_ms, low), until_ms)
         if step.last <= offset:
             low = step.until_ms
         elif high is None:
@@ -222,6 +234,14 @@ def _one_of(one: Delivered, other: Delivered) -> Delivered:
     )
 
 
+def began_after(steps: Iterable[Step], pipeline: Pipeline, offset: int) -> bool:
+    """Whether the pipeline's first batch is known, and began past the offset."""
+    first = min(steps_of(steps, pipeline), key=lambda step: step.versions or (), default=None)
+    if first is None or first.versions is None or first.unknown_before:
+        return False
+    return first.versions.first_batch == 0 and first.before > offset
+
+
 def was_rewritten(steps: Iterable[Step], offset: int) -> bool:
     """Whether another record is known to have had the offset: it was truncated, or lost."""
     end = 0
@@ -250,7 +270,8 @@ def removed(steps: Iterable[Step], offset: int) -> Removed:
         if step.kind is not Kind.START:
             continue
         if step.before <= offset < step.last:
-            return Removed(_within(step, offset), cast(str, step.name))
+            when, reason = _within(step, offset), cast(str, step.name)
+            return Removed(when if reason else When(None, when.until_ms), reason)
         if step.before > offset:
             high = step.since_ms if high is None else min(high, step.since_ms)
     return Removed(When(None, high), "")
@@ -260,6 +281,8 @@ def client_of(clients: Clients, producer_id: int) -> tuple[str, ...]:
     """The client ids that a batch with this producer id (-1: none) can have come from; empty:
     unknown.
     """
+    if COPIED in clients:
+        return ()
     exact = [client for pair_id, client in clients if pair_id == producer_id]
     if OTHERS in clients:
         # Some names were not kept, so only an exact producer id identifies its client.
@@ -288,7 +311,9 @@ def _read(
             earlier = None if passed is step else step
             continue
         if step.kind is Kind.SET_BACK:
-            if step.first <= offset < step.last:
+            if passed is not None and found is None:
+                passed = None if step.first <= offset else passed
+            elif step.first <= offset < step.last:
                 # A reset shows that the group had come this far, even if the step is lost.
                 lost = When(earlier.until_ms if earlier else None, step.since_ms)
                 found = found or Read(group, written.bounded(lost), is_first_seen=False)

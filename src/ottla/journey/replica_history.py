@@ -16,7 +16,8 @@ class Leadership(NamedTuple):
     """This leader (-1: none), epoch and in-sync set from `since_ms` on, as this broker learned of
     it.
 
-    `was_found`: it was so when the broker started, and may have begun earlier.
+    `was_found`: it was so when the broker started, or is the first one of which steps are left, and
+    may have begun earlier.
     """
 
     since_ms: int
@@ -76,7 +77,9 @@ def leaderships(steps: Iterable[Step]) -> list[Leadership]:
         if found and role[3] >= 0 and found[-1][2:5] == role[1:]:
             found[-1] = found[-1]._replace(leader=max(role[0], found[-1].leader))
             continue
-        found.append(Leadership(step.since_ms, *role, step.last, step.unknown_before))
+        # The first one that is known may have begun before, too.
+        was_found = step.unknown_before or not found
+        found.append(Leadership(step.since_ms, *role, step.last, was_found))
     return found
 
 
@@ -88,12 +91,18 @@ def leadership_at(known: Sequence[Leadership], at_ms: int) -> Leadership | None:
 
 
 def leaderships_between(
-    known: Sequence[Leadership], since_ms: int | None, until_ms: int, from_epoch: int | None
+    known: Sequence[Leadership],
+    since_ms: int | None,
+    until_ms: int,
+    from_epoch: int | None,
+    *,
+    is_heard: bool = False,
 ) -> list[Leadership] | None:
     """The leaderships in which something may have happened between both times, oldest first, in no
     epoch before `from_epoch` (None: not known).
 
     `since_ms` None: at any time up to the other. None where part of that time is not known here.
+    `is_heard`: this broker did not lead, so it heard of each leadership after it had begun.
     """
     if since_ms is None:
         if from_epoch is None:
@@ -103,19 +112,30 @@ def leaderships_between(
             return None  # the epoch may have begun with another in-sync set
         found = [leadership for leadership in found if leadership.since_ms <= until_ms]
     else:
-        first = leadership_at(known, since_ms)
+        # A change in the same millisecond may have come before or after.
+        first = leadership_at(known, since_ms - 1) or leadership_at(known, since_ms)
         if first is None:
             return None
         found = [
             first,
-            *(leadership for leadership in known if since_ms < leadership.since_ms <= until_ms),
+            *(leadership for leadership in known if since_ms <= leadership.since_ms <= until_ms),
         ]
-        found = [
-            leadership for leadership in found if leadership.leader_epoch >= (from_epoch or 0)
-        ] or found
+    if is_heard:
+        # Within its epoch this broker may have heard too late of the next in-sync set.
+        later = [leadership for leadership in known if leadership.since_ms > until_ms][:1]
+        if not _are_all([*found, *later]):
+            return None
+        found += [one for one in later if found and one.leader_epoch == found[-1].leader_epoch]
+    found = [one for one in found if one.leader_epoch >= (from_epoch or 0)] or found
     # Nothing is appended or committed without a leader.
     led = [leadership for leadership in found if leadership.leader >= 0]
     return list({leadership[1:4]: leadership for leadership in led or found}.values())
+
+
+def _are_all(known: Sequence[Leadership]) -> bool:
+    """Whether no leadership between these is missing, as far as they have a partition epoch."""
+    epochs = sorted({one.partition_epoch for one in known if one.partition_epoch >= 0})
+    return not epochs or epochs[-1] - epochs[0] < len(epochs)
 
 
 def leader_of(known: Sequence[Leadership], leader_epoch: int) -> int | None:
@@ -123,6 +143,24 @@ def leader_of(known: Sequence[Leadership], leader_epoch: int) -> int | None:
     for leadership in known:
         if leadership.leader_epoch == leader_epoch and leadership.leader >= 0:
             return leadership.leader
+    return None
+
+
+def previous_leader(known: Sequence[Leadership], leadership: Leadership) -> int | None:
+    """Who led before; None if a state between both may be missing. Each change of the leader, also
+    to none, has the next leader epoch.
+    """
+    epoch = leadership.leader_epoch
+    for before in reversed(known):
+        if before.leader_epoch >= epoch:
+            continue
+        if before.leader_epoch != epoch - 1:
+            return None
+        if before.leader >= 0:
+            return before.leader
+        if before.was_found:
+            return None  # perhaps this broker only did not know the leader yet
+        epoch = before.leader_epoch
     return None
 
 

@@ -11,6 +11,7 @@ from ottla.log.truncation import truncate_fully, truncate_to
 from ottla.records.header import BatchHeader, Buffer
 from ottla.replica.partition_role import PartitionRole
 from ottla.timelines.partition_timeline import Timeline
+from ottla.timelines.step import COPIED
 
 
 class HasTimeline(Protocol):
@@ -55,8 +56,9 @@ class PartitionFollower:
         log, role = self._log, self._role
         if headers:
             appended = log.append_as_follower(records, headers, now_ms=now_ms)
+            producer_id, client_id = COPIED
             self._history.timeline.appended(
-                appended.first_offset, appended.last_offset, now_ms, "", -1
+                appended.first_offset, appended.last_offset, now_ms, client_id, producer_id
             )
         moved = role.follow(leader_high_watermark)
         if moved:
@@ -64,7 +66,7 @@ class PartitionFollower:
             self._history.timeline.high_watermark(role.high_watermark, now_ms)
         if log.start_offset < leader_log_start <= role.high_watermark:
             log.advance_start(leader_log_start)
-            self._history.timeline.started_at(leader_log_start, now_ms, "DeleteRecords")
+            self._history.timeline.started_at(leader_log_start, now_ms, "")
             moved = True
         return moved
 

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 MAX_CLIENTS_IN_STEP: Final = 8
 OTHERS: Final = (-1, "")
 """Represents a step's clients above the limit, whose names are not kept."""
+COPIED: Final = (-2, "")
+"""In place of a client: a follower copied the batches from its leader."""
 
 
 class Kind(IntEnum):
@@ -26,7 +28,7 @@ class Kind(IntEnum):
     END_AND_HIGH = 3
     """Both at once, as on a broker that has no followers to wait for."""
     START = 4
-    """Log start offset; the name is the reason."""
+    """Log start offset; the name is the reason, "" for a follower, which does not know it."""
     OPENED = 5
     """The broker opened the partition at `since_ms` and found its log end at `last`. Written once
     a start.
@@ -86,7 +88,7 @@ class Before(NamedTuple):
 
 
 Clients = tuple[tuple[int, str], ...]
-"""Pairs of producer id (-1: none) and client id."""
+"""Pairs of producer id (-1: none) and client id, or `COPIED`."""
 Pipeline = tuple[str, str, str]
 """Group, query, and where the rows go: `Destination.text` ("": unknown)."""
 Rejection = tuple[str, str, str, str, str]
