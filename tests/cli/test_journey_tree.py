@@ -106,51 +106,6 @@ def test_exact_times_show_the_delay_since_publishing(document):
     assert "  -1.5 s" in find(document, "Appended")
 
 
-def reader(**more: Any) -> dict[str, Any]:
-    when = {"since_ms": 1000, "until_ms": 1000, "exact": True}
-    return {
-        "group": "g",
-        "state": "read",
-        "committed_offset": 9,
-        "when": when,
-        "first_commit_seen": False,
-        **more,
-    }
-
-
-def test_groups_that_have_read_were_reset_or_have_not_arrived(document):
-    back = reader(group="back", state="set_back", set_back={"at_ms": 2000, "to_offset": 0})
-    slow = {"group": "slow", "state": "not_yet", "committed_offset": 5, "behind": 1}
-    document["read"] = [reader(first_commit_seen=True), back, slow]
-    document["delivered"] = []
-    said = lines_of(tell(document))
-    assert any(line.startswith("g  read  ") and "with its first commit" in line for line in said)
-    assert any(line.startswith("set back to offset 0 at ") for line in said)
-    assert "slow  not yet: 1 message behind" in said
-    document["read"] = []
-    assert "no group has committed offsets for this partition" in find(
-        document, "Read and delivered"
-    )
-
-
-def test_groups_that_are_not_known_are_named(document):
-    document["read"], document["delivered"] = [], []
-    document["groups"] = {
-        "complete": False,
-        "unanswered": [2, 3],
-        "without_leader": 1,
-        "left_out": 7,
-    }
-    reached = next(one for one in tell(document).below if one.text().startswith("Read and"))
-    assert lines_of(reached) == [
-        "Read and delivered",
-        "groups that broker 2 coordinates are not known: it did not answer",
-        "groups that broker 3 coordinates are not known: it did not answer",
-        "groups that 1 partition of __consumer_offsets should have are not known: it has no leader",
-        "7 more groups have offsets for this partition; to list them: ottla group list",
-    ]
-
-
 def test_a_delivery_outside_delta_and_one_with_a_version_range(document):
     one = document["delivered"][0]
     other = {

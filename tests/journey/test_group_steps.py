@@ -3,30 +3,42 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.journey.facts import Position
+from ottla.journey.group_reads import group_reads
 from ottla.journey.group_steps import MAX_STEPS_TOLD, about
-from ottla.journey.offset_history import reads
 from ottla.timelines.partition_timeline import PartitionTimeline
-from ottla.timelines.step import Kind, Step
+from ottla.timelines.step import Before, By, Kind, Step
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from("gh"), st.integers(0, 20), st.integers(1, 300)), max_size=40
+        st.tuples(
+            st.sampled_from("gh"),
+            st.integers(-1, 20),
+            st.integers(1, 300),
+            st.sampled_from(list(By)),
+        ),
+        max_size=40,
     ),
     st.integers(0, 20),
 )
-def test_reads_are_the_same(commits: list[tuple[str, int, int]], offset: int) -> None:
+def test_reads_are_the_same(commits: list[tuple[str, int, int, By]], offset: int) -> None:
     timeline = PartitionTimeline(
         start_offset=0, end_offset=20, high_watermark=20, now_ms=0, dirty={}
     )
     now_ms, positions = 0, {}
-    for group, position, pause_ms in commits:
+    for group, position, pause_ms, by in commits:
         now_ms += pause_ms
-        timeline.committed(group, position, None, now_ms)
-        positions[group] = position
+        before = Before(positions[group].offset if group in positions else -1, "")
+        if position < 0:
+            positions.pop(group, None)
+            timeline.forgotten(group, now_ms, "OffsetDelete", before)
+            continue
+        timeline.committed(group, position, None, now_ms, before, by)
+        positions[group] = Position(position, "", committed_ms=now_ms)
     steps = timeline.take(now_ms, all_of_them=True)
     some = about(steps, offset)
-    assert reads(some, offset, positions) == reads(steps, offset, positions)
+    assert group_reads(some, offset, positions) == group_reads(steps, offset, positions)
     assert [step for step in steps if step in some] == some
 
 

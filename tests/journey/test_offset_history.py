@@ -7,6 +7,8 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ottla.journey.facts import Position
+from ottla.journey.group_reads import group_reads
 from ottla.journey.offset_history import (
     Opening,
     When,
@@ -14,7 +16,6 @@ from ottla.journey.offset_history import (
     client_of,
     deliveries,
     high_watermark_passed,
-    reads,
     removed,
 )
 from ottla.timelines.folder import TimelineFolder
@@ -147,6 +148,9 @@ class Partition:
             else:
                 self.check_present(steps, offset)
 
+    def positions(self) -> dict[str, Position]:
+        return {group: Position(offset, "") for group, offset in self.committed.items()}
+
     def check_present(self, steps: list[Step], offset: int) -> None:
         was = appended(steps, offset, self.opening)
         assert_holds(was.when, self.appended_ms[offset])
@@ -156,11 +160,11 @@ class Partition:
         if offset in self.high_ms:
             passed = high_watermark_passed(steps, offset, self.opening, was.when)
             assert_holds(passed, self.high_ms[offset])
-        for read in reads(steps, offset, self.committed):
+        for read in group_reads(steps, offset, self.positions()):
             if read.group in GROUPS:
                 assert_holds(read.when, self.read_ms[read.group, offset])
                 back = self.committed[read.group] <= offset
-                assert back == (read.set_back_ms is not None)
+                assert back == (read.back is not None)
         for one in deliveries(steps, offset):
             version, at_ms = self.version[offset]
             assert one.pipeline == PIPELINE
@@ -227,7 +231,8 @@ def test_without_a_crash_all_is_known_to_a_tenth_of_a_second(events):
         for offset in range(partition.bases[0], partition.high):
             steps = partition.files.read(offset)
             was = appended(steps, offset, partition.opening)
-            moments = [was.when, *(read.when for read in reads(steps, offset, {}))]
+            read = group_reads(steps, offset, partition.positions())
+            moments = [was.when, *(one.when for one in read)]
             moments.append(high_watermark_passed(steps, offset, partition.opening, was.when))
             for since_ms, until_ms in moments:
                 assert since_ms is not None
@@ -263,28 +268,6 @@ def test_a_rewritten_record_has_its_second_time():
     steps = [end(100, 100, 0, 50, 50), opened(900, 30), end(2000, 2000, 30, 60, 60, "b")]
     assert appended(steps, 40, None) == ((2000, 2000), ((-1, "b"),))
     assert appended(steps, 20, None) == ((100, 100), ((-1, "a"),))
-
-
-def group(since_ms: int, before: int, last: int, *, unknown: bool = False) -> Step:
-    return Step(Kind.GROUP, "g", since_ms, since_ms, before, last, last, unknown)
-
-
-def test_a_group_reads_and_is_set_back_and_reads_again():
-    back = Step(Kind.SET_BACK, "g", 300, 300, 0, 0, 20)
-    steps = [group(100, 0, 10), group(200, 10, 20), back]
-    assert reads(steps, 15, {}) == [("g", (200, 200), False, 300, 0, False)]
-    assert reads([*steps, group(400, 0, 30)], 15, {}) == [
-        ("g", (200, 200), False, None, None, False)
-    ]
-    assert reads(steps, 25, {}) == []
-    # The step of the second reading is lost, but the group is known to stand beyond.
-    assert reads(steps, 15, {"g": 16}) == [("g", (200, 200), False, None, None, False)]
-
-
-def test_a_groups_first_commit_is_marked():
-    steps = [group(100, 10, 10, unknown=True)]
-    assert reads(steps, 5, {}) == [("g", (100, 100), True, None, None, False)]
-    assert reads([group(50, 0, 3), *steps], 5, {}) == [("g", (50, 100), False, None, None, False)]
 
 
 def delivery(since_ms: int, before: int, last: int, version: int, *, unknown: bool = False) -> Step:

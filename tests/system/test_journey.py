@@ -90,9 +90,13 @@ def within_a_window(moment: dict[str, Any]) -> bool:
     return moment["until_ms"] - moment["since_ms"] < 100
 
 
-def journey(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ottla", "journey", *words]
+def ottla(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ottla", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def journey(*words: str) -> subprocess.CompletedProcess[str]:
+    return ottla("journey", *words)
 
 
 def test_a_message_from_producer_to_table_row(broker):
@@ -331,6 +335,41 @@ def test_without_a_journey_the_rest_is_told(new_broker: Callable[..., Any]):
     assert not list(broker.data.glob("*/*.timeline"))
     shown = journey("plain", "0", "0", "--bootstrap", broker.bootstrap)
     assert "ottla.journey.enable is false" in shown.stdout
+
+
+def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(broker):
+    create(broker.bootstrap, "resets")
+    publish(broker.bootstrap, "resets", [{"value": str(number)} for number in range(10)])
+    settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False}
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "resets", **settings})
+    reader.subscribe(["resets"])
+    until = time.monotonic() + WITHIN_S
+    for count in (2, 3):
+        read = 0
+        while read < count and time.monotonic() < until:
+            read += len(reader.consume(count - read, 1.0))
+        reader.commit(
+            offsets=[TopicPartition("resets", 0, 2 if count == 2 else 5)], asynchronous=False
+        )
+    reader.close()
+    ottla("group", "reset", "resets", "--to-latest", "--yes", "-b", broker.bootstrap)
+
+    def group_at(offset: int) -> dict[str, Any]:
+        (found,) = ask(broker.bootstrap, "resets", 0, offset=offset)["read"]
+        return found
+
+    assert [group_at(at)["doubt"] for at in (1, 3, 7)] == ["first_commit", None, "outside"]
+    lines = journey("resets", "0", "7", "-b", broker.bootstrap).stdout
+    assert "resets  passed it" in lines
+
+    ottla("group", "delete", "resets", "--yes", "-b", broker.bootstrap)
+    gone = group_at(3)
+    assert (gone["state"], gone["committed_offset"]) == ("read", None)
+    assert gone["forgotten"]["reason"] == "DeleteGroups"
+    commit(broker.bootstrap, "resets", "resets", 2)
+    again = group_at(3)
+    assert (again["state"], again["committed_offset"]) == ("read", 2)
+    assert again["forgotten"] == gone["forgotten"]
 
 
 def test_the_command_shows_the_six_steps(broker):

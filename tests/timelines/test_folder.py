@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from ottla.journey.offset_history import appended, reads
+from ottla.journey.group_reads import group_reads
+from ottla.journey.offset_history import appended
 from ottla.timelines.file_format import HEAD, STEP_BYTES, decode, sound_bytes
 from ottla.timelines.folder import REMOVED_CAP_BYTES, TimelineFolder
 from ottla.timelines.step import Kind, Step
@@ -97,7 +98,7 @@ def test_a_crash_while_a_segments_steps_move_changes_no_answer(folder):
     after_crash.write([end(120, 130)], [100])
     steps = after_crash.read(50)
     assert appended(steps, 50, None).when == (1000, 1000)
-    (read,) = reads(steps, 50, {})
+    (read,) = group_reads(steps, 50, {})
     assert (read.group, read.when) == ("g", (1000, 1000))
 
 

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.journey.offset_history import appended, deliveries, reads
+from ottla.journey.group_reads import group_reads
+from ottla.journey.offset_history import appended, deliveries
 from ottla.timelines.step import Kind, Step, Versions
 from ottla.timelines.thinning import thin
 
@@ -51,7 +52,7 @@ def test_a_way_back_stays_apart():
     steps = [Step(Kind.GROUP, "g", at * 100, at * 100, at, at + 1, at + 1) for at in range(4)]
     left = thin([*steps, back, *steps, *steps], 8)
     assert back in left
-    assert reads(left, 3, {})
+    assert group_reads(left, 3, {})
 
 
 def test_versions_become_a_range():

@@ -95,7 +95,13 @@ async def test_every_coordinator_tells_positions_and_steps() -> None:
         "near": Position(3, "", 4, 2000, 1),
         "far": Position(9, "", 4, 2000, 2),
     }
-    assert found.steps == (STEP._replace(name="without a replica"), STEP, DELIVERED)
+    # Those of the other broker are by its clock.
+    assert found.steps == (
+        STEP._replace(name="without a replica"),
+        STEP._replace(broker=2),
+        DELIVERED._replace(broker=2),
+        STEP._replace(name="without a replica", broker=2),
+    )
     assert found.known == KnownGroups()
     assert found.known.is_complete
 
@@ -146,7 +152,9 @@ async def test_groups_above_the_limit_are_counted(monkeypatch: pytest.MonkeyPatc
 
 def test_what_a_pipeline_reports_is_told() -> None:
     told = '{"ottla.pipeline": 1, "query": "q", "batch": 0}'
-    known = GroupsOfPartition(frozenset({3}), {"p": Position(9, told, 4, 2000, 2)}, 1, [STEP])
+    steps = [STEP._replace(broker=2)]
+    steps = [STEP._replace(broker=2)]
+    known = GroupsOfPartition(frozenset({3}), {"p": Position(9, told, 4, 2000, 2)}, 1, steps)
     assert read_answer(answer_document(known), 2) == known
 
 

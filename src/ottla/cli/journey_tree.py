@@ -19,6 +19,12 @@ from ottla.cli.journey_branches import (
     Document,
     line,
 )
+from ottla.cli.journey_readers import (
+    NOT_REACHED,
+    grow_not_reached,
+    grow_reader,
+    unknown_groups_said,
+)
 from ottla.cli.journey_replicas import grow_replicated
 from ottla.cli.journey_transaction import grow_transaction
 from ottla.journey.formatting import bytes_said, elapsed_said, moment_said
@@ -37,7 +43,6 @@ NAMES: Final = {
     "topic": "a topic",
 }
 """The kinds of destinations."""
-NOT_REACHED: Final = frozenset({"not_yet", "missed"})
 
 
 def rich_tree(branch: Branch) -> Tree:
@@ -200,74 +205,19 @@ def _readers(top: Branch, document: Document, title: str, clock: Clock | None = 
     branch = top.add((title, STEP))
     pipelines = {one["group"] for one in document["delivered"] if one["group"]}
     for group in document["read"]:
-        if group["state"] not in NOT_REACHED and not (
-            group["state"] == "read" and group["group"] in pipelines
-        ):
-            _reader(branch, group, clock)
+        is_said_below = group["state"] == "read" and group["group"] in pipelines
+        if group["state"] not in NOT_REACHED and not is_said_below:
+            grow_reader(branch, group, clock)
     for one in document["delivered"]:
         _delivery(branch, one, clock)
     for group in document["read"]:
         if group["state"] in NOT_REACHED:
-            behind = group["behind"]
-            word = "message" if behind == 1 else "messages"
-            name = (group["group"], "bold")
-            if group["state"] == "missed":
-                at = f": it was {behind} {word} behind, at offset {group['committed_offset']}"
-                branch.add(name, ("  missed", BAD), at)
-            else:
-                branch.add(name, ("  not yet", WAITING), f": {behind} {word} behind")
+            grow_not_reached(branch, group)
     unknown = unknown_groups_said(document.get("groups"))
     if not branch.below and not unknown:
         branch.parts.append(("  no group has committed offsets for this partition", ""))
     for said in unknown:
         branch.add((said, WAITING))
-
-
-def unknown_groups_said(groups: Document | None) -> list[str]:
-    """A line for each reason why other groups may have committed offsets, too."""
-    if groups is None or groups["complete"]:
-        return []
-    said = [
-        f"groups that broker {broker} coordinates are not known: it did not answer"
-        for broker in groups["unanswered"]
-    ]
-    if count := groups["without_leader"]:
-        some = "1 partition" if count == 1 else f"{count} partitions"
-        have = "it has" if count == 1 else "they have"
-        said.append(
-            f"groups that {some} of __consumer_offsets should have are not known: {have} no leader"
-        )
-    if count := groups["left_out"]:
-        what = "1 more group has" if count == 1 else f"{count} more groups have"
-        said.append(f"{what} offsets for this partition; to list them: ottla group list")
-    return said
-
-
-def _reader(branch: Branch, group: Document, clock: Clock) -> None:
-    when = group["when"]
-    if group["state"] == "not_known":
-        at = "" if when["until_ms"] is None else f" {clock.moment(when)}"
-        branch.add(
-            (group["group"], "bold"),
-            ("  not known", WAITING),
-            f": it passed this offset{at}, perhaps with another record there, which was truncated",
-        )
-        return
-    parts: list[tuple[str, str] | str] = [
-        (group["group"], "bold"),
-        ("  read  ", GOOD),
-        clock.moment(when),
-        (clock.after(when), WEAK),
-    ]
-    if group["first_commit_seen"] and when["until_ms"] is not None:
-        parts.append(("  (with its first commit; its start is not recorded)", WEAK))
-    said = branch.add(*parts)
-    if group.get("only_after_removal"):
-        said.add(("committed past it only after its removal", WAITING), ": it may have missed it")
-    if group["state"] == "set_back":
-        back = group["set_back"]
-        place = f" to offset {back['to_offset']} at {clock.at(back['at_ms'])}"
-        said.add(("set back", WAITING), f"{place}, and has not reached this offset again")
 
 
 def _delivery(branch: Branch, one: Document, clock: Clock) -> None:

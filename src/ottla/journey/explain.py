@@ -8,6 +8,7 @@ equal if it is known exactly; null means that this side is unknown.
 import base64
 from typing import Final
 
+from ottla.journey.explain_groups import explain_groups, known_groups
 from ottla.journey.explain_replication import Replicas
 from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.key_elsewhere import across_partitions
@@ -15,7 +16,6 @@ from ottla.journey.moment import Document, moment
 from ottla.journey.offset_history import (
     Appended,
     Delivered,
-    Read,
     When,
     Written,
     appended,
@@ -24,7 +24,6 @@ from ottla.journey.offset_history import (
     deliveries,
     delivery_of,
     high_watermark_passed,
-    reads,
     removed,
     steps_of,
     was_rewritten,
@@ -36,7 +35,7 @@ from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
 from ottla.journey.unknown_fields import unknown_fields_of
 from ottla.records.compression import Compression
-from ottla.timelines.delivery_metadata import is_note, read_delivery
+from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.destination import DELTA, Destination, destination_of
 from ottla.timelines.rejected_offsets import rejected_steps
 from ottla.timelines.step import Pipeline
@@ -46,8 +45,6 @@ MAX_KEY_BYTES: Final = 1024
 MAX_VALUE_BYTES: Final = 2048
 MAX_HEADERS: Final = 32
 MAX_NAME_CHARS: Final = 256
-
-UNKNOWN: Final = When(None, None)
 
 
 def explain(facts: Facts) -> Document:
@@ -96,8 +93,8 @@ def explain(facts: Facts) -> Document:
         "replicated": _replicated(facts, replicas, passed, gone_ms) if was_written else None,
         "transaction": _transaction(facts),
         "read_committed": _read_committed(facts),
-        "read": _read(facts, state, gone_ms, written),
-        "groups": _groups(facts),
+        "read": explain_groups(facts, state, gone_ms, written),
+        "groups": known_groups(facts),
         "delivered": _delivered(facts, written) if was_written else [],
         "retention": _retention(facts) if state == "stored" else None,
         "removed": _removed(facts) if state == "removed" else None,
@@ -280,78 +277,6 @@ def _read_committed(facts: Facts) -> Document | None:
     return read_committed(header, facts.offset, high_watermark, facts.transactions)
 
 
-def _read(facts: Facts, state: str, gone_ms: int | None, written: Written) -> list[Document]:
-    """Each group with a position in the partition: first those that have read it, then the
-    others. A group that has not reached a record that is gone has missed it.
-
-    A group that has passed an offset whose record was replaced since has perhaps read the other
-    record only: that is not known.
-    """
-    now = {
-        group: position.offset
-        for group, position in facts.positions.items()
-        if not is_note(position.metadata)
-    }
-    steps = facts.steps or ()
-    is_written = state != "not_yet_written"
-    found = reads(steps, facts.offset, now, written) if is_written else []
-    document = [_read_document(read, now.get(read.group)) for read in found]
-    if state == "removed":
-        for read, said in zip(found, document, strict=True):
-            said["only_after_removal"] = _is_after(read.when, gone_ms)
-    known = {read.group for read in found}
-    for group, offset in sorted(now.items()):
-        if group in known:
-            continue
-        if offset > facts.offset:
-            # It has passed, but the remaining timelines do not say when.
-            is_before = not is_written or was_rewritten(steps, facts.offset)
-            read = Read(group, UNKNOWN, is_first_seen=not is_before, is_before=is_before)
-            document.append(_read_document(read, offset))
-        else:
-            gone = state in ("removed", "compacted")
-            behind = facts.offset - offset + 1
-            document.append(
-                {
-                    "group": group,
-                    "state": "missed" if gone else "not_yet",
-                    "committed_offset": offset,
-                    "behind": behind,
-                }
-            )
-    return document
-
-
-def _groups(facts: Facts) -> Document:
-    """Whether `read` and `delivered` have every group, and whose are not known if they do not."""
-    known = facts.groups
-    return {
-        "complete": known.is_complete,
-        "unanswered": list(known.unanswered),
-        "without_leader": known.without_leader,
-        "left_out": known.left_out,
-    }
-
-
-def _is_after(when: When, gone_ms: int | None) -> bool:
-    """Whether it is certain that a group's commit passed the offset after its removal."""
-    return gone_ms is not None and when.since_ms is not None and when.since_ms > gone_ms
-
-
-def _read_document(read: Read, offset_now: int | None) -> Document:
-    document: Document = {
-        "group": read.group,
-        "state": "not_known" if read.is_before else "read",
-        "committed_offset": offset_now,
-        "when": moment(read.when),
-        "first_commit_seen": read.is_first_seen,
-    }
-    if read.set_back_ms is not None:
-        document["state"] = "set_back"
-        document["set_back"] = {"at_ms": read.set_back_ms, "to_offset": read.set_back_to}
-    return document
-
-
 def _delivered(facts: Facts, written: Written) -> list[Document]:
     steps = facts.steps or ()
     found = _one_a_place(deliveries(steps, facts.offset, written))
@@ -399,12 +324,13 @@ def _until_now(group: str, position: Position) -> Delivered:
     pipeline = (group, delivery.query, delivery.table)
     return Delivered(
         pipeline,
-        UNKNOWN,
+        When(None, position.committed_ms),
         *versions,
-        is_first_seen=True,
+        is_first_seen=False,
         span=(0, position.offset),
         has_gap=True,
         may_have_rejects=delivery.rejected is not None,
+        is_last_commit=True,
     )
 
 
@@ -442,8 +368,7 @@ def _rejection(facts: Facts, one: Delivered, offset: int) -> Rejection | None:
     group = one.pipeline[0]
     position = facts.positions.get(group)
     steps = list(facts.key_steps or facts.steps or ())
-    if one.when == UNKNOWN and position is not None:
-        # Only its last commit is known.
+    if one.is_last_commit and position is not None:
         delivery = read_delivery(position.metadata)
         if delivery is not None and delivery.rejected is not None:
             end = min(position.offset, facts.end_offset)

@@ -12,8 +12,8 @@ from ottla.timelines.thinning import thin
 
 MAX_STEPS_TOLD: Final = 4_000
 """Of all groups together, 24 to 48 bytes each; beyond that they are merged, the oldest first."""
-_POSITIONS: Final = frozenset({Kind.GROUP, Kind.SET_BACK, Kind.FORGOTTEN})
-OF_GROUPS: Final = _POSITIONS | {Kind.DELIVERED, Kind.REJECTED}
+POSITIONS: Final = frozenset({Kind.GROUP, Kind.SET_BACK, Kind.FORGOTTEN})
+OF_GROUPS: Final = POSITIONS | {Kind.DELIVERED, Kind.REJECTED}
 """The kinds that a group's coordinator records."""
 
 
@@ -26,11 +26,11 @@ def about(steps: Iterable[Step], offset: int) -> list[Step]:
     found = [step for step in steps if step.kind in OF_GROUPS]
     by_group: dict[str, list[Step]] = {}
     for step in found:
-        if step.kind in _POSITIONS:
+        if step.kind in POSITIONS:
             by_group.setdefault(group_of(step), []).append(step)
     kept = {id(step) for some in by_group.values() for step in _passing(some, offset)}
     return thin(
-        [step for step in found if step.kind not in _POSITIONS or id(step) in kept], MAX_STEPS_TOLD
+        [step for step in found if step.kind not in POSITIONS or id(step) in kept], MAX_STEPS_TOLD
     )
 
 

@@ -5,7 +5,7 @@ The steps are ordered as `TimelineFolder.read` returns them: by segment, and wit
 order written.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, cast
 
 from ottla.timelines.delivery_metadata import read_delivery
@@ -68,24 +68,6 @@ UNWRITTEN: Final = Written(When(None, None), False)
 """Nothing is known of when it was written."""
 
 
-class Read(NamedTuple):
-    """A group's commit passed the offset. `is_first_seen`: no earlier commit is known, so the group
-    may have started after it.
-
-    `set_back_ms`, `set_back_to`: the group was later reset to an offset at or before this one.
-    `is_before`: the commit came before this broker had the record, and none came since. Another
-    record may have had the offset, which was truncated, so it is not known whether the group has
-    read this one.
-    """
-
-    group: str
-    when: When
-    is_first_seen: bool
-    set_back_ms: int | None = None
-    set_back_to: int | None = None
-    is_before: bool = False
-
-
 class Delivered(NamedTuple):
     """A pipeline delivered the offset in one of the versions (batches) from first to last; -1: the
     destination has no versions.
@@ -93,7 +75,8 @@ class Delivered(NamedTuple):
     `span`: the first offset that the delivery can have had, and the one after its last. `has_gap`:
     a delivery whose step is lost may have had the offset. `may_have_rejects`: some offsets of the
     delivery were rejected, or of the pipeline's other deliveries where there is a gap. `is_before`:
-    as in `Read`.
+    the commit came before this broker had the record, and none came since. Another record may have
+    had the offset, which was truncated. `is_last_commit`: only the pipeline's last commit is known.
     """
 
     pipeline: Pipeline
@@ -107,6 +90,7 @@ class Delivered(NamedTuple):
     has_gap: bool = False
     may_have_rejects: bool = False
     is_before: bool = False
+    is_last_commit: bool = False
 
 
 class Removed(NamedTuple):
@@ -164,27 +148,6 @@ def high_watermark_passed(
     return When(low, high)
 
 
-def reads(
-    steps: Iterable[Step],
-    offset: int,
-    positions: Mapping[str, int],
-    written: Written = UNWRITTEN,
-) -> list[Read]:
-    """The groups that committed past the offset, ordered by their first such commit.
-
-    `positions`: the groups' current committed offsets, as far as known.
-    """
-    by_group: dict[str, list[Step]] = {}
-    for step in steps:
-        if step.kind in (Kind.GROUP, Kind.SET_BACK):
-            by_group.setdefault(cast(str, step.name), []).append(step)
-    found = (
-        _read(group, some, offset, positions.get(group, 0), written)
-        for group, some in by_group.items()
-    )
-    return sorted((read for read in found if read), key=lambda read: read.when.until_ms or 0)
-
-
 def deliveries(steps: Iterable[Step], offset: int, written: Written = UNWRITTEN) -> list[Delivered]:
     """The pipelines that delivered the offset, in order of time."""
     by_pipeline: dict[Pipeline, list[Step]] = {}
@@ -209,7 +172,7 @@ def delivery_of(
     if len(since) == len(steps):
         return found
     before = [step for step in steps if written.is_after(step)]
-    if written.is_own:
+    if written.is_own and all(step.broker < 0 for step in before):
         # Nothing before says where the first delivery since then began.
         return found and found._replace(when=written.bounded(found.when))
     earlier = _delivered(pipeline, before, offset)
@@ -295,44 +258,6 @@ def _within(step: Step, offset: int) -> When:
     if offset < step.first:
         return When(step.since_ms, step.since_ms)
     return When(step.since_ms, step.until_ms)
-
-
-def _read(
-    group: str, steps: Sequence[Step], offset: int, position: int, written: Written
-) -> Read | None:
-    found: Read | None = None
-    earlier: Step | None = None
-    passed: Step | None = None
-    """Went past the offset before this broker had the record."""
-    for step in sorted(steps, key=lambda step: step.since_ms):
-        if written.is_after(step):
-            is_back = step.kind is Kind.SET_BACK and step.first <= offset
-            passed = None if is_back else step if step.last > offset else passed
-            earlier = None if passed is step else step
-            continue
-        if step.kind is Kind.SET_BACK:
-            if passed is not None and found is None:
-                passed = None if step.first <= offset else passed
-            elif step.first <= offset < step.last:
-                # A reset shows that the group had come this far, even if the step is lost.
-                lost = When(earlier.until_ms if earlier else None, step.since_ms)
-                found = found or Read(group, written.bounded(lost), is_first_seen=False)
-                found = found._replace(set_back_ms=step.since_ms, set_back_to=step.first)
-        elif step.last > offset:
-            if found is None:
-                is_first = step.unknown_before and earlier is None and offset < step.first
-                when = written.bounded(_crossed(step, earlier, offset))
-                if passed is not None and not written.is_own:
-                    when = When(None, when.until_ms)  # perhaps it was this record after all
-                found = Read(group, when, is_first and passed is None)
-            else:
-                found = found._replace(set_back_ms=None, set_back_to=None)
-        earlier = step
-    if found is None and passed is not None:
-        return Read(group, When(None, passed.until_ms), is_first_seen=False, is_before=True)
-    if found and position > offset:
-        return found._replace(set_back_ms=None, set_back_to=None)
-    return found
 
 
 def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delivered | None:

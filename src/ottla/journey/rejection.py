@@ -15,6 +15,7 @@ only what was said since then counts.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
+from ottla.journey.group_steps import POSITIONS, group_of
 from ottla.journey.moment import Document
 from ottla.journey.offset_history import Delivered
 from ottla.timelines.step import Kind, Step
@@ -89,11 +90,15 @@ def _was_read_again(
     steps: Iterable[Step], group: str, since_ms: int, offset: int, position: int
 ) -> bool:
     """Whether the group was set back to the offset or before it later on, and passed it again."""
-    of_group = [step for step in steps if step.name == group and step.since_ms > since_ms]
+    of_group = [
+        step
+        for step in steps
+        if step.kind in POSITIONS and group_of(step) == group and step.since_ms > since_ms
+    ]
     back = [
         step.since_ms
         for step in of_group
-        if step.kind is Kind.SET_BACK and step.first <= offset < step.last
+        if step.kind is not Kind.GROUP and step.first <= offset < step.last
     ]
     return bool(back) and (
         position > offset

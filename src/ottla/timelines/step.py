@@ -118,7 +118,8 @@ class Step(NamedTuple):
     """See the top of this file. `unknown_before`: nothing is known about the number before this
     step. `has_rejects`: the delivery rejected some of its offsets, which steps of kind REJECTED
     tell; where these are lost, all of its offsets are in doubt. `by`: who committed, of a group.
-    `is_first`: the group had no offset before this step, so nothing is lost.
+    `is_first`: the group had no offset before this step, so nothing is lost. `broker`: the one that
+    recorded it, by its clock (-1: this one); not in files.
     """
 
     kind: Kind
@@ -133,6 +134,7 @@ class Step(NamedTuple):
     has_rejects: bool = False
     by: By = By.UNKNOWN
     is_first: bool = False
+    broker: int = -1
 
     @property
     def is_exact(self) -> bool:

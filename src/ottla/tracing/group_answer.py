@@ -71,6 +71,8 @@ async def own_groups(
     topic: str, partition: int, offset: int, broker: Coordinator, *, with_replica: bool = True
 ) -> GroupsOfPartition:
     """What this broker keeps; `with_replica`: also what is recorded beside its replica."""
+    # First the steps: what they lack, the positions have.
+    steps = await _steps(topic, partition, offset, broker, with_replica=with_replica)
     by_shard = await broker.groups.offsets_of(topic, partition, SHARDS_WITHIN_MS)
     values = {group: value for found in by_shard.values() for group, value in found.items()}
     told = _told(values)
@@ -84,7 +86,6 @@ async def own_groups(
         )
         for group, value in told
     }
-    steps = await _steps(topic, partition, offset, broker, with_replica=with_replica)
     return GroupsOfPartition(frozenset(by_shard), positions, len(values) - len(told), steps)
 
 
@@ -144,7 +145,8 @@ def read_answer(document: Document, broker_id: int) -> GroupsOfPartition:
             for group, offset, epoch, metadata, committed_ms in document["positions"]
         }
         shards = frozenset(map(int, document["shards"]))
-        steps = decode(base64.b64decode(document["steps"], validate=True))
+        told = decode(base64.b64decode(document["steps"], validate=True))
+        steps = [step._replace(broker=broker_id) for step in told]
         return GroupsOfPartition(shards, positions, int(document["left_out"]), steps)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"broker {broker_id} gave another answer: {error}") from None
