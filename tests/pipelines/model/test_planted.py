@@ -8,7 +8,7 @@ import pytest
 from tests.pipelines.model.planted import PLANTED, Plant, first_seed
 from tests.pipelines.model.world import install
 
-SEEDS: Final = 600
+SEEDS: Final = 700
 
 
 @pytest.mark.parametrize(

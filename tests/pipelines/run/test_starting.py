@@ -10,9 +10,10 @@ from pyspark.sql.types import BinaryType, StructType
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.next_batch import Held
+from ottla.pipelines.identity.record import Identity
 from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.kafka.settings import read_settings
-from ottla.pipelines.run.starting import Start, first_offsets
+from ottla.pipelines.run.starting import Start, check_created_again, check_first, first_offsets
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.source.source import Source
@@ -204,3 +205,21 @@ def test_rejected_rows_of_the_tables_last_batches_may_be_missing(
     (part,) = due.parts
     assert (part.topic, part.topic_id) == ("t", "id-t")
     assert (part.first, part.end) == ({0: 4, 1: 5}, {0: 8, 1: 5})
+
+
+def test_another_query_that_writes_during_the_first_batch_is_noticed() -> None:
+    mine = replace(LAST, query_id="new", batch=0)
+    newest = {"t": ("query-1", 7)}
+    table: Any = Table(mine, LAST)
+    check_first(table, "new", ["t"], newest)
+    table = Table(replace(LAST, batch=8), mine, LAST)
+    with pytest.raises(PipelineError, match="Another query has written topic 't'"):
+        check_first(table, "new", ["t"], newest)
+
+
+def test_a_topic_created_again_that_the_table_has_already_is_refused() -> None:
+    table: Any = Table(LAST)
+    known = Identity("cluster", {"t": "id-t"}, "", "", "")
+    check_created_again(table, known, {"t": STATE})
+    with pytest.raises(PipelineError, match="holds topic 't' already"):
+        check_created_again(table, replace(known, topics={"t": "former"}), {"t": STATE})

@@ -1,5 +1,7 @@
 """What each commit says about itself."""
 
+from dataclasses import replace
+
 from ottla.pipelines.sinks.commit_metadata import (
     CommitMetadata,
     latest_of_topics,
@@ -32,3 +34,14 @@ def test_the_newest_commit_of_each_topic_is_found() -> None:
 
     assert {name: metadata.batch for name, metadata in found.items()} == {"a": 9, "b": 8}
     assert found["b"].topic_ids["b"] == "id-b"
+
+
+def test_a_commit_under_way_when_its_query_was_continued_does_not_count() -> None:
+    former, late = commit(3, a=3), commit(4, a=5)
+    other = replace(commit(0, a=4), query_id="other", after=("id",))
+
+    in_time = latest_of_topics([other.text(), former.text()], ["a"])
+    assert in_time["a"].query_id == "other"
+    found = latest_of_topics([late.text(), other.text(), former.text()], ["a"])
+    assert (found["a"].query_id, found["a"].offsets) == ("other", {"a": {0: 4}})
+    assert latest_of_topics([late.text(), former.text(), other.text()], ["a"])["a"] == late

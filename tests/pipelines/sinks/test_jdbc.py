@@ -14,6 +14,7 @@ from bench.postgres import PostgresError as PostgresError
 
 from bench import fixture
 from ottla.pipelines import PipelineError, latest_by_key
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import fitting, refused
 from ottla.pipelines.sinks.jdbc import JdbcSink, UnorderedKeyError
 from ottla.pipelines.sinks.jdbc_settings import read_database
@@ -164,6 +165,20 @@ def test_a_database_that_lacks_batches_takes_no_more(
         sink.write(frame, replace(batch(5), place="cp", promised=4))
     assert postgres.query("SELECT count(*) FROM t") == [["3"]]
     assert sink.write(frame, replace(batch(4), place="cp", promised=3)) == NO_VERSION
+
+
+def test_a_batch_that_does_not_begin_where_the_one_before_ends_is_refused(
+    spark: Any, make: Make
+) -> None:
+    """A run on a copy of the checkpoint wrote the batch before, with other ends."""
+    frame = spark.range(3)
+    sink = make(frame)
+    ends, others = {"t": {0: 3}}, {"t": {0: 4_711}}
+    metadata = CommitMetadata("q", "query", 3, "c", {"t": "id-t"}, ends)
+    sink.write(frame, replace(batch(3), metadata=metadata.text()))
+    with pytest.raises(PipelineError, match="or is a copy"):
+        sink.write(frame, replace(batch(4), place="cp", promised=3, begins=others))
+    assert sink.write(frame, replace(batch(4), place="cp", begins=ends)) == NO_VERSION
 
 
 def test_a_batch_is_there_once_and_says_what_it_is(

@@ -34,12 +34,14 @@ class Place:
         self.topic = topic
         self.group = f"ottla-{topic}"
 
-    def batch(self, number: int, ends: str = "", **producer: str) -> TaskOfBatch:
-        return TaskOfBatch(self.topic, self.group, number, self.client, producer, ends)
+    def batch(self, number: int, ends: str = "", begins: str = "", **producer: str) -> TaskOfBatch:
+        return TaskOfBatch(self.topic, self.group, number, self.client, producer, ends, begins)
 
-    def write(self, number: int, task: int, *values: str, ends: str = "") -> list[int]:
+    def write(
+        self, number: int, task: int, *values: str, ends: str = "", begins: str = ""
+    ) -> list[int]:
         rows = [(b"k", value.encode(), None) for value in values]
-        return list(self.batch(number, ends).write(task, rows))
+        return list(self.batch(number, ends, begins).write(task, rows))
 
     def read(self) -> list[tuple[str | None, str | None, Any]]:
         consumer = Consumer(
@@ -93,7 +95,9 @@ def test_a_batch_with_other_ends_is_not_taken_for_the_written_one(place: Place) 
     assert place.write(0, 0, "a", ends="1f") == [0]
     with pytest.raises(SetBackError, match="has batch 0 of this query"):
         place.write(0, 0, "a", "b", ends="2e")
-    assert place.write(1, 0, "b", ends="3d") == [1]
+    with pytest.raises(SetBackError, match="and the checkpoint another batch 0"):
+        place.write(1, 0, "b", ends="3d", begins="2e")
+    assert place.write(1, 0, "b", ends="3d", begins="1f") == [1]
     assert place.values() == ["a", "b"]
 
 

@@ -58,7 +58,7 @@ class BatchRunner:
 
     `checks_first`: the first batch of a checkpoint is not written where most of it is rejected.
     `after`: the queries that this one continues. `check_new` checks again, before the first batch
-    of a new query, that no other query has written to the place since.
+    of a new query, that no other query has written to the place since, and `check_first` after it.
     `versions`, `offsets` and `told` have what became of the last MAX_KEPT batches: the version that
     holds each (None: it was not written), where it ended, and what it rejected.
     """
@@ -76,6 +76,7 @@ class BatchRunner:
     query_name: str = ""
     after: tuple[str, ...] = ()
     check_new: Callable[[str], None] | None = None
+    check_first: Callable[[str], None] | None = None
     destination: Destination | None = None
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
@@ -123,6 +124,7 @@ class BatchRunner:
             execution.forget_counted,
             place,
             self._promised,
+            self.offsets.get(number - 1),
         )
         if was_begun:
             self._leave_out(frame, execution, batch, ends)
@@ -138,6 +140,9 @@ class BatchRunner:
         ):
             version = self.sink.write(rows, batch)
         self._promised = number
+        # No other query has written to a table whose first version has this batch.
+        if self.check_first is not None and number == 0 and version != 1:
+            self.check_first(query_id)
         # An earlier run committed this batch, and the sink skipped it: nothing was read.
         skipped = version is None
         if skipped:
@@ -147,7 +152,9 @@ class BatchRunner:
         if not skipped:
             self.unknown.look(self.rejects.sources, execution)
         self._far_ahead.look(execution, self.sink, number)
-        batch = replace(batch, promised=None)  # not each batch has rows for the places beside
+        batch = replace(
+            batch, promised=None, begins=None
+        )  # not each batch has rows for the places beside
         rows_refused = functools.partial(refused, frame) if marked else None
         self.rejects.write(execution, batch, rows_refused, skipped=skipped)
         self.told[number] = self.rejects.told

@@ -20,7 +20,13 @@ from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.run.checkpoint import Checkpoint, Position
 from ottla.pipelines.run.due_rejects import Due
 from ottla.pipelines.run.specification import Specification
-from ottla.pipelines.run.starting import FORMER, Start, first_offsets, newest_in
+from ottla.pipelines.run.starting import (
+    FORMER,
+    Start,
+    check_created_again,
+    first_offsets,
+    newest_in,
+)
 from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.keyed_table import KeyedTable
@@ -254,6 +260,8 @@ def _where(
     start = Start(next_offsets if replacing else {})
     start.after, start.newest = (identity.after, identity.newest) if identity else ((), None)
     if starting is not None:
+        if replacing is None:
+            check_created_again(sink, identity, topics)
         start.offsets = starting
         former = checkpoint.query_id()
         start.after = tuple(dict.fromkeys((*start.after, *([former] if former else []))))

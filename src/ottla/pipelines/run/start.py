@@ -44,7 +44,7 @@ from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification, frame_of
-from ottla.pipelines.run.starting import check_new
+from ottla.pipelines.run.starting import check_first, check_new
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.dead_letters import DeadLetters
 from ottla.pipelines.source.source import sources_of
@@ -246,19 +246,18 @@ def _runner(checked: Plan, clients: Clients) -> BatchRunner:
         LateRows(checked.sink) if has_watermark(specification.frame) else None,
         checks_first=specification.on_rejects == "stop",
         after=checked.after,
-        check_new=_check_of_new(checked),
+        check_new=_of_new(checked, check_new),
+        check_first=_of_new(checked, check_first),
         destination=destination_of(checked.sink, specification.frame, sources),
     )
 
 
-def _check_of_new(checked: Plan) -> Callable[[str], None] | None:
-    """Return what is checked before the first batch of a query, by its id; None where nothing is
-    known.
-    """
+def _of_new(checked: Plan, check: Callable[..., None]) -> Callable[[str], None] | None:
+    """Return a check of the first batch of a query, by its id; None where nothing is known."""
     newest, topics = checked.newest, [source.name for _, source in checked.sources]
     if newest is None:
         return None
-    return lambda query_id: check_new(checked.sink, query_id, topics, newest)
+    return lambda query_id: check(checked.sink, query_id, topics, newest)
 
 
 def has_watermark(frame: DataFrame) -> bool:

@@ -12,7 +12,7 @@ from ottla.pipelines.identity.next_batch import hole
 from ottla.pipelines.identity.record import Identity, Offsets
 from ottla.pipelines.run.due_rejects import Due
 from ottla.pipelines.run.rejects import whole_part
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata, latest_of_topics
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata, is_of_query, latest_of_topics
 from ottla.pipelines.source.starting import starting_offsets
 
 if TYPE_CHECKING:
@@ -88,6 +88,18 @@ def newest_of(held: Mapping[str, CommitMetadata]) -> dict[str, tuple[str, int]]:
     return {name: (last.query_id, last.batch) for name, last in held.items()}
 
 
+def check_created_again(
+    sink: TableSink, identity: Identity | None, topics: Mapping[str, TopicState]
+) -> None:
+    """Refuse to begin with a topic that was created again where the table has it already, by a
+    query with another checkpoint. Raises PipelineError.
+    """
+    for name, last in _held(sink, list(topics)).items():
+        now = topics[name].topic_id
+        if last.topic_ids.get(name) == now and identity and identity.topics.get(name) != now:
+            raise PipelineError(_holds_already(sink, name))
+
+
 def check_new(
     sink: TableSink,
     query_id: str,
@@ -108,6 +120,30 @@ def check_new(
             raise PipelineError(_holds_already(sink, name))
         if name not in now and not former:
             sink.check_start(name, continues=False)  # the place may not keep who wrote to it
+
+
+def check_first(
+    sink: TableSink,
+    query_id: str,
+    topics: Iterable[str],
+    newest: Mapping[str, tuple[str, int]],
+) -> None:
+    """Check after the first batch of a query that no other one has written meanwhile.
+
+    `newest` as for `check_new`. Raises PipelineError; the batch is in the table.
+    """
+    names = list(topics)
+    others = (text for text in sink.metadata() if not is_of_query(text, query_id))
+    now = newest_of(latest_of_topics(others, names)) if names else {}
+    former, written = newest.get(FORMER, ("", -1))
+    has_grown = bool(former) and sink.held(former).batch != written
+    for name in names:
+        if has_grown or now.get(name) != newest.get(name):
+            raise PipelineError(
+                f"Another query has written topic {name!r} to the table {sink.name} while the "
+                "first batch of this one was written: rows may be there twice, and to go on would "
+                "write rows twice. Use the other query's checkpoint, or a new table"
+            )
 
 
 def _holds_already(sink: TableSink, name: str) -> str:

@@ -48,6 +48,7 @@ class TopicBatchRunner:
     checks_first: bool = False
     told: dict[int, Told] = field(default_factory=dict)
     unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
+    _ends: dict[int, str] = field(default_factory=dict)
     _query_id: str = ""
     _has_warned: bool = False
 
@@ -73,7 +74,10 @@ class TopicBatchRunner:
                 return
             self.place.note(query_id, number)
         once = self.delivery.doubles_nothing
-        self.sink.write(frame, Batch(query_id, number, digest(execution.ends()), once))
+        ends = digest(execution.ends())
+        begins = self._ends.get(number - 1)
+        self.sink.write(frame, Batch(query_id, number, ends, once, begins=begins))
+        self._ends = {number: ends}
         self.unknown.look(self.sources, execution)
         self._tell(execution, number)
         self._warn_of_rejected(execution)

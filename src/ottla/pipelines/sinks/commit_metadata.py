@@ -97,16 +97,34 @@ def continued_by(commits: Iterable[str], query_id: str) -> str:
     return next((one.query_id for one in found if one and query_id in one.after), "")
 
 
+def is_of_query(text: str, query_id: str) -> bool:
+    """Tell whether a commit is one of this query."""
+    metadata = read_metadata(text)
+    return metadata is not None and metadata.query_id == query_id
+
+
 def latest_of_topics(commits: Iterable[str], topics: Iterable[str]) -> dict[str, CommitMetadata]:
-    """Return for each topic the first commit that names it; give the newest commits first."""
-    missing = set(topics)
+    """Return for each topic the newest commit that names it; give the newest commits first.
+
+    A commit that a query made when another one had continued it does not count: it was under way
+    then, the query is refused after it, and the other one goes on.
+    """
     found: dict[str, CommitMetadata] = {}
+    unsure = set(topics)
     for text in commits:
-        if not missing:
+        if not unsure:
             break
         metadata = read_metadata(text)
-        for name in missing & set(metadata.offsets if metadata else ()):
-            assert metadata is not None
-            found[name] = metadata
-        missing -= set(found)
+        if metadata is None:
+            continue
+        for name in unsure & set(metadata.offsets):
+            known = found.get(name)
+            if known is None or known.query_id in metadata.after:
+                found[name] = metadata
+        # Only a query with an earlier batch can be continued.
+        unsure -= {
+            name
+            for name, one in found.items()
+            if one.batch == 0 or (one is not metadata and one.query_id == metadata.query_id)
+        }
     return found

@@ -421,7 +421,10 @@ class DeltaSink:
         planned = Planned(batch.place, batch.number, ends="", promised=batch.number)
         answer = decide(planned, self.held(batch.query_id))
         if isinstance(answer, Refuse):
-            raise PipelineError(answer.sentence)
+            raise PipelineError(
+                f"{answer.sentence}. Its batch {batch.number} was written before that was noticed: "
+                "the table may have rows of it twice"
+            )
 
     def _compact(self, session: SparkSession) -> None:
         if self.compact_after == 0:

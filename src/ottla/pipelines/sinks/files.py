@@ -230,14 +230,18 @@ class FilesSink:
 
         Files that somebody deletes are not known.
         """
+        state = self._state()
+        last = state.last_batch(query_id, self._latest()) if state else None
+        return self._held(state, last)
+
+    def _held(self, state: FolderState | None, last: int | None) -> Held:
+        """Return what the folder has of a query whose last batch in it is `last`."""
         held = Held(
             f"the folder {self.name}",
             is_complete=True,
             kept_in="the folder",
             way_out="Use a new checkpoint and a new folder to read the topic again",
         )
-        state = self._state()
-        last = state.last_batch(query_id, self._latest()) if state else None
         if state is None or last is None:
             return held
         return replace(held, batch=last, ends=state.ends.get(last))
@@ -285,11 +289,11 @@ class FilesSink:
             state, self._latest(), batch.query_id, batch.number, once=batch.once
         )
         last = state.last_batch(batch.query_id, self._latest())
-        if batch.promised is not None and (last is None or last < batch.promised):
-            planned = Planned(batch.place, batch.number, promised=batch.promised)
-            answer = decide(planned, self.held(batch.query_id))
-            if isinstance(answer, Refuse):
-                raise PipelineError(answer.sentence)
+        is_there = last is not None and last >= batch.number
+        planned = Planned(batch.place, batch.number, batch.begins, "", batch.promised)
+        answer = decide(planned, self._held(state, last))
+        if isinstance(answer, Refuse) and not is_there:
+            raise PipelineError(answer.sentence)
         self._query = batch.query_id
         if number is None:
             return None
@@ -301,6 +305,8 @@ class FilesSink:
         if is_new or commit is not None:
             self._files.write(FILE, state.text())
             if self._latest() >= number:  # Spark would skip the number silently
+                # What stands there now is not true: neither query may go on by it.
+                self._files.write(FILE, replace(state, query="").text())
                 raise PipelineError(self._not_alone())
         sink = SparkFileSink(frame.sparkSession, self.format)
         sink.add_batch(self.location, self.partition_by, number, frame)

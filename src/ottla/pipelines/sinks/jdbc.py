@@ -361,10 +361,10 @@ class JdbcSink:
         return NO_VERSION
 
     def _check_kept(self, connection: Connection, oid: str, batch: Batch) -> None:
-        """Check that the table has what this run wrote: the database may have failed over to a
-        replica that lacks the last batches, say. Raises PipelineError.
+        """Check that the table has what this run wrote, and no more: the database may have failed
+        over to a replica that lacks the last batches, say. Raises PipelineError.
         """
-        planned = Planned(batch.place, batch.number, ends="", promised=batch.promised)
+        planned = Planned(batch.place, batch.number, batch.begins, "", batch.promised)
         held = self._held(connection, oid, batch.query_id)
         is_there = held.batch is not None and held.batch >= batch.number
         answer = decide(planned, held)

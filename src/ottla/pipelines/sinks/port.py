@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from ottla.pipelines.identity.next_batch import Held
+    from ottla.pipelines.identity.next_batch import Ends, Held
     from ottla.pipelines.sinks.keyed_table import KeyedTable
 
 NO_VERSION: Final = -1
@@ -33,7 +33,8 @@ class Batch:
     `once`: the batch may have been written before, and must not be stored twice. `forget_counted`
     is called before rows of which Spark has counted some are read again. `place` names the
     checkpoint in sentences. `promised`: the last batch of the query that the place has, as far as
-    the run knows; None: nothing is known.
+    the run knows; None: nothing is known. `begins`: where the batch before this one ended, if the
+    run knows that.
     """
 
     query_id: str
@@ -43,6 +44,7 @@ class Batch:
     forget_counted: Callable[[], None] = field(default=lambda: None, compare=False)
     place: str = ""
     promised: int | None = None
+    begins: Ends | None = None
 
 
 class Sink(Protocol):

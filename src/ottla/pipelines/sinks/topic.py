@@ -101,6 +101,7 @@ class TopicSink:
             self.kafka.for_executors(),
             PRODUCER | dict(self.producer),
             batch.metadata,
+            batch.begins if isinstance(batch.begins, str) else "",
         )
         _send_by_value()
 

@@ -18,8 +18,9 @@ attempt does in this order:
 1. InitProducerId. It fences every earlier attempt of this task, and aborts or completes what that
    one left open; from here on no earlier attempt can commit.
 2. It reads the mark. If that names this batch, an earlier attempt wrote the rows: nothing is
-   written. If it names a later batch, or this one with another digest, the checkpoint was set back
-   (a restored backup, a copy): the rows of this batch are other rows, and the attempt is refused.
+   written. If it names a later batch, or this one or the one before with another digest, the
+   checkpoint was set back (a restored backup, a copy): the rows of this batch are other rows, and
+   the attempt is refused.
 3. It writes the rows and the mark in one transaction, and commits.
 
 Killed before 3 ends, an attempt leaves an open transaction, which the next attempt or the timeout
@@ -66,7 +67,8 @@ class TaskOfBatch:
     """What all tasks of a batch have in common.
 
     `client` has librdkafka's settings for clients of any kind, `producer` those for producers.
-    `ends` is the digest of where the batch ends.
+    `ends` is the digest of where the batch ends, `begins` of where the one before it ended, empty
+    where that is not known.
     """
 
     topic: str
@@ -75,6 +77,7 @@ class TaskOfBatch:
     client: Mapping[str, str]
     producer: Mapping[str, str]
     ends: str = ""
+    begins: str = ""
 
     def __repr__(self) -> str:
         """Leave out the settings, which may be secret."""
@@ -131,13 +134,13 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
             raise _exception(mark.error)
         written = read_mark(mark.metadata)
         answer = decide(
-            Planned("", batch.batch, ends=batch.ends),
+            Planned("", batch.batch, batch.begins, batch.ends),
             Held(batch.topic, None if written.batch < 0 else written.batch, written.ends),
         )
         if isinstance(answer, Refuse):
             raise SetBackError(
                 f"topic {batch.topic} has batch {written.batch} of this query, and the checkpoint "
-                f"another batch {batch.batch}"
+                f"another batch {min(written.batch, batch.batch)}"
             )
         if isinstance(answer, Skip):
             return 0
