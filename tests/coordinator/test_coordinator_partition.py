@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from ottla.coordinator.coordinator_log import KeyAndValue, LogRecord
 from ottla.coordinator.coordinator_partition import REPLIES_AT_ONCE
 from ottla.groups.classic.requests import HeartbeatRequest, LeavingMember
 from ottla.groups.settings import GroupSettings
+from ottla.log.errors import RebuildingError
 from ottla.protocol.errors import ApiError, ErrorCode
 
 OK = ErrorCode.none
@@ -193,6 +196,23 @@ async def test_a_log_that_cannot_be_read_is_tried_again(
         await groups.describe("g")
     assert refused.value.code is ErrorCode.not_coordinator
     monkeypatch.undo()
+    assert (await groups.describe("g")).state == "Stable"
+
+
+async def test_it_waits_for_an_index_that_is_built_again(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.join_alone()
+    log = bench.log_of("g")
+    groups = bench.restart()
+    read_all, rebuild = log.read_all, SimpleNamespace(waiters=None, is_over=True)
+
+    def rebuilding() -> Iterator[LogRecord]:
+        yield from islice(read_all(), 1)
+        monkeypatch.undo()
+        raise RebuildingError("x.log", rebuild)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(log, "read_all", rebuilding)
     assert (await groups.describe("g")).state == "Stable"
 
 

@@ -223,7 +223,7 @@ def test_a_damaged_snapshot_gives_way_to_the_one_before(cut: Any) -> None:
 def test_it_ends_soon_when_it_is_stale(cut: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A segment may have millions of batches."""
     log, looked = cut.log, []
-    monkeypatch.setattr(load_file, "CHECKED_EVERY", 1)
+    monkeypatch.setattr("ottla.log.scan.PORTION", 1)
 
     def scan_headers(*place: Any) -> Any:
         header = next(iterate_headers(log.read(0, max_bytes=10**6).read()))

@@ -1,5 +1,7 @@
 """Windows cover a segment without gap or overlap, and searches in them find what is there."""
 
+from pathlib import Path
+
 import pytest
 
 from ottla.log.config import LogConfig
@@ -38,6 +40,17 @@ def test_windows_cover_the_segment(log):
     assert (found[-1].position, found[-1].first_offset) == (0, 0)
     for window in found:
         assert log.active.find(window.first_offset).position == window.position
+
+
+def test_damaged_indexes_change_no_window(log):
+    expected = [window[1:] for window in windows(log.active, log.end_offset)]
+    log.active.seal()
+    path = Path(log.active.offset_index.path)
+    for garbage in (b"\x7f" * path.stat().st_size, b"abc"):
+        path.write_bytes(garbage)
+        files = OpenFiles(8)
+        again = open_log(log.folder, log.config, files, now_ms=1, recovery_point=120, clean=True)
+        assert [window[1:] for window in windows(again.active, 120)] == expected
 
 
 def test_an_empty_segment_has_none(tmp_path):

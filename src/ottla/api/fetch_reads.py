@@ -11,8 +11,10 @@ from typing import Any, Final, TypeAlias
 from ottla.api.context import Context
 from ottla.api.metadata import broker_addresses
 from ottla.config.broker_cluster import RACK_AWARE_SELECTOR
+from ottla.log.errors import RebuildingError
 from ottla.log.file_range import EMPTY
 from ottla.log.page_cache import NotCachedError
+from ottla.log.task import Rebuild
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versions import FETCH
 from ottla.replica.fetch_session import Fetch, FetchedPartition
@@ -21,6 +23,7 @@ from ottla.replica.partition import Partition
 from ottla.replica.partition_reader import NO_REPLICA, Read, rack_aware_replica, refused_read
 from ottla.replication.leader import FetchingReplica
 from ottla.runtime.slices import SLICE, parts
+from ottla.storage.after_rebuild import MAX_REBUILDS, over
 
 MAX_RESPONSE_BYTES: Final = 8 << 20
 """A response stays in memory until its client has read it, and many clients may be slow. So it
@@ -57,15 +60,18 @@ class Reads:
     """
 
     __slots__ = (
-        "_context", "_is_urgent", "_listens", "_looked_up", "_max_bytes", "_min_bytes",
-        "cold", "conditions", "fetch", "found", "has_changed", "size_bytes",
+        "_context", "_is_urgent", "_listens", "_looked_up", "_max_bytes", "_min_bytes", "_rebuilds",
+        "_rebuilds_left", "cold", "conditions", "fetch", "found", "has_changed", "size_bytes",
     )  # fmt: skip
 
     def __init__(self, fetch: Fetch, request: Any, context: Context) -> None:
         self.found: Found = {}
         """Where each partition's data lies; it is read when the response is written."""
         self.cold: list[Key] = []
-        """Partitions whose offset look-up needs the disk: `_look_up` does it."""
+        """Partitions whose offset look-up needs the disk, or an index that is being built again:
+        `_look_up` sees to that."""
+        self._rebuilds: list[Rebuild] = []
+        self._rebuilds_left = MAX_REBUILDS
         self.has_changed = False
         """A partition of this fetch changed in a pause of the last `read_due`."""
         self.fetch = fetch
@@ -144,10 +150,12 @@ class Reads:
                     is_repeated=before is not None,
                     wait=key in looked_up if looked_up else False,
                 )
-            except NotCachedError:
+            except (NotCachedError, RebuildingError) as error:
                 # It stays due, and is read again after `_look_up`.
                 self.size_bytes += size_before
                 self.cold.append(key)
+                if isinstance(error, RebuildingError):
+                    self._rebuilds.append(error.rebuild)
                 continue
             self.size_bytes += read.range.size_bytes
             found[key] = each, partition, read, 0 if partition is None else partition.log.cuts
@@ -181,9 +189,16 @@ class Reads:
             self.fetch.wait.wakes(self._changed)
 
     async def _look_up(self) -> None:
-        """Read from the disk what is needed to find offsets, in a thread."""
+        """Read from the disk what is needed to find offsets, in a thread, after the rebuilds of
+        indexes.
+        """
         self._watch()
         self.fetch.pauses()
+        if self._rebuilds:
+            self._rebuilds_left -= 1
+            for rebuild in dict.fromkeys(self._rebuilds):
+                await over(rebuild)
+            self._rebuilds.clear()
         works: list[Callable[[], None]] = []
         for keys in parts(self.cold):
             for key in keys:
@@ -236,6 +251,8 @@ class Reads:
                 )
                 read = _throttle(partition, replica.broker_id, read, context)
         except ApiError as error:
+            if isinstance(error, RebuildingError) and self._rebuilds_left:
+                raise
             context.broker.storage_failure.read_failed(
                 str(each.name or each.topic), each.index, error
             )

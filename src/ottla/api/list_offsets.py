@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import IntEnum
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
@@ -19,6 +20,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
 from ottla.replica.partition import Partition
 from ottla.runtime.slices import Slices
+from ottla.storage.after_rebuild import after_rebuild
 
 KEY: Final = 2
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
@@ -123,9 +125,9 @@ async def _find(request: Any, topic: str, each: Any, context: Context) -> Answer
         case SpecialTimestamp.LATEST_TIERED | SpecialTimestamp.EARLIEST_PENDING_UPLOAD:
             return Answer(-1, -1, -1)  # there is no remote storage
         case SpecialTimestamp.MAX_TIMESTAMP:
-            found = await _search(partition, None, context)
+            found = await after_rebuild(partial(_search, partition, None, context))
         case time_ms:
-            found = await _search(partition, time_ms, context)
+            found = await after_rebuild(partial(_search, partition, time_ms, context))
     if found is not None and end is not None and found.offset >= end:
         _check_known(partition, context)
     if found is None or (end is not None and found.offset >= end):

@@ -21,6 +21,7 @@ from ottla.api.transactional_produce import (
     refused_without_id,
     verify,
 )
+from ottla.log.errors import RebuildingError
 from ottla.network.handlers import EndConnectionError
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -31,6 +32,7 @@ from ottla.replica.leader_appends import AppendResult
 from ottla.replica.partition import Partition
 from ottla.runtime.cpu_thread import take_turns
 from ottla.runtime.slices import in_turns
+from ottla.storage.after_rebuild import after_rebuild
 
 KEY: Final = 0
 ACCESS: Final = (
@@ -89,8 +91,9 @@ async def handle(request: Any, context: Context) -> Any:
             try:
                 try:
                     partition, appended = _append(key, each, request, verified, context)
-                except LongBatchError:
-                    partition, appended = await _append_long(key, each, request, verified, context)
+                except (LongBatchError, RebuildingError):
+                    append = partial(_append_long, key, each, request, verified, context)
+                    partition, appended = await after_rebuild(append)
             except ApiError as error:
                 if error.code in _NOT_HERE:
                     context.broker.partitions.note_refused(

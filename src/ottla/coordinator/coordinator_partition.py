@@ -22,6 +22,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
 from ottla.runtime.repeated_failure import RepeatedFailure
 from ottla.shards.step import ProducerEpoch, Reply, SetTimer, Step
+from ottla.storage.after_rebuild import after_rebuild
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -79,12 +80,16 @@ class CoordinatorPartition(Generic[ShardT]):
         self.loading = asyncio.get_running_loop().create_task(self._load())
 
     async def _load(self) -> None:
-        loading = Loading(self._kind, self.shard, self._log, self.name)
-        self._last_offset = await loading.run()
+        self._last_offset = await after_rebuild(self._read)
         self.is_active = True
         step = self._step()
         self.shard.loaded(step)
         self._carry_out(step)
+
+    async def _read(self) -> int:
+        """Into a new shard. Returns the log's last offset."""
+        self.shard = self._kind.new_shard()
+        return await Loading(self._kind, self.shard, self._log, self.name).run()
 
     @property
     def epoch(self) -> int:

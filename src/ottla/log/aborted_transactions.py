@@ -56,8 +56,8 @@ def _overlapping(
     try:
         try:
             return index.overlapping(offset, up_to_offset, os.pread if wait else pread_cached)
-        except InsaneIndexError:
-            log.rebuild_transaction_index(number)
+        except InsaneIndexError as error:
+            log.rebuild_transaction_index(number, error)
             return index.overlapping(offset, up_to_offset)
     except OSError as error:
         raise storage_error(f"cannot read {index.path}", error) from None

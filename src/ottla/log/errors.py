@@ -6,10 +6,12 @@ ApiError            KAFKA_STORAGE_ERROR, from `storage_error`: the disk failed; 
     OutOfFilesError this process, or its machine, has too many open files: trying again helps
 DataFolderError     the data folder cannot be used; one line says why and what to do
 InsaneIndexError    an index that does not match its log; it is rebuilt, and never reported
+RebuildingError     ApiError NOT_LEADER_OR_FOLLOWER: it is rebuilt now; then the same call works
 """
 
 import errno
 
+from ottla.log.task import Rebuild
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -39,6 +41,20 @@ class OutOfFilesError(ApiError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.kafka_storage_error, message)
+
+
+class RebuildingError(ApiError):
+    """The indexes of a segment are rebuilt off the event loop: try again when `rebuild` is over.
+
+    To a client that nobody lets wait it is a reason to try again, as while the producers of a
+    truncated log are read (`producer_load`).
+    """
+
+    def __init__(self, path: str, rebuild: Rebuild) -> None:
+        super().__init__(
+            ErrorCode.not_leader_or_follower, f"the indexes of {path} are being built again"
+        )
+        self.rebuild = rebuild
 
 
 def sync_error(doing: str, error: OSError) -> SyncError:

@@ -27,6 +27,7 @@ from ottla.log.producer_state import ProducerState
 from ottla.log.rolling import must_roll
 from ottla.log.segment import Found, Segment
 from ottla.log.transaction_check import check_index
+from ottla.log.transaction_rebuild import transaction_rebuild
 from ottla.log.verification import Guard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.control import read_end_marker
@@ -435,22 +436,30 @@ class Log:
 
     def check_transaction_index(self, number: int, *, wait: bool = True) -> None:
         """Rebuild the transaction index of `segments[number]` if it is not what the batches say.
-        Raises ApiError KAFKA_STORAGE_ERROR, and NotCachedError if it must not `wait` for the disk.
+        Raises ApiError KAFKA_STORAGE_ERROR, RebuildingError if it takes long, and NotCachedError if
+        it must not `wait` for the disk.
         """
-        index = self.segments[number].txn_index
+        segment = self.segments[number]
+        index = segment.txn_index
         if index is None or index.is_checked:
             return
+        segment.check_not_rebuilding()
         try:
             check_index(self.segments, number, wait=wait)
         except InsaneIndexError as error:
-            self.rebuild_transaction_index(number)
-            logger.warning("the transaction index is built again: %s", error)
+            self.rebuild_transaction_index(number, error)
         except OSError as error:
             raise storage_error(f"cannot read {index.path}", error) from None
 
-    def rebuild_transaction_index(self, number: int) -> None:
-        """Raises ApiError KAFKA_STORAGE_ERROR."""
+    def rebuild_transaction_index(self, number: int, why: Exception) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR, and RebuildingError if it takes long."""
+        segment = self.segments[number]
+        segment.check_rebuild()
+        if segment.is_rebuilt_later(sum(each.size_bytes for each in self.segments[: number + 1])):
+            rebuild = transaction_rebuild(self.folder, self.snapshots, self.segments, number, why)
+            raise segment.begin_rebuild(rebuild)
         producer_files.rebuild_transaction_index(self.folder, self.snapshots, self.segments, number)
+        logger.warning("the transaction index is built again: %s", why)
 
     def _load_producers(self) -> ProducerState:
         # Before the first append, which may abort a transaction.
@@ -674,6 +683,7 @@ class Log:
         self.unwanted_files.clear()
         for segment in self.segments:
             self.files.forget(segment)
+            segment.rebuild = None
             segment.move_to(folder)
 
     def give_up(self, sync_failure: str) -> None:

@@ -14,6 +14,7 @@ CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 DELETED: Final = ".deleted"
 CUT: Final = ".cut"
+REBUILT: Final = ".rebuilt"
 
 DELETED_FOLDER: Final = "-delete"
 STRAY_FOLDER: Final = "-stray"

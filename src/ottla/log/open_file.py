@@ -6,9 +6,11 @@ descriptor closes when its last holder releases it, so that every started read c
 
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from ottla.log.durable import reserve
+from ottla.log.task import Rebuild
 
 MAX_OPEN_FILES: Final = 512
 
@@ -43,6 +45,9 @@ class OpenFiles:
 
     def __init__(self, limit: int = MAX_OPEN_FILES) -> None:
         assert limit > 0
+        self.rebuild_later: Callable[[Rebuild], None] | None = None
+        """Receives what builds the indexes of a large segment again, to run it off the event loop;
+        see `index_rebuild`. Without it they are built at once."""
         self._limit = limit
         self._open: OrderedDict[Openable, OpenFile] = OrderedDict()
 

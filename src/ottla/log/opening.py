@@ -9,7 +9,7 @@ LogLoader), and then recovers the segments from the recovery point on:
   was not finished;
 - other `.swap` files are complete: the segments that they cover are removed, and they lose the
   suffix;
-- index files without a log file are removed.
+- index files without a log file are removed, and `.rebuilt` ones: see `index_rebuild`.
 """
 
 import errno
@@ -279,7 +279,7 @@ def _list(folder: str) -> _Listing:
         for entry in entries:
             name = entry.name
             offset = names.offset_of(name)
-            if name.endswith((names.DELETED, names.CLEANED, names.SWAP)):
+            if name.endswith((names.DELETED, names.CLEANED, names.SWAP, names.REBUILT)):
                 listing.unfinished.append(name)
             elif offset is None or not name.endswith(_KNOWN_SUFFIXES):
                 continue

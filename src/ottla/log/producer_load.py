@@ -14,11 +14,8 @@ them itself (`Log.close`).
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_right
-from collections.abc import Iterator
-from itertools import islice
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.log import names
 from ottla.log.errors import storage_error
@@ -27,15 +24,9 @@ from ottla.log.open_file import OpenFile
 from ottla.log.producer_snapshot import decode_snapshot
 from ottla.log.producer_state import ProducerState
 from ottla.log.producers import replay_batches
-from ottla.log.scan import scan_headers
+from ottla.log.scan import in_portions, scan_headers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.errors import CorruptBatchError, InvalidRecordError
-from ottla.records.header import BatchHeader
-
-CHECKED_EVERY: Final = 500
-"""Batches between two looks whether the load is stale: one or two milliseconds."""
-PAUSE_S: Final = 0.0005
-"""As often: the event loop's thread gets Python's lock, and does not wait until it is taken."""
 
 
 class _Source(NamedTuple):
@@ -97,7 +88,7 @@ class ProducerLoad:
             if source.size_bytes:
                 file = OpenFile(source.path)
                 batches = scan_headers(file, 0, source.size_bytes)
-                replay_batches(state, file, self._unless_stale(batches))
+                replay_batches(state, file, in_portions(batches, lambda: self.is_stale))
             if self.is_stale:
                 return None
         state.end_offset = self._end_offset
@@ -114,17 +105,6 @@ class ProducerLoad:
             except (OSError, ValueError):
                 continue  # damaged: `load_snapshot` removes it when it finds it
         return ProducerState(self._replay_from)
-
-    def _unless_stale(
-        self, batches: Iterator[tuple[int, BatchHeader]]
-    ) -> Iterator[tuple[int, BatchHeader]]:
-        while not self.is_stale:
-            some = list(islice(batches, CHECKED_EVERY))
-            if not some:
-                return
-            yield from some
-            if len(some) == CHECKED_EVERY:
-                time.sleep(PAUSE_S)
 
     def apply(self) -> None:
         """Give the log its producers, and write a snapshot of them; nothing if the load is stale.

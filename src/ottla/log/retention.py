@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from ottla.log import names
 from ottla.log.config import LogConfig
-from ottla.log.errors import storage_error
+from ottla.log.errors import RebuildingError, storage_error
 from ottla.log.expiry import expires_ms, missing_bytes
 from ottla.log.log import Log
 from ottla.log.removal import Removal
@@ -50,8 +50,11 @@ def expired_segments(log: Log, *, now_ms: int, high_watermark: int) -> list[Segm
             break
         bytes_after -= segment.size_bytes
         before_start = not is_active and next_offset <= log.start_offset
-        if not (before_start or _is_expired(segment, bytes_after, config, now_ms)):
-            break
+        try:
+            if not (before_start or _is_expired(segment, bytes_after, config, now_ms)):
+                break
+        except RebuildingError:
+            break  # its time is known in the next round
         expired.append(segment)
     return expired
 
@@ -89,6 +92,7 @@ def mark_deleted(log: Log, segments: Iterable[Segment], *, snapshots: bool = Tru
     paths: list[str] = []
     for segment in segments:
         log.files.forget(segment)
+        segment.rebuild = None
         suffixes = [*names.SEGMENT_SUFFIXES]
         if snapshots and segment.base_offset in log.snapshots:
             suffixes.append(names.SNAPSHOT)

@@ -1,7 +1,9 @@
 """Scans the batches of a segment file with few system calls."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final
 
 from ottla.log.open_file import OpenFile
@@ -17,6 +19,10 @@ from ottla.records.header import (
 LOOKUP_CHUNK_BYTES: Final = 8 * 1024
 """Two index intervals: most lookups end within one read."""
 WHOLE_CHUNK_BYTES: Final = 1024 * 1024
+PORTION: Final = 500
+"""Batches between two pauses of a thread: one or two milliseconds."""
+PAUSE_S: Final = 0.0005
+"""The event loop's thread gets Python's lock, and does not wait until it is taken."""
 
 
 def scan_headers(
@@ -72,3 +78,18 @@ def scan_batches(
         header = read_header(chunk, at)
         yield position, header, chunk[at : at + header.size_bytes]
         position += header.size_bytes
+
+
+def in_portions(
+    batches: Iterator[tuple[int, BatchHeader]], is_stale: Callable[[], bool]
+) -> Iterator[tuple[int, BatchHeader]]:
+    """The same batches, for a thread beside the event loop's. They end soon if nobody needs them
+    any more.
+    """
+    while not is_stale():
+        some = list(islice(batches, PORTION))
+        if not some:
+            return
+        yield from some
+        if len(some) == PORTION:
+            time.sleep(PAUSE_S)

@@ -14,17 +14,20 @@ import os
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.log import names
-from ottla.log.errors import InsaneIndexError, damaged_error, storage_error
+from ottla.log.errors import InsaneIndexError, RebuildingError, damaged_error, storage_error
 from ottla.log.index_file import find_entry
+from ottla.log.index_rebuild import MAX_AT_ONCE_BYTES, IndexRebuild, scratch_suffix
 from ottla.log.offset_index import ENTRY, OffsetIndex
 from ottla.log.open_file import OpenFile, OpenFiles
 from ottla.log.page_cache import Pread, pread_cached
-from ottla.log.scan import scan_headers
+from ottla.log.scan import in_portions, scan_headers
 from ottla.log.set_aside import make_way
+from ottla.log.task import Rebuild
 from ottla.log.time_index import TimeIndex
 from ottla.log.transaction_index import AbortedTransaction, TransactionIndex
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -36,6 +39,9 @@ logger = logging.getLogger("ottla.recovery")
 _MAX_RECENT: Final = 512
 _MAX_BUFFERS: Final = 1000
 """Below the system's limit of 1024 buffers per write."""
+MAX_SCANNED: Final = 20_000
+"""Batches between two entries of a sound offset index: 30 ms. Apache Kafka has one for each append
+of up to 1 MiB from a leader."""
 
 
 class Found(NamedTuple):
@@ -53,6 +59,7 @@ class Segment:
         "_ends_known",
         "_first_timestamp",
         "_next_offset",
+        "_rebuild_failure",
         "_recent_from",
         "_recent_offsets",
         "_recent_positions",
@@ -69,6 +76,7 @@ class Segment:
         "max_timestamp",
         "max_timestamp_offset",
         "offset_index",
+        "rebuild",
         "size_bytes",
         "suffix",
         "time_index",
@@ -109,6 +117,10 @@ class Segment:
         self._ends_known = False
         self._were_rebuilt = False
         """The indexes, because they were damaged. It helps once."""
+        self.rebuild: Rebuild | None = None
+        """The rebuild that is under way."""
+        self._rebuild_failure: ApiError | None = None
+        """Why the last one has failed: the error of the next look-up that needs it."""
         self._next_offset = base_offset
         self._bytes_since_entry = 0
         self._first_timestamp: int | None = None
@@ -211,8 +223,9 @@ class Segment:
 
     def load_ends(self) -> None:
         """Find what appends need: the next offset and the largest timestamp. Raises ApiError
-        KAFKA_STORAGE_ERROR.
+        KAFKA_STORAGE_ERROR and RebuildingError.
         """
+        self.check_not_rebuilding()
         try:
             self._load_ends()
         except (InsaneIndexError, CorruptBatchError) as error:
@@ -255,16 +268,109 @@ class Segment:
 
     def _mend_indexes(self, error: Exception) -> None:
         """Rebuild the indexes of offsets and times, once: if the batches themselves are damaged, it
-        is no use. Raises ApiError KAFKA_STORAGE_ERROR.
+        is no use. Raises ApiError KAFKA_STORAGE_ERROR, and RebuildingError if it takes long.
         """
+        self.check_rebuild()
         if self._were_rebuilt:
             raise damaged_error(self.path, error)
+        if self.is_rebuilt_later(self.size_bytes):
+            raise self.begin_rebuild(self._index_rebuild(error))
         self._were_rebuilt = True
         try:
             self.rebuild_indexes()
         except CorruptBatchError as fault:
             raise damaged_error(self.path, fault) from None
         logger.warning("the indexes of %s are built again: %s", self.path, error)
+
+    def is_rebuilt_later(self, size_bytes: int) -> bool:
+        """Whether an index for which so many bytes of batches are read is rebuilt off the loop."""
+        return self.files.rebuild_later is not None and size_bytes > MAX_AT_ONCE_BYTES
+
+    def begin_rebuild(self, rebuild: Rebuild) -> RebuildingError:
+        """Let it run off the loop. Nothing is appended or cut until `end_rebuild`."""
+        assert self.rebuild is None
+        assert self.files.rebuild_later is not None
+        self.rebuild = rebuild
+        self._ends_known = False
+        self.files.rebuild_later(rebuild)
+        return RebuildingError(self.path, rebuild)
+
+    def end_rebuild(self, failure: ApiError | None, *, is_damaged: bool) -> None:
+        """See `index_rebuild.Rebuilt`."""
+        self.rebuild = None
+        self._rebuild_failure = failure
+        self._were_rebuilt = self._were_rebuilt or is_damaged
+
+    def _index_rebuild(self, why: Exception) -> IndexRebuild:
+        """Raises ApiError KAFKA_STORAGE_ERROR."""
+        scratch = self.scratch()
+        return IndexRebuild(
+            self,
+            self.path,
+            why,
+            build=partial(_build_indexes, scratch, self.file()),
+            take=partial(self._take_indexes, scratch),
+            scratch_paths=scratch.index_paths,
+        )
+
+    def check_not_rebuilding(self) -> None:
+        """Raises RebuildingError."""
+        if self.rebuild is not None:
+            raise RebuildingError(self.path, self.rebuild)
+
+    def check_rebuild(self) -> None:
+        """Raises RebuildingError, and the error of a rebuild that has failed, once."""
+        self.check_not_rebuilding()
+        failure, self._rebuild_failure = self._rebuild_failure, None
+        if failure is not None:
+            raise failure
+
+    def scratch(self) -> "Segment":
+        """The same batches, whose index files have other names: to build them again."""
+        return Segment(
+            self.folder,
+            self.base_offset,
+            OpenFiles(1),
+            size_bytes=self.size_bytes,
+            created_ms=self.created_ms,
+            index_interval_bytes=self.index_interval_bytes,
+            suffix=scratch_suffix(),
+        )
+
+    def _take_indexes(self, scratch: "Segment") -> None:
+        """Use the index files of offsets and times that were built for `scratch`. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
+        assert scratch.size_bytes == self.size_bytes
+        try:
+            for suffix in (names.INDEX, names.TIME_INDEX):
+                make_way(self.path_of(suffix))
+                os.replace(scratch.path_of(suffix), self.path_of(suffix))
+        except OSError as error:
+            raise storage_error(f"cannot rebuild the indexes of {self.path}", error) from None
+        finally:
+            self.offset_index.discard()
+            self.time_index.discard()
+        self.max_timestamp = scratch.max_timestamp
+        self.max_timestamp_offset = scratch.max_timestamp_offset
+        self._next_offset = scratch._next_offset
+        self._bytes_since_entry = scratch._bytes_since_entry
+        self._ends_known = self._were_rebuilt = True
+
+    def take_transaction_index(self, scratch: "Segment") -> None:
+        """The same for its transaction index. Raises ApiError KAFKA_STORAGE_ERROR."""
+        assert scratch.txn_index is not None
+        path = self.path_of(names.TXN_INDEX)
+        try:
+            make_way(path)
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            with suppress(FileNotFoundError):  # no transaction was aborted here
+                os.replace(scratch.txn_index.path, path)
+        except OSError as error:
+            raise storage_error(f"cannot write {path}", error) from None
+        self.txn_index = scratch.txn_index
+        self.txn_index.path = path
 
     def headers(
         self, position: int = 0, pread: Pread = os.pread
@@ -277,11 +383,25 @@ class Segment:
     def _ordered_headers(
         self, position: int = 0, pread: Pread = os.pread
     ) -> Iterator[tuple[int, BatchHeader]]:
-        """As `headers`. Raises CorruptBatchError also for an offset that cannot be right: no
-        checksum covers it.
+        # An index that lacks entries is noticed by how long this takes, if a rebuild may help.
+        is_limited = (
+            not self._were_rebuilt
+            and self.is_rebuilt_later(self.size_bytes)
+            and self.index_interval_bytes <= MAX_AT_ONCE_BYTES
+        )
+        return self.ordered(self.headers(position, pread), MAX_SCANNED if is_limited else -1)
+
+    def ordered(
+        self, headers: Iterator[tuple[int, BatchHeader]], left: int = -1
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """The same headers. Raises CorruptBatchError also for an offset that cannot be right: no
+        checksum covers it; and InsaneIndexError after the batches that are `left`, if 0 or more.
         """
         expected = self.base_offset
-        for at, header in self.headers(position, pread):
+        for at, header in headers:
+            if left == 0:
+                raise InsaneIndexError(f"{self.offset_index.path} lacks entries before {at}")
+            left -= 1
             next_offset = header.next_offset
             if not expected <= header.base_offset < next_offset <= self.base_offset + 2**31:
                 raise CorruptBatchError(
@@ -513,12 +633,14 @@ class Segment:
             return None
         try:
             return self._find(offset, os.pread if wait else pread_cached)
-        except CorruptBatchError as error:
+        except (InsaneIndexError, CorruptBatchError) as error:
             self._mend_indexes(error)
             return self._find(offset, os.pread)
 
     def _find(self, offset: int, pread: Pread) -> Found | None:
-        """`find` by the index. Raises CorruptBatchError if the index points to another batch."""
+        """`find` by the index. Raises CorruptBatchError if the index points to another batch, and
+        InsaneIndexError if it lacks entries.
+        """
         start = self.lookup(offset, pread)
         headers = self._ordered_headers(start, pread)
         header: BatchHeader | None = None
@@ -619,8 +741,10 @@ class Segment:
         """Remove every batch that contains `offset` or more; returns the log's new end.
 
         That is `offset`, or the first offset of the batch that contained it. Raises ApiError
-        KAFKA_STORAGE_ERROR, and InsaneIndexError if the transaction index must be rebuilt first.
+        KAFKA_STORAGE_ERROR, RebuildingError, and InsaneIndexError if the transaction index must be
+        rebuilt first.
         """
+        self.check_not_rebuilding()
         self._recent_offsets = self._recent_positions = None
         self.end_staging()
         try:
@@ -668,6 +792,15 @@ class Segment:
             except OSError as error:
                 raise storage_error(f"cannot truncate {self.path}", error) from None
         self._recent_offsets = self._recent_positions = None
+
+
+def _build_indexes(scratch: Segment, file: OpenFile, is_stale: Callable[[], bool]) -> None:
+    """In a thread. Raises OSError, CorruptBatchError, ApiError KAFKA_STORAGE_ERROR."""
+    scratch.reset_indexes()
+    headers = scan_headers(file, 0, scratch.size_bytes)
+    for position, header in scratch.ordered(in_portions(headers, is_stale)):
+        scratch.index_batch(position, header)
+    scratch.store_indexes()
 
 
 def _find_all(

@@ -49,8 +49,8 @@ def _cut(log: Log, offset: int) -> int:
     """Truncate the last segment, and return its new end."""
     try:
         return log.active.truncate_to(offset)
-    except InsaneIndexError:
-        log.rebuild_transaction_index(len(log.segments) - 1)
+    except InsaneIndexError as error:
+        log.rebuild_transaction_index(len(log.segments) - 1, error)
         return log.active.truncate_to(offset)
 
 

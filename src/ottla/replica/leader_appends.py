@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ottla.log.config import LogConfig
+from ottla.log.errors import RebuildingError
 from ottla.log.log import Log
 from ottla.log.staged_append import StagedAppend
 from ottla.log.verification import NOT_REQUIRED, Guard
@@ -116,6 +117,8 @@ class LeaderAppends:
             self._check_first(header)
         try:
             return self._append(batch, [header], now_ms, client_id, to_all=to_all, guard=guard)
+        except RebuildingError:
+            raise  # the request tries again, or the producer
         except ApiError as error:
             if error.code is ErrorCode.not_leader_or_follower:
                 self._note_batch(records, error)

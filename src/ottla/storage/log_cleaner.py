@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from ottla.log.checkpoint import PartitionName
 from ottla.log.compaction import Compaction, plan_compaction
+from ottla.log.errors import RebuildingError
 from ottla.log.log import Log
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
+from ottla.storage.after_rebuild import after_rebuild
 from ottla.storage.log_store import LogStore
 from ottla.storage.storage_failure import StorageFailure
 from ottla.storage.stored_partition import StoredPartition, StoredPartitions
@@ -67,6 +70,8 @@ class LogCleaner:
         async with self._cleaning:
             try:
                 await self._clean(partition, only_if_due)
+            except RebuildingError as error:
+                logger.warning("cannot compact %s-%d yet: %s", *name, error)
             except ApiError as error:
                 logger.error("cannot compact %s-%d: %s", *name, error)
                 self._failure.write_failed(partition, error)
@@ -79,7 +84,7 @@ class LogCleaner:
     async def _clean(self, partition: StoredPartition, only_if_due: bool) -> None:
         name = (partition.topic, partition.index)
         for _ in range(MAX_ROUNDS):
-            plan = self._plan(partition, only_if_due)
+            plan = await after_rebuild(partial(self._plan, partition, only_if_due))
             if plan is None:
                 return
             reached_before = self._store.cleaner_offsets.get(name)
@@ -101,7 +106,7 @@ class LogCleaner:
             if plan.clean_offset == reached_before:
                 return
 
-    def _plan(self, partition: StoredPartition, only_if_due: bool) -> Compaction | None:
+    async def _plan(self, partition: StoredPartition, only_if_due: bool) -> Compaction | None:
         return plan_compaction(
             partition.log,
             clean_offset=self._store.cleaner_offsets.get((partition.topic, partition.index)),

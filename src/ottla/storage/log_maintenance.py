@@ -15,11 +15,12 @@ from functools import partial
 
 from ottla.config.broker import BrokerConfig
 from ottla.log.checkpoint import PartitionName
-from ottla.log.errors import storage_error
+from ottla.log.errors import RebuildingError, storage_error
 from ottla.log.log import Log
 from ottla.log.producer_load import ProducerLoad
 from ottla.log.removal import Removal
 from ottla.log.retention import remove_expired
+from ottla.log.task import Rebuild
 from ottla.protocol.errors import ApiError
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
@@ -37,7 +38,8 @@ CHECKPOINT_DELAY_MS = 100
 """From a truncation or deletion to the write of the checkpoint files; those in between share one
 write."""
 LOADS_AT_ONCE = 2
-"""Truncated logs whose producers are read at a time: it is Python's work, and there is one lock."""
+"""Truncated logs whose producers are read, and indexes that are built again, at a time: it is
+Python's work, and there is one lock."""
 FOLDER_CHECK_MS = 1_000
 """Kafka notices that its folder is gone when it next writes a checkpoint, after up to a minute."""
 MAX_INTERVAL_MS = 24 * 3600 * 1000
@@ -74,6 +76,7 @@ class LogMaintenance:
 
     def start(self) -> None:
         config = self._config
+        self._store.files.rebuild_later = self.rebuild_later
         works: list[tuple[Callable[[], Awaitable[None]], Callable[[], int]]] = [
             (self.retain, lambda: config.log_retention_check_interval_ms),
             (self.flush_old, lambda: config.log_flush_scheduler_interval_ms),
@@ -100,6 +103,7 @@ class LogMaintenance:
 
         Afterwards no thread writes checkpoint files: the store writes them when it closes.
         """
+        self._store.files.rebuild_later = None
         await self._background.close()
         if self._writing is not None:
             try:
@@ -136,6 +140,8 @@ class LogMaintenance:
                 await asyncio.sleep(0)
             try:
                 self._retain(partition)
+            except RebuildingError:
+                continue  # the next round knows its times
             except ApiError as error:
                 logger.error("retention of %s-%d: %s", partition.topic, partition.index, error)
                 self._failure.write_failed(partition, error)
@@ -284,6 +290,18 @@ class LogMaintenance:
         finally:
             load.end()
             wake(partition)
+
+    def rebuild_later(self, rebuild: Rebuild) -> None:
+        """Builds the indexes of a segment again, in a thread."""
+        self._background.spawn(self._rebuild(rebuild))
+
+    async def _rebuild(self, rebuild: Rebuild) -> None:
+        try:
+            async with self._loading:
+                await asyncio.to_thread(rebuild.run)
+            rebuild.apply()
+        finally:
+            rebuild.end()
 
     def remove_later(self, removal: Removal) -> None:
         """Removes renamed files after their delay."""

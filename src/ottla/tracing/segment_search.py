@@ -43,8 +43,8 @@ def windows(segment: Segment, next_offset: int) -> Iterator[Window]:
     """The segment in windows, newest first. Call it on the event loop's thread, like the segment
     itself.
 
-    `next_offset` is where the segment ends. The windows begin at index entries. Raises OSError,
-    InsaneIndexError, CorruptBatchError.
+    `next_offset` is where the segment ends. Raises OSError, CorruptBatchError, and ApiError as
+    `Segment.find`.
     """
     size = segment.size_bytes
     if size == 0:
@@ -56,9 +56,10 @@ def windows(segment: Segment, next_offset: int) -> Iterator[Window]:
     for piece in reversed(range(pieces)):
         position, first_offset = 0, segment.base_offset
         if piece:
-            _, position = segment.offset_index.lookup(
-                segment.base_offset + offsets * piece // pieces
-            )
+            found = segment.find(segment.base_offset + offsets * piece // pieces)
+            if found is None:
+                continue  # compaction left a gap at its end
+            position = found.position
             first_offset = read_header(os.pread(file.fd, HEADER_BYTES, position)).base_offset
         if position < end:
             yield Window(file, position, end, first_offset)

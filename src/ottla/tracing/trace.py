@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, Protocol
 
 from ottla.journey.explain import explain
@@ -11,6 +12,7 @@ from ottla.journey.moment import Document
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.runtime.clock import Clock
+from ottla.storage.after_rebuild import after_rebuild
 from ottla.tracing.find_message import (
     Cluster,
     JourneyError,
@@ -44,12 +46,7 @@ async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
     try:
         partitions = led_partitions(query, broker)
         async with broker.timelines.explaining:
-            if query.all_of_key:
-                assert query.key is not None, "the request was checked"
-                document = await list_messages(query.key, query.topic, partitions)
-            else:
-                found = await find_message(query, partitions, broker)
-                document = explain(await _facts(query.topic, *found, broker))
+            document = await after_rebuild(partial(_document, query, partitions, broker))
             others = led_elsewhere(query, broker)
             return document | ({"elsewhere": others} if others else {})
     except JourneyError as error:
@@ -60,6 +57,16 @@ async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
             raise deleted_meanwhile(query.topic) from None
         code = "storage_error" if error.code in _STORAGE else "not_available"
         raise JourneyError(code, str(error)) from None
+
+
+async def _document(
+    query: MessageQuery, partitions: list[Partition], broker: TracedBroker
+) -> Document:
+    if query.all_of_key:
+        assert query.key is not None, "the request was checked"
+        return await list_messages(query.key, query.topic, partitions)
+    found = await find_message(query, partitions, broker)
+    return explain(await _facts(query.topic, *found, broker))
 
 
 async def _facts(
