@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 def doubtful(parsed: Column, text: Column, schema: StructType) -> Column | None:
     """Return whether `changed` has to look at the values; None: no type is one that is changed."""
-    from pyspark.sql import functions as F  # noqa: N812
 
-    doubts = [F.coalesce(doubt(parsed), F.lit(False)) for doubt in _of(schema)]
+    doubts = unusual_numbers(parsed, schema)
     kind = kind_of(schema)
     expressions = unusual(kind)
     if expressions is not None:
@@ -30,6 +29,13 @@ def doubtful(parsed: Column, text: Column, schema: StructType) -> Column | None:
         doubts += [text.rlike(one) for one in expressions]
         doubts.append(may_hide & text.rlike(hiding(kind)))
     return reduce(lambda one, other: one | other, doubts) if doubts else None
+
+
+def unusual_numbers(parsed: Column, schema: StructType) -> list[Column]:
+    """Return whether each number in the parsed object may be changed, as far as itself tells."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return [F.coalesce(doubt(parsed), F.lit(False)) for doubt in _of(schema)]
 
 
 def _of(kind: DataType) -> Iterator[Ask]:

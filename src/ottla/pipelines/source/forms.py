@@ -15,7 +15,7 @@ from ottla.pipelines.source.ddl import Kind
 
 _SPACE: Final = r"[ \t\r\n]*+"
 _TEXT: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_ENDS: Final = r"(?=[ \t\r\n,}\]])"
+ENDS: Final = r"(?=[ \t\r\n,}\]])"
 _DATE: Final = r"[+-]?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}"
 _TIME: Final = r"[ T][0-9]{1,2}:[0-9]{1,2}"
 # JSON may write the letters of other names in another way.
@@ -74,7 +74,7 @@ def _named(kind: Kind) -> Iterator[tuple[str, str]]:
     """Return name and form of each field, at every depth, that has a form."""
     if kind.name == "struct":
         for field in kind.fields:
-            form = _form(field.kind)
+            form = form_of(field.kind)
             if form is not None:
                 yield field.name, form
             else:
@@ -83,22 +83,22 @@ def _named(kind: Kind) -> Iterator[tuple[str, str]]:
         yield from _named(kind.fields[-1].kind)
 
 
-def _form(kind: Kind) -> str | None:
+def form_of(kind: Kind) -> str | None:
     """Return the form of values of a type, null included; None for types that need none."""
     if kind.name == "array":
-        element = _form(kind.fields[0].kind)
+        element = form_of(kind.fields[0].kind)
         return None if element is None else _listed(r"\[", element, r"\]")
     if kind.name == "map":
-        element = _form(kind.fields[1].kind)
+        element = form_of(kind.fields[1].kind)
         pair = rf"{_TEXT}{_SPACE}:{_SPACE}{element}"
         return None if element is None else _listed(r"\{", pair, r"\}")
     if kind.name == "decimal":
         form = decimal_form(kind)
-        return f'(?:{form}{_ENDS}|"{form}"|null)'
+        return f'(?:{form}{ENDS}|"{form}"|null)'
     text = _TEXTS.get(kind.name)
     if text is None:
         return None
-    number = f"|-?[0-9]{{1,13}}{_ENDS}" if kind.name == "timestamp" else ""
+    number = f"|-?[0-9]{{1,13}}{ENDS}" if kind.name == "timestamp" else ""
     return f'(?:"{text}"{number}|null)'
 
 

@@ -16,6 +16,7 @@ from ottla.pipelines.source.changed import changed_in_json, changed_in_text, sai
 from ottla.pipelines.source.checks import checks
 from ottla.pipelines.source.doubt import doubtful
 from ottla.pipelines.source.mismatches import name_mismatch
+from ottla.pipelines.source.quick import is_plain, may_go_on
 from ottla.pipelines.source.unknown import (
     COLUMN,
     as_json,
@@ -41,12 +42,15 @@ _PARSED: Final = "_ottla_parsed_"
 PARSED_KEY: Final = f"{_PARSED}key"
 """The column of the parsed key in the plan of a topic's rows."""
 _FRAMING: Final = "_ottla_framing_"
-_TRAILING: Final = "_ottla_trailing_"
+_GOES_ON: Final = "_ottla_goes_on_"
+_LOOK: Final = "_ottla_look_"
 _CHANGED: Final = "_ottla_changed_"
-_SAID: Final = "_ottla_said_"
 UNKNOWN: Final = "_ottla_unknown"
 """The column of the names of a value's fields that its schema lacks, null without any."""
 _KEPT: Final = "_ottla_kept"
+# What a closer look at an object has; it is null where that is not needed.
+_TRAILING: Final = "trailing"
+_SAID: Final = "said"
 _CORRUPT: Final = "_ottla_corrupt"
 # No record can hold this name by design or by chance.
 _END: Final = f"_ottla_{secrets.token_hex(8)}"
@@ -110,13 +114,17 @@ def parse(
     # What is asked of the raw bytes is asked here, so that Spark does not carry them on.
     asked = {_PARSED + name: _parsed(name, schema) for name, schema in schemas.items()}
     given = {GIVEN + name: F.col(name).isNotNull() for name in schemas}
-    trailing = {_TRAILING + name: _has_trailing(_data(name, schemas[name])) for name in objects}
+    goes_on = {_GOES_ON + name: may_go_on(_data(name, schemas[name])) for name in objects}
     framed = {
         _FRAMING + name: framing.framing_fault(F.col(name), schema, name)
         for name, schema in schemas.items()
         if isinstance(schema, Framed)
     }
-    frame = raw.withColumns(asked | given | trailing | framed)
+    frame = raw.withColumns(asked | given | goes_on | framed)
+    # All of a closer look at once: each step that Spark cannot compile costs a copy of the row.
+    frame = frame.withColumns(
+        {_LOOK + name: _look(name, schemas[name], fields) for name, fields in objects.items()}
+    )
     frame, changed = _with_changed(frame, schemas, objects)
     if "value" in objects:
         text = _data("value", schemas["value"]).cast("string")
@@ -143,20 +151,14 @@ def _with_changed(
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    said, faults = {}, {}
+    faults = {}
     for name, fields in objects.items():
         text, parsed = _data(name, schemas[name]).cast("string"), F.col(_PARSED + name)
-        doubt = doubtful(parsed, text, fields)
-        if doubt is None:
-            continue
-        said[_SAID + name] = F.when(doubt, said_in_json(text, fields))
-        fault = changed_in_json(parsed, F.col(_SAID + name), text, fields, name)
-        faults[_CHANGED + name] = F.when(F.col(_SAID + name).isNotNull(), fault)
-    if not faults:
-        return frame, []
-    return frame.withColumns(said).withColumns(faults), [
-        name for name in objects if _CHANGED + name in faults
-    ]
+        if doubtful(parsed, text, fields) is not None:
+            said = F.col(_LOOK + name)[_SAID]
+            fault = changed_in_json(parsed, said, text, fields, name)
+            faults[_CHANGED + name] = F.when(said.isNotNull(), fault)
+    return frame.withColumns(faults), [name for name in objects if _CHANGED + name in faults]
 
 
 def _with_unknown(
@@ -165,8 +167,10 @@ def _with_unknown(
     """Add the column of the names of a value's unknown fields, and that of what is kept of them."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    frame = frame.withColumns(looked_for(text, fields)).withColumns(own_names(fields))
-    frame = frame.withColumn(UNKNOWN, unknown_names(text, fields))
+    look = F.col(f"{_LOOK}value")
+    frame = frame.withColumns(own_names(look, fields))
+    names = unknown_names(look, text, fields)
+    frame = frame.withColumn(UNKNOWN, F.when(look.isNotNull(), names))
     if unknown_fields != "keep":
         return frame
     kept = as_json(unknown_of(text, fields))
@@ -255,22 +259,34 @@ def _from_json(column: Column, schema: DataType) -> Column:
     return F.from_json(_text(column), with_corrupt, options)
 
 
+def _look(name: str, schema: Kind, fields: StructType) -> Column:
+    """Return a closer look at a JSON object, null where none is needed."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    data, parsed, goes_on = _data(name, schema), F.col(_PARSED + name), F.col(_GOES_ON + name)
+    text = data.cast("string")
+    found = {_TRAILING: F.when(goes_on, _has_trailing(data)).otherwise(F.lit(False))}
+    doubt = doubtful(parsed, text, fields)
+    if doubt is not None:
+        found[_SAID] = F.when(doubt, said_in_json(text, fields))
+    if name == "value":
+        found |= looked_for(text, fields)
+    whole = F.struct(*[column.alias(part) for part, column in found.items()])
+    # CASE, not AND: Spark evaluates what occurs twice in an AND's right side for every row.
+    return F.when(is_plain(parsed, goes_on, text, fields), F.lit(None)).otherwise(whole)
+
+
 def _has_trailing(column: Column) -> Column:
     """Tell whether text follows the JSON object: from_json stops at the object's end.
 
-    A single '}' in the last byte ends the object. For all other texts the object is read once
-    more as the first of exactly two elements of an array: text that closes the array or adds
-    elements to it changes their number.
+    The object is read once more as the first of exactly two elements of an array: text that closes
+    the array or adds elements to it changes their number.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    start = F.substring(column, F.lit(1), F.length(column) - 1)
-    more = F.contains(start, F.lit(b"}")) | (F.substring(column, -1, 1) != F.lit(b"}"))
     array = F.concat(F.lit("["), column.cast("string"), F.lit(f',{{"{_END}":true}}]'))
     elements = F.from_json(array, f"array<struct<{_END}: boolean>>")
-    whole = (F.size(elements) == 2) & elements[1][_END]
-    # CASE, not AND: Spark evaluates what occurs twice in an AND's right side for every row.
-    return F.when(more, ~F.coalesce(whole, F.lit(False))).otherwise(F.lit(False))
+    return ~F.coalesce((F.size(elements) == 2) & elements[1][_END], F.lit(False))
 
 
 def _faults(name: str, schema: Kind, *, name_fields: bool) -> list[tuple[Column, Column]]:
@@ -331,6 +347,6 @@ def _object_faults(
         words = F.coalesce(name_mismatch(column, _text(data), fields, name), words)
     return [
         (column.isNull() | column[_CORRUPT].isNotNull(), words),
-        (F.col(_TRAILING + name), F.lit(f"{name} has more text after its JSON object")),
+        (F.col(_LOOK + name)[_TRAILING], F.lit(f"{name} has more text after its JSON object")),
         *[(fails(column), F.lit(words)) for fails, words in checks(fields, name)],
     ]

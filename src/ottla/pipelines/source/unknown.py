@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 COLUMN: Final = "_unknown"
 """The field of the value that keeps them, as JSON."""
 MAX_SAID_CHARACTERS: Final = 500
-_KEYS: Final = "_ottla_unknown_keys"
 _OWN: Final = "_ottla_unknown_own"
-_INSIDE: Final = "_ottla_unknown_inside"
+_KEYS: Final = "keys"
+_INSIDE: Final = "inside"
 
 _ENTRIES: Final = "array<struct<name: string, value: variant>>"
 
@@ -49,7 +49,7 @@ def unknown_of(text: Column, schema: StructType) -> Column:
 
 
 def looked_for(text: Column, schema: StructType) -> dict[str, Column]:
-    """Return the columns in which `unknown_names` looks for unknown fields."""
+    """Return what `unknown_names` looks at for unknown fields, by names."""
     from pyspark.sql import functions as F  # noqa: N812
 
     # Some objects only Spark's own parser reads, such as those with single quotes.
@@ -59,17 +59,16 @@ def looked_for(text: Column, schema: StructType) -> dict[str, Column]:
     return {_KEYS: keys} if inside is None else {_KEYS: keys, _INSIDE: F.from_json(text, inside)}
 
 
-def own_names(schema: StructType) -> dict[str, Column]:
-    """Return the column of an object's own unknown fields, from those of `looked_for`."""
-    from pyspark.sql import functions as F  # noqa: N812
+def own_names(look: Column, schema: StructType) -> dict[str, Column]:
+    """Return the column of an object's own unknown fields; `look` has what `looked_for` returns."""
 
-    return {_OWN: _others(F.col(_KEYS), schema)}
+    return {_OWN: _others(look[_KEYS], schema)}
 
 
-def unknown_names(text: Column, schema: StructType) -> Column:
+def unknown_names(look: Column, text: Column, schema: StructType) -> Column:
     """Return the names of the unknown fields of a JSON text, the first few of them as one text.
 
-    It is null where there are none. The columns of `looked_for` and `own_names` must be there.
+    It is null where there are none. The column of `own_names` must be there.
     Lambdas would keep Spark from compiling the plan, so they are used for objects in arrays and
     maps alone.
     """
@@ -77,7 +76,7 @@ def unknown_names(text: Column, schema: StructType) -> Column:
 
     found = [_listed(F.col(_OWN), "")]
     if _as_texts(schema) is not None:
-        found += _inside_names(schema, F.col(_INSIDE), "", _named(unknown_of(text, schema)))
+        found += _inside_names(schema, look[_INSIDE], "", _named(unknown_of(text, schema)))
     if len(found) == 1:
         return found[0]
     joined = F.concat_ws(", ", *found)
