@@ -487,7 +487,7 @@ def test_who_comes_past_a_rewritten_offset_once_more_has_read_it():
     assert (read["state"], read["when"]["exact"], read["when"]["since_ms"]) == ("read", True, 3000)
     (delivered,) = said["delivered"]
     assert (delivered["batch"], delivered["when"]["since_ms"]) == (4, 3000)
-    assert not delivered["perhaps_earlier"]
+    assert not delivered["in_doubt"]
 
 
 def test_what_a_follower_copied_later_than_it_was_read_is_in_doubt():
@@ -497,5 +497,25 @@ def test_what_a_follower_copied_later_than_it_was_read_is_in_doubt():
     assert said["appended"]["broker"] is None
     assert [read["state"] for read in said["read"]] == ["not_known"]
     (delivered,) = said["delivered"]
-    assert delivered["perhaps_earlier"]
+    assert delivered["in_doubt"]
     assert delivered["row"] is None
+
+
+def test_what_another_broker_tells_is_in_doubt_where_the_record_was_replaced():
+    """Its clock is another one, so its times alone do not tell what came first."""
+    step = Step(Kind.GROUP, "readers", 1700, 1700, 0, 60, 60, broker=3)
+    steps = [one for one in CUT if one.kind not in (Kind.GROUP, Kind.DELIVERED)]
+    positions = {"readers": Position(60, "")}
+    known = facts(steps=[*steps, step], positions=positions, end_offset=60)
+    (read,) = explain(known)["read"]
+    assert read["state"] == "not_known"
+    later = step._replace(since_ms=9000, until_ms=9000)
+    known = replace(known, steps=[*steps, later])
+    (read,) = explain(known)["read"]
+    assert (read["state"], read["when"]["since_ms"]) == ("read", 9000)
+
+
+def test_a_group_that_is_before_the_offset_again_was_set_back():
+    steps = [step for step in STEPS if step.kind is not Kind.DELIVERED]
+    read = explain(facts(steps=steps, positions={"readers": Position(35, "")}))["read"][0]
+    assert (read["state"], read["set_back"]) == ("set_back", {"at_ms": None, "to_offset": 35})

@@ -117,7 +117,7 @@ def test_a_commit_beyond_the_end_is_not_a_read():
 
 
 def test_another_record_may_have_been_read():
-    own = Written(When(1000, 1000), is_own=True)
+    own = Written(When(1000, 1000), is_own=True, rewritten_ms=700)
     cut = Step(Kind.CUT, (2, 1, (1, 2), 0), 700, 700, 10, 10, 20)
     read = one([group(500, 0, 20), cut], 15, at(20, 500), written=own)
     assert read == GroupRead("g", When(None, 500), Doubt.REWRITTEN)

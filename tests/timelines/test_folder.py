@@ -164,3 +164,11 @@ def test_a_failed_write_is_reported(folder):
     (folder.path / "00000000000000000000.timeline").mkdir()
     with pytest.raises(OSError, match="timeline"):
         folder.write([end(0, 5)], [0])
+
+
+def test_a_file_that_was_deleted_meanwhile_is_begun_again(folder):
+    folder.write([end(0, 5)], [0])
+    next(folder.path.glob("*.timeline")).unlink()
+    folder.write([end(5, 9)], [0])
+    folder.write([end(9, 12)], [0])
+    assert folder.read(0) == [end(5, 9), end(9, 12)]

@@ -256,9 +256,9 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
         what = {"drop": "dropped", "keep": "kept in _unknown"}.get(unknown["did"], "rejected")
         fields = ", ".join(unknown["fields"])
         said.add(("unknown", WAITING), f" fields {what}: {fields}; the schema lacks them")
-    if one.get("perhaps_earlier"):
-        why = ": perhaps of another record at this offset, which was truncated"
-        said.add(("not known whether of this message", WAITING), why)
+    if one.get("in_doubt"):
+        why = ": what is recorded does not tell, or another record had this offset then"
+        said.add(("not known whether it had this message", WAITING), why)
     if one.get("row"):
         said.add(("row    ", WEAK), row_said(one["row"]))
     if one["group"] is None:

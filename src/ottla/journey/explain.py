@@ -21,12 +21,14 @@ from ottla.journey.offset_history import (
     appended,
     began_after,
     client_of,
+    commit_step,
     deliveries,
     delivery_of,
     high_watermark_passed,
+    opened_before,
     removed,
+    rewritten_at,
     steps_of,
-    was_rewritten,
 )
 from ottla.journey.partitioner import explain_choice
 from ottla.journey.rejection import Rejection, rejection_of
@@ -71,7 +73,11 @@ def explain(facts: Facts) -> Document:
     if passed is not None:
         was = was._replace(when=_before(was.when, passed.until_ms))
     replicas = Replicas(facts, was)
-    written = Written(replicas.own, replicas.led_here)
+    rewritten_ms = rewritten_at(facts.steps or (), facts.offset)
+    opened_ms = opened_before(facts.steps or (), facts.offset)
+    written = Written(replicas.own, replicas.led_here, rewritten_ms, opened_ms)._replace(
+        end_offset=facts.end_offset, broker=facts.broker_id
+    )
     return {
         "journey": VERSION,
         "topic": facts.topic,
@@ -289,7 +295,10 @@ def _delivered(facts: Facts, written: Written) -> list[Document]:
         if began_after(steps, now.pipeline, facts.offset):
             continue
         if known.isdisjoint(_names(now.pipeline)):
-            found.append(now._replace(is_before=was_rewritten(steps, facts.offset)))
+            # With steps beyond the offset only, those about it are lost, or it was never reached.
+            last = commit_step(position.offset, position.committed_ms or 0, position.coordinator)
+            is_before = written.may_precede(last) or bool(steps_of(steps, now.pipeline))
+            found.append(now._replace(is_before=is_before))
     return [_delivered_said(facts, one) for one in found]
 
 
@@ -359,7 +368,7 @@ def _delivered_said(facts: Facts, one: Delivered) -> Document:
         "unknown_fields": None if rejection else _unknown_fields(facts, group),
         "row": _row(facts, to, one) if to and not rejection and not one.is_before else None,
         "first_commit_seen": one.is_first_seen,
-        "perhaps_earlier": one.is_before,
+        "in_doubt": one.is_before,
     }
 
 

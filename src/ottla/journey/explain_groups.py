@@ -19,7 +19,7 @@ def explain_groups(
     positions = {group: now for group, now in facts.positions.items() if group not in notes}
     steps = facts.steps or ()
     if state == "not_yet_written":
-        found = groups_ahead(steps, facts.offset, positions)
+        found = groups_ahead(facts.offset, positions, written)
     else:
         complete = facts.groups.is_complete
         found = group_reads(steps, facts.offset, positions, written, all_known=complete)

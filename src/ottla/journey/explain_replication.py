@@ -78,7 +78,10 @@ class Replicas:
 
     @property
     def led_here(self) -> bool:
-        return self.appended_by == self.facts.broker_id
+        if self.appended_by != self.facts.broker_id:
+            return False
+        # A leader that has lost its own records copies them again.
+        return self.was_copied is False or len(self.facts.replicas) <= 1
 
     def heard(self, when: When) -> When:
         """When the leader did what this broker recorded: earlier, if this broker was a follower."""

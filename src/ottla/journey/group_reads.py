@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from ottla.journey.facts import Position
 from ottla.journey.group_steps import POSITIONS, group_of, position_after
-from ottla.journey.offset_history import UNWRITTEN, When, Written, was_rewritten
+from ottla.journey.offset_history import UNWRITTEN, When, Written, commit_step
 from ottla.timelines.step import By, Kind, Step
 
 
@@ -95,7 +95,7 @@ def group_reads(
     for step in every:
         if step.kind in POSITIONS:
             by_group.setdefault(group_of(step), []).append(step)
-    before = Doubt.REWRITTEN if was_rewritten(every, offset) else Doubt.AHEAD
+    before = Doubt.AHEAD if written.rewritten_ms is None else Doubt.REWRITTEN
     found: list[GroupRead] = []
     for group, some in by_group.items():
         walk = _Walk(group, offset, written, before)
@@ -108,10 +108,10 @@ def group_reads(
 
 
 def groups_ahead(
-    steps: Iterable[Step], offset: int, positions: Mapping[str, Position]
+    offset: int, positions: Mapping[str, Position], written: Written = UNWRITTEN
 ) -> list[GroupRead]:
     """The groups that are past an offset that is not written."""
-    doubt = Doubt.REWRITTEN if was_rewritten(steps, offset) else Doubt.AHEAD
+    doubt = Doubt.AHEAD if written.rewritten_ms is None else Doubt.REWRITTEN
     return [
         GroupRead(group, When(None, now.committed_ms), doubt, now.coordinator)
         for group, now in sorted(positions.items())
@@ -152,8 +152,8 @@ class _Walk:
 
     def _pass(self, step: Step) -> None:
         when, doubt = _crossed(step, self.earlier, self.offset)
-        when = self.written.bounded(when)
-        if self.passed is not None and not self.written.is_own:
+        when = self.written.bounded(when, step)
+        if self.passed is not None and not self.written.is_surely_after(self.passed):
             when = When(None, when.until_ms)  # perhaps it was this record after all
         again = GroupRead(self.group, when, doubt, step.broker)
         if self.read is None or (self.read.doubt is not None and doubt is None):
@@ -166,7 +166,7 @@ class _Walk:
         if self.read is None and step.last > self.offset:
             # It had come this far, even if the step of it is lost.
             since_ms = self.earlier.until_ms if self.earlier else None
-            when = self.written.bounded(When(since_ms, step.since_ms))
+            when = self.written.bounded(When(since_ms, step.since_ms), step)
             self.read = GroupRead(self.group, when, Doubt.NOT_RECORDED, step.broker)
         if self.read is None or position_after(step) > self.offset:
             return
@@ -195,14 +195,25 @@ class _Walk:
             return self._passed_unseen(position)
         return read._replace(back=None)
 
+    def _is_by_other(self, step: Step, position: Position) -> bool:
+        """Whether the step is by another clock than the position's."""
+        own = (-1, self.written.broker)
+        if step.broker in own:
+            return position.coordinator not in own
+        return step.broker != position.coordinator
+
     def _passed_unseen(self, position: Position) -> GroupRead:
         """The group is past the offset, and no step says when: by its last commit."""
-        at_ms, least_ms = position.committed_ms, self.written.when.since_ms
-        since_ms = self.earlier.until_ms if self.earlier is not None else None
-        if at_ms is not None and least_ms is not None and at_ms < least_ms:
-            return GroupRead(self.group, When(None, at_ms), self.before, position.coordinator)
+        at_ms, since_ms = position.committed_ms, None
+        if self.earlier is not None and not self._is_by_other(self.earlier, position):
+            since_ms = self.earlier.until_ms
         doubt = Doubt.NOT_RECORDED if self.before is Doubt.AHEAD else self.before
-        when = self.written.bounded(When(since_ms, at_ms))
+        when = When(since_ms, at_ms)
+        if at_ms is not None:
+            last = commit_step(position.offset, at_ms, position.coordinator)
+            if self.written.may_precede(last):
+                when, doubt = When(None, at_ms), self.before
+            when = self.written.bounded(when, last)
         return GroupRead(self.group, when, doubt, position.coordinator)
 
 

@@ -14,6 +14,8 @@ from ottla.timelines.step import COPIED, OTHERS, Clients, Kind, Opening, Pipelin
 
 _ENDS = (Kind.END, Kind.END_AND_HIGH)
 _HIGHS = (Kind.HIGH, Kind.END_AND_HIGH)
+MAX_SKEW_MS: Final = 1000
+"""By how much another broker's clock is taken to differ, at most, when its times are compared."""
 
 
 class When(NamedTuple):
@@ -47,19 +49,54 @@ class Appended(NamedTuple):
 class Written(NamedTuple):
     """When this broker's log got the record, and whether this broker assigned the offset. If not,
     the leader of that time had it earlier.
+
+    `rewritten_ms`: when this broker last learned
+    that another record had the offset before; None: it has not. `opened_ms`: when it last opened
+    its log and did not have the record yet. `end_offset`: where the log ends; who is past it came
+    there by another log.
     """
 
     when: When
     is_own: bool
+    rewritten_ms: int | None = None
+    opened_ms: int | None = None
+    end_offset: int = 2**63 - 1
+    broker: int = -1
+    """This broker."""
+
+    def is_told(self, step: Step) -> bool:
+        """Whether another broker recorded the step."""
+        return step.broker not in (-1, self.broker)
+
+    def may_precede(self, last: Step) -> bool:
+        """Whether who came past the offset with this last commit may have had another record."""
+        return last.last > self.end_offset or self.is_after(last)
 
     def is_after(self, step: Step) -> bool:
-        """Whether the step certainly ended before this broker had the record."""
-        return self.when.since_ms is not None and step.until_ms < self.when.since_ms
+        """Whether the step ended before this broker had the record, or may have."""
+        least_ms, skew_ms = self.when.since_ms, 0
+        if self.is_told(step):
+            skew_ms = MAX_SKEW_MS
+            # What was passed before the log was opened without it may be lost.
+            last_ms = max(self.rewritten_ms or 0, self.opened_ms or 0)
+            if step.since_ms <= last_ms + skew_ms:
+                return True
+        if least_ms is None:
+            return self.rewritten_ms is not None and step.until_ms <= self.rewritten_ms
+        return step.until_ms + skew_ms < least_ms
 
-    def bounded(self, when: When) -> When:
-        """A moment after the record was written."""
+    def is_surely_after(self, step: Step) -> bool:
+        """Whether the step certainly ended before any broker had the record."""
         least_ms = self.when.since_ms
-        if not self.is_own or least_ms is None or (when.until_ms or least_ms) < least_ms:
+        is_known = self.is_own and least_ms is not None and not self.is_told(step)
+        return is_known and self.is_after(step)
+
+    def bounded(self, when: When, step: Step) -> When:
+        """A moment of this step after the record was written."""
+        least_ms = self.when.since_ms
+        if not self.is_own or least_ms is None or self.is_told(step):
+            return when
+        if when.until_ms is not None and when.until_ms < least_ms:
             return when
         return When(max(when.since_ms or least_ms, least_ms), when.until_ms)
 
@@ -172,9 +209,9 @@ def delivery_of(
     if len(since) == len(steps):
         return found
     before = [step for step in steps if written.is_after(step)]
-    if written.is_own and all(step.broker < 0 for step in before):
+    if all(map(written.is_surely_after, before)):
         # Nothing before says where the first delivery since then began.
-        return found and found._replace(when=written.bounded(found.when))
+        return found and found._replace(when=written.bounded(found.when, since[0]))
     earlier = _delivered(pipeline, before, offset)
     if earlier is None:
         return _delivered(pipeline, steps, offset)
@@ -205,9 +242,11 @@ def began_after(steps: Iterable[Step], pipeline: Pipeline, offset: int) -> bool:
     return first.versions.first_batch == 0 and first.before > offset
 
 
-def was_rewritten(steps: Iterable[Step], offset: int) -> bool:
-    """Whether another record is known to have had the offset: it was truncated, or lost."""
-    end = 0
+def rewritten_at(steps: Iterable[Step], offset: int) -> int | None:
+    """When this broker last learned that another record had the offset, which was truncated or
+    lost; None if nothing is known of that.
+    """
+    end, found = 0, None
     for step in steps:
         if step.kind in _ENDS:
             end = max(end, step.last)
@@ -215,8 +254,22 @@ def was_rewritten(steps: Iterable[Step], offset: int) -> bool:
         is_lost = step.kind is Kind.OPENED and step.last <= offset < end
         is_cut = step.kind in (Kind.CUT, Kind.DIVERGED) and step.before <= offset < step.last
         if is_lost or is_cut:
-            return True
-    return False
+            found = step.until_ms if found is None else max(found, step.until_ms)
+    return found
+
+
+def commit_step(position: int, committed_ms: int, broker: int) -> Step:
+    """A step that says of a group's last commit only where the group is, and that it came there by
+    then.
+    """
+    numbers = (committed_ms, committed_ms, position, position, position)
+    return Step(Kind.GROUP, None, *numbers, True, broker=broker)
+
+
+def opened_before(steps: Iterable[Step], offset: int) -> int | None:
+    """When this broker last opened the partition without the record of that offset."""
+    opened = (step for step in steps if step.kind is Kind.OPENED and step.last <= offset)
+    return max((step.until_ms for step in opened), default=None)
 
 
 def destinations(steps: Iterable[Step], metadata: Iterable[str]) -> set[Destination]:

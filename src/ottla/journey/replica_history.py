@@ -167,11 +167,16 @@ def previous_leader(known: Sequence[Leadership], leadership: Leadership) -> int 
 def copies(steps: Iterable[Step], offset: int) -> dict[int, Copy]:
     """How far each follower that fetched from this broker came, and when it passed the offset."""
     found: dict[int, Copy] = {}
+    led: tuple[object, ...] = ()
     steps = sorted(steps, key=lambda step: step.since_ms)
     for step in steps:
         if step.kind is Kind.CUT and step.before <= offset:
             # The offset had another record before.
             found.clear()
+        if step.kind is Kind.IN_SYNC and (step.unknown_before or cast(Role, step.name)[:2] != led):
+            # Fetches from the leader of before, or before this one's start, may be lost.
+            led = cast(Role, step.name)[:2]
+            found = {broker: copy for broker, copy in found.items() if copy.when is not None}
         if step.kind is not Kind.REPLICA:
             continue
         broker = int(cast(str, step.name))

@@ -132,10 +132,11 @@ class TimelineFolder:
         if size is None:
             size = self._mend(base)
         block = encode(steps)
-        if size == 0:
-            block = HEAD + block
         try:
             with open(self._file(base), "ab", buffering=0) as file:
+                size = file.tell()
+                if size == 0:  # a new file, also if somebody has deleted the one before
+                    block = HEAD + block
                 written = file.write(block)
                 if written != len(block):
                     self._sizes.pop(base, None)
