@@ -97,7 +97,13 @@ def test_groups_that_have_read_it_and_groups_that_have_not():
     assert (readers["group"], readers["state"]) == ("readers", "read")
     assert readers["when"] == {"since_ms": 3000, "until_ms": 3050, "exact": False}
     assert (pipeline["group"], pipeline["state"]) == ("p", "read")
-    assert slow == {"group": "slow", "state": "not_yet", "committed_offset": 38, "behind": 3}
+    assert slow == {
+        "group": "slow",
+        "state": "not_yet",
+        "committed_offset": 38,
+        "committed_ms": None,
+        "behind": 3,
+    }
 
 
 def test_the_delta_version_that_holds_it():

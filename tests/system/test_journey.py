@@ -146,6 +146,7 @@ def test_a_message_from_producer_to_table_row(broker):
 
     later = ask(broker.bootstrap, "flights", 1, offset=450)
     (waiting,) = [group for group in later["read"] if group["group"] == "pipeline"]
+    assert published_ms <= waiting.pop("committed_ms") <= now_ms()
     assert waiting == {
         "group": "pipeline",
         "state": "not_yet",
@@ -370,6 +371,33 @@ def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(broker):
     again = group_at(3)
     assert (again["state"], again["committed_offset"]) == ("read", 2)
     assert again["forgotten"] == gone["forgotten"]
+
+
+def test_why_a_group_has_not_read_it(broker):
+    create(broker.bootstrap, "unread")
+    publish(broker.bootstrap, "unread", [{"value": str(number)} for number in range(10)])
+    commit(broker.bootstrap, "unread", "unread", 3)
+
+    def asked(group: str) -> dict[str, Any]:
+        words = ("unread", "0", "7", "--group", group, "--json", "-b", broker.bootstrap)
+        said: dict[str, Any] = json.loads(journey(*words).stdout)["asked_group"]
+        return said
+
+    said = asked("unread")
+    assert (said["state"], [one["why"] for one in said["reasons"]]) == (
+        "not_yet",
+        ["behind", "no_members"],
+    )
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unread"})
+    reader.subscribe(["unread"])
+    until = time.monotonic() + WITHIN_S
+    while not reader.assignment() and time.monotonic() < until:
+        reader.poll(0.1)
+    assert asked("unread")["reasons"][-1]["why"] == "assigned"
+    lines = journey("unread", "0", "7", "--group", "unread", "-b", broker.bootstrap).stdout
+    assert "Group  unread  has not read it" in lines
+    reader.close()
+    assert [one["why"] for one in asked("nobody")["reasons"]] == ["no_offset", "no_group"]
 
 
 def test_the_command_shows_the_six_steps(broker):

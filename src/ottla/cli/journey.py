@@ -12,6 +12,7 @@ import typer
 from ottla.cli.failures import Failed, UsageFailed, nearest
 from ottla.cli.journey_client import ask_journey
 from ottla.cli.journey_files import add_files
+from ottla.cli.journey_group import add_asked_group
 from ottla.cli.journey_list import show_messages
 from ottla.cli.journey_tree import rich_tree, tell
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
@@ -57,6 +58,10 @@ def journey(
             help="Search this Delta table's log for the version. Repeatable.",
         ),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", "-g", metavar="NAME", help="Say why this group has not read it."),
+    ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -67,7 +72,7 @@ def journey(
     """
     question = asked(topic, partition, offset, key, key_base64, latest)
     if every:
-        check_all(question, table)
+        check_all(question, table, group)
         question["all"] = True
     document = ask_journey(bootstrap, question)
     if "error" in document:
@@ -86,6 +91,8 @@ def journey(
     for line in ask_tables(document, table or (), bootstrap):
         note(line)
     add_files(document)
+    if group is not None:
+        add_asked_group(document, group, bootstrap)
     if as_json:
         show_json(document)
         return
@@ -141,7 +148,7 @@ def asked(
     return question
 
 
-def check_all(question: Document, table: Sequence[Path] | None) -> None:
+def check_all(question: Document, table: Sequence[Path] | None, group: str | None) -> None:
     """Reject --all where it says nothing."""
     if "key" not in question:
         raise UsageFailed(
@@ -150,6 +157,8 @@ def check_all(question: Document, table: Sequence[Path] | None) -> None:
         )
     if table:
         raise UsageFailed("--all and --table exclude each other: --table is about one message.")
+    if group is not None:
+        raise UsageFailed("--all and --group exclude each other: --group is about one message.")
 
 
 def checked_base64(text: str) -> str:

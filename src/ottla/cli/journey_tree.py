@@ -19,6 +19,7 @@ from ottla.cli.journey_branches import (
     Document,
     line,
 )
+from ottla.cli.journey_group import grow_asked_group
 from ottla.cli.journey_readers import (
     NOT_REACHED,
     grow_not_reached,
@@ -69,6 +70,7 @@ def tell(document: Document) -> Branch:
         end = document["log"]["end_offset"]
         top.add(("Not yet written: ", WAITING), f"the log ends at offset {end}")
         _readers(top, document, "Waiting for it")
+        grow_asked_group(top, document)
         return top
     if not document["recorded"]:
         top.add(("No times recorded: ", WAITING), "ottla.journey.enable is false on the broker")
@@ -95,6 +97,7 @@ def tell(document: Document) -> Branch:
     grow_transaction(top, document, clock)
     _readers(top, document, "Read and delivered", clock)
     _retention(top, document["retention"])
+    grow_asked_group(top, document)
     return top
 
 

@@ -1,6 +1,6 @@
 """The part of the journey's document about groups: who has read the message, who has not. Pure."""
 
-from ottla.journey.facts import Facts
+from ottla.journey.facts import Facts, Position
 from ottla.journey.group_reads import Doubt, GroupRead, group_reads, groups_ahead
 from ottla.journey.moment import Document, moment
 from ottla.journey.offset_history import When, Written
@@ -28,7 +28,7 @@ def explain_groups(
         if read.group in notes or (facts.groups.left_out and read.group not in positions):
             continue
         now = positions.get(read.group)
-        said = _passed(read, now.offset if now else None, facts.broker_id)
+        said = _passed(read, now, facts.broker_id)
         if state == "removed":
             said["only_after_removal"] = _is_after(read.when, gone_ms)
         document.append(said)
@@ -40,6 +40,7 @@ def explain_groups(
                     "group": group,
                     "state": "missed" if state in GONE else "not_yet",
                     "committed_offset": now.offset,
+                    "committed_ms": now.committed_ms,
                     "behind": facts.offset - now.offset + 1,
                 }
             )
@@ -62,11 +63,12 @@ def _is_after(when: When, gone_ms: int | None) -> bool:
     return gone_ms is not None and when.since_ms is not None and when.since_ms > gone_ms
 
 
-def _passed(read: GroupRead, offset_now: int | None, own: int) -> Document:
+def _passed(read: GroupRead, now: Position | None, own: int) -> Document:
     document: Document = {
         "group": read.group,
         "state": "read" if read.was_its_own else "not_known",
-        "committed_offset": offset_now,
+        "committed_offset": now.offset if now else None,
+        "committed_ms": now.committed_ms if now else None,
         "when": moment(read.when),
         "certain": read.doubt is None,
         "doubt": None if read.doubt is None else read.doubt.value,
