@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from ottla.pipelines.sinks import compaction
-from ottla.pipelines.sinks.compaction import LOOK_EVERY, Compacted, Compaction, count_files
+from ottla.pipelines.sinks.compaction import LOOK_EVERY, Compacted, Compaction
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.sinks.target import find_target
+from ottla.pipelines.spark.jvm.delta_log import count_files
 
 pytestmark = pytest.mark.spark
 

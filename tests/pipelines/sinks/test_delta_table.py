@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql.types import StructType
 
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
-from ottla.pipelines.sinks.delta_table import MAX_HISTORY, Commit, DeltaTable, Snapshot
+from ottla.pipelines.sinks.delta_table import MAX_HISTORY, Commit, DeltaTable
+from ottla.pipelines.spark.jvm.delta_log import Snapshot
 
 
 def by_pipeline(version: int, batch: int, query_id: str = "query-1") -> Commit:

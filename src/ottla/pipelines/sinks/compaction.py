@@ -12,7 +12,9 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.spark.jvm.delta_log import count_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,16 +74,6 @@ class Compaction:
             return None
         log.info("%d small files of %s are now %d", done.removed, self.location, done.added)
         return done
-
-
-def count_files(session: SparkSession, location: str) -> int:
-    """Return the number of files in the latest version that this process knows."""
-    jvm: Any = session._jvm
-    table = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, location)
-    snapshot = table.unsafeVolatileSnapshot()
-    # Without the checksum of a version Delta has to rebuild the table's state.
-    known = snapshot.numOfFilesIfKnown()
-    return int(known.get() if known.isDefined() else snapshot.numOfFiles())
 
 
 def compact(session: SparkSession, location: str) -> Compacted:

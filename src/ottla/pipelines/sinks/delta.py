@@ -22,7 +22,6 @@ from ottla.pipelines.sinks.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.constraints import Constraint, mark, padded, read_constraints
 from ottla.pipelines.sinks.delta_table import (
     DeltaTable,
-    Snapshot,
     forget_last_commit,
     last_commit,
 )
@@ -33,6 +32,7 @@ from ottla.pipelines.sinks.narrower_types import can_widen, narrower
 from ottla.pipelines.sinks.restored import still_held
 from ottla.pipelines.sinks.state_ahead import StateAhead
 from ottla.pipelines.sinks.target import Target
+from ottla.pipelines.spark.jvm.delta_log import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,24 +1,22 @@
 """A Delta table as Delta itself sees it: its snapshot, and what its commits say.
 
 Delta's own `DeltaLog` and `DESCRIBE HISTORY` are asked, never the files of `_delta_log`: the log
-may be kept elsewhere (catalog-managed commits), and listing it is slow on an object store. Only
-calls that Delta 4.0.1 and 4.4.0 share are used.
+may be kept elsewhere (catalog-managed commits), and listing it is slow on an object store.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.restored import RESTORE, Restore
+from ottla.pipelines.spark.jvm.delta_log import Snapshot, forget_table, latest_snapshot
 from ottla.pipelines.spark.jvm.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
 # Delta sets this in the session of a write: the version that the write committed.
 LAST_COMMIT: Final = "spark.databricks.delta.lastCommitVersionInSession"
@@ -59,40 +57,6 @@ class Commit:
         return None
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """The latest version of a table; `version` is -1 when there is no table."""
-
-    version: int
-    table_id: str
-    partition_columns: tuple[str, ...]
-    schema: StructType
-    _java: Any
-
-    def properties(self) -> dict[str, str]:
-        """Return the table's properties, such as its CHECK constraints."""
-        found = {}
-        pairs = self._java.metadata().configuration().iterator()
-        while pairs.hasNext():
-            pair = pairs.next()
-            found[str(pair._1())] = str(pair._2())
-        return found
-
-    def reader_features(self) -> frozenset[str]:
-        """Return what a reader must support, such as `deletionVectors`, by Delta's names."""
-        protocol = json.loads(self._java.protocol().json())["protocol"]
-        return frozenset(protocol.get("readerFeatures") or ())
-
-    def transactions(self) -> dict[str, int]:
-        """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
-        found = {}
-        pairs = self._java.transactions().iterator()
-        while pairs.hasNext():
-            pair = pairs.next()
-            found[str(pair._1())] = int(pair._2())
-        return found
-
-
 class DeltaTable:
     """One table, by the folder where it lies."""
 
@@ -102,32 +66,11 @@ class DeltaTable:
 
     def forget(self) -> None:
         """Drop what Delta remembers of this folder: a table made again there is another table."""
-        jvm: Any = self._spark._jvm
-        path = jvm.org.apache.hadoop.fs.Path(self.location)
-        jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self._spark._jsparkSession, path)
+        forget_table(self._spark, self.location)
 
     def snapshot(self) -> Snapshot:
         """Return the latest snapshot."""
-        from pyspark.sql.types import StructType
-
-        jvm: Any = self._spark._jvm
-        delta_log = jvm.org.apache.spark.sql.delta.DeltaLog
-        none = jvm.scala.Option.empty()
-        java = delta_log.forTable(self._spark._jsparkSession, self.location).update(
-            False, none, none
-        )
-        version = int(java.version())
-        if version < 0:
-            return Snapshot(version, "", (), StructType([]), java)
-        metadata = java.metadata()
-        columns = metadata.partitionColumns()
-        return Snapshot(
-            version,
-            str(metadata.id()),
-            tuple(str(columns.apply(index)) for index in range(columns.size())),
-            StructType.fromJson(json.loads(metadata.schema().json())),
-            java,
-        )
+        return latest_snapshot(self._spark, self.location)
 
     def exists(self) -> bool:
         return self.snapshot().version >= 0

@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.sinks.compaction import compact, count_files, settings_of
+from ottla.pipelines.sinks.compaction import compact, settings_of
 from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.sinks.target import Target, find_target
+from ottla.pipelines.spark.jvm.delta_log import count_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +84,7 @@ def _exists(spark: SparkSession, target: Target) -> bool:
 
 def _kept_hours(spark: SparkSession, target: Target, keep_hours: float | None) -> float:
     """Return how long the table keeps unused files. Raises PipelineError for too few hours."""
-    least = _least_hours(spark, DeltaTable(spark, target.location).snapshot()._java)
+    least = DeltaTable(spark, target.location).snapshot().kept_ms(spark) / _MS_PER_HOUR
     if keep_hours is not None and keep_hours < least:
         raise PipelineError(
             f"{target.name} keeps files for {least:g} hours, so that no running reader loses one, "
@@ -100,12 +101,6 @@ def _maintain(spark: SparkSession, target: Target, kept_hours: float, dry_run: b
         after = count_files(spark, target.location)
     deleted = _vacuum(spark, target, kept_hours, dry_run)
     return Maintained(target.shown, before, after, deleted, kept_hours)
-
-
-def _least_hours(spark: SparkSession, snapshot: Any) -> float:
-    jvm: Any = spark._jvm
-    delta_log = jvm.org.apache.spark.sql.delta.DeltaLog
-    return float(delta_log.tombstoneRetentionMillis(snapshot.metadata())) / _MS_PER_HOUR
 
 
 def _compact(spark: SparkSession, location: str) -> None:

@@ -18,13 +18,14 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.sinks.busy_table import tried_again
 from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
 from ottla.pipelines.sinks.history_statement import history_statement
 from ottla.pipelines.sinks.in_order_statement import OUT_OF_ORDER, in_order_statement
 from ottla.pipelines.sinks.upsert_statement import upsert_statement
+from ottla.pipelines.spark.jvm.sessions import broadcast_limit_bytes, copied, is_same
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +60,7 @@ def merge(
     # A history may read the batch more than once, and Spark would count its rows each time.
     cached = frame.persist() if keyed.history else None
     own = frame.sparkSession
-    session = copied(own) if own._jsparkSession.equals(users._jsparkSession) else own
+    session = copied(own) if is_same(own, users) else own
     table = DeltaTable(session, location)
 
     def write() -> int | None:
@@ -120,10 +121,8 @@ def _settings(session: SparkSession, batch: Batch) -> Iterator[None]:
     table is sent for its estimate; for others Spark compares what it has measured with the limit.
     """
     limit = session.conf.get(_ADAPTIVE_BROADCAST, None) or session.conf.get(_BROADCAST)
-    java: Any = session._jsparkSession
-    allowed = int(java.sessionState().conf().autoBroadcastJoinThreshold())
     settings = {_QUERY: batch.query_id, _BATCH: str(batch.number), _METADATA: batch.metadata}
-    settings[_BROADCAST] = str(min(allowed, MAX_BROADCAST_FILES_BYTES))
+    settings[_BROADCAST] = str(min(broadcast_limit_bytes(session), MAX_BROADCAST_FILES_BYTES))
     settings[_ADAPTIVE_BROADCAST] = str(limit)
     before = {name: session.conf.get(name, None) for name in settings}
     try:
@@ -136,9 +135,3 @@ def _settings(session: SparkSession, batch: Batch) -> Iterator[None]:
                 session.conf.unset(name)
             else:
                 session.conf.set(name, value)
-
-
-def copied(session: SparkSession) -> SparkSession:
-    """Return a session with the same settings and views, and none of its later ones."""
-    java: Any = session._jsparkSession
-    return type(session)(session.sparkContext, java.cloneSession())

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.spark.jvm.delta_log import compute_state
+from ottla.pipelines.spark.jvm.sessions import make_active
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,16 +50,11 @@ class StateAhead:
 def _compute(session: SparkSession, location: str, group: str | None) -> None:
     from py4j.protocol import Py4JError
 
-    jvm: Any = session._jvm
-    java = session._jsparkSession
     try:
-        jvm.java.lang.Thread.currentThread().setName(_THREAD)
+        make_active(session, _THREAD)
         if group is not None:
             session.sparkContext.setJobGroup(group, f"State of {location}", interruptOnCancel=True)
-        type(session)._get_j_spark_session_class(jvm).setActiveSession(java)
-        # Not update(): the commit has left its snapshot here, so the log is not listed.
-        log_of_table = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(java, location)
-        log_of_table.unsafeVolatileSnapshot().transactions()
+        compute_state(session, location)
     except (Py4JError, OSError) as error:
         # The query was stopped, or its next commit fails in the same way and says so.
         log.debug("The state of %s was not computed ahead: %s", location, error)

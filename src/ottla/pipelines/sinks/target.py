@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta_table import DeltaTable
+from ottla.pipelines.spark.jvm.delta_log import create_table
 from ottla.pipelines.spark.jvm.files import Files
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ class Target:
             if self.is_table:
                 _make_table(spark, self, schema, partition_by, properties or {})
             elif not DeltaTable(spark, self.location).exists():
-                _create(spark, self, schema, partition_by, properties or {})
+                create_table(
+                    spark, self.location, schema, partition_by, properties or {}, is_name=False
+                )
         except (PySparkException, Py4JJavaError) as error:
             if not self._is_there(spark):
                 if isinstance(error, Py4JJavaError):
@@ -143,28 +146,4 @@ def _make_table(
     if target.location and DeltaTable(spark, target.location).exists():
         spark.sql(f"CREATE TABLE {target.name} USING delta LOCATION '{target.location}'")
     else:
-        _create(spark, target, schema, partition_by, properties)
-
-
-def _create(
-    spark: SparkSession,
-    target: Target,
-    schema: StructType,
-    partition_by: tuple[str, ...],
-    properties: Mapping[str, str],
-) -> None:
-    """Create the table by its metadata alone: writing a frame of no rows takes a Spark job.
-
-    All columns may be null, as in a table that a frame was written to.
-    """
-    java: Any = spark._jsparkSession
-    jvm: Any = spark._jvm
-    builder = jvm.io.delta.tables.DeltaTable.createIfNotExists(java)
-    builder = (
-        builder.tableName(target.name) if target.is_table else builder.location(target.location)
-    )
-    builder = builder.addColumns(java.parseDataType(schema.json()).asNullable())
-    for name, value in properties.items():
-        builder = builder.property(name, value)
-    columns = jvm.PythonUtils.toSeq(list(partition_by))
-    builder.partitionedBy(columns).execute()
+        create_table(spark, target.name, schema, partition_by, properties, is_name=True)

@@ -1,0 +1,124 @@
+"""Delta's own object of a table, `DeltaLog`: its snapshots, and what Delta remembers of them.
+
+Only calls that Delta 4.0.1 and 4.4.0 share are used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.spark.jvm.attributes import java_class, java_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_DELTA_LOG: Final = "org.apache.spark.sql.delta.DeltaLog"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The latest version of a table; `version` is -1 when there is no table."""
+
+    version: int
+    table_id: str
+    partition_columns: tuple[str, ...]
+    schema: StructType
+    _java: Any
+
+    def properties(self) -> dict[str, str]:
+        """Return the table's properties, such as its CHECK constraints."""
+        return {
+            str(key): str(value) for key, value in _pairs(self._java.metadata().configuration())
+        }
+
+    def reader_features(self) -> frozenset[str]:
+        """Return what a reader must support, such as `deletionVectors`, by Delta's names."""
+        protocol = json.loads(self._java.protocol().json())["protocol"]
+        return frozenset(protocol.get("readerFeatures") or ())
+
+    def transactions(self) -> dict[str, int]:
+        """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
+        return {str(writer): int(batch) for writer, batch in _pairs(self._java.transactions())}
+
+    def kept_ms(self, spark: SparkSession) -> int:
+        """Return for how long the table keeps files that no version needs any more."""
+        return int(java_class(spark, _DELTA_LOG).tombstoneRetentionMillis(self._java.metadata()))
+
+
+def _pairs(scala_map: Any) -> Iterator[tuple[Any, Any]]:
+    pairs = scala_map.iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        yield pair._1(), pair._2()
+
+
+def latest_snapshot(spark: SparkSession, location: str) -> Snapshot:
+    """Return the latest snapshot of the table in a folder."""
+    from pyspark.sql.types import StructType
+
+    none = java_class(spark, "scala.Option").empty()
+    java = _log(spark, location).update(False, none, none)
+    version = int(java.version())
+    if version < 0:
+        return Snapshot(version, "", (), StructType([]), java)
+    metadata = java.metadata()
+    columns = metadata.partitionColumns()
+    return Snapshot(
+        version,
+        str(metadata.id()),
+        tuple(str(columns.apply(index)) for index in range(columns.size())),
+        StructType.fromJson(json.loads(metadata.schema().json())),
+        java,
+    )
+
+
+def forget_table(spark: SparkSession, location: str) -> None:
+    """Drop what Delta remembers of a folder: a table made again there is another table."""
+    path = java_class(spark, "org.apache.hadoop.fs.Path")(location)
+    java_class(spark, _DELTA_LOG).invalidateCache(java_session(spark), path)
+
+
+def count_files(spark: SparkSession, location: str) -> int:
+    """Return the number of files in the latest version that this process knows."""
+    snapshot = _log(spark, location).unsafeVolatileSnapshot()
+    # Without the checksum of a version Delta has to rebuild the table's state.
+    known = snapshot.numOfFilesIfKnown()
+    return int(known.get() if known.isDefined() else snapshot.numOfFiles())
+
+
+def compute_state(spark: SparkSession, location: str) -> None:
+    """Have Delta compute the state of the latest version that this process knows, and keep it."""
+    # Not update(): the commit has left its snapshot here, so the log is not listed.
+    _log(spark, location).unsafeVolatileSnapshot().transactions()
+
+
+def create_table(
+    spark: SparkSession,
+    place: str,
+    schema: StructType,
+    partition_by: tuple[str, ...],
+    properties: Mapping[str, str],
+    *,
+    is_name: bool,
+) -> None:
+    """Create a table by its metadata alone: writing a frame of no rows takes a Spark job.
+
+    `place` is its folder, or its name in the catalog. All columns may be null, as in a table that
+    a frame was written to. Does nothing where the table exists.
+    """
+    session = java_session(spark)
+    builder = java_class(spark, "io.delta.tables.DeltaTable").createIfNotExists(session)
+    builder = builder.tableName(place) if is_name else builder.location(place)
+    builder = builder.addColumns(session.parseDataType(schema.json()).asNullable())
+    for name, value in properties.items():
+        builder = builder.property(name, value)
+    sequences = java_class(spark, "org.apache.spark.api.python.PythonUtils")
+    builder.partitionedBy(sequences.toSeq(list(partition_by))).execute()
+
+
+def _log(spark: SparkSession, location: str) -> Any:
+    return java_class(spark, _DELTA_LOG).forTable(java_session(spark), location)

@@ -1,0 +1,82 @@
+"""What Delta's own object of a table says."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from ottla.pipelines.spark.jvm import delta_log
+from ottla.pipelines.spark.jvm.delta_log import Snapshot, latest_snapshot
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = StructType([StructField("id", IntegerType(), False), StructField("day", StringType())])
+WEEK_MS = 7 * 24 * 3_600_000
+
+
+@pytest.fixture
+def folder(spark, tmp_path: Path) -> str:
+    """A table with two commits of one writer."""
+    location = f"file:{tmp_path}/t"
+    delta_log.create_table(
+        spark, location, SCHEMA, ("day",), {"delta.appendOnly": "true"}, is_name=False
+    )
+    append(spark, location, 0)
+    append(spark, location, 1)
+    return location
+
+
+def append(spark, location: str, batch: int) -> None:
+    frame = spark.createDataFrame([(batch, "a")], "id INT, day STRING").coalesce(1)
+    writer = frame.write.format("delta").mode("append").option("txnAppId", "query")
+    writer.option("txnVersion", batch).save(location)
+
+
+def test_a_snapshot(spark, folder: str) -> None:
+    snapshot = latest_snapshot(spark, folder)
+    assert (snapshot.version, snapshot.partition_columns) == (2, ("day",))
+    assert snapshot.schema.simpleString() == "struct<id:int,day:string>"
+    assert all(field.nullable for field in snapshot.schema.fields)
+    assert len(snapshot.table_id) == 36
+    assert snapshot.properties()["delta.appendOnly"] == "true"
+    assert snapshot.transactions() == {"query": 1}
+    assert snapshot.kept_ms(spark) == WEEK_MS
+    assert snapshot.reader_features() <= {"deletionVectors", "columnMapping", "timestampNtz"}
+    assert delta_log.count_files(spark, folder) == 2
+
+
+def test_what_a_reader_must_support(spark, folder: str) -> None:
+    feature = "'delta.enableDeletionVectors' = 'true'"
+    spark.sql(f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES ({feature})")
+    assert latest_snapshot(spark, folder).reader_features() == {"deletionVectors"}
+
+
+def test_a_folder_without_a_table(spark, tmp_path: Path) -> None:
+    snapshot = latest_snapshot(spark, f"file:{tmp_path}/nothing")
+    assert snapshot == Snapshot(-1, "", (), StructType([]), snapshot._java)
+
+
+def test_a_table_made_again_is_another_one(spark, folder: str, tmp_path: Path) -> None:
+    before = latest_snapshot(spark, folder).table_id
+    (tmp_path / "t").rename(tmp_path / "former")
+    delta_log.forget_table(spark, folder)
+    assert latest_snapshot(spark, folder).version == -1
+    delta_log.create_table(spark, folder, SCHEMA, (), {}, is_name=False)
+    delta_log.create_table(spark, folder, SCHEMA, (), {}, is_name=False)
+    assert latest_snapshot(spark, folder).version == 0
+    assert latest_snapshot(spark, folder).table_id != before
+
+
+def test_a_table_of_the_catalog(spark) -> None:
+    delta_log.create_table(spark, "delta_log_t", SCHEMA, (), {}, is_name=True)
+    try:
+        assert spark.table("delta_log_t").schema.names == ["id", "day"]
+    finally:
+        spark.sql("DROP TABLE delta_log_t")
+
+
+def test_the_state_is_computed(spark, folder: str) -> None:
+    snapshot = latest_snapshot(spark, folder)
+    assert not snapshot._java.stateReconstructionTriggered()
+    delta_log.compute_state(spark, folder)
+    assert snapshot._java.stateReconstructionTriggered()
