@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final
-
-from pyspark.sql.streaming import StreamingQuery
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.run.failures import About
@@ -17,11 +15,15 @@ from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import end_quietly, interruptible
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.supervisor import STOP_WITHIN_S, Supervisor, log
+from ottla.pipelines.spark.jvm.current_query import CurrentQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
 
 _NEXT_RUN_S: Final = 60.0
 
 
-class PipelineQuery(StreamingQuery):  # type: ignore[misc]
+class PipelineQuery(CurrentQuery):
     """One query with all its restarts: its id stays, its runId changes.
 
     `awaitTermination` and `processAllAvailable` raise PipelineError with one line; `exception`
@@ -29,12 +31,8 @@ class PipelineQuery(StreamingQuery):  # type: ignore[misc]
     """
 
     def __init__(self, supervisor: Supervisor) -> None:
-        # StreamingQuery's own attribute is the property below: it changes with a restart.
+        super().__init__(lambda: supervisor.current)
         self._supervisor = supervisor
-
-    @property
-    def _jsq(self) -> Any:
-        return self._supervisor.current._jsq
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name

@@ -6,13 +6,12 @@ of silence, so the thread asks the broker itself when a batch does not move, and
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.failures import About, one_line
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("ottla.pipelines")
 
-POLL_MS: Final = 1_000
+POLL_S: Final = 1
 # The number of polls without progress after which the broker is asked.
 STILL_POLLS: Final = 4
 # Spark's status while it waits for the broker or for the tasks that read from it.
@@ -172,9 +171,9 @@ class Supervisor:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        query: Any = self.current._jsq
+        query = self.current
         try:
-            while not query.awaitTermination(POLL_MS):
+            while not query.awaitTermination(POLL_S):
                 if self._broker_stayed_away(query):
                     # Spark's own wait for the broker would delay the end.
                     threading.Thread(target=self.current.stop, daemon=True).start()
@@ -183,7 +182,7 @@ class Supervisor:
             return self._failure_of(query, error)
         return None
 
-    def _failure_of(self, query: Any, error: Exception) -> Failure:
+    def _failure_of(self, query: StreamingQuery, error: Exception) -> Failure:
         from py4j.protocol import Py4JNetworkError
 
         try:
@@ -193,7 +192,7 @@ class Supervisor:
             ended = process_ended(is_silent=True)
             return Failure([ended] if ended else causes_of(silence), trace_of(silence))
 
-    def _read_failure(self, query: Any, error: Exception) -> Failure:
+    def _read_failure(self, query: StreamingQuery, error: Exception) -> Failure:
         from py4j.protocol import Py4JError, Py4JNetworkError
 
         own = self.guard.error
@@ -320,9 +319,9 @@ class Supervisor:
             log.error("%s: %s: %s", self.about.query, NOT_FOUND, one_line(str(error)))
             return ""
 
-    def _broker_stayed_away(self, query: Any) -> bool:
+    def _broker_stayed_away(self, query: StreamingQuery) -> bool:
         """Ask the broker when a batch does not move; True when it was away for too long."""
-        busy = str(json.loads(query.status().json())["message"]).startswith(_WAITING)
+        busy = str(query.status["message"]).startswith(_WAITING)
         moved = self.guard.batches_done != self._batches_seen
         self._batches_seen = self.guard.batches_done
         if moved:

@@ -1,6 +1,21 @@
-"""Chains of Python's exceptions as data; those of the JVM are shown by test_query.py."""
+"""Chains of Python's exceptions and of the JVM's as data."""
 
-from ottla.pipelines.spark.jvm.causes import MAX_CAUSES, Cause, causes_of, is_interruption, trace_of
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from ottla.pipelines.spark.jvm.attributes import java_class
+from ottla.pipelines.spark.jvm.causes import (
+    MAX_CAUSES,
+    Cause,
+    causes_of,
+    failure_of_query,
+    is_interruption,
+    java_exception_of,
+    trace_of,
+)
 
 
 def raised(error: BaseException, cause: BaseException | None) -> BaseException:
@@ -37,3 +52,41 @@ def test_a_stop_is_no_failure() -> None:
     assert is_interruption([Cause("SparkException", "", "SPARK_JOB_CANCELLED")])
     assert not is_interruption([Cause("java.lang.IllegalStateException")])
     assert not is_interruption([])
+
+
+@pytest.mark.spark
+def test_a_failure_of_spark_has_its_condition(spark) -> None:
+    with pytest.raises(PySparkException) as caught:
+        spark.sql("SELECT raise_error('no more')").collect()
+
+    assert java_exception_of(caught.value) is not None
+    conditions = [cause.condition for cause in causes_of(caught.value)]
+    assert "USER_RAISED_EXCEPTION" in conditions
+    assert "\tat org.apache.spark." in trace_of(caught.value)
+
+
+@pytest.mark.spark
+def test_a_failure_of_a_database_has_its_code(spark) -> None:
+    with pytest.raises(Py4JJavaError) as caught:
+        java_class(spark, "java.sql.DriverManager").getConnection("jdbc:nothing")
+
+    (cause,) = causes_of(caught.value)
+    assert (cause.kind, cause.condition) == ("java.sql.SQLException", "SQLSTATE 08001")
+
+
+@pytest.mark.spark
+def test_a_query_that_failed(spark, tmp_path: Path) -> None:
+    rows = spark.readStream.format("rate").load().selectExpr("raise_error('no more')")
+    writer = rows.writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    running = spark.readStream.format("rate").load().writeStream.format("noop").start()
+    assert failure_of_query(running) is None
+    running.stop()
+
+    query = writer.format("noop").start()
+    with pytest.raises(PySparkException):
+        query.awaitTermination()
+
+    found = failure_of_query(query)
+    assert found is not None
+    assert "USER_RAISED_EXCEPTION" in [cause.condition for cause in found[0]]
+    assert "\tat org.apache.spark." in found[1]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 
 def java_session(spark: SparkSession) -> Any:
@@ -18,6 +19,11 @@ def java_frame(frame: DataFrame) -> Any:
     return frame._jdf
 
 
+def java_query(query: StreamingQuery) -> Any:
+    """Return the JVM's StreamingQuery."""
+    return query._jsq
+
+
 def java_class(spark: SparkSession, name: str) -> Any:
     """Return a class of the JVM by its full name: one call, where `jvm.a.b.C` takes three."""
     return getattr(spark._jvm, name)
@@ -28,3 +34,10 @@ def gateway() -> Any:
     from pyspark import SparkContext
 
     return SparkContext._gateway
+
+
+def is_instance(java: Any, name: str) -> bool:
+    """Tell whether an object of the JVM is of a class, by its full name."""
+    from py4j.java_gateway import is_instance_of
+
+    return bool(is_instance_of(gateway(), java, name))

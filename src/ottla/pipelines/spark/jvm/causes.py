@@ -9,7 +9,12 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.spark.jvm.attributes import gateway, is_instance, java_query
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
 
 MAX_CAUSES: Final = 30
 
@@ -81,12 +86,12 @@ def java_exception_of(error: BaseException) -> Any:
     return java if java is not None else getattr(error, "_origin", None)
 
 
-def failure_of_query(query: Any) -> tuple[list[Cause], str] | None:
-    """Return causes and trace of the JVM's query that failed, None if it has not failed.
+def failure_of_query(query: StreamingQuery) -> tuple[list[Cause], str] | None:
+    """Return causes and trace of a query of Spark's that failed, None if it has not failed.
 
-    `query`: the JVM's StreamingQuery. Its own exception only wraps the cause in the plan's text.
+    Its own exception only wraps the cause in the plan's text.
     """
-    failed = query.exception()
+    failed = java_query(query).exception()
     if not failed.isDefined():
         return None
     wrapped = failed.get()
@@ -108,22 +113,17 @@ def _condition(java: Any) -> str:
 
     Of a database's exception it is SQL's own code (SQLSTATE).
     """
-    from py4j.java_gateway import is_instance_of
-    from pyspark import SparkContext
-
-    if is_instance_of(SparkContext._gateway, java, "java.sql.SQLException"):
+    if is_instance(java, "java.sql.SQLException"):
         state = java.getSQLState()
         return f"{SQLSTATE} {state}" if state else ""
-    if not is_instance_of(SparkContext._gateway, java, "org.apache.spark.SparkThrowable"):
+    if not is_instance(java, "org.apache.spark.SparkThrowable"):
         return ""
     return str(java.getCondition() or "")
 
 
 def _java_trace(java: Any) -> str:
-    from pyspark import SparkContext
-
-    jvm: Any = SparkContext._jvm
-    return str(jvm.org.apache.commons.lang3.exception.ExceptionUtils.getStackTrace(java))
+    traces = getattr(gateway().jvm, "org.apache.commons.lang3.exception.ExceptionUtils")
+    return str(traces.getStackTrace(java))
 
 
 def _name(kind: type) -> str:

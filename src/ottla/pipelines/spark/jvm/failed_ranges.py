@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.spark.jvm.attributes import is_instance, java_frame, java_query
+from ottla.pipelines.spark.jvm.plan import in_list
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
@@ -34,7 +37,7 @@ def failed_ranges(query: StreamingQuery, batch: DataFrame | None) -> str:
     """
     from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
-    execution: Any = query._jsq.streamingQuery()
+    execution = java_query(query).streamingQuery()
     try:
         context = execution.sparkSession().sparkContext()
         failed = None if context.isStopped() else _failed_task(context, str(query.runId))
@@ -61,14 +64,14 @@ def _failed_task(context: Any, run_id: str) -> tuple[int, int, set[int]] | None:
             data = store.lastStageAttempt(stage)
             if str(data.status()) != "FAILED":
                 continue
-            for task in _items(store.taskList(stage, data.attemptId(), MAX_TASKS)):
+            for task in in_list(store.taskList(stage, data.attemptId(), MAX_TASKS)):
                 if str(task.status()) == "FAILED":
-                    return int(task.index()), int(data.numTasks()), set(_items(data.rddIds()))
+                    return int(task.index()), int(data.numTasks()), set(in_list(data.rddIds()))
     return None
 
 
 def _rdd(batch: DataFrame) -> Any:
-    return batch._jdf.queryExecution().analyzed().rdd()
+    return java_frame(batch).queryExecution().analyzed().rdd()
 
 
 def _shuffled(execution: Any) -> list[Any]:
@@ -87,9 +90,9 @@ def _shuffled(execution: Any) -> list[Any]:
             plans.append(node.executedPlan())
         elif kind == "ShuffleQueryStageExec":
             found.append(node.shuffle().inputRDD())
-            plans += _items(node.shuffle().children())
+            plans += in_list(node.shuffle().children())
         else:
-            plans += _items(node.children())
+            plans += in_list(node.children())
     return found
 
 
@@ -111,22 +114,19 @@ def _lineage(roots: list[Any]) -> list[Any]:
         one = waiting.pop()
         if one.id() not in found:
             found[one.id()] = one
-            waiting += [dependency.rdd() for dependency in _items(one.dependencies())]
+            waiting += [dependency.rdd() for dependency in in_list(one.dependencies())]
     return list(found.values())
 
 
 def _inputs(rdd: Any, index: int) -> Iterator[Any]:
     """Follow one partition of an RDD to the partitions of the source that it is made of."""
-    from py4j.java_gateway import is_instance_of
-    from pyspark import SparkContext
-
     if rdd.getClass().getSimpleName() == "DataSourceRDD":
         inputs = _input_partitions(rdd.partitions()[index])
         yield from (one for one in inputs if one.getClass().getSimpleName() == _KAFKA_PARTITION)
         return
-    for dependency in _items(rdd.dependencies()):
-        if is_instance_of(SparkContext._gateway, dependency, "org.apache.spark.NarrowDependency"):
-            for parent in _items(dependency.getParents(index)):
+    for dependency in in_list(rdd.dependencies()):
+        if is_instance(dependency, "org.apache.spark.NarrowDependency"):
+            for parent in in_list(dependency.getParents(index)):
                 yield from _inputs(dependency.rdd(), parent)
 
 
@@ -134,14 +134,9 @@ def _input_partitions(partition: Any) -> list[Any]:
     """Return what a partition of Spark's DataSourceRDD reads: several inputs, one in Spark 4.2."""
     names = {str(method.getName()) for method in partition.getClass().getMethods()}
     if "inputPartitions" in names:
-        return _items(partition.inputPartitions())
+        return in_list(partition.inputPartitions())
     one = partition.inputPartition()
     return [one.get()] if one.isDefined() else []
-
-
-def _items(sequence: Any) -> list[Any]:
-    """Return the items of a sequence of Scala's."""
-    return [sequence.apply(index) for index in range(sequence.size())]
 
 
 def _shown(inputs: Iterator[Any]) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.spark.jvm.attributes import java_query
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
@@ -28,5 +30,6 @@ class _Handler:
 
 def keep_off_screen(query: StreamingQuery) -> None:
     """Have Java print nothing when the thread of this query ends with a fatal error."""
-    java: Any = query._jsq
-    java.streamingQuery().queryExecutionThread().setUncaughtExceptionHandler(_Handler())
+    java_query(query).streamingQuery().queryExecutionThread().setUncaughtExceptionHandler(
+        _Handler()
+    )
