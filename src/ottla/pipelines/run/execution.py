@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ottla.pipelines.identity.record import Offsets, read_offsets
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EARLIEST = -2  # Kafka's number for the first offset of a partition
+
+Offsets = dict[str, dict[int, int]]  # topic -> partition -> next offset
 
 
 class Execution:
@@ -44,7 +44,7 @@ class Execution:
             if stream.toString() == f"KafkaV2[Subscribe[{topic}]]":
                 start = self._java.committedOffsets().get(stream)
                 first = start.get() if start.isDefined() else stream.initialOffset()
-                starts = read_offsets(json.loads(first.json())).get(topic, {})
+                starts = _offsets(first).get(topic, {})
                 return {part: starts.get(part, EARLIEST) for part in ends[topic]}, ends[topic]
         return None
 
@@ -66,7 +66,7 @@ class Execution:
                 latest = None
             if latest is None:
                 continue
-            for topic, partitions in read_offsets(json.loads(latest.json())).items():
+            for topic, partitions in _offsets(latest).items():
                 known = ends.get(topic, {})
                 if any(known.get(part, 0) < offset for part, offset in partitions.items()):
                     return True
@@ -78,7 +78,7 @@ class Execution:
         while pairs.hasNext():
             pair = pairs.next()
             if pair._1().toString().startswith("KafkaV2["):
-                yield pair._1(), read_offsets(json.loads(pair._2().json()))
+                yield pair._1(), _offsets(pair._2())
 
     def plan(self) -> Any:
         """Return the physical plan of the batch."""
@@ -105,3 +105,11 @@ class Execution:
             columns = row.schema().fieldNames()
             found[str(name)] = {str(columns[i]): row.get(i) for i in range(row.length())}
         return found
+
+
+def _offsets(java: Any) -> Offsets:
+    """Return the offsets of Kafka's source; JSON has the partitions as text."""
+    return {
+        topic: {int(partition): offset for partition, offset in partitions.items()}
+        for topic, partitions in json.loads(java.json()).items()
+    }
