@@ -20,11 +20,11 @@ from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.run import rejects
 from ottla.pipelines.run.due_rejects import Part
-from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.rejects import find_part
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.source.source import Source
+from ottla.pipelines.spark.jvm.execution import Execution
 
 pytestmark = pytest.mark.spark
 

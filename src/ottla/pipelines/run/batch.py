@@ -20,7 +20,6 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.changes import more_partitions
 from ottla.pipelines.identity.next_batch import Planned, Refuse, decide
 from ottla.pipelines.identity.record import Offsets
-from ottla.pipelines.run.execution import EARLIEST, Execution
 from ottla.pipelines.run.far_ahead import FarAhead
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
@@ -31,6 +30,7 @@ from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import fitting, is_marked, refused
 from ottla.pipelines.sinks.port import NO_VERSION, Batch
 from ottla.pipelines.source.source import TOMBSTONES
+from ottla.pipelines.spark.jvm.execution import EARLIEST, Execution
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.sinks.far_ahead import AHEAD, COUNTED_FROM, LATEST, METRIC
 
 if TYPE_CHECKING:
-    from ottla.pipelines.run.execution import Execution
     from ottla.pipelines.sinks.port import TableSink
+    from ottla.pipelines.spark.jvm.execution import Execution
 
 log: Final = logging.getLogger("ottla.pipelines")
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.run.due_rejects import Part
-from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.rejects import read_parts, whole_part
 from ottla.pipelines.source.judge import most_frequent
 from ottla.pipelines.source.newest import newest_ranges
 from ottla.pipelines.source.parse import REASON, parse
 from ottla.pipelines.source.source import Source
+from ottla.pipelines.spark.jvm.execution import Execution
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from ottla.pipelines.run.execution import Execution
     from ottla.pipelines.sinks.port import Batch, TableSink
+    from ottla.pipelines.spark.jvm.execution import Execution
 
 log: Final = logging.getLogger("ottla.pipelines")
 

@@ -20,8 +20,8 @@ from ottla.pipelines.spark.jvm.causes import Cause, causes_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ottla.pipelines.run.execution import Execution
     from ottla.pipelines.source.source import Source
+    from ottla.pipelines.spark.jvm.execution import Execution
 
 MAX_FOUND: Final = 2 * MAX_MISSING
 """The most ids that one look at a batch finds."""

@@ -31,7 +31,6 @@ from ottla.pipelines.kafka.records import RangeReader, Record
 from ottla.pipelines.registry.framed import Framed, read_framed
 from ottla.pipelines.rejected_offsets import Told, joined
 from ottla.pipelines.run.due_rejects import Due, Part, read_due, write_due
-from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.told_rejects import anywhere, rejected_in, somewhere, told
 from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
 from ottla.pipelines.sinks.dead_letters import DeadLetters
@@ -41,6 +40,7 @@ from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
 from ottla.pipelines.source.raw import raw_frame
 from ottla.pipelines.source.source import REJECTED, Source
 from ottla.pipelines.source.topic import only_rejected
+from ottla.pipelines.spark.jvm.execution import Execution
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,6 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.next_batch import Planned, Refuse, decide, digest
-from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.rejects import find_part
 from ottla.pipelines.run.state import keep_state
@@ -18,6 +17,7 @@ from ottla.pipelines.run.told_rejects import somewhere
 from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.source import REJECTED, Source
+from ottla.pipelines.spark.jvm.execution import Execution
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,8 +21,8 @@ from ottla.pipelines.source.unknown_names import unknown_names
 from ottla.pipelines.unknown_fields import MAX_NAMES, UnknownFields
 
 if TYPE_CHECKING:
-    from ottla.pipelines.run.execution import Execution
     from ottla.pipelines.source.source import Source
+    from ottla.pipelines.spark.jvm.execution import Execution
 
 log: Final = logging.getLogger("ottla.pipelines")
 

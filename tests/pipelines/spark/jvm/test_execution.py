@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from ottla.pipelines.run.execution import EARLIEST, Execution
+from ottla.pipelines.spark.jvm.execution import EARLIEST, Execution
 
 Offsets = dict[str, dict[str, int]]
 
