@@ -13,6 +13,8 @@ from typing import Any
 from pyspark.sql.types import LongType, StructField, StructType
 from tests.pipelines.model.files import MemoryFiles
 
+from ottla.pipelines.spark.jvm.operators import Operator
+
 SCHEMA = StructType([StructField("id", LongType())])
 TOPIC = "t"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -163,7 +165,7 @@ def _offsets(line: str) -> dict[int, int]:
 
 
 class FakeExecution:
-    """`run.execution.Execution` of the query that runs in a session."""
+    """`spark.jvm.execution.Execution` of the query that runs in a session."""
 
     def __init__(self, session: Session, query_id: str) -> None:
         assert session.query is not None
@@ -181,8 +183,8 @@ class FakeExecution:
     def counted(self) -> dict[str, Any]:
         return {}
 
-    def plan(self) -> Any:
-        return _Node()
+    def plan(self) -> Operator:
+        return Operator(_Node())
 
 
 class _Node:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.pipelines.run import spark_log
 from ottla.pipelines.run.spark_log import TO_STDERR, route_failures
 from ottla.pipelines.spark.start import STARTED_BY_OTTLA
 
@@ -32,22 +33,23 @@ def test_what_spark_logs_about_failures_is_in_a_file(spark: Any, state_folder: P
     assert "words of the user's own code" not in text
 
 
-def test_the_log_of_a_session_that_others_started_is_left_alone(
-    spark: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (STARTED_BY_OTTLA, "false"),  # a session that others started: its log is theirs
+        (TO_STDERR, "true"),  # a command that has a log of its own, which gets the failures too
+    ],
+)
+def test_a_log_that_is_not_the_pipelines_own_is_left_alone(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
-    conf = spark.sparkContext._conf
-    assert conf.get(STARTED_BY_OTTLA) == "true"
-    monkeypatch.setattr(type(conf), "get", lambda self, name, default=None: default)
+    def not_asked(_: Any) -> None:
+        raise AssertionError("log4j was asked")
 
-    assert route_failures(spark, os.environ) is None
-
-
-def test_a_command_that_has_a_log_of_its_own_gets_the_failures_too(
-    spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_to = {STARTED_BY_OTTLA: "true", TO_STDERR: "true"}
-    monkeypatch.setattr(
-        type(spark.sparkContext._conf), "get", lambda self, name, default=None: set_to.get(name)
-    )
-
-    assert route_failures(spark, os.environ) is None
+    monkeypatch.setattr(spark_log, "Log4j", not_asked)
+    before = spark.conf.get(name, "")
+    spark.conf.set(name, value)
+    try:
+        assert route_failures(spark, os.environ) is None
+    finally:
+        spark.conf.set(name, before)

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from ottla.pipelines import PipelineError, topic
+from ottla.pipelines import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.kafka.settings import read_settings
-from ottla.pipelines.source.source import Source, sources_of
+from ottla.pipelines.source.source import Source
 from ottla.pipelines.source.starting import (
     read_starting,
     starting_offsets,
-    write_initial_offsets,
 )
 
 STATE = TopicState("flights", "id", {0: 5, 1: 0}, {0: 9, 1: 0})
@@ -21,42 +20,6 @@ STATE = TopicState("flights", "id", {0: 5, 1: 0}, {0: 9, 1: 0})
 
 def source(starting: Any, servers: str = "localhost:9092", name: str = "flights") -> Source:
     return Source(name, read_settings(servers), {}, read_starting(starting))
-
-
-@pytest.mark.spark
-def test_a_query_starts_where_its_checkpoint_says(
-    spark, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None], tmp_path
-) -> None:
-    """Two sources, each with its own offsets, written twice as after a crash before the start."""
-    one, two = new_topic(), new_topic()
-    for name in (one, two):
-        for partition in (0, 1):
-            produce(name, [(None, b"x")] * 10, partition=partition)
-    frames = [
-        topic(spark, name, bootstrap_servers=bootstrap).selectExpr(
-            f"'{name}' AS topic", "partition", "offset"
-        )
-        for name in (one, two)
-    ]
-    frame = frames[0].union(frames[1])
-    checkpoint = tmp_path / "checkpoint"
-    starts = {one: {0: 9, 1: 10}, two: {0: 7, 1: 8}}
-    for number, found in sources_of(frame):
-        for offsets in ({0: 1, 1: 1}, starts[found.name]):
-            write_initial_offsets(spark, str(checkpoint), number, {found.name: offsets})
-    query = (
-        frame.writeStream.format("parquet")
-        .option("checkpointLocation", str(checkpoint))
-        .option("path", str(tmp_path / "out"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-
-    rows = spark.read.parquet(str(tmp_path / "out")).collect()
-    assert sorted((row["topic"], row["partition"], row["offset"]) for row in rows) == sorted(
-        [(one, 0, 9), (two, 0, 7), (two, 0, 8), (two, 0, 9), (two, 1, 8), (two, 1, 9)]
-    )
 
 
 def test_each_way_to_start_gives_offsets() -> None:

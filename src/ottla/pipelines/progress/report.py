@@ -33,6 +33,7 @@ from ottla.pipelines.progress.state import MAX_REASON_CHARS, Run, read_offset_me
 from ottla.pipelines.rejected_offsets import RejectedOffsets, untold
 from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.sinks.delta_table import DeltaTable
+from ottla.pipelines.spark.jvm.events import wait_for_events
 from ottla.pipelines.unknown_fields import UnknownFields, names_said
 
 if TYPE_CHECKING:
@@ -213,8 +214,7 @@ class Reporter:
 
         # Spark may be stopped already; then it has delivered its events while it stopped.
         with contextlib.suppress(Py4JError, AttributeError, OSError):
-            bus = self.spark._jsc.sc().listenerBus()
-            bus.waitUntilEmpty(int(EVENTS_WAIT_S * 1_000))
+            wait_for_events(self.spark, int(EVENTS_WAIT_S * 1_000))
 
     def _report(self, progress: Progress) -> None:
         running = QUERIES.get(progress.query_id)

@@ -16,8 +16,8 @@ from ottla.pipelines.run.checkpoint import Checkpoint, Position
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source
-from ottla.pipelines.source.starting import write_initial_offsets
 from ottla.pipelines.spark.jvm.callbacks import check_callbacks
+from ottla.pipelines.spark.jvm.initial_offsets import write_initial_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,16 +11,15 @@ repeated is searched again, and Delta skips what it has.
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.order import WATERMARK
 from ottla.pipelines.sinks.constraints import ROW
 from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.spark.jvm.operators import Operator, operators
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("ottla.pipelines")
 
-_DROPPED: Final = "numRowsDroppedByWatermark"
 # Operators whose input is rows, and no sums of rows.
 _OF_ROWS: Final = (
     "StreamingDeduplicateExec",
@@ -58,8 +56,9 @@ class LateRows:
         """
         frames: list[DataFrame] = []
         kept, lost = 0, 0
-        for operator in _operators(execution.plan()):
-            dropped = int(operator.metrics().apply(_DROPPED).value())
+        dropping = (one for one in operators(execution.plan()) if one.drops_late_rows())
+        for operator in dropping:
+            dropped = operator.dropped()
             found = _frames_of(session, operator) if dropped or skipped else []
             frames += found
             kept, lost = (kept + dropped, lost) if found else (kept, lost + dropped)
@@ -96,54 +95,32 @@ class LateRows:
         return number
 
 
-def _operators(plan: Any) -> Iterator[Any]:
-    """Return the operators of a physical plan that leave out late rows."""
-    plans = [plan]
-    while plans:
-        node = plans.pop()
-        if node.metrics().contains(_DROPPED):
-            yield node
-        plans += _children(node)
-
-
-def _children(node: Any) -> list[Any]:
-    children = node.children()
-    return [children.apply(index) for index in range(children.size())]
-
-
-def _name(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
-
-
-def _frames_of(session: SparkSession, operator: Any) -> list[DataFrame]:
+def _frames_of(session: SparkSession, operator: Operator) -> list[DataFrame]:
     """Return the late rows in each input of an operator; none where the rows are not there."""
-    if _name(operator) not in _OF_ROWS:
+    if operator.kind not in _OF_ROWS:
         return []
-    watermark_ms = operator.eventTimeWatermarkForLateEvents()
-    if not watermark_ms.isDefined():
+    watermark_ms = operator.late_watermark_ms()
+    if watermark_ms is None:
         return []
-    inputs = [child for child in _children(operator) if _name(child) == "ShuffleExchangeExec"]
-    found = [_late_of(session, child, int(watermark_ms.get())) for child in inputs]
+    inputs = [child for child in operator.children if child.kind == "ShuffleExchangeExec"]
+    found = [_late_of(session, child, watermark_ms) for child in inputs]
     return [frame for frame in found if frame is not None]
 
 
-def _late_of(session: SparkSession, node: Any, watermark_ms: int) -> DataFrame | None:
+def _late_of(session: SparkSession, shuffle: Operator, watermark_ms: int) -> DataFrame | None:
     """Return the rows of an operator's input that are not later than the watermark.
 
     None: the input has no watermark.
     """
-    from pyspark.sql import DataFrame
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
-    schema = StructType.fromJson(json.loads(node.schema().json()))
+    schema = shuffle.schema
     time = next((at for at, field in enumerate(schema.fields) if WATERMARK in field.metadata), None)
     if time is None:
         return None
-    java: Any = session._jsparkSession
-    rows = DataFrame(java.internalCreateDataFrame(node.execute(), node.schema(), False), session)
     names = _unique(schema)
-    rows = rows.toDF(*names)
+    rows = shuffle.rows(session).toDF(*names)
     at = F.col(quoted(names[time]))
     if isinstance(schema.fields[time].dataType, StructType):
         at = at["end"]  # a window

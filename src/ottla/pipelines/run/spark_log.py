@@ -14,8 +14,9 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.spark.jvm.log4j import Log4j
 from ottla.pipelines.spark.start import STARTED_BY_OTTLA
 from ottla.pipelines.state_folder import LOGS, remove_oldest, state_folder
 
@@ -49,53 +50,20 @@ _OF_PYTHON: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 def route_failures(spark: SparkSession, environment: Mapping[str, str]) -> Path | None:
     """Send what Spark logs about failures to a file; return it, None where nothing was changed."""
-    conf = spark.sparkContext._conf
+    conf = spark.conf
     if conf.get(STARTED_BY_OTTLA, "") != "true" or conf.get(TO_STDERR, "") == "true":
         return None
-    jvm: Any = spark._jvm
-    context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
-    configuration = context.getConfiguration()
-    if configuration.getAppender(_APPENDER) is not None:
+    log4j = Log4j(spark)
+    if log4j.has(_APPENDER):
         return None
-    source = str(configuration.getConfigurationSource().getLocation() or "")
-    folder = state_folder(environment, LOGS) if _DEFAULT in source else None
+    folder = state_folder(environment, LOGS) if _DEFAULT in log4j.source else None
     if folder is None:
         return None
     file = folder / f"spark-{os.getpid()}.log"
     remove_oldest(folder, "spark-*.log", MAX_PROCESSES - 1)
-    _route(jvm, context, configuration, file)
+    log4j.write_to(file, _APPENDER, _LOGGERS, size=LOG_SIZE, max_files=MAX_LOG_FILES)
     silence_pyspark()
     return file
-
-
-def _route(jvm: Any, context: Any, configuration: Any, file: Path) -> None:
-    core = jvm.org.apache.logging.log4j.core
-    rolling = core.appender.rolling
-    layout = core.layout.PatternLayout.newBuilder().withPattern("%d %p %c: %m%n%ex").build()
-    appender = (
-        core.appender.RollingFileAppender.newBuilder()
-        .setName(_APPENDER)
-        .setConfiguration(configuration)
-        .withFileName(str(file))
-        .withFilePattern(f"{file}.%i")
-        .withPolicy(rolling.SizeBasedTriggeringPolicy.createPolicy(LOG_SIZE))
-        .withStrategy(
-            rolling.DefaultRolloverStrategy.newBuilder()
-            .withConfig(configuration)
-            .withMax(str(MAX_LOG_FILES - 1))
-            .build()
-        )
-        .setLayout(layout)
-        .build()
-    )
-    appender.start()
-    configuration.addAppender(appender)
-    level = jvm.org.apache.logging.log4j.Level.WARN
-    for name in _LOGGERS:
-        logger = core.config.LoggerConfig(name, level, False)
-        logger.addAppender(appender, None, None)
-        configuration.addLogger(name, logger)
-    context.updateLoggers()
 
 
 def silence_pyspark() -> None:

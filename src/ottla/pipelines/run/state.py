@@ -8,28 +8,15 @@ tasks have not committed theirs in this run (SPARK-52008).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from ottla.pipelines.spark.jvm.operators import Operator, operators
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Each operator with state counts its rows (StateStoreWriter); its class has another package from
-# version to version.
-_STATE: Final = "numTotalStateRows"
 
-
-def keep_state(frame: DataFrame, plan: Any) -> None:
+def keep_state(frame: DataFrame, plan: Operator) -> None:
     """Compute a batch and drop its rows, if the query keeps state; `plan`: its physical plan."""
-    if _has_state(plan):
+    if any(operator.has_state() for operator in operators(plan)):
         frame.write.format("noop").mode("overwrite").save()
-
-
-def _has_state(plan: Any) -> bool:
-    plans = [plan]
-    while plans:
-        node = plans.pop()
-        if node.metrics().contains(_STATE):
-            return True
-        children = node.children()
-        plans += [children.apply(index) for index in range(children.size())]
-    return False

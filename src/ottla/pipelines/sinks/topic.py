@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.identity import next_batch
@@ -32,6 +32,7 @@ from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.sinks import topic_task
 from ottla.pipelines.sinks.topic_columns import RecordColumns
 from ottla.pipelines.sinks.topic_task import TaskOfBatch, rows_of
+from ottla.pipelines.spark.jvm.byte_rows import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -150,26 +151,16 @@ def in_tasks(records: DataFrame, tasks: int) -> DataFrame:
 
 
 def fields_of(records: DataFrame) -> RDD[bytes | None]:
-    """Return each record's key, value and headers in turn, as `topic_task.rows_of` reads them.
-
-    Spark sends byte arrays and pairs of them to Python as they are: 2.2 us a row of 250 B.
-    `DataFrame.rdd` pickles each row as an object with named fields: 6.0 us. The formats of Arrow
-    would need pyarrow on the executors.
-    """
-    from pyspark import RDD
-    from pyspark.serializers import NoOpSerializer
+    """Return each record's key, value and headers in turn, as `topic_task.rows_of` reads them."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    context = records.sparkSession.sparkContext
-    encoders: Any = context._jvm.org.apache.spark.sql.Encoders
-    content = encoders.BINARY()
     headers = F.to_json("headers", {"ignoreNullFields": "false"}).cast("binary")
-    pairs = records.select(
-        F.col("key").alias("_1"),
-        F.struct(F.col("value").alias("_1"), headers.alias("_2")).alias("_2"),
+    return bytes_of(
+        records.select(
+            F.col("key").alias("_1"),
+            F.struct(F.col("value").alias("_1"), headers.alias("_2")).alias("_2"),
+        )
     )
-    typed = getattr(pairs._jdf, "as")(encoders.tuple(content, encoders.tuple(content, content)))
-    return RDD(typed.javaRDD(), context, NoOpSerializer())
 
 
 def _send_by_value() -> None:

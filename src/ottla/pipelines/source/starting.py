@@ -1,16 +1,7 @@
-"""Where a new query starts: an explicit offset for each partition, in Spark's own file.
-
-`<checkpoint>/sources/<number>/0` is a zero byte, the line `v1`, and the offsets as JSON,
-`{"topic": {"0": 4711}}`. Spark's Kafka source reads it when a query has no batch yet, and asks the
-brokers only if the file is missing (KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter).
-
-Spark's class writes a temporary file and renames it: a crash leaves the old file, the new one or
-none. A query that has not planned a batch has read nothing, so the next start writes it again.
-"""
+"""Where a new query starts: an explicit offset for each partition."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -19,8 +10,6 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState, offsets_at
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from ottla.pipelines.source.source import Source, Starting
 
 
@@ -82,30 +71,3 @@ def _check_offsets(starting: Mapping[int, int], state: TopicState) -> None:
 
 def _listed(partitions: Mapping[int, int]) -> str:
     return ", ".join(map(str, sorted(partitions)))
-
-
-def write_initial_offsets(
-    spark: SparkSession,
-    checkpoint_location: str,
-    index: int,
-    offsets: Mapping[str, Mapping[int, int]],
-) -> None:
-    """Make the source with this number start at these offsets, in a new checkpoint.
-
-    `offsets` is {topic: {partition: offset}} with all partitions: Spark reads one that is missing
-    from its beginning. Replaces what an earlier start wrote; call it only while the checkpoint
-    has planned no batch.
-    """
-    jvm: Any = spark._jvm
-    kafka: Any = jvm.org.apache.spark.sql.kafka010
-    folder = f"{checkpoint_location.rstrip('/')}/sources/{index}"
-    text = json.dumps(
-        {
-            topic: {str(partition): offset for partition, offset in partitions.items()}
-            for topic, partitions in offsets.items()
-        }
-    )
-    writer = kafka.KafkaSourceInitialOffsetWriter(spark._jsparkSession, folder)
-    writer.purgeAfter(-1)
-    first = kafka.KafkaSourceOffset(kafka.JsonUtils.partitionOffsets(text))
-    assert writer.add(0, first), "another process writes this checkpoint"

@@ -9,6 +9,9 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ottla.pipelines.spark.jvm.attributes import java_session
+from ottla.pipelines.spark.jvm.operators import Operator
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -23,7 +26,7 @@ class Execution:
     def __init__(self, spark: SparkSession, query_id: str) -> None:
         self._spark = spark
         self._counted: dict[str, dict[str, Any]] = {}
-        self._java: Any = spark._jsparkSession.streams().get(query_id).streamingQuery()
+        self._java: Any = java_session(spark).streams().get(query_id).streamingQuery()
 
     def ends(self) -> Offsets:
         """Return the offsets at which the batch ends, of each topic."""
@@ -80,9 +83,9 @@ class Execution:
             if pair._1().toString().startswith("KafkaV2["):
                 yield pair._1(), _offsets(pair._2())
 
-    def plan(self) -> Any:
+    def plan(self) -> Operator:
         """Return the physical plan of the batch."""
-        return self._java.lastExecution().executedPlan()
+        return Operator(self._java.lastExecution().executedPlan())
 
     def forget_counted(self) -> None:
         """Let Spark count again from 0: the rows of the batch are read another time."""
