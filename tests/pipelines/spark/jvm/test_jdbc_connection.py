@@ -95,17 +95,16 @@ class World:
 
         thread = SimpleNamespace(getContextClassLoader=lambda: "loader of the thread")
         jvm = SimpleNamespace(
-            java=SimpleNamespace(
-                util=SimpleNamespace(Properties=_Properties),
-                lang=SimpleNamespace(Class=SimpleNamespace(forName=load)),
-            ),
-            Thread=SimpleNamespace(currentThread=lambda: thread),
-            Object=object,
+            **{
+                "java.util.Properties": _Properties,
+                "java.lang.Class": SimpleNamespace(forName=load),
+                "java.lang.Thread": SimpleNamespace(currentThread=lambda: thread),
+                "java.lang.Object": object,
+            }
         )
         state = SimpleNamespace(jarClassLoader=lambda: "loader of added jars")
         self.spark: Any = _Session(
             _jvm=jvm,
-            sparkContext=SimpleNamespace(_gateway=SimpleNamespace(new_array=list)),
             _jsparkSession=SimpleNamespace(sharedState=lambda: state),
         )
 

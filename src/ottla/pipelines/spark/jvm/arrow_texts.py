@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.spark.jvm.attributes import gateway, java_class, java_frame
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # Few enough that rows of 100 KB take less memory than the heap, enough to make calls rare.
 _LINES_A_CHUNK: Final = 4_000
 _NOT_COMPRESSED: Final = -1
+_IPC: Final = "org.apache.arrow.vector.ipc"
 _ARROW_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
@@ -33,7 +35,7 @@ def chunks_of(texts: DataFrame) -> Iterator[Any]:
     before = spark.conf.get(_ARROW_ROWS)
     spark.conf.set(_ARROW_ROWS, str(_LINES_A_CHUNK))
     try:
-        batches = texts._jdf.toArrowBatchRdd().toJavaRDD()
+        batches = java_frame(texts).toArrowBatchRdd().toJavaRDD()
     finally:
         spark.conf.set(_ARROW_ROWS, str(before))
     count, cores = int(batches.getNumPartitions()), spark.sparkContext.defaultParallelism
@@ -48,8 +50,7 @@ def chunks_of(texts: DataFrame) -> Iterator[Any]:
 class _Java:
     """Java's classes and methods that read Arrow's batches.
 
-    py4j asks the JVM at each dot of a name whether that is a class, and the JVM looks into each
-    jar: they are looked up once.
+    To find a class the JVM looks into each jar: they are looked up once.
     """
 
     new_ints: Callable[[int], Any]
@@ -93,17 +94,15 @@ class _Java:
 
 @functools.lru_cache(maxsize=1)
 def _java(context: SparkContext) -> _Java:
-    jvm: Any = context._jvm
-    gateway: Any = context._gateway
-    ipc = jvm.org.apache.arrow.vector.ipc
-    streams = jvm.java.lang.Class.forName("java.io.ByteArrayInputStream").getConstructors()
+    classes = java_class(context, "java.lang.Class")
+    streams = classes.forName("java.io.ByteArrayInputStream").getConstructors()
     return _Java(
-        functools.partial(gateway.new_array, jvm.int),
-        functools.partial(gateway.new_array, jvm.Object, 1),
-        jvm.System.arraycopy,
+        functools.partial(gateway().new_array, java_class(context, "int")),
+        functools.partial(gateway().new_array, java_class(context, "java.lang.Object"), 1),
+        java_class(context, "java.lang.System").arraycopy,
         next(one for one in streams if len(one.getParameterTypes()) == 1),
-        jvm.java.nio.channels.Channels.newChannel,
-        ipc.ReadChannel,
-        ipc.message.MessageSerializer.deserializeRecordBatch,
-        jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator(),
+        java_class(context, "java.nio.channels.Channels").newChannel,
+        java_class(context, f"{_IPC}.ReadChannel"),
+        java_class(context, f"{_IPC}.message.MessageSerializer").deserializeRecordBatch,
+        java_class(context, "org.apache.spark.sql.util.ArrowUtils").rootAllocator(),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
@@ -24,7 +25,7 @@ def java_query(query: StreamingQuery) -> Any:
     return query._jsq
 
 
-def java_class(spark: SparkSession, name: str) -> Any:
+def java_class(spark: SparkSession | SparkContext, name: str) -> Any:
     """Return a class of the JVM by its full name: one call, where `jvm.a.b.C` takes three."""
     return getattr(spark._jvm, name)
 

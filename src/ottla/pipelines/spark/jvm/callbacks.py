@@ -6,9 +6,10 @@ open files its thread ends, and what Spark asks is never answered: a query would
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.spark.jvm.attributes import gateway
 
 MAX_DESCRIPTOR: Final = 1023
 """FD_SETSIZE - 1."""
@@ -16,10 +17,8 @@ MAX_DESCRIPTOR: Final = 1023
 
 def check_callbacks() -> None:
     """Raise PipelineError if Spark's calls will not be answered, once they may come."""
-    from pyspark import SparkContext
-
-    gateway: Any = SparkContext._gateway
-    server = None if gateway is None else vars(gateway).get("_callback_server")
+    found = gateway()
+    server = None if found is None else vars(found).get("_callback_server")
     if server is None or server.server_socket is None:
         return
     if server.server_socket.fileno() > MAX_DESCRIPTOR:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.spark.jvm.attributes import gateway, is_instance, java_class, java_session
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_LOCAL: Final = "org.apache.hadoop.fs.LocalFileSystem"
+_FS: Final = "org.apache.hadoop.fs"
+_PATH: Final = f"{_FS}.Path"
+_LOCAL: Final = f"{_FS}.LocalFileSystem"
 
 
 class Files:
     """One folder of Hadoop's file system: local, HDFS, S3 ..."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
-        self._jvm: Any = spark._jvm
-        self._gateway: Any = spark.sparkContext._gateway
-        path = self._jvm.org.apache.hadoop.fs.Path(folder)
-        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        self._spark = spark
+        path = java_class(spark, _PATH)(folder)
+        configuration = java_session(spark).sessionState().newHadoopConf()
         self._system: Any = path.getFileSystem(configuration)
         self._path: Any = self._system.makeQualified(path)
 
@@ -29,7 +32,7 @@ class Files:
         return str(self._path.toString())
 
     def _at(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._path, name) if name else self._path
+        return java_class(self._spark, _PATH)(self._path, name) if name else self._path
 
     def exists(self, name: str = "") -> bool:
         return bool(self._system.exists(self._at(name)))
@@ -50,7 +53,8 @@ class Files:
             return None
         stream = self._system.open(self._at(name))
         try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            texts = java_class(self._spark, "org.apache.commons.io.IOUtils")
+            return str(texts.toString(stream, "UTF-8"))
         finally:
             stream.close()
 
@@ -60,25 +64,25 @@ class Files:
         The text goes to a temporary file beside it, which is renamed. A file system that cannot
         rename over a file (an object store) makes a file visible only when it is complete.
         """
-        from py4j.java_gateway import is_instance_of
         from py4j.protocol import Py4JJavaError
 
         # Spark's own files begin with a dot while they are not complete; so does this one.
         temporary = f".{name}.{uuid.uuid4().hex[:8]}.tmp"
-        if is_instance_of(self._gateway, self._system, _LOCAL):
+        if is_instance(self._system, _LOCAL):
             self._replace_local(name, temporary, text)
             return
-        fs: Any = self._jvm.org.apache.hadoop.fs
+        contexts = java_class(self._spark, f"{_FS}.FileContext")
         try:
-            context = fs.FileContext.getFileContext(self._path.toUri(), self._system.getConf())
+            context = contexts.getFileContext(self._path.toUri(), self._system.getConf())
         except Py4JJavaError as error:
             if "UnsupportedFileSystemException" not in str(error):
                 raise
             _create(self._system, self._at(name), text)
             return
         _create(self._system, self._at(temporary), text)
-        options = self._gateway.new_array(fs.Options.Rename, 1)
-        options[0] = fs.Options.Rename.OVERWRITE
+        rename = java_class(self._spark, f"{_FS}.Options$Rename")
+        options = gateway().new_array(rename, 1)
+        options[0] = rename.OVERWRITE
         context.rename(self._at(temporary), self._at(name), options)
 
     def _replace_local(self, name: str, temporary: str, text: str) -> None:
@@ -91,7 +95,7 @@ class Files:
         raw = self._system.getRawFileSystem()
         raw.mkdirs(self._path)
         part = raw.pathToFile(self._at(temporary))
-        _write(self._jvm.java.io.FileOutputStream(part), text)
+        _write(java_class(self._spark, "java.io.FileOutputStream")(part), text)
         raw.delete(self._system.getChecksumFile(self._at(name)), False)
         if not raw.rename(self._at(temporary), self._at(name)):
             raise OSError(f"{self.location}/{temporary} cannot be renamed to {name}")

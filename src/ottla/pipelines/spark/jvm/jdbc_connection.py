@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.spark.jvm.attributes import gateway, java_class, java_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,7 +114,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class _Driver:
-    """The driver and Java's methods around it, looked up once: each dot of a name is a call."""
+    """The driver and Java's methods around it, looked up once."""
 
     java: Any
     new_properties: Callable[[], Any]
@@ -126,26 +127,25 @@ def _driver(spark: SparkSession) -> _Driver:
     """Return the database's driver. Raises PipelineError where its jar is not there."""
     from py4j.protocol import Py4JJavaError
 
-    jvm: Any = spark._jvm
-    gateway: Any = spark.sparkContext._gateway
+    classes = java_class(spark, "java.lang.Class")
     # The second one has the jars that were added to a session that runs (ADD JAR).
     loaders = (
-        jvm.Thread.currentThread().getContextClassLoader(),
-        spark._jsparkSession.sharedState().jarClassLoader(),
+        java_class(spark, "java.lang.Thread").currentThread().getContextClassLoader(),
+        java_session(spark).sharedState().jarClassLoader(),
     )
     for loader in loaders:
         try:
-            java = jvm.java.lang.Class.forName(DRIVER, True, loader).newInstance()
+            java = classes.forName(DRIVER, True, loader).newInstance()
         except Py4JJavaError as error:
             if "ClassNotFoundException" not in str(error):
                 raise
             continue
         # The loader may be the parent of the one that was asked.
-        copy = jvm.java.lang.Class.forName(_COPY_STREAM, True, java.getClass().getClassLoader())
+        copy = classes.forName(_COPY_STREAM, True, java.getClass().getClassLoader())
         return _Driver(
             java,
-            jvm.java.util.Properties,
-            functools.partial(gateway.new_array, jvm.Object, 3),
+            java_class(spark, "java.util.Properties"),
+            functools.partial(gateway().new_array, java_class(spark, "java.lang.Object"), 3),
             next(one for one in copy.getConstructors() if _takes_connection(one)),
         )
     raise PipelineError(
