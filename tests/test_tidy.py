@@ -1,7 +1,9 @@
 """The tree follows the rules that readers rely on: names say what is inside, words are plain."""
 
+import ast
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,56 @@ def test_extras_that_are_named_exist() -> None:
     }
     assert "spark" in named
     assert named - {"extra"} <= project["optional-dependencies"].keys()
+
+
+PYSPARKS_OWN = {
+    *("_jvm", "_jdf", "_jsparkSession", "_jsq", "_jsc", "_sc", "_gateway", "_gateway_client"),
+    *("_java", "_conf", "_origin", "_desc"),
+}
+"""Private attributes of PySpark's objects, of py4j's and of the room's own."""
+
+PUBLIC = {"_asdict", "_exit"}
+"""Names with an underscore that Python documents."""
+
+SPARKS_JVM = ROOT / "src" / "ottla" / "pipelines" / "spark" / "jvm"
+
+
+def test_one_room_reads_the_private_attributes_of_pyspark() -> None:
+    """A private name in lower case that Ottla has not defined is that of a library."""
+    trees = {
+        path: ast.parse(path.read_text())
+        for path in (ROOT / "src" / "ottla").rglob("*.py")
+        if SPARKS_JVM not in path.parents
+    }
+    defined = {name for tree in trees.values() for name in names_defined(tree)} | PUBLIC
+    found = [
+        f"{name_of(path)}: {name}"
+        for path, tree in trees.items()
+        if path.parent.name == "cli" or "pipelines" in path.parts
+        for name in names_read(tree)
+        if name in PYSPARKS_OWN or (re.match("_[a-z0-9](?!.*__$)", name) and name not in defined)
+    ]
+    assert not found, "\n".join(found)
+
+
+def names_defined(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+
+
+def names_read(tree: ast.AST) -> Iterator[str]:
+    """Attributes, those of getattr(), what is imported, and modules of py4j's but its errors."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom):
+            yield from (each.name for each in node.names)
+            if (node.module or "").startswith("py4j") and node.module != "py4j.protocol":
+                yield "_gateway"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            if node.func.id in ("getattr", "hasattr") and texts:
+                yield str(texts[0])

@@ -12,14 +12,15 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
+
+from ottla.pipelines.spark.jvm.causes import java_kinds
 
 log: Final = logging.getLogger("ottla.pipelines")
 
 MAX_TRIES: Final = 10
 MAX_WAIT_S: Final = 5.0
 FIRST_WAIT_S: Final = 0.1
-_MAX_CAUSES: Final = 10
 # Not ConcurrentTransactionException, which is a second run of the query, nor a changed schema or
 # protocol, for which the batch must be planned again.
 _CONFLICTS: Final = tuple(
@@ -59,11 +60,4 @@ def tried_again(
 
 def is_conflict(error: BaseException) -> bool:
     """Tell whether a write was refused for another commit, so that nothing of it is there."""
-    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    for _ in range(_MAX_CAUSES):
-        if java is None:
-            return False
-        if str(java.getClass().getName()) in _CONFLICTS:
-            return True
-        java = java.getCause()
-    return False
+    return any(kind in _CONFLICTS for kind in java_kinds(error))

@@ -7,7 +7,7 @@ A failure of Spark arrives as PySpark's copy of a Java exception, which holds on
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,6 +86,11 @@ def java_exception_of(error: BaseException) -> Any:
     return java if java is not None else getattr(error, "_origin", None)
 
 
+def java_kinds(error: BaseException) -> list[str]:
+    """Return the class names of the JVM's exception behind a Python one, and of its causes."""
+    return [_java_kind(java) for java in _chain(java_exception_of(error), MAX_CAUSES)]
+
+
 def failure_of_query(query: StreamingQuery) -> tuple[list[Cause], str] | None:
     """Return causes and trace of a query of Spark's that failed, None if it has not failed.
 
@@ -100,12 +105,23 @@ def failure_of_query(query: StreamingQuery) -> tuple[list[Cause], str] | None:
 
 
 def _java_causes(java: Any, limit: int) -> list[Cause]:
-    found: list[Cause] = []
-    while java is not None and len(found) < limit:
-        kind = str(java.getClass().getName())
-        found.append(Cause(kind, str(java.getMessage() or ""), _condition(java)))
+    return [
+        Cause(_java_kind(one), str(one.getMessage() or ""), _condition(one))
+        for one in _chain(java, limit)
+    ]
+
+
+def _java_kind(java: Any) -> str:
+    return str(java.getClass().getName())
+
+
+def _chain(java: Any, limit: int) -> Iterator[Any]:
+    """Return an exception of the JVM and its causes."""
+    for _ in range(limit):
+        if java is None:
+            return
+        yield java
         java = java.getCause()
-    return found
 
 
 def _condition(java: Any) -> str:
