@@ -37,7 +37,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import lease, topic_watch
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import read_settings
-from ottla.pipelines.run import batch, begin, plan, query, start
+from ottla.pipelines.run import batch, begin, plan, query, specification, start
 from ottla.pipelines.run.guard import BatchFailedError
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks import delta, files, jdbc, target
@@ -527,6 +527,8 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plan, "sources_of", source_of)
     patch.setattr(plan, "look_up", lambda kafka, names: CURRENT[-1].look_up(kafka, names))
     patch.setattr(plan, "Files", MemoryFiles)
+    patch.setattr(plan, "require_delta", nothing)
+    patch.setattr(specification, "require_jvm", nothing)
     patch.setattr(start, "route_failures", nothing)
     patch.setattr(start, "nodes", nothing)
     patch.setattr(start, "Rejects", NoRejects)

@@ -34,6 +34,7 @@ from ottla.pipelines.rejected_offsets import RejectedOffsets, untold
 from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.spark.jvm.events import wait_for_events
+from ottla.pipelines.spark.jvm.required import require_jvm
 from ottla.pipelines.unknown_fields import UnknownFields, names_said
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def report_progress(
         PipelineError: the group has no name.
     """
     require_pyspark()
+    require_jvm(spark)
     from ottla.pipelines.progress.listener import ProgressListener
 
     joined = (

@@ -34,6 +34,7 @@ from ottla.pipelines.sinks.port import TableSink
 from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.spark.jvm.required import require_delta
 
 SinkOf: TypeAlias = Callable[[Specification], TableSink]
 """Returns the place that a specification names. Raises PipelineError."""
@@ -76,6 +77,7 @@ class Plan:
 def delta_sink(specification: Specification) -> DeltaSink:
     """Return the Delta table that a specification names. Raises PipelineError."""
     frame = specification.frame
+    require_delta(frame.sparkSession)
     return DeltaSink(
         frame.sparkSession,
         find_target(frame.sparkSession, specification.target),

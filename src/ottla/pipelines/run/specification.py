@@ -16,6 +16,7 @@ from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.far_ahead import check_max_ahead, read_length_s
 from ottla.pipelines.sinks.keyed_table import DELETES, KeyedTable, read_keyed_table
 from ottla.pipelines.spark.defaults import TIME_ZONE
+from ottla.pipelines.spark.jvm.required import require_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,6 +64,7 @@ class Specification:
 
         if not isinstance(self.frame, DataFrame):
             raise PipelineError(f"{self.caller} takes a DataFrame, not {type(self.frame).__name__}")
+        require_jvm(self.frame.sparkSession)
         if not self.checkpoint or not isinstance(self.checkpoint, str | os.PathLike):
             raise PipelineError(
                 f"{self.caller} needs a checkpoint: a folder where the query keeps its progress, "

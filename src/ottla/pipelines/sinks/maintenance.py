@@ -18,6 +18,7 @@ from ottla.pipelines.sinks.compaction import compact, settings_of
 from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.sinks.target import Target, find_target
 from ottla.pipelines.spark.jvm.delta_log import count_files
+from ottla.pipelines.spark.jvm.required import require_delta, require_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +68,8 @@ def maintain(
         PipelineError: there is no such table, or `keep_hours` is less than the table keeps.
     """
     require_pyspark()
+    require_jvm(spark)
+    require_delta(spark)
     first = find_target(spark, target)
     if not _exists(spark, first):
         raise PipelineError(

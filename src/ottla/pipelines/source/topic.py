@@ -44,6 +44,7 @@ from ottla.pipelines.source.starting import read_starting
 from ottla.pipelines.source.unknown import COLUMN
 from ottla.pipelines.source.watch import watch_rejects
 from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
+from ottla.pipelines.spark.jvm.required import require_jvm
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -112,6 +113,8 @@ def topic(
         PipelineError: a wrong schema, start or setting; a registry that does not answer or whose
             schema cannot be read.
     """
+    require_pyspark()
+    require_jvm(spark)
     source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     source = replace(source, **_checked_rows(source, max_rows, rejects, tombstones))
     source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
@@ -192,6 +195,8 @@ def rejected(
     as `key` and `value`, and `reason`. It is for sinks of your own; `to_delta` writes these rows
     itself.
     """
+    require_pyspark()
+    require_jvm(spark)
     source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
     return only_rejected(_stream(spark, source), source)
@@ -217,7 +222,6 @@ def _source(
     starting: Any,
     registry: str | Mapping[str, Any] | None,
 ) -> Source:
-    require_pyspark()
     if wrong := wrong_name(name):
         raise PipelineError(wrong)
     settings = None if registry is None else read_registry(registry)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+LEADING: Final = ("_jvm", "_jsparkSession")
+"""The attributes of a session that lead to its JVM."""
 
 
 def java_session(spark: SparkSession) -> Any:

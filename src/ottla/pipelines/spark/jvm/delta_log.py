@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-_DELTA_LOG: Final = "org.apache.spark.sql.delta.DeltaLog"
+DELTA_LOG: Final = "org.apache.spark.sql.delta.DeltaLog"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Snapshot:
 
     def kept_ms(self, spark: SparkSession) -> int:
         """Return for how long the table keeps files that no version needs any more."""
-        return int(java_class(spark, _DELTA_LOG).tombstoneRetentionMillis(self._java.metadata()))
+        return int(java_class(spark, DELTA_LOG).tombstoneRetentionMillis(self._java.metadata()))
 
 
 def _pairs(scala_map: Any) -> Iterator[tuple[Any, Any]]:
@@ -79,7 +79,7 @@ def latest_snapshot(spark: SparkSession, location: str) -> Snapshot:
 def forget_table(spark: SparkSession, location: str) -> None:
     """Drop what Delta remembers of a folder: a table made again there is another table."""
     path = java_class(spark, "org.apache.hadoop.fs.Path")(location)
-    java_class(spark, _DELTA_LOG).invalidateCache(java_session(spark), path)
+    java_class(spark, DELTA_LOG).invalidateCache(java_session(spark), path)
 
 
 def count_files(spark: SparkSession, location: str) -> int:
@@ -121,4 +121,4 @@ def create_table(
 
 
 def _log(spark: SparkSession, location: str) -> Any:
-    return java_class(spark, _DELTA_LOG).forTable(java_session(spark), location)
+    return java_class(spark, DELTA_LOG).forTable(java_session(spark), location)
