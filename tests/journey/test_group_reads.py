@@ -108,12 +108,15 @@ def test_steps_that_are_lost_make_it_a_bound():
 
 
 def test_a_commit_beyond_the_end_is_not_a_read():
-    own = Written(When(1000, 1000), is_own=True)
+    own = Written(When(5000, 5000), is_own=True)
     assert one([], 15, at(10**6, 500), written=own).doubt is Doubt.AHEAD
     far = [group(500, 10**6, 10**6, unknown_before=True, broker=3)]
     assert one(far, 15, at(10**6, 500), written=own) == GroupRead(
         "g", When(None, 500), Doubt.AHEAD, recorded_by=3
     )
+    # Clocks of two brokers differ by more than that.
+    near = [group(4900, 0, 10**6, broker=3)]
+    assert one(near, 15, at(10**6, 4900), written=own).doubt is None
 
 
 def test_another_record_may_have_been_read():

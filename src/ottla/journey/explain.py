@@ -75,8 +75,14 @@ def explain(facts: Facts) -> Document:
     replicas = Replicas(facts, was)
     rewritten_ms = rewritten_at(facts.steps or (), facts.offset)
     opened_ms = opened_before(facts.steps or (), facts.offset)
-    written = Written(replicas.own, replicas.led_here, rewritten_ms, opened_ms)._replace(
-        end_offset=facts.end_offset, broker=facts.broker_id
+    written = Written(
+        replicas.own,
+        replicas.led_here,
+        rewritten_ms,
+        opened_ms,
+        replicas.unclean_since(passed),
+        facts.end_offset,
+        facts.broker_id,
     )
     return {
         "journey": VERSION,
@@ -295,9 +301,12 @@ def _delivered(facts: Facts, written: Written) -> list[Document]:
         if began_after(steps, now.pipeline, facts.offset):
             continue
         if known.isdisjoint(_names(now.pipeline)):
-            # With steps beyond the offset only, those about it are lost, or it was never reached.
+            # A pipeline may have begun past the offset. With steps beyond it only, those about it
+            # are lost, or it was never reached.
             last = commit_step(position.offset, position.committed_ms or 0, position.coordinator)
-            is_before = written.may_precede(last) or bool(steps_of(steps, now.pipeline))
+            began = delivery.begin is not None and delivery.begin <= facts.offset
+            has_steps = bool(steps_of(steps, now.pipeline))
+            is_before = written.may_precede(last) or has_steps or not began
             found.append(now._replace(is_before=is_before))
     return [_delivered_said(facts, one) for one in found]
 

@@ -138,8 +138,10 @@ class Replicas:
         unknown.
         """
         when = committed or self.heard(self.own)
-        if when.until_ms is None:
+        if when.until_ms is None or not self.leaderships:
             return None, []
+        if self.leaderships[-1].leader_epoch != self.facts.leader_epoch:
+            return when.until_ms, []  # the last ones are lost
         location = self.facts.location
         found = leaderships_between(
             self.leaderships,
@@ -194,14 +196,31 @@ class Replicas:
             "leader": leadership.leader,
             "leader_epoch": leadership.leader_epoch,
             "previous_leader": previous_leader(self.leaderships, leadership),
-            "start_offset": self._start_of(leadership),
+            "start_offset": self.start_of(leadership),
             "end_offset": leadership.end_offset,
             "seen_at_start": leadership.was_found,
             "unclean": one.unclean,
             "dropped": [self._dropped(cut) for cut in one.dropped],
         }
 
-    def _start_of(self, leadership: Leadership) -> int | None:
+    def unclean_since(self, passed: When | None) -> int | None:
+        """When the last election was that may have brought back a record which another leader had
+        dropped: not a clean one, as far as is known, between the append and the commit.
+        """
+        location = self.facts.location
+        if location is None:
+            return None
+        committed_ms = None if passed is None else passed.until_ms
+        found = (
+            one.leadership.since_ms
+            for one in elections(self.leaderships, ())
+            if one.unclean is not False
+            and one.leadership.leader_epoch > location.header.leader_epoch
+            and (committed_ms is None or committed_ms >= one.leadership.since_ms)
+        )
+        return max(found, default=None)
+
+    def start_of(self, leadership: Leadership) -> int | None:
         """The first offset of its epoch."""
         facts = self.facts
         for epoch, start in facts.epoch_starts:

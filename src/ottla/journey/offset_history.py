@@ -60,6 +60,8 @@ class Written(NamedTuple):
     is_own: bool
     rewritten_ms: int | None = None
     opened_ms: int | None = None
+    unclean_ms: int | None = None
+    """When the record may have come back with an election that was not clean."""
     end_offset: int = 2**63 - 1
     broker: int = -1
     """This broker."""
@@ -70,26 +72,32 @@ class Written(NamedTuple):
 
     def may_precede(self, last: Step) -> bool:
         """Whether who came past the offset with this last commit may have had another record."""
-        return last.last > self.end_offset or self.is_after(last)
+        if last.last > self.end_offset or self.is_after(last):
+            return True
+        since_ms, until_ms = self.when
+        # Where nothing says since when there is the record, it may have come after the commit.
+        return since_ms is None and until_ms is not None and last.until_ms < until_ms
 
     def is_after(self, step: Step) -> bool:
         """Whether the step ended before this broker had the record, or may have."""
-        least_ms, skew_ms = self.when.since_ms, 0
-        if self.is_told(step):
-            skew_ms = MAX_SKEW_MS
+        least_ms, skew_ms = self.when.since_ms, MAX_SKEW_MS if self.is_told(step) else 0
+        doubtful_ms = [self.unclean_ms]
+        if skew_ms:
             # What was passed before the log was opened without it may be lost.
-            last_ms = max(self.rewritten_ms or 0, self.opened_ms or 0)
-            if step.since_ms <= last_ms + skew_ms:
-                return True
-        if least_ms is None:
-            return self.rewritten_ms is not None and step.until_ms <= self.rewritten_ms
-        return step.until_ms + skew_ms < least_ms
+            doubtful_ms.append(self.opened_ms)
+        if self.rewritten_ms is not None and (skew_ms or least_ms is None or not self.is_own):
+            is_bounded = self.is_own and least_ms is not None
+            doubtful_ms.append(least_ms if is_bounded else self.rewritten_ms)
+        if any(ms is not None and step.since_ms <= ms + skew_ms for ms in doubtful_ms):
+            return True
+        return least_ms is not None and step.until_ms + skew_ms < least_ms
 
     def is_surely_after(self, step: Step) -> bool:
         """Whether the step certainly ended before any broker had the record."""
         least_ms = self.when.since_ms
-        is_known = self.is_own and least_ms is not None and not self.is_told(step)
-        return is_known and self.is_after(step)
+        if least_ms is None or not self.is_own or self.is_told(step):
+            return False
+        return step.until_ms < least_ms
 
     def bounded(self, when: When, step: Step) -> When:
         """A moment of this step after the record was written."""

@@ -113,18 +113,18 @@ def leaderships_between(
         found = [leadership for leadership in found if leadership.since_ms <= until_ms]
     else:
         # A change in the same millisecond may have come before or after.
-        first = leadership_at(known, since_ms - 1) or leadership_at(known, since_ms)
+        first = leadership_at(known, since_ms - 1)
         if first is None:
             return None
         found = [
             first,
             *(leadership for leadership in known if since_ms <= leadership.since_ms <= until_ms),
         ]
+    later = [leadership for leadership in known if leadership.since_ms > until_ms][:1]
+    if not _are_all([*found, *(one for one in later if is_heard or one.was_found)]):
+        return None
     if is_heard:
         # Within its epoch this broker may have heard too late of the next in-sync set.
-        later = [leadership for leadership in known if leadership.since_ms > until_ms][:1]
-        if not _are_all([*found, *later]):
-            return None
         found += [one for one in later if found and one.leader_epoch == found[-1].leader_epoch]
     found = [one for one in found if one.leader_epoch >= (from_epoch or 0)] or found
     # Nothing is appended or committed without a leader.
