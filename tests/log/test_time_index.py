@@ -69,3 +69,31 @@ def test_an_insane_file_is_noticed(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(InsaneIndexError):
         TimeIndex(str(path), 0).load()
+
+
+@given(
+    entries=st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**31 - 1)), max_size=9),
+    cut=st.integers(0, 9),
+)
+def test_the_file_has_each_entry_in_12_bytes(
+    tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[int, int]], cut: int
+) -> None:
+    """Stored in two parts, and loaded again."""
+    entries = sorted(dict(entries).items())
+    path = tmp_path_factory.mktemp("i") / "i.timeindex"
+    index = TimeIndex(str(path), BASE)
+    index.reset()
+    for number, (time, offset) in enumerate(entries):
+        if number == cut:
+            index.store()
+        index.maybe_append(time, BASE + offset)
+    index.store()
+    content = b"".join(struct.pack(">qi", *entry) for entry in entries)
+    assert path.read_bytes() == content
+    again = TimeIndex(str(path), BASE)
+    again.load()
+    again.maybe_append(2**63 - 1, BASE + 5)
+    again.store()
+    assert path.read_bytes()[: len(content)] == content
+    for time, offset in entries:
+        assert again.lookup(time) == index.lookup(time) == (time, BASE + offset)

@@ -15,6 +15,7 @@ from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
 from ottla.log.retention import take_out
 from ottla.log.task import Rebuild
+from ottla.log.transaction_check import MAX_CHECKED
 from ottla.log.transaction_index import ENTRY, AbortedTransaction
 from ottla.log.truncation import truncate_to
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -237,3 +238,23 @@ def test_damaged_batches_are_a_storage_error(aborted: Aborted) -> None:
         log.check_transaction_index(1)
     assert raised.value.code is ErrorCode.kafka_storage_error
     assert str(path) in str(raised.value)
+
+
+def test_an_index_of_many_entries_is_built_again_instead_of_checked(aborted: Aborted) -> None:
+    log = aborted.open()
+    base = log.segments[1].base_offset
+    starts = range(base, base + 2 * MAX_CHECKED + 1, 2)
+    many = b"".join(ENTRY.pack(0, 7, start, start + 1, start + 2) for start in starts)
+    aborted.path(1).write_bytes(many)
+
+    def look() -> None:
+        with pytest.raises(RebuildingError):
+            log.check_transaction_index(1)
+
+    _, calls = calls_of(look)
+    assert calls < 5_000
+    aborted.finish()
+    assert aborted.all(log) == aborted.listed
+    aborted.path(2).write_bytes(many)
+    _, calls = calls_of(lambda: aborted.open().check_transaction_index(1))
+    assert calls < 5_000

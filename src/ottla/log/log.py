@@ -26,7 +26,7 @@ from ottla.log.partition_metadata import make_folder
 from ottla.log.producer_state import ProducerState
 from ottla.log.rolling import must_roll
 from ottla.log.segment import Found, Segment
-from ottla.log.transaction_check import check_index
+from ottla.log.transaction_check import MAX_CHECKED, check_index
 from ottla.log.transaction_rebuild import transaction_rebuild
 from ottla.log.verification import Guard
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -445,6 +445,8 @@ class Log:
             return
         segment.check_not_rebuilding()
         try:
+            if self.files.rebuild_later is not None and index.load() > MAX_CHECKED:
+                raise InsaneIndexError(f"{index.path} has many entries, which are not checked")
             check_index(self.segments, number, wait=wait)
         except InsaneIndexError as error:
             self.rebuild_transaction_index(number, error)

@@ -24,6 +24,9 @@ from ottla.records.header import BatchHeader
 MAX_COMPARED: Final = 300
 """Entries that are compared with the log; those after them only with each other. It takes 50 µs
 each, on the event loop."""
+MAX_CHECKED: Final = 20_000
+"""Entries of an index that is checked on the event loop: 30 ms. A larger one is built again in a
+thread, which needs no check."""
 SEGMENTS_COMPARED: Final = 4
 """Transactions that were open for longer are rare."""
 
@@ -67,6 +70,8 @@ def _first_of_later(segments: Sequence[Segment]) -> int:
     for segment in segments:
         if segment.txn_index is not None:
             with suppress(InsaneIndexError):  # it is found when it is used
+                if segment.txn_index.load() > MAX_CHECKED:
+                    continue
                 starts = [each.first_offset for each in segment.txn_index.entries()]
                 first = min([first, *starts])
     return first
