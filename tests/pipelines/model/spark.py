@@ -17,6 +17,7 @@ from ottla.pipelines.spark.jvm.operators import Operator
 
 SCHEMA = StructType([StructField("id", LongType())])
 TOPIC = "t"
+_HEAD = json.dumps({"batchTimestampMs": 4_000_000_000_000, "conf": {}})
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
@@ -72,7 +73,7 @@ class Writer:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.options: dict[str, Any] = {}
+        self.settings: dict[str, Any] = {}
         self.batch: Callable[[Frame, int], None] | None = None
 
     def foreachBatch(self, batch: Callable[[Frame, int], None]) -> Writer:  # noqa: N802
@@ -80,7 +81,7 @@ class Writer:
         return self
 
     def option(self, name: str, value: Any) -> Writer:
-        self.options[name] = value
+        self.settings[name] = value
         return self
 
     def format(self, _: str) -> Writer:
@@ -95,13 +96,17 @@ class Writer:
     def trigger(self, **_: Any) -> Writer:
         return self
 
-    def save(self, location: str) -> None:
-        self.frame.sparkSession.world.target.append(self.frame, location, self.options)
+    def options(self, **options: Any) -> Writer:
+        self.settings |= options
+        return self
+
+    def save(self, location: str = "") -> None:
+        self.frame.sparkSession.world.target.append(self.frame, location, self.settings)
 
     def start(self) -> MicroBatches:
         assert self.batch is not None
         session = self.frame.sparkSession
-        session.query = MicroBatches(session, self.options["checkpointLocation"], self.batch)
+        session.query = MicroBatches(session, self.settings["checkpointLocation"], self.batch)
         return session.query
 
 
@@ -148,7 +153,7 @@ class MicroBatches:
                 return False
             self.number += 1
             line = json.dumps({TOPIC: {str(p): at for p, at in self.ends.items()}})
-            if not self._files.create(f"offsets/{self.number}", f'v1\n{{"conf":{{}}}}\n{line}'):
+            if not self._files.create(f"offsets/{self.number}", f"v1\n{_HEAD}\n{line}"):
                 raise QueryFailedError("Concurrent update to the log")
             self.is_planned = True
         self.rows = world.read(self.at, self.ends)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.pipelines.model.files import Killed, MemoryFiles
 from tests.pipelines.model.spark import SCHEMA, Frame, QueryFailedError
+from tests.pipelines.model.topics import TopicTargets
 
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.delta_table import LAST_COMMIT, Commit
@@ -282,4 +283,9 @@ class FolderTarget:
         self._world.folders[place] = dict(backup)
 
 
-TARGETS = {"delta": DeltaTarget, "postgresql": DatabaseTarget, "files": FolderTarget}
+TARGETS = {
+    "delta": DeltaTarget,
+    "postgresql": DatabaseTarget,
+    "files": FolderTarget,
+    "topic": TopicTargets,
+}

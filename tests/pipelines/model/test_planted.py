@@ -8,12 +8,16 @@ import pytest
 from tests.pipelines.model.planted import PLANTED, Plant, first_seed
 from tests.pipelines.model.world import install
 
-SEEDS: Final = 700
+SEEDS: Final = 4_000
 
 
 @pytest.mark.parametrize(
-    ("kind", "plant"), PLANTED, ids=[f"{plant.__name__}-{kind}" for kind, plant in PLANTED]
+    ("kind", "plant", "delivery"),
+    PLANTED,
+    ids=[f"{plant.__name__}-{kind}-{delivery}" for kind, plant, delivery in PLANTED],
 )
-def test_a_planted_bug_is_found(kind: str, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_is_found(
+    kind: str, plant: Plant, delivery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(monkeypatch)
-    assert first_seed(plant, monkeypatch, kind, SEEDS) >= 0
+    assert first_seed(plant, monkeypatch, kind, delivery, SEEDS) >= 0

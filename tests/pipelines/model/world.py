@@ -13,7 +13,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import confluent_kafka
 import pytest
+from tests.pipelines.model import topics
 from tests.pipelines.model.files import Killed, MemoryFiles, Steps
 from tests.pipelines.model.spark import (
     SCHEMA,
@@ -37,10 +39,20 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import lease, topic_watch
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import read_settings
-from ottla.pipelines.run import batch, begin, plan, query, specification, start
+from ottla.pipelines.run import (
+    batch,
+    begin,
+    plan,
+    query,
+    specification,
+    start,
+    to_topic,
+    topic_batch,
+    topic_plan,
+)
 from ottla.pipelines.run.guard import BatchFailedError
 from ottla.pipelines.running import QUERIES
-from ottla.pipelines.sinks import delta, files, jdbc, target
+from ottla.pipelines.sinks import delta, files, jdbc, target, topic
 from ottla.pipelines.source.source import Source
 
 KAFKA = read_settings("b:9092")
@@ -60,7 +72,7 @@ class Query:
     """`run.query.PipelineQuery` without its thread."""
 
     def __init__(
-        self, start_query: Callable[[], Any], guard: Any, check_again: Callable[[], None]
+        self, start_query: Callable[[], Any], guard: Any, check_again: Callable[[], None] | None
     ) -> None:
         self._start_query = start_query
         self._check_again = check_again
@@ -75,7 +87,8 @@ class Query:
 
     def start_again(self) -> None:
         """As the supervisor does after a failure that passes by itself."""
-        self._check_again()
+        if self._check_again is not None:
+            self._check_again()
         self.current = self._start_query()
 
     def fail(self, reason: str) -> None:
@@ -122,17 +135,18 @@ class Run:
 
     def start(self) -> str:
         """Start the pipeline; return the sentence that refuses it, empty where it runs."""
-        world, place = self.world, self.world.place
+        world = self.world
         world.starting = self
         try:
-            checked = plan.plan(
-                self.specification(), lambda _: world.target.sink(self.session, place)
-            )
+            checked = self._plan()
             world.steps.step(self.session)  # somebody else may be quicker
             world.starting = self
             self.topic_id = checked.topic_ids[TOPIC]
             world.excuse(self, checked)
-            self.query = start.start(checked)  # type: ignore[assignment]
+            if isinstance(checked, topic_plan.TopicPlan):
+                self.query = to_topic.start_topic(checked)  # type: ignore[assignment]
+            else:
+                self.query = start.start(checked)  # type: ignore[assignment]
         except PipelineError as error:
             return str(error)
         except QueryFailedError as error:
@@ -140,6 +154,13 @@ class Run:
         except Killed:
             return "killed"
         return ""
+
+    def _plan(self) -> Any:
+        world, place = self.world, self.world.place
+        if world.kind == "topic":
+            given = topic_plan.TopicTarget(topics.NAME, KAFKA, topics.COLUMNS, {})  # type: ignore[arg-type]
+            return topic_plan.plan_topic(self.specification(), given)
+        return plan.plan(self.specification(), lambda _: world.target.sink(self.session, place))
 
     def batch(self, most: int) -> str:
         """Run the next batch; return why the query failed, empty where it did not."""
@@ -185,6 +206,7 @@ class World:
         self.twice: set[Any] = set()
         self.backups: dict[str, Any] = {}
         self._numbers = 0
+        self._starts = 0
         self.topic_id = self.new_id("topic")
         self.first, self.ends = {0: 0}, {0: 0}
         self.kind = kind
@@ -243,8 +265,8 @@ class World:
 
     def recreate_topic(self, count: int) -> None:
         """Somebody deletes the topic, and creates it with so many records."""
-        if self.kind == "files" and self._has_copies():
-            return  # a folder keeps the offsets of batches alone, and both topics have the same
+        if self.kind in ("files", "topic") and self._has_copies():
+            return  # they keep the offsets of batches alone, and both topics have the same
         self.topic_id = self.new_id("topic")
         self.first, self.ends = {0: 0}, {0: count}
 
@@ -265,10 +287,13 @@ class World:
         """A process starts the pipeline on a checkpoint."""
         if starting == "table" and not self.target.can_start_from_table:
             starting = "earliest"
+        on_lost = "stop" if self.kind == "topic" else on_lost
         run = Run(self, checkpoint, starting, on_lost)
-        if self._begins_twice(checkpoint):
+        if self._begins_twice(checkpoint) or self._begins_again(checkpoint):
             return run
+        self._starts += 1
         said = run.start()
+        self._starts -= 1
         if said:
             self.said.append(said)
             if said != "killed":
@@ -360,7 +385,8 @@ class World:
             self.folders[f"/cp/{checkpoint}"] = restored
 
     def back_up_target(self) -> None:
-        self.backups["target"] = self.place, self.target.backup(self.place)
+        if self.kind != "topic":
+            self.backups["target"] = self.place, self.target.backup(self.place)
 
     def restore_target(self) -> None:
         """A backup of the whole target is restored: its folder or its database."""
@@ -422,6 +448,21 @@ class World:
         first = [run for run in self.runs if run.is_busy and run.query.current.number <= 0]
         folder = self.folders.get(f"/cp/{checkpoint}", {})
         return bool(first) and "offsets/0" not in folder
+
+    def _begins_again(self, checkpoint: str) -> bool:
+        """Whether a new query would write into a topic that another one writes or has written.
+
+        A topic takes them all, as the records of any producer.
+        """
+        if self.kind != "topic":
+            return False
+        folder = self.folders.get(f"/cp/{checkpoint}", {})
+        if "metadata" in folder:
+            group = topics.group_of(str(json.loads(folder["metadata"])["id"]))
+            rows = self.target.rows(self.place)
+            return bool(rows) and group not in {of for of, _ in self.target.store.marks}
+        others = any("metadata" in self.folders.get(f"/cp/{name}", {}) for name in CHECKPOINTS)
+        return others or self._starts > 0 or bool(self.target.rows(self.place))
 
     def running_on(self, checkpoint: str) -> list[Run]:
         return [run for run in self.runs if run.checkpoint == checkpoint and run.runs]
@@ -517,7 +558,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
         MemoryFiles(spark, location).write(f"sources/{number}/0", f"\0v1\n{text}")
 
     def supervised(
-        start_query: Callable[[], Any], guard: Any, *_: Any, check_again: Callable[[], None],
+        start_query: Callable[[], Any], guard: Any, *_: Any, check_again: Callable[[], None] | None,
         **__: Any,
     ) -> Query:  # fmt: skip
         return Query(start_query, guard, check_again)
@@ -537,6 +578,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(start, "local_files", lambda *_: contextlib.nullcontext())
     patch.setattr(begin, "Lease", ModelLease)
     patch.setattr(begin, "write_initial_offsets", write_initial_offsets)
+    _install_topics(patch)
     patch.setattr(batch, "Execution", FakeExecution)
     patch.setattr(batch, "log", BatchLog())
     patch.setattr(query, "supervised", supervised)
@@ -549,6 +591,42 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(jdbc, "chunks_of", lambda frame: frame.rows)
     patch.setattr(files, "Files", MemoryFiles)
     patch.setattr(files, "SparkFileSink", FakeFileSink)
+
+
+class FakeBrokers:
+    """`kafka.brokers.Brokers` of the topic that is written."""
+
+    def __init__(self, kafka: Any) -> None:
+        self._store = CURRENT[-1].target.store
+
+    def committed(self, group: str, topic: str, partitions: Any) -> list[str]:
+        return [self._store.marks.get((group, number), "") for number in partitions]
+
+    def setting(self, name: str) -> None:
+        return None
+
+    def topic_ids(self, names: list[str]) -> dict[str, str]:
+        return {topics.NAME: self._store.id}
+
+
+def _install_topics(patch: pytest.MonkeyPatch) -> None:
+    for module in (begin, topic_plan, topic):
+        patch.setattr(module, "Brokers", FakeBrokers)
+    patch.setattr(topic_plan, "look_up", lambda *of: CURRENT[-1].target.look_up(*of))
+    patch.setattr(topic_plan, "sources_of", plan.sources_of)
+    patch.setattr(topic_plan, "Files", MemoryFiles)
+    patch.setattr(to_topic, "route_failures", nothing)
+    patch.setattr(to_topic, "topic_ids_now", start.topic_ids_now)
+    patch.setattr(to_topic, "local_files", start.local_files)
+    patch.setattr(topic_batch, "Execution", FakeExecution)
+    patch.setattr(topic_batch, "log", BatchLog())
+    patch.setattr(topic_batch, "find_part", lambda *_, **__: None)
+    patch.setattr(topic_batch.UnknownFieldsWatch, "look", nothing)
+    patch.setattr(topic, "in_tasks", topics.in_tasks)
+    patch.setattr(topic, "fields_of", lambda tasks: tasks)
+    patch.setattr(topic, "_send_by_value", nothing)
+    patch.setattr(confluent_kafka, "Producer", topics.FakeProducer)
+    patch.setattr(confluent_kafka, "Consumer", topics.FakeConsumer)
 
 
 @contextlib.contextmanager

@@ -72,7 +72,10 @@ class World:
         spark: Any = None
         self.held = Held("topic out")
         sink: Any = SimpleNamespace(
-            topic="out", shown="topic out", write=self.write, held=lambda query_id: self.held
+            topic="out",
+            shown="topic out",
+            write=self.write,
+            held=lambda query_id, brokers: self.held,
         )
         watch: Any = SimpleNamespace(check=self.check)
         place: Any = self.place

@@ -175,6 +175,7 @@ def _runner(checked: TopicPlan, clients: Clients) -> TopicBatchRunner:
             ),
         ),
         checks_first=checked.specification.on_rejects == "stop",
+        brokers=lambda: clients.of(sink.kafka),
     )
 
 

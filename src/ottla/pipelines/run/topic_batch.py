@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +23,8 @@ from ottla.pipelines.spark.jvm.execution import Execution
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ottla.pipelines.identity.record import Offsets
     from ottla.pipelines.identity.topic_watch import TopicWatch
+    from ottla.pipelines.kafka.brokers import Brokers
     from ottla.pipelines.rejected_offsets import Told
     from ottla.pipelines.run.checkpoint import Checkpoint
     from ottla.pipelines.sinks.topic import TopicSink
@@ -37,7 +38,10 @@ log: Final = logging.getLogger("ottla.pipelines")
 
 @dataclass
 class TopicBatchRunner:
-    """Called by Spark for each batch, and again for a batch that was cut off."""
+    """Called by Spark for each batch, and again for a batch that was cut off.
+
+    `brokers` gives the client of the cluster that is written to.
+    """
 
     spark: SparkSession
     sink: TopicSink
@@ -46,6 +50,7 @@ class TopicBatchRunner:
     sources: tuple[Source, ...]
     watches: tuple[TopicWatch, ...]
     checks_first: bool = False
+    brokers: Callable[[], Brokers] | None = None
     told: dict[int, Told] = field(default_factory=dict)
     unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
     _ends: dict[int, str] = field(default_factory=dict)
@@ -69,26 +74,32 @@ class TopicBatchRunner:
                     execution.ends(),
                     self.sink.shown,
                 )
-                self._check_held(query_id, number, execution.ends())
+                self._check_held(query_id, number, digest(execution.ends()))
                 keep_state(frame, execution.plan())
+                self._ends = {number: digest(execution.ends())}
                 return
             self.place.note(query_id, number)
         once = self.delivery.doubles_nothing
         ends = digest(execution.ends())
         begins = self._ends.get(number - 1)
+        if once:
+            # A task compares its own mark. If it refuses, another one may have written its rows.
+            self._check_held(query_id, number, ends)
         self.sink.write(frame, Batch(query_id, number, ends, once, begins=begins))
         self._ends = {number: ends}
         self.unknown.look(self.sources, execution)
         self._tell(execution, number)
         self._warn_of_rejected(execution)
 
-    def _check_held(self, query_id: str, number: int, ends: Offsets) -> None:
+    def _check_held(self, query_id: str, number: int, ends: str) -> None:
         """Check that the topic has no other batch of this number, from a copy of the checkpoint.
 
         Raises PipelineError.
         """
         place = self.place.files.location.removeprefix("file:")
-        answer = decide(Planned(place, number, ends=digest(ends)), self.sink.held(query_id))
+        planned = Planned(place, number, self._ends.get(number - 1), ends)
+        client = None if self.brokers is None else self.brokers()
+        answer = decide(planned, self.sink.held(query_id, client))
         if isinstance(answer, Refuse):
             raise PipelineError(answer.sentence)
 

@@ -111,19 +111,15 @@ class TopicSink:
 
         fields_of(in_tasks(records, self.tasks)).mapPartitionsWithIndex(write).collect()
 
-    def held(self, query_id: str) -> Held:
+    def held(self, query_id: str, brokers: Brokers | None = None) -> Held:
         """Return what the topic has of a query, by the marks of its tasks.
 
         A task without rows leaves no mark, and brokers remove marks some day: there may be newer
-        batches. Raises PipelineError: the brokers do not answer.
+        batches. `brokers`: a client that stays. Raises PipelineError: the brokers do not answer.
         """
-        texts = Brokers(self.kafka).committed(group_of(query_id), self.topic, range(self.tasks))
-        marks = [topic_task.read_mark(text) for text in texts]
-        last = max((mark.batch for mark in marks), default=-1)
-        if last < 0:
-            return Held(self.shown)
-        ends = {mark.ends for mark in marks if mark.batch == last}
-        return Held(self.shown, last, ends.pop() if len(ends) == 1 else None)
+        client = brokers or Brokers(self.kafka)
+        texts = client.committed(group_of(query_id), self.topic, range(self.tasks))
+        return topic_task.held_of(self.shown, map(topic_task.read_mark, texts))
 
     def version_of(self, query_id: str, batch: int) -> None:
         """Return None: a topic has no versions."""

@@ -128,19 +128,16 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
     )
     try:
         producer.init_transactions(TIMEOUT_S)
-        place = TopicPartition(batch.topic, task)
-        (mark,) = consumer.committed([place], TIMEOUT_S)
+        (mark,) = consumer.committed([TopicPartition(batch.topic, task)], TIMEOUT_S)
         if mark.error is not None:
             raise _exception(mark.error)
-        written = read_mark(mark.metadata)
-        answer = decide(
-            Planned("", batch.batch, batch.begins, batch.ends),
-            Held(batch.topic, None if written.batch < 0 else written.batch, written.ends),
-        )
+        held = held_of(batch.topic, [read_mark(mark.metadata)])
+        answer = decide(Planned("", batch.batch, batch.begins, batch.ends), held)
         if isinstance(answer, Refuse):
+            assert held.batch is not None
             raise SetBackError(
-                f"topic {batch.topic} has batch {written.batch} of this query, and the checkpoint "
-                f"another batch {min(written.batch, batch.batch)}"
+                f"topic {batch.topic} has batch {held.batch} of this query, and the checkpoint "
+                f"another batch {min(held.batch, batch.batch)}"
             )
         if isinstance(answer, Skip):
             return 0
@@ -294,3 +291,14 @@ def read_mark(metadata: str | None) -> Mark:
         return Mark(-1)
     batch, ends = mark.get("batch"), mark.get("ends", "")
     return Mark(batch, ends) if isinstance(batch, int) and isinstance(ends, str) else Mark(-1)
+
+
+def held_of(name: str, marks: Iterable[Mark]) -> Held:
+    """What a topic has of a query, by marks of its tasks.
+
+    Marks of one batch that differ are those of two copies of a checkpoint: none agrees with both.
+    """
+    known = [mark for mark in marks if mark.batch >= 0]
+    last = max((mark.batch for mark in known), default=None)
+    ends = {mark.ends for mark in known if mark.batch == last}
+    return Held(name, last, ",".join(sorted(ends)) if "" not in ends else None)
