@@ -108,3 +108,20 @@ def test_what_has_no_place_is_not_recorded() -> None:
     broker.enabled = False
     broker.record(0, value(9), None, Cause.MEMBER)
     assert broker.beside_replica.events == broker.beside_group.events == []
+
+
+async def test_deleted_topics_take_along_what_is_recorded_beside_groups() -> None:
+    broker: Any = Broker()
+    broker.image.topics_by_id = {TOPIC_ID: None}
+    broker.of_topic = lambda topic: [broker.replicas[topic, 0]]
+    removed: list[Any] = []
+
+    async def remove_groups(logs: Any, is_gone: Any) -> None:
+        removed.append((logs, is_gone(TOPIC_ID), is_gone(UUID(int=9))))
+
+    broker.remove_groups = remove_groups
+    recording = CommitRecording(broker, lambda: broker.image, broker)
+    await recording.topic_deleted(TOPIC_ID)
+    await recording.topic_deleted(None)
+    await recording.remove_deleted()
+    assert removed == [(["offsets"], True, False), (["offsets"], False, True)]

@@ -30,8 +30,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield opened
 
 
-def ask(cluster: Cluster, topic: str = TOPIC) -> dict[str, Any]:
-    return ask_journey(cluster.bootstrap, {**QUESTION, "topic": topic})
+def ask(cluster: Cluster, topic: str = TOPIC, offset: int = 4) -> dict[str, Any]:
+    return ask_journey(cluster.bootstrap, {**QUESTION, "topic": topic, "offset": offset})
 
 
 def states(document: dict[str, Any]) -> dict[str, str]:
@@ -97,3 +97,24 @@ def test_commits_are_recorded_where_no_replica_is(cluster: Cluster) -> None:
     assert states(said) == dict.fromkeys(GROUPS, "read")
     for group in said["read"]:
         assert group["when"]["until_ms"] - group["when"]["since_ms"] < WINDOW_MS, group
+
+
+def test_a_coordinator_that_moved_leaves_what_it_recorded(cluster: Cluster) -> None:
+    """The topic has one replica, so that only coordinators record its commits."""
+    create(cluster, "alone", replica_assignment=[[1]])
+    assert produce(cluster, "alone", 10) == ["NO_ERROR"] * 10
+    group = GROUPS[0]
+    commit(cluster, group, "alone", 2)
+    commit(cluster, group, "alone", 5)
+    before = ask(cluster, "alone")["read"]
+    former = coordinator(cluster, group)
+    index = partition_for(group, int(str(QUICK["offsets.topic.num.partitions"])))
+    cluster.elect(former % 3 + 1, OFFSETS_TOPIC, index)
+    commit(cluster, group, "alone", 8)
+    said = ask(cluster, "alone")
+    assert said["groups"]["complete"]
+    (read,) = said["read"]
+    assert read["committed_offset"] == 8
+    assert read["when"] == before[0]["when"]
+    later = ask(cluster, "alone", offset=7)["read"][0]
+    assert later["when"]["since_ms"] > read["when"]["until_ms"]

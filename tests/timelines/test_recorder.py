@@ -254,3 +254,19 @@ async def test_without_a_journey_no_group_is_recorded(clock, log):
     recorder = TimelineRecorder(clock, enabled=False)
     commit(recorder.of_groups(log, TOPIC_ID, 3), 5, -1, clock.ms)
     assert await recorder.history_of_groups([log], TOPIC_ID, 3) == []
+
+
+async def test_what_was_recorded_of_a_deleted_topic_is_deleted(clock, log):
+    recorder = TimelineRecorder(clock)
+    kept, gone = UUID(int=8), TOPIC_ID
+    for topic_id in (kept, gone):
+        commit(recorder.of_groups(log, topic_id, 3), 5, -1, clock.ms)
+    await recorder.flush(all_of_them=True)
+    commit(recorder.of_groups(log, gone, 3), 8, 5, clock.ms)
+    (Path(log.folder) / "timelines" / "not ours").mkdir()
+    await recorder.remove_groups([log], lambda topic_id: topic_id == gone)
+    assert await recorder.history_of_groups([log], gone, 3) == []
+    assert len(await recorder.history_of_groups([log], kept, 3)) == 1
+    await recorder.close()
+    names = {path.name for path in (Path(log.folder) / "timelines").iterdir()}
+    assert names == {f"{kept.hex}-3", "not ours"}

@@ -207,7 +207,7 @@ class _Walk:
         at_ms, since_ms = position.committed_ms, None
         if self.earlier is not None and not self._is_by_other(self.earlier, position):
             since_ms = self.earlier.until_ms
-        doubt = Doubt.NOT_RECORDED if self.before is Doubt.AHEAD else self.before
+        doubt: Doubt = Doubt.NOT_RECORDED if self.before is Doubt.AHEAD else self.before
         when = When(since_ms, at_ms)
         if at_ms is not None:
             last = commit_step(position.offset, at_ms, position.coordinator)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
 from ottla.controller.image import ClusterImage
 from ottla.groups.offsets.commit import Cause, OffsetsCommitted
 from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
+from ottla.log.log import Log
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.replica.partitions import Partitions
 from ottla.shards.partitioning import partition_for
@@ -56,6 +58,21 @@ class CommitRecording:
                 assert by is not None
                 numbers = (value.offset, value.metadata, commit.now_ms)
                 timeline.committed(key.group, *numbers, before, by)
+
+    async def topic_deleted(self, topic_id: UUID | None) -> None:
+        """Deletes what is recorded beside the groups about the topic."""
+        if topic_id is not None:
+            await self._timelines.remove_groups(self._homes(), lambda each: each == topic_id)
+
+    async def remove_deleted(self) -> None:
+        """Deletes what is recorded beside the groups about topics that were deleted while this
+        broker was down.
+        """
+        known = self._image().topics_by_id
+        await self._timelines.remove_groups(self._homes(), lambda each: each not in known)
+
+    def _homes(self) -> list[Log]:
+        return [partition.log for partition in self._partitions.of_topic(OFFSETS_TOPIC)]
 
     def _timeline(self, key: OffsetCommitKey) -> GroupsTimeline:
         partition = self._partitions.get(key.topic, key.partition)

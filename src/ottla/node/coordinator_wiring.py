@@ -23,7 +23,6 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.replica.partitions import Partitions
 from ottla.runtime.clock import Clock
-from ottla.timelines.recorder import TimelineRecorder
 from ottla.transactions.settings import TransactionSettings
 from ottla.transactions.shard import TransactionShard
 from ottla.transactions.step import MarkersDue
@@ -35,11 +34,9 @@ def group_runtime(
     config: BrokerConfig,
     partitions: Partitions,
     clock: Clock,
-    image: Callable[[], ClusterImage],
-    timelines: TimelineRecorder,
+    recording: CommitRecording,
 ) -> CoordinatorRuntime[GroupShard]:
     """The coordinator of `__consumer_offsets`; timelines record its commits."""
-    recording = CommitRecording(partitions, image, timelines)
     kind = group_kind(group_settings(config), on_committed=recording.committed)
     return CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
 

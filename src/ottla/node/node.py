@@ -50,6 +50,7 @@ from ottla.network.handlers import Handlers
 from ottla.network.listener import Listener
 from ottla.network.own_request import answer_own
 from ottla.network.peers import Peers
+from ottla.node.commit_recording import CommitRecording
 from ottla.node.coordinator_wiring import (
     Brokers,
     group_coordinator,
@@ -138,7 +139,8 @@ class Node:
         self.controller = Controller(config, self.view, clock, self.peers, random=random)
         self.departed = DepartedBrokers(clock)
         self.view.subscribe(self.departed.notified)
-        groups = group_runtime(config, self.partitions, clock, lambda: self.image, self.timelines)
+        self._commits = CommitRecording(self.partitions, lambda: self.image, self.timelines)
+        groups = group_runtime(config, self.partitions, clock, self._commits)
         parts = transaction_parts(
             config,
             lambda: self.image,
@@ -256,7 +258,7 @@ class Node:
             self.log_maintenance,
             self.clock,
             self._noted_deletions,
-            self.groups.topic_deleted,
+            self._topic_deleted,
             read_again_ms=READ_AGAIN_MS if config.zookeeper_connect else 0,
         )
         applier = self._applier = self._metadata_applier()
@@ -270,6 +272,7 @@ class Node:
             # crash, records written there next must not count as flushed.
             checkpoint = self.store.checkpoint(self.log_maintenance.high_watermarks())
             await asyncio.to_thread(checkpoint.run)
+        await self._commits.remove_deleted()
         self.timelines.start()
         opening.push_async_callback(self.timelines.close)
         self.log_maintenance.start()
@@ -335,11 +338,15 @@ class Node:
             self.replica_fetchers,
             self.leader_throttle,
             self.coordinators,
-            self.groups.topic_deleted,
+            self._topic_deleted,
             self.storage_failure,
             self.strays,
             self.view.between_deltas,
         )
+
+    async def _topic_deleted(self, topic: str, topic_id: UUID | None) -> None:
+        await self.groups.topic_deleted(topic, topic_id)
+        await self._commits.topic_deleted(topic_id)
 
     async def _noted_deletions(self) -> frozenset[UUID]:
         return noted_ids(await self.membership.session.children(layout.DELETIONS))

@@ -21,6 +21,7 @@ never from the event loop.
 """
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,7 @@ MAX_STARTS_CARRIED: Final = 256
 MAX_FILES_READ: Final = 32
 """The offset's own segment and those after it, which can contain its steps."""
 GROUPS_FOLDER: Final = "timelines"
+_GROUPS_NAME: Final = re.compile(r"[0-9a-f]{32}-\d+$")
 _NEW: Final = SUFFIX + ".new"
 _REMOVED: Final = -1
 """In place of a base offset: the file of removed offsets."""
@@ -237,6 +239,20 @@ def groups_path(offsets_folder: str, topic_id: UUID, partition: int) -> Path:
     `__consumer_offsets`. A topic that is deleted and made again has another id.
     """
     return Path(offsets_folder) / GROUPS_FOLDER / f"{topic_id.hex}-{partition}"
+
+
+def groups_paths(offsets_folder: Path) -> list[Path]:
+    """The folders of all partitions there."""
+    try:
+        names = os.listdir(offsets_folder / GROUPS_FOLDER)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [offsets_folder / GROUPS_FOLDER / name for name in names if _GROUPS_NAME.match(name)]
+
+
+def topic_of_groups(path: Path) -> UUID:
+    """The topic of such a folder."""
+    return UUID(path.name.partition("-")[0])
 
 
 def _home(step: Step, bases: Sequence[int]) -> int:

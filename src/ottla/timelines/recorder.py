@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,7 +25,13 @@ from uuid import UUID
 from ottla.log.log import Log
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
-from ottla.timelines.folder import GroupFolder, TimelineFolder, groups_path
+from ottla.timelines.folder import (
+    GroupFolder,
+    TimelineFolder,
+    groups_path,
+    groups_paths,
+    topic_of_groups,
+)
 from ottla.timelines.group_timeline import GroupTimeline
 from ottla.timelines.no_timeline import NoTimeline
 from ottla.timelines.partition_timeline import PartitionTimeline, Timeline
@@ -194,6 +201,23 @@ class TimelineRecorder:
             except OSError as error:
                 logger.error("cannot read timelines: %s", error)
         return steps
+
+    async def remove_groups(self, logs: Sequence[Log], is_gone: Callable[[UUID], bool]) -> None:
+        """Delete what was recorded so beside these logs about topics that are gone."""
+        if not self.enabled:
+            return
+        for path, timeline in list(self._of_groups.items()):
+            if is_gone(topic_of_groups(path)):
+                self._dirty.pop(timeline, None)
+        self._forget_idle()
+        await self._in_thread(self._remove_groups, [Path(log.folder) for log in logs], is_gone)
+
+    def _remove_groups(self, folders: Sequence[Path], is_gone: Callable[[UUID], bool]) -> None:
+        for folder in folders:
+            for path in groups_paths(folder):
+                if is_gone(topic_of_groups(path)):
+                    self._group_folders.pop(path, None)
+                    self._guarded(shutil.rmtree, path)
 
     def _forget_idle(self) -> None:
         """Groups' timelines that have nothing to write: their coordinator knows what comes before
