@@ -32,6 +32,7 @@ from ottla.journey.offset_history import (
 )
 from ottla.journey.partitioner import explain_choice
 from ottla.journey.rejection import Rejection, rejection_of
+from ottla.journey.replica_history import leadership_at, leaderships
 from ottla.journey.retention_rules import RecordFacts, explain_retention
 from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
@@ -65,6 +66,8 @@ def explain(facts: Facts) -> Document:
         state = "stored"
     was_written = state != "not_yet_written"
     was = appended(facts.steps or (), facts.offset, facts.opening)
+    if not _is_of(was, facts):
+        was = Appended(When(None, None), ())
     gone_ms = None
     if state == "removed":
         gone_ms = removed(facts.steps or (), facts.offset).when.until_ms
@@ -111,6 +114,16 @@ def explain(facts: Facts) -> Document:
         "retention": _retention(facts) if state == "stored" else None,
         "removed": _removed(facts) if state == "removed" else None,
     }
+
+
+def _is_of(was: Appended, facts: Facts) -> bool:
+    """Whether the append may be that of the record. A leader's is not if the record has a newer
+    leader epoch: the steps of the record are lost then.
+    """
+    if facts.location is None or was.when.until_ms is None or was.was_copied is not False:
+        return True
+    then = leadership_at(leaderships(facts.steps or ()), was.when.until_ms)
+    return then is None or then.leader_epoch >= facts.location.header.leader_epoch
 
 
 def _before(when: When, gone_ms: int | None) -> When:

@@ -72,8 +72,11 @@ class Replicas:
         if facts.location is not None:
             return leader_of(self.leaderships, facts.location.header.leader_epoch)
         if self.own.is_exact and self.own.since_ms is not None:
+            # A change in the same millisecond may have come before or after.
             then = leadership_at(self.leaderships, self.own.since_ms)
-            return then.leader if then is not None and then.leader >= 0 else None
+            before = leadership_at(self.leaderships, self.own.since_ms - 1)
+            if then is not None and before is not None and then.leader == before.leader >= 0:
+                return then.leader
         return None
 
     @property
@@ -145,7 +148,7 @@ class Replicas:
         location = self.facts.location
         found = leaderships_between(
             self.leaderships,
-            self._not_before(when),
+            when.since_ms if committed is None else self._not_before(when),
             when.until_ms,
             None if location is None else location.header.leader_epoch,
             is_heard=not self._led_until(when),
@@ -204,8 +207,9 @@ class Replicas:
         }
 
     def unclean_since(self, passed: When | None) -> int | None:
-        """When the last election was that may have brought back a record which another leader had
-        dropped: not a clean one, as far as is known, between the append and the commit.
+        """When the last election was with which the record may have replaced another one, or come
+        back after another leader had dropped it: not a clean one, as far as is known, and before
+        the commit.
         """
         location = self.facts.location
         if location is None:
@@ -215,7 +219,7 @@ class Replicas:
             one.leadership.since_ms
             for one in elections(self.leaderships, ())
             if one.unclean is not False
-            and one.leadership.leader_epoch > location.header.leader_epoch
+            and one.leadership.leader_epoch >= location.header.leader_epoch
             and (committed_ms is None or committed_ms >= one.leadership.since_ms)
         )
         return max(found, default=None)

@@ -152,9 +152,7 @@ def appended(steps: Iterable[Step], offset: int, opening: Opening | None) -> App
     low: int | None = None
     high: int | None = None
     found: Step | None = None
-    for step in steps:
-        if step.kind not in _ENDS and step.kind is not Kind.OPENED:
-            continue
+    for step in _of_the_end(steps):
         if step.last <= offset:
             # The log ended before the offset at that time, so the record was appended later.
             low, high, found = step.until_ms, None, None
@@ -164,12 +162,28 @@ def appended(steps: Iterable[Step], offset: int, opening: Opening | None) -> App
             high = step.since_ms
     if found is not None:
         return Appended(_within(found, offset), cast(Clients, found.name))
-    if opening is not None:
+    # What was found at the opening is another record if the log ended before the offset later.
+    if opening is not None and (low is None or low <= opening.opened_ms):
         if offset < opening.end_offset:
             high = opening.opened_ms if high is None else min(high, opening.opened_ms)
         else:
             low = opening.opened_ms if low is None else max(low, opening.opened_ms)
     return Appended(When(low, high), ())
+
+
+def _of_the_end(steps: Iterable[Step]) -> list[Step]:
+    """The steps of the log end, and what was found at starts and left by truncations, in the order
+    of time: the files have it by offset.
+    """
+    some = [step for step in steps if step.kind in _ENDS or step.kind is Kind.OPENED]
+    left = {(step.since_ms, step.last) for step in some if step.kind is Kind.OPENED}
+
+    def order(step: Step) -> tuple[int, int]:
+        # What begins at the end that was left in the same millisecond came after that.
+        is_after = step.kind in _ENDS and (step.since_ms, step.before) in left
+        return step.since_ms, 1 if step.kind is Kind.OPENED else 2 * is_after
+
+    return sorted(some, key=order)
 
 
 def high_watermark_passed(
@@ -188,7 +202,8 @@ def high_watermark_passed(
             low = step.until_ms
         elif high is None:
             high = step.since_ms
-    if opening is not None and offset < opening.high_watermark:
+    is_before = opening is None or (low is not None and low > opening.opened_ms)
+    if opening is not None and not is_before and offset < opening.high_watermark:
         high = opening.opened_ms if high is None else min(high, opening.opened_ms)
     return When(low, high)
 

@@ -106,6 +106,13 @@ class GroupTimeline(Gathering):
                 self._close_track(kind, name, track)
                 track.position = end_offset
 
+    def _forget_groups(self, end_offset: int) -> None:
+        """It is not known any more where groups are that had passed `end_offset`."""
+        for (kind, name), track in (self._tracks or {}).items():
+            if track.position is not None and track.position > end_offset:
+                self._close_track(kind, name, track)
+                track.position = None
+
     def _know_group(self, group: str, before: Before) -> None:
         """The group's position is what it has committed, not what this timeline has seen."""
         track = self._track(Kind.GROUP, group)

@@ -216,7 +216,11 @@ class PartitionTimeline(ReplicaTimeline):
         group has read yet.
         """
         self._close_own()
-        self._return_groups(end_offset)
+        if self._leads:
+            self._return_groups(end_offset)
+        else:
+            # They may have read the leader's records, which this broker gets later.
+            self._forget_groups(end_offset)
         end, committed = self._end_last, min(self._high_last, self._end_last)
         if end_offset < end:
             numbers = (now_ms, now_ms, end_offset, max(committed, end_offset), end)

@@ -1,0 +1,29 @@
+"""Whatever happens to a partition, each line of a journey is true, or says that it does not know.
+
+A failing life is repeated by its seed; `life.did` has what happened.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.journey.model.life import live
+
+LIVES: Final = 500
+AT_ONCE: Final = 50
+MORE: Final = 20_000
+
+
+@pytest.mark.parametrize("first", range(0, LIVES, AT_ONCE))
+def test_a_journey_says_nothing_untrue(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + AT_ONCE):
+        live(seed, tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("first", range(LIVES, MORE, 500))
+def test_a_journey_says_nothing_untrue_in_more_lives(first: int, tmp_path: Path) -> None:
+    for seed in range(first, min(first + 500, MORE)):
+        live(seed, tmp_path)
