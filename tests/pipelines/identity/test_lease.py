@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,24 @@ def test_a_run_that_loses_its_checkpoint_is_told_so(
     change(tmp_path, token="of another run", process=4711)
     assert "was taken by process 4711 on" in told.get(timeout=60)
     assert (tmp_path / FILE).exists(), "it is the other run's"
+
+
+@pytest.mark.parametrize("jump_s", [-86_400.0, 86_400.0])
+def test_a_clock_that_jumps_neither_frees_nor_takes_a_checkpoint(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float
+) -> None:
+    files = Files(spark, str(tmp_path))
+    first = Lease(files)
+    first.acquire()
+    first.keep(lambda: True, lambda reason: None)
+    now_s = time.time
+    monkeypatch.setattr(time, "time", lambda: now_s() + jump_s)
+
+    with pytest.raises(PipelineError, match="in use by process"):
+        Lease(files).acquire()
+    assert first.renew() is None
+    first.release()
+    assert not (tmp_path / FILE).exists()
 
 
 def test_a_damaged_lease_says_what_to_do(spark, tmp_path: Path) -> None:

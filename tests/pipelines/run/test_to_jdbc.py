@@ -134,6 +134,43 @@ def test_the_query_waits_for_a_database_that_is_away(
     assert job.ids() == list(range(9))
 
 
+def test_a_table_that_is_locked_is_waited_for(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    produce(job.name, records(0, 5))
+    query = job.start(tmp_path / "checkpoint")
+    lock = "BEGIN; LOCK TABLE t, ottla_batches IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(3); COMMIT"
+    other = threading.Thread(target=job.database.query, args=(lock,))
+    try:
+        query.processAllAvailable()
+        other.start()
+        produce(job.name, records(5, 9))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+        other.join()
+    assert job.ids() == list(range(9))
+
+
+def test_rows_that_violate_a_check_are_there_once_when_it_is_gone(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    produce(job.name, records(0, 5))
+    query = job.start(tmp_path / "checkpoint")
+    query.processAllAvailable()
+    job.database.query("ALTER TABLE t ADD CONSTRAINT small CHECK (id < 7)")
+    produce(job.name, records(5, 9))
+    with pytest.raises(PipelineError, match=r"refused a row of public\.t") as raised:
+        query.awaitTermination(60)
+    assert len(str(raised.value).splitlines()) == 1
+    assert job.ids() == list(range(5))
+
+    job.database.query("ALTER TABLE t DROP CONSTRAINT small")
+    produce(job.name, records(9, 12))
+    job.run(tmp_path / "checkpoint")
+    assert job.ids() == list(range(12))
+
+
 def test_failures_are_one_sentence(job: Job, produce: Callable[..., None], tmp_path: Path) -> None:
     produce(job.name, records(0, 5))
     wrong = {"password": "not-this-one"}
