@@ -111,6 +111,31 @@ class KeyedFeed(Feed):
         return sorted([*record] for record in last.values() if record[1] is not None)
 
 
+class KeyedFeedWithRejects(KeyedFeed):
+    """Of these each eleventh record does not parse; `rejected` has their places."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__(bootstrap, topic)
+        self.rejected: list[list[int]] = []
+
+    def _run(self) -> None:
+        ends = [0] * len(PARTITIONS)
+        for number in itertools.count():
+            if self._stop.wait(0.02):
+                return
+            key, value = number * 7 % 20, None if number % 5 == 0 else number
+            partition = key % len(PARTITIONS)
+            text: str | bytes | None = None if value is None else json.dumps({"n": value})
+            if number % 11 == 0:
+                text = b"\xff"
+                self.rejected.append([partition, ends[partition]])
+            else:
+                self.records.append((key, value, partition, ends[partition]))
+            ends[partition] += 1
+            self._producer.produce(self._topic, text, json.dumps({"id": key}), partition=partition)
+            self._producer.poll(0)
+
+
 class Ottla:
     """`ottla serve` on a port that stays the same over a kill."""
 
@@ -328,6 +353,22 @@ def test_a_table_with_keys_equals_the_batch_computation_after_kills(
     assert found["places"]["current"] == feed.rows()
     if table == "history":
         assert found["places"]["table"] == sorted([*record[2:]] for record in feed.records)
+
+
+@pytest.mark.full
+def test_a_history_and_its_rejected_rows_are_whole_after_ten_kills(new_pipeline: Any) -> None:
+    pipeline = new_pipeline("exactly-once")
+    draw = random.Random(29)
+    how = ("--table", "history")
+    with KeyedFeedWithRejects(pipeline.bootstrap, pipeline.topic) as feed:
+        for seed in range(10):
+            pipeline.die(draw.choice((*OF_THE_BATCH, "seeded", "seeded", "python")), seed, *how)
+    found, _ = pipeline.take_the_rest(*how)
+
+    places = found["places"]
+    assert places["current"] == feed.rows()
+    assert places["table"] == sorted([*record[2:]] for record in feed.records)
+    assert places["table_rejected"] == sorted(feed.rejected)
 
 
 OF_THE_BATCH = ("before the commit", "inside the commit", "between tables", "before the checkpoint")
