@@ -472,3 +472,22 @@ async def test_removed_offsets_are_announced_with_their_cause(bench: Any) -> Non
             assert before == values.get(key)
     assert len(deleted.records) == 1
     assert sum(before is not None for before in gone.before) == 3
+
+
+async def test_every_groups_offset_in_one_partition(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many groups are read in parts; a partition that is not ready is left out."""
+    monkeypatch.setattr("ottla.coordinator.group_coordinator.MAX_GROUPS_AT_ONCE", 2)
+    groups = bench.coordinator
+    names = [f"g{number}" for number in range(9)]
+    for name in names:
+        await groups.commit(bench.committing(7)._replace(group=name))
+    found = await groups.offsets_of("t", 0, 1_000)
+    assert sorted(found) == list(range(bench.partitions))
+    values = {group: value for one in found.values() for group, value in one.items()}
+    assert sorted(values) == names
+    assert {value.offset for value in values.values()} == {7}
+    assert not any((await groups.offsets_of("other", 0, 1_000)).values())
+    bench.close()
+    assert await groups.offsets_of("t", 0, 1_000) == {}

@@ -68,6 +68,8 @@ MAX_OFFSETS_AT_ONCE: Final = 2_000
 
 MAX_FETCHED_AT_ONCE: Final = 10_000
 """Topics and partitions, in about 5 ms."""
+MAX_GROUPS_AT_ONCE: Final = 10_000
+"""Whose offset in one partition is looked up, in about 5 ms."""
 MAX_DELETED_AT_ONCE: Final = 1_000
 """Topics and partitions: each may be a record."""
 MAX_LEAVING_AT_ONCE: Final = 1_000
@@ -378,9 +380,7 @@ class GroupCoordinator:
         a commit.
         """
         tasks = {
-            index: asyncio.ensure_future(
-                self._runtime.decide(index, lambda shard, _: shard.offsets_of(topic, partition))
-            )
+            index: asyncio.ensure_future(self._offsets_in(index, topic, partition))
             for index in self._runtime.led_indexes()
         }
         if tasks:
@@ -395,6 +395,17 @@ class GroupCoordinator:
                     found[index] = task.result()
                 elif not isinstance(error, ApiError):
                     raise error
+        return found
+
+    async def _offsets_in(
+        self, index: int, topic: str, partition: int
+    ) -> dict[str, OffsetCommitValue]:
+        """The same of one partition of `__consumer_offsets`; many groups are read in parts."""
+        found: dict[str, OffsetCommitValue] = {}
+        groups = await self._runtime.decide(index, lambda shard, _: shard.offsets.groups())
+        for some in parts(groups, MAX_GROUPS_AT_ONCE):
+            found |= await self._runtime.decide(index, partial(_offsets_of, topic, partition, some))
+            await asyncio.sleep(0)
         return found
 
     async def delete_offsets(
@@ -478,6 +489,12 @@ class GroupCoordinator:
         while True:
             await asyncio.sleep(self._settings.offsets_retention_check_interval_ms / 1000)
             await self.remove_expired()
+
+
+def _offsets_of(
+    topic: str, partition: int, groups: Sequence[str], shard: GroupShard, step: Step
+) -> dict[str, OffsetCommitValue]:
+    return shard.offsets.of_partition(topic, partition, groups)
 
 
 def _delete_offsets(

@@ -251,10 +251,6 @@ class GroupShard:
     ) -> dict[str, tuple[FetchedOffset, ...]]:
         return fetch_all(self.offsets, self.pending if require_stable else None, group_id)
 
-    def offsets_of(self, topic: str, partition: int) -> dict[str, OffsetCommitValue]:
-        """Every group's offset in one partition."""
-        return self.offsets.of_partition(topic, partition)
-
     def delete_offsets(
         self, group_id: str, topics: tuple[tuple[str, tuple[int, ...]], ...], step: Step
     ) -> list[list[ErrorCode]]:

@@ -74,8 +74,7 @@ async def own_groups(
     # First the steps: what they lack, the positions have.
     steps = await _steps(topic, partition, offset, broker, with_replica=with_replica)
     by_shard = await broker.groups.offsets_of(topic, partition, SHARDS_WITHIN_MS)
-    values = {group: value for found in by_shard.values() for group, value in found.items()}
-    told = _told(values)
+    told, left_out = await asyncio.to_thread(_told, list(by_shard.values()))
     positions = {
         group: Position(
             value.offset,
@@ -86,7 +85,7 @@ async def own_groups(
         )
         for group, value in told
     }
-    return GroupsOfPartition(frozenset(by_shard), positions, len(values) - len(told), steps)
+    return GroupsOfPartition(frozenset(by_shard), positions, left_out, steps)
 
 
 async def _steps(
@@ -104,16 +103,19 @@ async def _steps(
     return await asyncio.to_thread(about, steps, offset) if steps else ()
 
 
-def _told(values: dict[str, OffsetCommitValue]) -> list[tuple[str, OffsetCommitValue]]:
-    """Those that are told: if they are too many, those that committed last."""
-    some = nlargest(MAX_GROUPS, values.items(), key=lambda item: item[1].commit_timestamp_ms)
+def _told(
+    by_shard: Sequence[dict[str, OffsetCommitValue]],
+) -> tuple[list[tuple[str, OffsetCommitValue]], int]:
+    """Those that are told, if they are too many those that committed last; and how many are not."""
+    every = chain.from_iterable(found.items() for found in by_shard)
+    some = nlargest(MAX_GROUPS, every, key=lambda item: item[1].commit_timestamp_ms)
     room, told = MAX_ANSWER_CHARS, []
     for group, value in some:
         room -= len(group) + len(value.metadata)
         if room < 0:
             break
         told.append((group, value))
-    return told
+    return told, sum(map(len, by_shard)) - len(told)
 
 
 def _metadata_told(metadata: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
@@ -58,11 +58,17 @@ class OffsetStore:
             for partition, value in topics.get(topic, {}).items():
                 yield OffsetCommitKey(group, topic, partition), value
 
-    def of_partition(self, topic: str, partition: int) -> dict[str, OffsetCommitValue]:
-        """Every group's offset in one partition."""
+    def groups(self) -> list[str]:
+        """The groups that have an offset."""
+        return list(self._by_group)
+
+    def of_partition(
+        self, topic: str, partition: int, groups: Iterable[str]
+    ) -> dict[str, OffsetCommitValue]:
+        """The offsets of those of these groups that have one in the partition."""
         found = {}
-        for group, topics in self._by_group.items():
-            value = topics.get(topic, _NOTHING).get(partition)
+        for group in groups:
+            value = self.of_group(group).get(topic, _NOTHING).get(partition)
             if value is not None:
                 found[group] = value
         return found
