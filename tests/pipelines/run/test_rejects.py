@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,33 +33,8 @@ WITHIN_S = 60
 OFFSETS = 8_900 + 1_000 + 10
 
 
-@dataclass
-class Block:
-    partition: int
-    block: int
-
-    def getInt(self, _: int) -> int:  # noqa: N802 - Java's name
-        return self.partition
-
-    def getLong(self, _: int) -> int:  # noqa: N802 - Java's name
-        return self.block
-
-
-@dataclass
-class Blocks:
-    """As Spark's JVM has them."""
-
-    blocks: list[Block]
-
-    def size(self) -> int:
-        return len(self.blocks)
-
-    def apply(self, index: int) -> Block:
-        return self.blocks[index]
-
-
 def counted(rejected: int, read: int, *blocks: tuple[int, int]) -> dict[str, Any]:
-    return {"rejected": rejected, "read": read, "blocks": Blocks([Block(*one) for one in blocks])}
+    return {"rejected": rejected, "read": read, "blocks": blocks}
 
 
 def find(counts: dict[str, Any] | None, *, reads_all: bool) -> Part | None:

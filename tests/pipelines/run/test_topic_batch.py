@@ -24,9 +24,7 @@ AT_MOST_ONCE = DeliveryGuarantee.AT_MOST_ONCE
 ENDS = digest({"in": {0: 5}})  # what is kept with a batch: where it ends
 FRAME: Any = object()
 ROWS = Source("in", read_settings("b:9092"), {"value": StructType().add("id", "long")})
-FIRST_BLOCK = SimpleNamespace(
-    size=lambda: 1, apply=lambda _: SimpleNamespace(getInt=lambda _: 0, getLong=lambda _: 0)
-)
+FIRST_BLOCK = [(0, 0)]
 BYTES = Source("raw", read_settings("b:9092"), {"value": BinaryType()})
 
 

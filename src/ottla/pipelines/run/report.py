@@ -12,7 +12,7 @@ from datetime import datetime
 from ottla.pipelines.errors import PipelineError, explain
 from ottla.pipelines.run.failures import About, one_line, sentence_for
 from ottla.pipelines.run.trace_file import write_trace
-from ottla.pipelines.spark.jvm.causes import Cause, causes_of, java_exception_of, trace_of
+from ottla.pipelines.spark.jvm.causes import Cause, causes_of, is_of_jvm, trace_of
 from ottla.pipelines.spark.jvm.jar_versions import hadoop_version
 from ottla.pipelines.spark.jvm.process import process_ended
 
@@ -81,4 +81,4 @@ def _is_of_spark(error: BaseException) -> bool:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    return java_exception_of(error) is not None or isinstance(error, Py4JError | PySparkException)
+    return is_of_jvm(error) or isinstance(error, Py4JError | PySparkException)

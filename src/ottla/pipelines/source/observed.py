@@ -6,7 +6,8 @@ rejected rows stays small in the driver: one entry for each block and not for ea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -27,15 +28,13 @@ def observed_places(reason: str) -> list[Column]:
     ]
 
 
-def ranges_of(blocks: Any) -> dict[int, tuple[int, int]]:
+def ranges_of(blocks: Iterable[tuple[int, int]]) -> dict[int, tuple[int, int]]:
     """Return for each partition with rejected rows the first block's start and the last's end.
 
-    `blocks` is the observed value as Spark's JVM has it, a sequence of (partition, block).
+    `blocks` is the observed value, of (partition, block).
     """
     found: dict[int, tuple[int, int]] = {}
-    for index in range(blocks.size()):
-        row = blocks.apply(index)
-        partition, block = int(row.getInt(0)), int(row.getLong(1))
+    for partition, block in blocks:
         first, end = found.get(partition, (block * BLOCK, block * BLOCK))
         found[partition] = (min(first, block * BLOCK), max(end, (block + 1) * BLOCK))
     return found

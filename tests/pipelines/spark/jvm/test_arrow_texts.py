@@ -9,6 +9,7 @@ import pytest
 
 from ottla.pipelines.spark.jvm import arrow_texts
 from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
+from ottla.pipelines.spark.jvm.attributes import java_class
 
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
@@ -39,12 +40,13 @@ class Texts:
         )
 
 
-@pytest.fixture(autouse=True)
-def _without_a_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def without_a_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
     java = SimpleNamespace(ints=list, texts=lambda batches: iter([f"text {batches}"]))
     monkeypatch.setattr(arrow_texts, "_java", lambda context: java)
 
 
+@pytest.mark.usefixtures("without_a_jvm")
 def test_few_partitions_are_in_memory_at_a_time() -> None:
     frame: Any = Texts(5)
     chunks = chunks_of(frame)
@@ -54,6 +56,7 @@ def test_few_partitions_are_in_memory_at_a_time() -> None:
     assert frame.computed == [[0, 1], [2, 3], [4]]
 
 
+@pytest.mark.usefixtures("without_a_jvm")
 @pytest.mark.parametrize("failure", [None, ValueError("no plan")])
 def test_the_sessions_setting_is_restored(failure: Exception | None) -> None:
     frame: Any = Texts(0, failure)
@@ -63,3 +66,14 @@ def test_the_sessions_setting_is_restored(failure: Exception | None) -> None:
         with pytest.raises(ValueError, match="no plan"):
             list(chunks_of(frame))
     assert (frame.during, frame.settings) == (["4000"], {ARROW_ROWS: "10000"})
+
+
+@pytest.mark.spark
+def test_the_texts_of_a_real_frame(spark: Any) -> None:
+    texts = [f"line {number}\n" for number in range(10)]
+    frame = spark.createDataFrame([(text,) for text in texts], "line STRING").repartition(3)
+    stream = java_class(spark, "java.io.ByteArrayOutputStream")()
+    for chunk in chunks_of(frame):
+        chunk.getBytes(0, stream, int(chunk.readableBytes()))
+    found = bytes(stream.toByteArray()).decode().splitlines(keepends=True)
+    assert sorted(found) == texts

@@ -13,7 +13,7 @@ from ottla.pipelines.spark.jvm.causes import (
     causes_of,
     failure_of_query,
     is_interruption,
-    java_exception_of,
+    is_of_jvm,
     trace_of,
 )
 
@@ -59,7 +59,7 @@ def test_a_failure_of_spark_has_its_condition(spark) -> None:
     with pytest.raises(PySparkException) as caught:
         spark.sql("SELECT raise_error('no more')").collect()
 
-    assert java_exception_of(caught.value) is not None
+    assert is_of_jvm(caught.value)
     conditions = [cause.condition for cause in causes_of(caught.value)]
     assert "USER_RAISED_EXCEPTION" in conditions
     assert "\tat org.apache.spark." in trace_of(caught.value)

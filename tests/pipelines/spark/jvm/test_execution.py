@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.sql import functions as F  # noqa: N812
 
 from ottla.pipelines.spark.jvm.execution import EARLIEST, Execution
 
@@ -185,3 +188,49 @@ def test_what_was_counted() -> None:
     assert execution(observed=observed).counted() == observed
     assert execution(observed={}).counted() == {}
     assert execution().counted() == {}, "before the first batch nothing is"
+
+
+@pytest.mark.spark
+def test_what_spark_says_of_a_batch(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    """On a real Spark: two batches of one topic, of which the second waits during the first."""
+    name = new_topic(1)
+    produce(name, [(None, b"x")] * 5)
+    found: dict[int, Any] = {}
+
+    def look(frame: Any, number: int) -> None:
+        frame.count()
+        (query,) = spark.streams.active
+        execution = Execution(spark, query.id)
+        counted = execution.counted()["test"]
+        found[number] = (
+            execution.ends(),
+            execution.range_of(name),
+            execution.more_waits(),
+            (counted["rows"], counted["last"], list(counted["pairs"])),
+        )
+        execution.forget_counted()
+        assert execution.plan().kind
+
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": name}
+    reader = spark.readStream.format("kafka").options(**options).option("maxOffsetsPerTrigger", 3)
+    rows = reader.option("startingOffsets", "earliest").load()
+    pair = F.struct("partition", "offset")
+    rows = rows.observe(
+        "test",
+        F.count("offset").alias("rows"),
+        F.max(F.col("offset").cast("string")).alias("last"),
+        F.collect_set(F.when(F.col("offset") % 3 == 0, pair)).alias("pairs"),
+    )
+    writer = rows.writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    writer.trigger(availableNow=True).foreachBatch(look).start().awaitTermination()
+
+    assert found == {
+        0: ({name: {0: 3}}, ({0: 0}, {0: 3}), True, (3, "2", [(0, 0)])),
+        1: ({name: {0: 5}}, ({0: 3}, {0: 5}), False, (2, "4", [(0, 3)])),
+    }

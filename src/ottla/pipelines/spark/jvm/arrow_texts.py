@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark.jvm.attributes import gateway, java_class, java_frame
@@ -25,7 +25,14 @@ _IPC: Final = "org.apache.arrow.vector.ipc"
 _ARROW_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
-def chunks_of(texts: DataFrame) -> Iterator[Any]:
+class ArrowBuffer(Protocol):
+    """Java's ArrowBuf, by its own names: bytes that Java writes to a Java stream."""
+
+    def readableBytes(self) -> int: ...  # noqa: N802
+    def getBytes(self, index: int, stream: Any, length: int) -> Any: ...  # noqa: N802
+
+
+def chunks_of(texts: DataFrame) -> Iterator[ArrowBuffer]:
     """Return the texts of a frame with one column, one after the other, in Arrow's buffers.
 
     A buffer is valid until the next one is asked for. As many partitions as there are cores are
@@ -69,7 +76,7 @@ class _Java:
             array[index] = number
         return array
 
-    def texts(self, batches: Any) -> Iterator[Any]:
+    def texts(self, batches: Any) -> Iterator[ArrowBuffer]:
         """Return the only column's values of some of Arrow's batches: a Java array of byte arrays.
 
         py4j would copy a byte array to Python and back, so Java itself passes each one on. Raises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark.jvm.attributes import java_class
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MAX_SHOWN: Final = 200
+
+
+class AvroSchema(Protocol):
+    """Avro's own Schema, by its own names."""
+
+    def getFullName(self) -> str: ...  # noqa: N802
 
 
 class AvroClasses:
@@ -26,16 +32,18 @@ class AvroClasses:
             )
         self._spark = spark
 
-    def parse(self, text: str, shown: str) -> Any:
+    def parse(self, text: str, shown: str) -> AvroSchema:
         """Return Avro's own object for a schema. Raises PipelineError."""
         from py4j.protocol import Py4JJavaError
 
         try:
-            return java_class(self._spark, "org.apache.avro.Schema$Parser")().parse(text)
+            parser = java_class(self._spark, "org.apache.avro.Schema$Parser")()
+            found: AvroSchema = parser.parse(text)
         except Py4JJavaError as error:
             raise PipelineError(f"{shown} is no Avro schema: {_words(error)}") from error
+        return found
 
-    def spark_type(self, schema: Any, shown: str) -> str:
+    def spark_type(self, schema: AvroSchema, shown: str) -> str:
         """Return the JSON of the type that Spark has for a schema. Raises PipelineError."""
         from py4j.protocol import Py4JJavaError
 
@@ -45,7 +53,7 @@ class AvroClasses:
         except Py4JJavaError as error:
             raise PipelineError(f"Spark has no type for {shown}: {_words(error)}") from error
 
-    def conflict(self, reader: Any, writer: Any) -> str | None:
+    def conflict(self, reader: AvroSchema, writer: AvroSchema) -> str | None:
         """Return why data of the writer's schema cannot be read, None where it can."""
         checker = java_class(self._spark, "org.apache.avro.SchemaCompatibility")
         found = checker.checkReaderWriterCompatibility(reader, writer).getResult()

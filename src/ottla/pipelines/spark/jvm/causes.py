@@ -51,7 +51,7 @@ def causes_of(error: BaseException) -> list[Cause]:
     found: list[Cause] = []
     link: BaseException | None = error
     while link is not None and len(found) < MAX_CAUSES:
-        java = java_exception_of(link)
+        java = _java_exception(link)
         if java is None:
             found.append(Cause(_name(type(link)), _text(link)))
         else:
@@ -72,7 +72,7 @@ def trace_of(error: BaseException) -> str:
     for _ in range(MAX_CAUSES):
         if link is None:
             break
-        if java := java_exception_of(link):
+        if java := _java_exception(link):
             parts.append(_java_trace(java))
         elif text := getattr(link, "_stackTrace", None):
             parts.append(str(text))
@@ -80,15 +80,19 @@ def trace_of(error: BaseException) -> str:
     return "\n".join(parts)
 
 
-def java_exception_of(error: BaseException) -> Any:
-    """Return the JVM's exception behind a Python one, None for one of Python's own."""
+def is_of_jvm(error: BaseException) -> bool:
+    """Tell whether an exception of the JVM is behind a Python one."""
+    return _java_exception(error) is not None
+
+
+def _java_exception(error: BaseException) -> Any:
     java = getattr(error, "java_exception", None)
     return java if java is not None else getattr(error, "_origin", None)
 
 
 def java_kinds(error: BaseException) -> list[str]:
     """Return the class names of the JVM's exception behind a Python one, and of its causes."""
-    return [_java_kind(java) for java in _chain(java_exception_of(error), MAX_CAUSES)]
+    return [_java_kind(java) for java in _chain(_java_exception(error), MAX_CAUSES)]
 
 
 def failure_of_query(query: StreamingQuery) -> tuple[list[Cause], str] | None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.spark.jvm.attributes import java_session
 from ottla.pipelines.spark.jvm.operators import Operator
+from ottla.pipelines.spark.jvm.plan import in_list
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,8 +108,25 @@ class Execution:
             name = names.next()
             row = metrics.apply(name)
             columns = row.schema().fieldNames()
-            found[str(name)] = {str(columns[i]): row.get(i) for i in range(row.length())}
+            found[str(name)] = {str(columns[i]): _value(row.get(i)) for i in range(row.length())}
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A sequence of rows of an int and a bigint, which are asked when they are read."""
+
+    _java: Any
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        for row in in_list(self._java):
+            yield int(row.getInt(0)), int(row.getLong(1))
+
+
+def _value(value: Any) -> Any:
+    from py4j.java_gateway import JavaObject
+
+    return Pairs(value) if isinstance(value, JavaObject) else value
 
 
 def _offsets(java: Any) -> Offsets:

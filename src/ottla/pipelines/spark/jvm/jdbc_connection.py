@@ -18,6 +18,8 @@ from ottla.pipelines.spark.jvm.attributes import gateway, java_class, java_sessi
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ottla.pipelines.spark.jvm.arrow_texts import ArrowBuffer
+
 DRIVER: Final = "org.postgresql.Driver"
 PACKAGE: Final = "org.postgresql:postgresql:42.7.7"
 
@@ -92,7 +94,7 @@ class Connection:
         finally:
             prepared.close()
 
-    def copy(self, statement: str, chunks: Iterable[Any]) -> None:
+    def copy(self, statement: str, chunks: Iterable[ArrowBuffer]) -> None:
         """Run a COPY with the text in some of Arrow's buffers."""
         arguments = self._driver.new_arguments()
         arguments[0], arguments[1], arguments[2] = self._java, statement, _COPY_BUFFER_BYTES
