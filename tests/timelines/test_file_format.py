@@ -26,6 +26,7 @@ NAMES = {
     Kind.DIVERGED: st.integers(0, 2**31 - 1).map(str),
     Kind.IN_SYNC: st.tuples(NUMBERS, NUMBERS, st.lists(NUMBERS, max_size=5).map(tuple), NUMBERS),
 }
+NAMES[Kind.CLOCK] = st.none()
 NAMES[Kind.FORGOTTEN] = st.tuples(st.text(max_size=9), st.text(max_size=9))
 NAMES[Kind.REJECTED] = st.tuples(*[st.text(max_size=9)] * 5) | NAMES[Kind.DELIVERED]
 NAMES[Kind.CUT] = NAMES[Kind.IN_SYNC]

@@ -52,8 +52,8 @@ def test_what_another_coordinator_recorded_is_a_gap(timeline):
     """The group was coordinated here, elsewhere, and here again."""
     timeline.committed("g", 10, None, 2000, Before(0, ""), By.MEMBER)
     timeline.committed("g", 30, None, 2000 + WINDOW_MS // 2, Before(20, ""), By.MEMBER)
-    timeline.committed("h", 10, None, 2000, Before(0, ""), By.MEMBER)
-    timeline.committed("h", 8, None, 2010, Before(20, ""), By.MEMBER)
+    timeline.committed("h", 10, None, 2060, Before(0, ""), By.MEMBER)
+    timeline.committed("h", 8, None, 2070, Before(20, ""), By.MEMBER)
     assert [(step.name, step.kind, step.before, step.last) for step in all_steps(timeline)] == [
         ("g", Kind.GROUP, 0, 10),
         ("h", Kind.GROUP, 0, 10),

@@ -95,7 +95,9 @@ def test_take_leaves_the_open_step_until_its_window_is_over(timeline, dirty):
 def test_a_clock_that_goes_back_starts_a_new_step(timeline):
     timeline.appended(0, 0, 2050, "a", -1)
     timeline.appended(1, 1, 2040, "a", -1)
-    assert [(step.since_ms, step.last) for step in all_steps(timeline)] == [(2050, 1), (2040, 2)]
+    clock, *ends = all_steps(timeline)
+    assert clock == Step(Kind.CLOCK, None, 2040, 2050, 0, 0, 0)
+    assert [(step.since_ms, step.last) for step in ends] == [(2050, 1), (2040, 2)]
 
 
 def test_the_first_append_after_a_start_records_the_log_end(dirty):

@@ -8,6 +8,7 @@ equal if it is known exactly; null means that this side is unknown.
 import base64
 from typing import Final
 
+from ottla.journey.clock_jumps import Jumps, jumps_of, told
 from ottla.journey.explain_groups import explain_groups, known_groups
 from ottla.journey.explain_replication import Replicas
 from ottla.journey.facts import Facts, LogLocation, Position
@@ -75,7 +76,9 @@ def explain(facts: Facts) -> Document:
     passed = _passed(facts, was)
     if passed is not None:
         was = was._replace(when=_before(was.when, passed.until_ms))
-    replicas = Replicas(facts, was)
+    jumps = jumps_of(facts.steps or (), facts.now_ms)
+    was = was._replace(when=told(jumps, was.when))
+    replicas = Replicas(facts, was, jumps)
     rewritten_ms = rewritten_at(facts.steps or (), facts.offset)
     opened_ms = opened_before(facts.steps or (), facts.offset)
     written = Written(
@@ -86,6 +89,7 @@ def explain(facts: Facts) -> Document:
         replicas.unclean_since(passed),
         facts.end_offset,
         facts.broker_id,
+        jumps is not None,
     )
     return {
         "journey": VERSION,
@@ -101,16 +105,16 @@ def explain(facts: Facts) -> Document:
             "high_watermark": facts.high_watermark,
             "partitions": facts.partition_count,
         },
-        "published": _published(facts, was) if was_written else None,
+        "published": _published(facts, was, jumps) if was_written else None,
         "partition_chosen": _chosen(facts),
         "key_elsewhere": _key_elsewhere(facts),
         "appended": _appended(facts, replicas) if was_written else None,
         "replicated": _replicated(facts, replicas, passed, gone_ms) if was_written else None,
         "transaction": _transaction(facts),
         "read_committed": _read_committed(facts),
-        "read": explain_groups(facts, state, gone_ms, written),
+        "read": explain_groups(facts, state, gone_ms, written, jumps),
         "groups": known_groups(facts),
-        "delivered": _delivered(facts, written) if was_written else [],
+        "delivered": _delivered(facts, written, jumps) if was_written else [],
         "retention": _retention(facts) if state == "stored" else None,
         "removed": _removed(facts) if state == "removed" else None,
     }
@@ -130,6 +134,8 @@ def _before(when: When, gone_ms: int | None) -> When:
     """A record was appended before it was replicated, and that before it was removed."""
     if gone_ms is None or (when.until_ms is not None and when.until_ms <= gone_ms):
         return when
+    if when.since_ms is not None and when.since_ms > gone_ms:
+        return when  # the clock was set back in between
     return When(when.since_ms, gone_ms)
 
 
@@ -156,7 +162,7 @@ def _cut_text(shown: bytes) -> str:
     return shown.decode()
 
 
-def _published(facts: Facts, was: Appended) -> Document:
+def _published(facts: Facts, was: Appended, jumps: Jumps | None) -> Document:
     location = facts.location
     is_client = location is not None and not location.header.is_control
     producer_id = location.header.producer_id if location else -1
@@ -183,7 +189,9 @@ def _published(facts: Facts, was: Appended) -> Document:
     if location.record is not None:
         record = location.record.record
         document["timestamp_ms"] = record.timestamp_ms
-        document["clock_ahead_ms"] = _clock_ahead_ms(document, was.when)
+        is_known = was.was_copied is False and was.when.is_exact
+        is_comparable = jumps is None or is_known
+        document["clock_ahead_ms"] = _clock_ahead_ms(document, was.when) if is_comparable else None
         document["key"] = content(record.key, MAX_KEY_BYTES)
         document["value"] = content(record.value, MAX_VALUE_BYTES)
         document["headers"] = [
@@ -302,7 +310,7 @@ def _read_committed(facts: Facts) -> Document | None:
     return read_committed(header, facts.offset, high_watermark, facts.transactions)
 
 
-def _delivered(facts: Facts, written: Written) -> list[Document]:
+def _delivered(facts: Facts, written: Written, jumps: Jumps | None) -> list[Document]:
     steps = facts.steps or ()
     found = _one_a_place(deliveries(steps, facts.offset, written))
     known = {name for one in found for name in _names(one.pipeline)}
@@ -321,7 +329,7 @@ def _delivered(facts: Facts, written: Written) -> list[Document]:
             has_steps = bool(steps_of(steps, now.pipeline))
             is_before = written.may_precede(last) or has_steps or not began
             found.append(now._replace(is_before=is_before))
-    return [_delivered_said(facts, one) for one in found]
+    return [_delivered_said(facts, one._replace(when=told(jumps, one.when))) for one in found]
 
 
 def _one_a_place(found: list[Delivered]) -> list[Delivered]:
@@ -481,4 +489,7 @@ def _retention(facts: Facts) -> Document:
 
 def _removed(facts: Facts) -> Document:
     when, reason = removed(facts.steps or (), facts.offset)
-    return {"when": moment(when), "reason": reason or None}
+    return {
+        "when": moment(told(jumps_of(facts.steps or (), facts.now_ms), when)),
+        "reason": reason or None,
+    }

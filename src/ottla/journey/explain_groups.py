@@ -1,7 +1,8 @@
 """The part of the journey's document about groups: who has read the message, who has not. Pure."""
 
+from ottla.journey.clock_jumps import Jumps
 from ottla.journey.facts import Facts, Position
-from ottla.journey.group_reads import Doubt, GroupRead, group_reads, groups_ahead
+from ottla.journey.group_reads import Back, Doubt, Gone, GroupRead, group_reads, groups_ahead
 from ottla.journey.moment import Document, moment
 from ottla.journey.offset_history import When, Written
 from ottla.timelines.delivery_metadata import is_note
@@ -10,7 +11,7 @@ GONE = ("removed", "compacted")
 
 
 def explain_groups(
-    facts: Facts, state: str, gone_ms: int | None, written: Written
+    facts: Facts, state: str, gone_ms: int | None, written: Written, jumps: Jumps | None = None
 ) -> list[Document]:
     """Each group with an offset in the partition, or that had one: first those that have passed the
     message, then the others. A group that has not reached a record that is gone has missed it.
@@ -28,9 +29,11 @@ def explain_groups(
         if read.group in notes or (facts.groups.left_out and read.group not in positions):
             continue
         now = positions.get(read.group)
+        if jumps is not None:
+            read = _by_position(read._replace(when=jumps.told(read.when)), now, facts.offset)
         said = _passed(read, now, facts.broker_id)
         if state == "removed":
-            said["only_after_removal"] = _is_after(read.when, gone_ms)
+            said["only_after_removal"] = jumps is None and _is_after(read.when, gone_ms)
         document.append(said)
     passed = {read.group for read in found}
     for group, now in sorted(positions.items()):
@@ -45,6 +48,18 @@ def explain_groups(
                 }
             )
     return document
+
+
+def _by_position(read: GroupRead, now: Position | None, offset: int) -> GroupRead:
+    """What came after, as the group's position alone says it: where a clock was set back, the steps
+    have no certain order.
+    """
+    if not read.was_its_own:
+        return read
+    if now is None:
+        return read._replace(back=None, gone=Gone(None, None))
+    back = Back(None, now.offset) if now.offset <= offset else None
+    return read._replace(back=back, gone=None)
 
 
 def known_groups(facts: Facts) -> Document:

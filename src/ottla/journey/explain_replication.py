@@ -26,6 +26,7 @@ where they began (null: none).
 
 from typing import Final
 
+from ottla.journey.clock_jumps import Jumps, told
 from ottla.journey.facts import Facts
 from ottla.journey.moment import Document, moment
 from ottla.journey.offset_history import Appended, When
@@ -53,8 +54,9 @@ NOBODY: Final = -1
 class Replicas:
     """What is known about the replicas, for one offset."""
 
-    def __init__(self, facts: Facts, was: Appended) -> None:
+    def __init__(self, facts: Facts, was: Appended, jumps: Jumps | None = None) -> None:
         self.facts = facts
+        self.jumps = jumps
         self.own = was.when
         """When it was appended to this broker's log."""
         self.was_copied = was.was_copied
@@ -88,7 +90,7 @@ class Replicas:
 
     def heard(self, when: When) -> When:
         """When the leader did what this broker recorded: earlier, if this broker was a follower."""
-        return when if self.led_here else When(None, when.until_ms)
+        return told(self.jumps, when if self.led_here else When(None, when.until_ms))
 
     def committed(self, passed: When) -> When:
         """When it was committed, by when this broker's high watermark passed it. If another broker
@@ -96,7 +98,9 @@ class Replicas:
         """
         if not self.led_here:
             return self.heard(passed)
-        return passed if self._led_until(passed) else When(self.own.since_ms, passed.until_ms)
+        if self._led_until(passed):
+            return told(self.jumps, passed)
+        return told(self.jumps, When(self.own.since_ms, passed.until_ms))
 
     def _led_until(self, when: When) -> bool:
         """Whether this broker appended it, and led from then on without a break."""
@@ -130,6 +134,10 @@ class Replicas:
             is_copy = self.was_copied or self.appended_by is not None
             return _copy_said(broker, "copied" if is_copy else "stored", self.own, None)
         copy = self.copies.get(broker, Copy(None, -1))
+        if self.jumps is not None:
+            # Which of its fetches was the last one is not certain.
+            known = None if copy.when is None else self.jumps.told(copy.when)
+            copy = copy._replace(when=known, position=copy.position if known else -1)
         if copy.when is not None:
             return _copy_said(broker, "copied", copy.when, copy.position)
         if copy.position >= 0:
@@ -143,6 +151,8 @@ class Replicas:
         when = committed or self.heard(self.own)
         if when.until_ms is None or not self.leaderships:
             return None, []
+        if self.jumps is not None and when.until_ms >= self.jumps.first_ms:
+            return when.until_ms, []
         if self.leaderships[-1].leader_epoch != self.facts.leader_epoch:
             return when.until_ms, []  # the last ones are lost
         location = self.facts.location

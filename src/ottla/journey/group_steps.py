@@ -13,7 +13,7 @@ from ottla.timelines.thinning import thin
 MAX_STEPS_TOLD: Final = 4_000
 """Of all groups together, 24 to 48 bytes each; beyond that they are merged, the oldest first."""
 POSITIONS: Final = frozenset({Kind.GROUP, Kind.SET_BACK, Kind.FORGOTTEN})
-OF_GROUPS: Final = POSITIONS | {Kind.DELIVERED, Kind.REJECTED}
+OF_GROUPS: Final = POSITIONS | {Kind.DELIVERED, Kind.REJECTED, Kind.CLOCK}
 """The kinds that a group's coordinator records."""
 
 
@@ -24,6 +24,8 @@ def about(steps: Iterable[Step], offset: int) -> list[Step]:
     pipelines', whose other batches tell what became of a row.
     """
     found = [step for step in steps if step.kind in OF_GROUPS]
+    if any(step.kind is Kind.CLOCK for step in found):
+        return thin(found, MAX_STEPS_TOLD)  # they have no certain order
     by_group: dict[str, list[Step]] = {}
     for step in found:
         if step.kind in POSITIONS:

@@ -65,6 +65,8 @@ class Written(NamedTuple):
     end_offset: int = 2**63 - 1
     broker: int = -1
     """This broker."""
+    was_set_back: bool = False
+    """A clock was, so that times do not tell what came first."""
 
     def is_told(self, step: Step) -> bool:
         """Whether another broker recorded the step."""
@@ -80,6 +82,8 @@ class Written(NamedTuple):
 
     def is_after(self, step: Step) -> bool:
         """Whether the step ended before this broker had the record, or may have."""
+        if self.was_set_back and (self.rewritten_ms or self.unclean_ms) is not None:
+            return True
         least_ms, skew_ms = self.when.since_ms, MAX_SKEW_MS if self.is_told(step) else 0
         doubtful_ms = [self.unclean_ms]
         if skew_ms:

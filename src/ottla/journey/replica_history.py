@@ -70,7 +70,7 @@ def leaderships(steps: Iterable[Step]) -> list[Leadership]:
     """
     found: list[Leadership] = []
     changes = [step for step in steps if step.kind is Kind.IN_SYNC]
-    for step in sorted(changes, key=lambda step: step.since_ms):
+    for step in sorted(changes, key=_order_of_change):
         role = cast(Role, step.name)
         if found and found[-1][1:5] == role:
             continue
@@ -81,6 +81,12 @@ def leaderships(steps: Iterable[Step]) -> list[Leadership]:
         was_found = step.unknown_before or not found
         found.append(Leadership(step.since_ms, *role, step.last, was_found))
     return found
+
+
+def _order_of_change(step: Step) -> tuple[int, int, int]:
+    """Epochs only grow, also if the clock is set back."""
+    _, leader_epoch, _, partition_epoch = cast(Role, step.name)
+    return leader_epoch, partition_epoch, step.since_ms
 
 
 def leadership_at(known: Sequence[Leadership], at_ms: int) -> Leadership | None:

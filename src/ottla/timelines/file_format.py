@@ -24,8 +24,9 @@ first batch, last batch, first version, last version (2^32-1: none), 0. Kind 13 
 rejected) has the name [group, query, where the rows go, where rejected rows are kept, reason], or
 only the first three: none of the offsets is rejected any more. Kind 14 (a group's offset was
 removed) has the name [group, reason]. Kinds 9 to 12 (replicas), then kind 13 and flag 2, then kind
-14 and flags 4 to 16 were added later. Files without them are valid; readers ignore unknown kinds
-and flags.
+14 and flags 4 to 16, then kind 15 (the clock was set back; no name) and the producer id -2 (a
+follower copied the batches) were added later. Files without them are valid; readers ignore unknown
+kinds and flags.
 
 Blocks are independent, so a file can be appended to at any time, and each block is written with
 one call. A crash leaves at most one torn block at the end: `decode` stops there, and `folder.py`
@@ -157,6 +158,15 @@ def decode(data: bytes) -> list[Step]:
     for start, end in _bodies(data):
         if start < end:
             _read_block(data, start, end, steps)
+    return steps
+
+
+def last_steps(data: bytes) -> list[Step]:
+    """Those of the last valid block: what was written last."""
+    steps: list[Step] = []
+    last = max(_bodies(data), default=(0, 0))
+    if last[0] < last[1]:
+        _read_block(data, *last, steps)
     return steps
 
 

@@ -28,7 +28,16 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from ottla.timelines.file_format import HEAD, STEP_BYTES, SUFFIX, decode, encode, sound_bytes
+from ottla.timelines.file_format import (
+    HEAD,
+    STEP_BYTES,
+    SUFFIX,
+    decode,
+    encode,
+    last_steps,
+    sound_bytes,
+)
+from ottla.timelines.pending_steps import clock_set_back
 from ottla.timelines.step import Kind, Step
 from ottla.timelines.thinning import thin
 
@@ -49,11 +58,11 @@ _REMOVED: Final = -1
 _REMOVED_STEM: Final = "removed"
 _KEPT_REMOVED: Final = frozenset(
     {
-        *(Kind.OPENED, Kind.END, Kind.HIGH, Kind.END_AND_HIGH),
+        *(Kind.CLOCK, Kind.OPENED, Kind.END, Kind.HIGH, Kind.END_AND_HIGH),
         *(Kind.GROUP, Kind.SET_BACK, Kind.FORGOTTEN, Kind.DELIVERED, Kind.REJECTED),
     }
 )
-_OF_THE_LOG: Final = (Kind.OPENED, Kind.IN_SYNC, Kind.CUT, Kind.DIVERGED)
+_OF_THE_LOG: Final = (*(Kind.OPENED, Kind.IN_SYNC, Kind.CUT, Kind.DIVERGED, Kind.CLOCK),)
 
 
 class TimelineFolder:
@@ -81,6 +90,14 @@ class TimelineFolder:
         if not bases or self.is_gone or not self.path.is_dir():
             return
         by_base: dict[int, list[Step]] = {}
+        if not self._bases and steps:
+            # The clock may have been set back while the broker was stopped.
+            latest_ms = max(
+                (step.until_ms for step in last_steps(self._data(bases[-1]))), default=0
+            )
+            first_ms = min(step.since_ms for step in steps)
+            if first_ms < latest_ms:
+                steps = [*clock_set_back(first_ms, latest_ms), *steps]
         if tuple(bases) != self._bases:
             self._follow(bases)
             if self._bases and self._in_sync is not None:

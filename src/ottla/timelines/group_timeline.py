@@ -65,6 +65,7 @@ class GroupTimeline(Gathering):
         """
         if before.offset < 0 or len(group) > MAX_GROUP_CHARS:
             return
+        self._note_time(now_ms)
         self._know_group(group, before)
         position = self._track(Kind.GROUP, group).position or 0
         for kind, name in list(self._tracks or ()):
@@ -113,6 +114,9 @@ class GroupTimeline(Gathering):
                 self._close_track(kind, name, track)
                 track.position = None
 
+    def _latest_until_ms(self) -> int:
+        return max((track.until_ms for track in (self._tracks or {}).values()), default=0)
+
     def _know_group(self, group: str, before: Before) -> None:
         """The group's position is what it has committed, not what this timeline has seen."""
         track = self._track(Kind.GROUP, group)
@@ -146,6 +150,8 @@ class GroupTimeline(Gathering):
         position = track.position
         if offset == position:
             return
+        if not track.until_ms <= now_ms < track.closes_ms:
+            self._note_time(now_ms, track.until_ms)
         if position is not None and offset < position:
             self._close_track(kind, name, track)
             if kind is Kind.GROUP:

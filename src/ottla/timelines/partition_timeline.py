@@ -155,6 +155,7 @@ class PartitionTimeline(ReplicaTimeline):
         self, base_offset: int, end: int, now_ms: int, client_id: str, producer_id: int
     ) -> None:
         """The first append of a step, or one by a different client."""
+        self._note_time(now_ms, self._end_until_ms)
         if not self._opening_told:
             self._opening_told = True
             self._add(_opening_step(self.opened_ms, self.end_at_open))
@@ -188,6 +189,7 @@ class PartitionTimeline(ReplicaTimeline):
         before = self._high_last
         if offset == before:
             return
+        self._note_time(now_ms, self._high_until_ms)
         self._close_high()
         self._high_last = offset
         if offset < before:
@@ -208,6 +210,7 @@ class PartitionTimeline(ReplicaTimeline):
     def started_at(self, offset: int, now_ms: int, reason: str) -> None:
         """Records below `offset` are deleted. These steps are never coalesced: deletion is rare."""
         if offset > self._start:
+            self._note_time(now_ms)
             self._add(Step(Kind.START, reason, now_ms, now_ms, self._start, offset, offset))
             self._start = offset
 
@@ -215,6 +218,7 @@ class PartitionTimeline(ReplicaTimeline):
         """The log was truncated to `end_offset`: later appends there are other records, which no
         group has read yet.
         """
+        self._note_time(now_ms)
         self._close_own()
         if self._leads:
             self._return_groups(end_offset)
@@ -243,6 +247,9 @@ class PartitionTimeline(ReplicaTimeline):
         if all_of_them:
             self._tell_found_role()
         return self._taken(is_open=is_open)
+
+    def _latest_until_ms(self) -> int:
+        return max(self._end_until_ms, self._high_until_ms, super()._latest_until_ms())
 
     def _close_own(self) -> None:
         self._close_end()

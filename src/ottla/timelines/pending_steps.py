@@ -5,8 +5,8 @@ Limits: at most `MAX_STEPS` wait. After that, new steps are dropped and counted.
 
 from typing import Final
 
-from ottla.timelines.rejected_offsets import RejectedOffsets
-from ottla.timelines.step import By, Step, Versions
+from ottla.timelines.rejected_offsets import MAX_SPAN, RejectedOffsets
+from ottla.timelines.step import By, Kind, Step, Versions
 
 WINDOW_MS: Final = 100
 BACKLOG_STEPS: Final = 512
@@ -56,20 +56,43 @@ class Track:
         self.told: tuple[int, RejectedOffsets | None] | None = None
 
 
+def clock_set_back(now_ms: int, latest_ms: int) -> list[Step]:
+    """What says that the clock is at `now_ms` and was at `latest_ms`: two steps if they are further
+    apart than one may span.
+    """
+    ends = (latest_ms,) if latest_ms - now_ms <= MAX_SPAN else (now_ms, latest_ms)
+    return [Step(Kind.CLOCK, None, now_ms if end == ends[0] else end, end, 0, 0, 0) for end in ends]
+
+
 class Gathering:
     """The finished steps. `dirty` is shared with the recorder: an object with steps adds itself."""
 
-    __slots__ = ("_closed", "_dirty", "unnoted")
+    __slots__ = ("_closed", "_dirty", "_latest_ms", "unnoted")
 
     def __init__(self, dirty: "dict[Gathering, None]") -> None:
         self.unnoted = 0
         """Steps that were dropped because too many were waiting."""
         self._dirty = dirty
         self._closed: list[Step] = []
+        self._latest_ms = 0
 
     def _window_ms(self) -> int:
         """Longer if the recorder cannot keep up: bounds become wider, but nothing is lost."""
         return WINDOW_MS * (1 + len(self._closed) // BACKLOG_STEPS)
+
+    def _note_time(self, now_ms: int, until_ms: int = 0) -> None:
+        """A step begins now, and the one before it ended at `until_ms`. Times before and after the
+        clock was set back have no order.
+        """
+        latest_ms = max(self._latest_ms, until_ms)
+        self._latest_ms = now_ms
+        if now_ms < latest_ms:
+            for step in clock_set_back(now_ms, max(latest_ms, self._latest_until_ms())):
+                self._add(step)
+
+    def _latest_until_ms(self) -> int:
+        """The largest time in open steps."""
+        return 0
 
     def _add(self, step: Step) -> None:
         if len(self._closed) >= MAX_STEPS:

@@ -47,6 +47,7 @@ class ReplicaTimeline(GroupTimeline, ABC):
 
     def _copy_differs(self, broker_id: int, track: Track | None, offset: int, now_ms: int) -> None:
         """The first fetch of a step, or one that went back."""
+        self._note_time(now_ms, 0 if track is None else track.until_ms)
         if track is None:
             if len(self._copies) >= MAX_TRACKS:
                 oldest = next(iter(self._copies))
@@ -84,6 +85,7 @@ class ReplicaTimeline(GroupTimeline, ABC):
         before = self._role
         if role == before:
             return
+        self._note_time(now_ms)
         self._role = role
         numbers = (now_ms, now_ms, end_offset, end_offset, end_offset)
         if before == NO_ROLE:
@@ -102,12 +104,17 @@ class ReplicaTimeline(GroupTimeline, ABC):
         and must truncate them (KIP-595's diverging epoch).
         """
         if from_offset < to_offset:
+            self._note_time(now_ms)
             numbers = (now_ms, now_ms, from_offset, from_offset, to_offset)
             self._add(Step(Kind.DIVERGED, str(broker_id), *numbers))
 
     def _add(self, step: Step) -> None:
         self._tell_found_role()
         super()._add(step)
+
+    def _latest_until_ms(self) -> int:
+        copied_ms = max((track.until_ms for track in self._copies.values()), default=0)
+        return max(copied_ms, super()._latest_until_ms())
 
     def _tell_found_role(self) -> None:
         found, self._found_role = self._found_role, None

@@ -63,6 +63,8 @@ class Kind(IntEnum):
     """
     FORGOTTEN = 14
     """A group's committed offset, which was `last`, was removed; the name is (group, reason)."""
+    CLOCK = 15
+    """The broker's clock was set back to `since_ms`, from `until_ms` or later."""
 
 
 class By(IntEnum):

@@ -28,6 +28,7 @@ _KEPT_APART: Final = (
     Kind.IN_SYNC,
     Kind.CUT,
     Kind.DIVERGED,
+    Kind.CLOCK,
     Kind.FORGOTTEN,
 )
 

@@ -26,7 +26,8 @@ class Life:
         self.random = Random(seed)
         cluster = self.random.random() < 0.75
         self.world = World(folder, 3 if cluster else 1, self.random.choice((1500, 4000, 1 << 20)))
-        self.without = {name for name in CALM if self.random.random() < 0.7} | {"clock"}
+        without = {name for name in CALM if self.random.random() < 0.7}
+        self.without = without if "clock" in without else without | {"lose_file"}
         weights = {
             "tick": 6, "append": 10, "fetch": 14 if cluster else 0, "commit": 6, "deliver": 3,
             "flush": 4, "roll": 1, "remove": 1, "isr": 3 if cluster else 0,
@@ -245,8 +246,16 @@ class Life:
     # Accidents.
 
     def clock(self) -> None:
-        broker = self.random.choice(list(self.world.brokers.values()))
-        broker.set_clock(self.random.choice((0, -5000, -70, 200, 60_000)))
+        """The clocks of all brokers are set, so that they do not differ. What was lost before, or
+        is lost with a file, cannot tell that they were set back.
+        """
+        if not all(broker.is_alive for broker in self.world.brokers.values()):
+            return
+        for broker in self.world.brokers.values():
+            broker.flush(all_of_them=True)
+        ahead_ms = self.random.choice((0, -5000, -70, 200, 60_000))
+        for broker in self.world.brokers.values():
+            broker.set_clock(ahead_ms)
 
     def lose_file(self) -> None:
         for broker in self.world.brokers.values():

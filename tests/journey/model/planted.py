@@ -188,6 +188,11 @@ def _from_the_start(metadata: str | None) -> Any:
     return found and found._replace(begin=0)
 
 
+def a_clock_that_only_goes_on(patch: pytest.MonkeyPatch) -> None:
+    """Times tell what came first, also where a clock was set back."""
+    patch.setattr(explain, "jumps_of", lambda steps, now_ms: None)
+
+
 PLANTED: Final[tuple[Plant, ...]] = (
     only_the_groups_of_the_leader,
     a_cut_is_forgotten,
@@ -206,6 +211,7 @@ PLANTED: Final[tuple[Plant, ...]] = (
     a_doubt_is_not_said,
     the_end_of_a_range,
     a_pipeline_began_at_the_start,
+    a_clock_that_only_goes_on,
 )
 
 RARE: Final[dict[Plant, int]] = {

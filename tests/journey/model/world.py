@@ -119,6 +119,8 @@ class Broker:
         self.heard: State | None = None
         self.is_alive = False
         self.fetches: dict[int, int] = {}
+        self.synced: dict[Path, int] = {}
+        """What no crash takes from the files."""
         self.epochs = LeaderEpochs(str(self.path))
         self.boot()
 
@@ -163,12 +165,14 @@ class Broker:
         files = sorted(self.path.glob("0*.timeline"))
         if files and torn_bytes:
             data = files[-1].read_bytes()
-            files[-1].write_bytes(data[: max(len(data) - torn_bytes, 0)])
+            kept = max(len(data) - torn_bytes, self.synced.get(files[-1], 0))
+            files[-1].write_bytes(data[:kept])
         if lost:
             kept = max(len(self.log) - lost, self.bases[-1], self.start)
             self.lose(kept)
             self.boot()
             self.files.tell_cut(self.now(), len(self.log), self.bases)
+            self.synced = {file: file.stat().st_size for file in self.path.glob("0*.timeline")}
             self.is_alive = False
 
     def lose(self, end: int) -> None:

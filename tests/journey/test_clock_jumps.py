@@ -1,0 +1,40 @@
+"""Where a clock was set back, only what is certain is told."""
+
+from dataclasses import replace
+
+from tests.journey.test_explain import facts
+
+from ottla.journey.clock_jumps import Jumps, jumps_of, told
+from ottla.journey.explain import explain
+from ottla.journey.offset_history import When
+from ottla.timelines.step import Kind, Step
+
+CLOCK = Step(Kind.CLOCK, None, 1000, 2500, 0, 0, 0)
+
+
+def test_bounds_around_a_jump_are_not_told():
+    jumps = jumps_of([CLOCK], 9000)
+    assert jumps == Jumps(1000, 2500)
+    unknown = When(None, None)
+    assert told(jumps, When(2000, 2000)) == When(2000, 2000)
+    assert told(jumps, When(2000, 2100)) == unknown
+    assert told(jumps, When(None, 999)) == When(None, 999)
+    assert told(jumps, When(None, 2600)) == unknown
+    assert told(jumps, When(2600, None)) == When(2600, None)
+    assert told(None, When(1, 2)) == When(1, 2)
+
+
+def test_steps_later_than_now_show_that_the_clock_was_set_back():
+    step = Step(Kind.GROUP, "g", 5000, 5000, 0, 1, 1)
+    assert jumps_of([step], 9000) is None
+    assert jumps_of([step], 4000) == Jumps(4000, 5000)
+    assert jumps_of([step._replace(broker=2)], 4000) is None, "by another clock"
+
+
+def test_no_range_ends_before_it_begins():
+    end = Step(Kind.END, ((7, "airport"),), 2000, 2000, 0, 50, 50)
+    high = Step(Kind.HIGH, None, 1100, 1100, 0, 50, 50)
+    known = replace(facts(), steps=[end, CLOCK, high])
+    said = explain(known)
+    assert said["appended"]["when"]["since_ms"] == 2000
+    assert said["replicated"]["when"] == {"since_ms": None, "until_ms": None, "exact": False}
