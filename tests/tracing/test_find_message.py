@@ -15,6 +15,7 @@ from ottla.tracing.find_message import (
     find_message,
     led_elsewhere,
     led_partitions,
+    newest_offset,
     offset_ranges,
 )
 
@@ -107,12 +108,32 @@ async def test_the_latest_message_of_an_empty_topic() -> None:
     assert refused.value.code == "empty"
 
 
+def markers_from(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    """The log has transaction markers from this offset on."""
+
+    async def find_location(log: Any, offset: int) -> Any:
+        header = SimpleNamespace(is_control=offset >= first, base_offset=offset)
+        return SimpleNamespace(header=header)
+
+    monkeypatch.setattr("ottla.tracing.find_message.find_location", find_location)
+
+
+@pytest.mark.parametrize(("first", "newest"), [(9, 4), (4, 3), (2, 1), (0, 4)])
+async def test_the_latest_message_is_no_transaction_marker(
+    monkeypatch: pytest.MonkeyPatch, first: int, newest: int
+) -> None:
+    """Unless there is nothing else."""
+    markers_from(monkeypatch, first)
+    assert await newest_offset(partition(0, 0, 5).log) == newest
+
+
 async def test_the_latest_message_is_that_of_the_newest_partition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
         "ottla.tracing.find_message.largest_timestamp", lambda segment: segment.largest_timestamp
     )
+    markers_from(monkeypatch, 3)
     empty, old, new = partition(0, 7, 7, 900), partition(1, 0, 5, 100), partition(2, 0, 3, 200)
     found = await find_message(query(latest=True), [empty, old, new], cluster_of(OWN, OWN, OWN))
     assert found == (new, 2, None)

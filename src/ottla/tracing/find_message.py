@@ -15,12 +15,15 @@ from ottla.controller.image import NO_LEADER, ClusterImage
 from ottla.journey.key_elsewhere import KeyElsewhere
 from ottla.journey.moment import Document
 from ottla.journey.partitioner import likely_partitions
+from ottla.log.log import Log
 from ottla.replica.partition import Partition
 from ottla.replica.partitions import Partitions
-from ottla.tracing.gather_facts import largest_timestamp
+from ottla.tracing.gather_facts import find_location, largest_timestamp
 from ottla.tracing.key_list import ends_of, list_key
 from ottla.tracing.key_search import elsewhere_of, find_elsewhere, find_newest
 
+MAX_MARKERS_PASSED: Final = 100
+"""Batches at the end of the log that are read to find the newest message."""
 MAX_SUGGESTIONS: Final = 1000
 """Topic names in the response to a request for an unknown topic."""
 
@@ -136,7 +139,7 @@ async def find_message(
             message = f"topic {query.topic!r} has no records"
             raise JourneyError("empty", message, partitions=offset_ranges(partitions))
         newest = max(filled, key=newest_ms)
-        return newest, newest.log.end_offset - 1, None
+        return newest, await newest_offset(newest.log), None
     if query.offset is None:
         message = "give an offset, a key, or latest"
         raise JourneyError("which_offset", message, partitions=offset_ranges(partitions))
@@ -146,6 +149,21 @@ async def find_message(
         message = f"give the partition of offset {query.offset}"
         raise JourneyError("which_offset", message, partitions=offset_ranges(partitions))
     return partitions[0], query.offset, None
+
+
+async def newest_offset(log: Log) -> int:
+    """The last offset that has a record, and not a transaction marker, as far as
+    `MAX_MARKERS_PASSED` allow; the last one if there are only markers. Raises ApiError.
+    """
+    offset = last = log.end_offset - 1
+    for _ in range(MAX_MARKERS_PASSED):
+        location = await find_location(log, offset)
+        if location is None or not location.header.is_control:
+            return offset
+        offset = location.header.base_offset - 1
+        if offset < log.start_offset:
+            break
+    return last
 
 
 def newest_ms(partition: Partition) -> int:
