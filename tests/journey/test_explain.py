@@ -11,6 +11,7 @@ from ottla.journey.key_elsewhere import Hit, KeyElsewhere
 from ottla.journey.record_in_batch import find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.journey.table_rows import KeyHistory, KeyRecord
+from ottla.journey.transactions import EndMarker, OpenTransaction, TransactionFacts
 from ottla.log.config import FOREVER_MS, LogConfig
 from ottla.records.build import build_batch
 from ottla.records.compression import Compression
@@ -250,11 +251,41 @@ def test_a_record_without_key_or_value():
     assert said["partition_chosen"]["has_key"] is False
 
 
-def test_a_tombstone_of_a_compacted_topic():
-    config = LogConfig(cleanup_delete=False, cleanup_compact=True)
-    said = explain(facts(41, config=config, searched_to=FOREVER_MS))
-    (rule,) = said["retention"]["rules"]
-    assert "tombstone" in rule["why"]
+COMPACTED = LogConfig(cleanup_delete=False, cleanup_compact=True)
+
+
+def compaction_of(offset=40, *, key=b"k", value=b"v", **more) -> str:
+    stored = location_of(offset, **more.pop("batch", {}))
+    assert stored.record is not None
+    record = replace(stored.record.record, key=key, value=value)
+    stored = replace(stored, record=stored.record._replace(record=record))
+    told = facts(offset, config=COMPACTED, searched_to=FOREVER_MS, location=stored, **more)
+    (rule,) = explain(told)["retention"]["rules"]
+    return rule["why"]
+
+
+def test_what_compaction_does_with_a_record():
+    assert compaction_of().startswith("the latest record with its key")
+    assert compaction_of(value=None).startswith("a tombstone")
+    assert compaction_of(key=None, value=None).startswith("a record without a key")
+
+
+def test_compaction_and_the_transaction_of_a_record():
+    batch = {"is_transactional": True}
+    aborted = TransactionFacts(50, (), EndMarker(45, False, 2_000), 45)
+    committed = TransactionFacts(50, (), EndMarker(45, True, 2_000), 45)
+    is_open = TransactionFacts(40, (OpenTransaction(7, 1, 40, 2_000),))
+    unknown = TransactionFacts(50, (), None, 47)
+    said = [
+        compaction_of(batch=batch, transactions=known)
+        for known in (aborted, committed, is_open, unknown)
+    ]
+    assert [each.partition(":")[0] for each in said] == [
+        *("aborted", "the latest record with its key"),
+        *("its transaction is open", "not known"),
+    ]
+    marker = compaction_of(batch={**batch, "is_control": True}, transactions=committed)
+    assert marker.startswith("a transaction's marker")
 
 
 def test_a_marker_of_a_transaction_chose_no_partition():

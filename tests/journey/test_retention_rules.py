@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.journey.retention_rules import RecordFacts, SegmentFacts, explain_retention
+from ottla.journey.retention_rules import Counts, RecordFacts, SegmentFacts, explain_retention
 from ottla.log.config import FOREVER_MS, LogConfig
 
 DAY_MS = 86_400_000
@@ -13,12 +13,17 @@ ACTIVE = SegmentFacts(100, 200, 500, 99 * DAY_MS, True, 105 * DAY_MS)
 
 
 def record(offset=50, **more) -> RecordFacts:
-    facts = RecordFacts(offset, 90 * DAY_MS, True, False, None, FOREVER_MS, None)
+    facts = RecordFacts(offset, 90 * DAY_MS, Counts.BY_KEY, False, None, FOREVER_MS, None)
     return facts._replace(**more)
 
 
-def explain(config: LogConfig, asked: RecordFacts | None = None, segments=(CLOSED, ACTIVE)):
-    return explain_retention(config, segments, asked or record(), NOW_MS)
+def explain(
+    config: LogConfig,
+    asked: RecordFacts | None = None,
+    segments=(CLOSED, ACTIVE),
+    last_stable_offset=200,
+):
+    return explain_retention(config, segments, asked or record(), last_stable_offset, NOW_MS)
 
 
 def test_by_time_it_goes_when_its_segments_newest_record_is_old_enough():
@@ -87,10 +92,10 @@ def test_compaction_keeps_the_latest_of_a_key():
 
 
 def test_compaction_removes_what_is_superseded():
-    (rule,) = explain(COMPACT, record(superseded_by=120)).rules
+    (rule,) = explain(COMPACT, record(superseded_by=80)).rules
     assert rule.may_now
     assert rule.why == (
-        "superseded by offset 120: the cleaner may remove it once 50% of the log is dirty"
+        "superseded by offset 80: the cleaner may remove it once 50% of the log is dirty"
     )
 
 
@@ -98,7 +103,7 @@ def test_compaction_waits_for_its_lag():
     config = LogConfig(
         cleanup_delete=False, cleanup_compact=True, min_compaction_lag_ms=30 * DAY_MS
     )
-    retention = explain(config, record(superseded_by=120))
+    retention = explain(config, record(superseded_by=80))
     assert (retention.may_now, retention.not_before_ms) == (False, 120 * DAY_MS)
 
 
@@ -106,7 +111,57 @@ def test_compaction_leaves_the_active_segment_alone():
     (rule,) = explain(COMPACT, record(150, superseded_by=180)).rules
     assert not rule.may_now
     assert rule.note is not None
-    assert rule.note.startswith("its segment is active: the cleaner skips it until it rolls")
+    assert rule.note.startswith(
+        "the segment of offset 180 is active: the cleaner skips it until it rolls"
+    )
+
+
+def test_the_cleaner_must_reach_the_later_record_too():
+    closed = SegmentFacts(100, 200, 500, 99 * DAY_MS, False, None)
+    active = SegmentFacts(200, 300, 500, 99 * DAY_MS, True, 105 * DAY_MS)
+    asked = record(superseded_by=120)
+
+    (waits,) = explain(COMPACT, asked).rules
+    (stopped,) = explain(COMPACT, asked, (CLOSED, closed, active), 150).rules
+    (now,) = explain(COMPACT, asked, (CLOSED, closed, active), 300).rules
+    lag = LogConfig(cleanup_delete=False, cleanup_compact=True, min_compaction_lag_ms=9 * DAY_MS)
+    (young,) = explain(lag, asked, (CLOSED, closed, active), 300).rules
+
+    assert (waits.may_now, waits.not_before_ms) == (False, None)
+    assert waits.note is not None
+    assert waits.note.startswith("the segment of offset 120 is active")
+    assert (stopped.may_now, stopped.why) == (False, "superseded by offset 120")
+    assert stopped.note == "the cleaner stops at the last stable offset, 150"
+    assert now.may_now
+    assert (young.may_now, young.not_before_ms) == (False, 108 * DAY_MS)
+
+
+def test_a_later_record_that_may_still_abort_does_not_supersede():
+    (rule,) = explain(COMPACT, record(undecided=80, searched_to=80)).rules
+    assert rule.why == "the latest record with its key that is committed: compaction keeps it"
+    assert rule.note == "superseded once offset 80 is committed, which has its key, too"
+
+
+@pytest.mark.parametrize(
+    ("counts", "may_now", "why"),
+    [
+        (Counts.ABORTED, True, "aborted: compaction removes it, whatever its key is"),
+        (Counts.NO_KEY, True, "a record without a key: compaction removes it"),
+        (Counts.OPEN, False, "its transaction is open: compaction stops before it"),
+        (Counts.UNKNOWN, False, "not known: the marker of its transaction was not found"),
+        (Counts.MARKER, False, "a transaction's marker, kept 1 day after the first cleaning"),
+    ],
+)
+def test_what_does_not_count_by_its_key_is_never_called_the_latest(counts, may_now, why):
+    (rule,) = explain(COMPACT, record(counts=counts)).rules
+    assert rule.why.startswith(why)
+    assert rule.may_now is may_now
+
+
+def test_a_marker_goes_at_its_horizon():
+    asked = record(counts=Counts.MARKER, delete_horizon_ms=99 * DAY_MS)
+    assert explain(COMPACT, asked).may_now
+    assert not explain(COMPACT, asked._replace(delete_horizon_ms=101 * DAY_MS)).may_now
 
 
 @pytest.mark.parametrize(
@@ -121,14 +176,19 @@ def test_a_tombstone_goes_at_its_horizon(horizon_ms, may_now):
 
 
 def test_both_policies_are_shown_and_the_earlier_time_counts():
-    config = LogConfig(cleanup_compact=True, retention_ms=20 * DAY_MS, retention_bytes=10_000)
-    retention = explain(config, record(superseded_by=120))
+    config = LogConfig(
+        cleanup_compact=True,
+        retention_ms=20 * DAY_MS,
+        retention_bytes=10_000,
+        min_compaction_lag_ms=15 * DAY_MS,
+    )
+    retention = explain(config, record(superseded_by=80))
     assert [rule.setting for rule in retention.rules] == [
         "retention.ms",
         "retention.bytes",
         "cleanup.policy=compact",
     ]
-    assert retention.not_before_ms == 90 * DAY_MS
+    assert retention.not_before_ms == 105 * DAY_MS
 
 
 def test_the_lag_counts_from_the_segments_newest_record():
@@ -136,5 +196,5 @@ def test_the_lag_counts_from_the_segments_newest_record():
     config = LogConfig(
         cleanup_delete=False, cleanup_compact=True, min_compaction_lag_ms=30 * DAY_MS
     )
-    retention = explain(config, record(timestamp_ms=50 * DAY_MS, superseded_by=120))
+    retention = explain(config, record(timestamp_ms=50 * DAY_MS, superseded_by=80))
     assert (retention.may_now, retention.not_before_ms) == (False, 120 * DAY_MS)

@@ -185,6 +185,7 @@ async def test_in_a_compacted_log_a_later_record_of_the_key_is_looked_for(tmp_pa
     assert facts.superseded_by is not None
     assert facts.superseded_by > 17
     assert facts.superseded_by % 5 == 17 % 5
+    assert facts.segments[log.segment_number(facts.superseded_by)].largest_timestamp_ms > 0
     last = await facts_of(log, 59)
     assert (last.superseded_by, last.searched_to) == (None, FOREVER_MS)
 

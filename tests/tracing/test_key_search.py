@@ -98,12 +98,16 @@ async def test_records_before_the_log_start_are_not_found(tmp_path):
 
 async def test_a_later_record_of_the_key(tmp_path):
     log = log_of(tmp_path / "t-0", [b"key%d" % (at % 50) for at in range(120)])
-    assert await find_later(log, b"key7", 7) == (57, 57)
-    assert await find_later(log, b"key7", 57) == (107, 107)
-    assert await find_later(log, b"key7", 107) == (None, EVERYTHING)
-    found, searched_to = await find_later(log, b"key7", 7, budget_bytes=500)
-    assert found is None
-    assert 7 < searched_to < 57
+    for offset, later in ((7, 57), (57, 107)):
+        found = await find_later(log, b"key7", offset)
+        assert (found.offset, found.searched_to) == (later, later)
+        assert found.header is not None
+        assert found.header.base_offset == later
+    last = await find_later(log, b"key7", 107)
+    assert (last.header, last.searched_to) == (None, EVERYTHING)
+    cut = await find_later(log, b"key7", 7, budget_bytes=500)
+    assert cut.header is None
+    assert 7 < cut.searched_to < 57
 
 
 async def test_a_damaged_log_is_refused(tmp_path):

@@ -72,7 +72,10 @@ def test_the_last_of_a_key(log):
 
 def test_a_later_one_of_a_key(log):
     window = whole(log)
-    assert first_in_window(window, b"key7", 0) == 7
-    assert first_in_window(window, b"key7", 7) == 17
+    for after, offset in ((0, 7), (7, 17)):
+        found = first_in_window(window, b"key7", after)
+        assert found is not None
+        assert found[0] == offset
+        assert found[1].base_offset <= offset <= found[1].last_offset
     assert first_in_window(window, b"key7", 117) is None
     assert first_in_window(window, b"absent", 0) is None

@@ -80,7 +80,7 @@ def tell(document: Document) -> Branch:
     elif state == "compacted":
         top.add(
             ("Removed by compaction: ", WAITING),
-            "a later record has its key, or it was a tombstone",
+            "a later record has its key, or it was a tombstone, aborted, without a key or a marker",
         )
     elif state == "damaged":
         top.add(("Damaged: ", BAD), document["appended"]["damage"])

@@ -34,11 +34,13 @@ from ottla.journey.offset_history import (
 from ottla.journey.partitioner import explain_choice
 from ottla.journey.rejection import Rejection, rejection_of
 from ottla.journey.replica_history import leadership_at, leaderships
-from ottla.journey.retention_rules import RecordFacts, explain_retention
+from ottla.journey.retention_rules import Counts, RecordFacts, explain_retention
 from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
 from ottla.journey.unknown_fields import unknown_fields_of
 from ottla.records.compression import Compression
+from ottla.records.header import BatchHeader
+from ottla.records.record import Record
 from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.destination import DELTA, Destination, destination_of
 from ottla.timelines.rejected_offsets import rejected_steps
@@ -455,6 +457,17 @@ def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:
     return across_partitions(said, to, facts.key_elsewhere, facts.partition_count)
 
 
+def _counts(header: BatchHeader, record: Record, facts: Facts) -> Counts:
+    """Whether compaction looks at the record's key."""
+    if header.is_control:
+        return Counts.MARKER
+    known = transaction_of(header, facts.transactions) if facts.transactions else None
+    state = known["state"] if known else "committed"
+    if state == "committed":
+        return Counts.BY_KEY if record.key is not None else Counts.NO_KEY
+    return {"aborted": Counts.ABORTED, "open": Counts.OPEN}.get(state, Counts.UNKNOWN)
+
+
 def _retention(facts: Facts) -> Document:
     location = facts.location
     assert location is not None
@@ -463,13 +476,16 @@ def _retention(facts: Facts) -> Document:
     asked = RecordFacts(
         record.offset,
         record.timestamp_ms,
-        record.key is not None,
+        _counts(location.header, record, facts),
         record.value is None,
         facts.superseded_by,
         facts.searched_to,
         location.header.delete_horizon_ms,
+        facts.undecided,
     )
-    retention = explain_retention(facts.config, facts.segments, asked, facts.now_ms)
+    known = facts.transactions
+    stable = facts.high_watermark if known is None else known.last_stable_offset
+    retention = explain_retention(facts.config, facts.segments, asked, stable, facts.now_ms)
     return {
         "may_be_removed": retention.may_now,
         "not_before_ms": retention.not_before_ms,

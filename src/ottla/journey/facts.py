@@ -88,7 +88,10 @@ class Facts:
     positions: Mapping[str, Position]
     location: LogLocation | None
     superseded_by: int | None = None
+    """The offset of a later record with its key that counts for compaction."""
     searched_to: int = 0
+    undecided: int | None = None
+    """That of one whose transaction, or replication, may still fail."""
     groups: KnownGroups = ALL_GROUPS
     """Of which groups there are `positions`."""
     replicas: tuple[int, ...] = ()

@@ -2,13 +2,17 @@
 
 Retention deletes whole segments, the oldest first. By time: when the newest record of a segment is
 older than `retention.ms`. By size: when the log without the segment still holds `retention.bytes`.
-Compaction removes a record when a later one has its key, but never in the active segment and never
-before `min.compaction.lag.ms`. It removes a tombstone (a record without a value)
-`delete.retention.ms` after it was first cleaned. An administrator may delete records at any time
-(DeleteRecords).
+Compaction removes a record when a later one has its key, unless that one was aborted or its
+transaction is open. It removes aborted records and records without a key, too, and, once they were
+cleaned first, `delete.retention.ms` later a tombstone (a record without a value) and the marker of
+a transaction without records. It never looks at or beyond the active segment, the last stable
+offset, or a segment that is younger than `min.compaction.lag.ms`, so the later record must lie
+before all of them (LogCleaner, LogCleanerManager.cleanableOffsets). An administrator may delete
+records at any time (DeleteRecords).
 """
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
 from ottla.journey.formatting import bytes_said, moment_said, span_said
@@ -28,18 +32,32 @@ class SegmentFacts(NamedTuple):
     """The time after which the next append rolls the active segment; None for closed segments."""
 
 
+class Counts(Enum):
+    """Whether compaction looks at the record's key, and what it does otherwise."""
+
+    BY_KEY = "by its key"
+    NO_KEY = "no key"
+    ABORTED = "aborted"
+    OPEN = "open"
+    UNKNOWN = "unknown"
+    """The search for the marker of its transaction ended early."""
+    MARKER = "marker"
+
+
 class RecordFacts(NamedTuple):
-    """The record. `superseded_by`: the offset of a later record with its key; `searched_to`: the
-    search for one ended here.
+    """The record. `superseded_by`: the offset of a later record with its key that counts;
+    `searched_to`: the search for one ended here. `undecided`: that of one whose transaction, or
+    replication, may still fail.
     """
 
     offset: int
     timestamp_ms: int
-    has_key: bool
+    counts: Counts
     is_tombstone: bool
     superseded_by: int | None
     searched_to: int
     delete_horizon_ms: int | None
+    undecided: int | None = None
 
 
 class Rule(NamedTuple):
@@ -68,26 +86,34 @@ NEVER: Final = "kept until it is deleted manually: no retention is set"
 
 
 def explain_retention(
-    config: LogConfig, segments: Sequence[SegmentFacts], record: RecordFacts, now_ms: int
+    config: LogConfig,
+    segments: Sequence[SegmentFacts],
+    record: RecordFacts,
+    last_stable_offset: int,
+    now_ms: int,
 ) -> Retention:
     """What may delete the record. `segments`: all of the log's, oldest first; one holds its
-    offset.
+    offset, and their times are known up to that of the record that supersedes it.
     """
-    place = next(
-        number
-        for number, segment in enumerate(segments)
-        if segment.base_offset <= record.offset < segment.next_offset
-    )
+    place = _segment_of(segments, record.offset)
     rules: list[Rule] = []
     rules += _by_time(config, segments, place, now_ms)
     rules += _by_size(config, segments, place)
     if config.cleanup_compact:
-        rules.append(_by_compaction(config, segments[place], record, now_ms))
+        rules.append(_by_compaction(config, segments, record, last_stable_offset, now_ms))
     if not rules:
         rules.append(Rule("cleanup.policy", False, None, NEVER))
     times = [rule.not_before_ms for rule in rules if rule.not_before_ms is not None]
     may_now = any(rule.may_now for rule in rules)
     return Retention(may_now, min(times, default=None), tuple(rules))
+
+
+def _segment_of(segments: Sequence[SegmentFacts], offset: int) -> int:
+    return next(
+        number
+        for number, segment in enumerate(segments)
+        if segment.base_offset <= offset < segment.next_offset
+    )
 
 
 def _by_time(
@@ -134,31 +160,85 @@ def _by_size(config: LogConfig, segments: Sequence[SegmentFacts], place: int) ->
     yield Rule("retention.bytes", False, None, why)
 
 
+COMPACT: Final = "cleanup.policy=compact"
+_DROPPED: Final = {
+    Counts.ABORTED: "aborted: compaction removes it, whatever its key is",
+    Counts.NO_KEY: "a record without a key: compaction removes it",
+}
+_STAYS: Final = {
+    Counts.OPEN: "its transaction is open: compaction stops before it",
+    Counts.UNKNOWN: "not known: the marker of its transaction was not found",
+}
+
+
 def _by_compaction(
-    config: LogConfig, segment: SegmentFacts, record: RecordFacts, now_ms: int
+    config: LogConfig,
+    segments: Sequence[SegmentFacts],
+    record: RecordFacts,
+    last_stable_offset: int,
+    now_ms: int,
 ) -> Rule:
-    setting = "cleanup.policy=compact"
-    if record.superseded_by is None and not record.is_tombstone:
-        why = "the latest record with its key"
-        if record.searched_to < FOREVER_MS:
-            why = f"no later record with its key up to offset {record.searched_to - 1}"
-        return Rule(setting, False, None, f"{why}: compaction keeps it")
-    if record.superseded_by is not None:
-        why = f"superseded by offset {record.superseded_by}"
-        cleanable = cleanable_ms(segment.largest_timestamp_ms, config)
-        not_before_ms = record.timestamp_ms if cleanable is None else cleanable
+    if record.counts in _STAYS:
+        return Rule(COMPACT, False, None, _STAYS[record.counts])
+    after_ms = None
+    if record.counts in _DROPPED:
+        why, last = _DROPPED[record.counts], record.offset
+    elif record.counts is Counts.BY_KEY and record.superseded_by is not None:
+        why, last = f"superseded by offset {record.superseded_by}", record.superseded_by
+    elif record.counts is Counts.MARKER or record.is_tombstone:
+        what = "a tombstone" if record.counts is Counts.BY_KEY else "a transaction's marker"
+        since = "" if record.counts is Counts.BY_KEY else " that finds no record of it"
+        kept = span_said(config.delete_retention_ms)
+        why, last = f"{what}, kept {kept} after the first cleaning{since}", record.offset
+        after_ms = record.delete_horizon_ms
+        if after_ms is None:
+            return Rule(COMPACT, False, None, f"{why}, which has not happened yet")
     else:
-        why = f"a tombstone, kept {span_said(config.delete_retention_ms)} after the first cleaning"
-        if record.delete_horizon_ms is None:
-            return Rule(setting, False, None, f"{why}, which has not happened yet")
-        not_before_ms = record.delete_horizon_ms
-    if segment.is_active:
-        note = f"its segment is active: the cleaner skips it until {_rolls(config, segment)}"
-        return Rule(setting, False, None, why, note)
-    if now_ms < not_before_ms:
-        return Rule(
-            setting, False, not_before_ms, f"{why}; not before {moment_said(not_before_ms)}"
-        )
+        return _kept(record)
+    return _once_cleaned(
+        config, segments, record.offset, last, why, after_ms, last_stable_offset, now_ms
+    )
+
+
+def _kept(record: RecordFacts) -> Rule:
+    """The last of its key, as far as is known."""
+    why = "the latest record with its key"
+    if record.undecided is not None:
+        why = "the latest record with its key that is committed"
+    elif record.searched_to < FOREVER_MS:
+        why = f"no later record with its key up to offset {record.searched_to - 1}"
+    note = None
+    if record.undecided is not None:
+        note = f"superseded once offset {record.undecided} is committed, which has its key, too"
+    return Rule(COMPACT, False, None, f"{why}: compaction keeps it", note)
+
+
+def _once_cleaned(
+    config: LogConfig,
+    segments: Sequence[SegmentFacts],
+    offset: int,
+    last: int,
+    why: str,
+    after_ms: int | None,
+    last_stable_offset: int,
+    now_ms: int,
+) -> Rule:
+    """The cleaner must reach the record at `last`, which lies after the one at `offset` or is the
+    same.
+    """
+    needed = segments[_segment_of(segments, offset) : _segment_of(segments, last) + 1]
+    whose = "its segment" if last == offset else f"the segment of offset {last}"
+    if needed[-1].is_active:
+        note = f"{whose} is active: the cleaner skips it until {_rolls(config, needed[-1])}"
+        return Rule(COMPACT, False, None, why, note)
+    if needed[-1].next_offset > last_stable_offset:
+        note = f"the cleaner stops at the last stable offset, {last_stable_offset}"
+        return Rule(COMPACT, False, None, why, note)
+    times = [cleanable_ms(each.largest_timestamp_ms, config) for each in needed]
+    not_before_ms = max((at for at in (*times, after_ms) if at is not None), default=None)
+    if not_before_ms is not None and now_ms < not_before_ms:
+        said = f"{why}; not before {moment_said(not_before_ms)}"
+        return Rule(COMPACT, False, not_before_ms, said)
     ratio = config.min_cleanable_dirty_ratio
     why += f": the cleaner may remove it once {ratio:.0%} of the log is dirty"
-    return Rule(setting, True, not_before_ms, why)
+    return Rule(COMPACT, True, not_before_ms, why)

@@ -24,7 +24,8 @@ from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_hea
 from ottla.replica.partition import Partition
 from ottla.timelines.recorder import TimelineRecorder
 from ottla.tracing.group_coordinators import FindGroups
-from ottla.tracing.key_search import find_history, find_later
+from ottla.tracing.key_search import find_history
+from ottla.tracing.superseding import Superseding, find_superseding
 from ottla.tracing.transaction_coordinators import FindTransactions
 from ottla.tracing.transaction_search import transaction_facts
 
@@ -53,7 +54,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
     steps = (*(history.steps if history else ()), *groups.steps)
     log = partition.log
     location = None
-    superseded_by, searched_to = None, 0
+    superseding = Superseding(None, 0)
     transactions = key_history = key_steps = None
     elsewhere = around.elsewhere
     if log.start_offset <= offset < log.end_offset:
@@ -61,8 +62,10 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         header = location.header if location else None
         transactions = await transaction_facts(partition, header, around.find_transactions)
         record = location.record.record if location and location.record else None
-        if log.config.cleanup_compact and record is not None and record.key is not None:
-            superseded_by, searched_to = await find_later(log, record.key, offset)
+        is_compacted = log.config.cleanup_compact and header is not None and not header.is_control
+        if is_compacted and record is not None and record.key is not None:
+            stable = transactions.last_stable_offset
+            superseding = await find_superseding(log, record.key, offset, stable)
         to = destinations(steps, (position.metadata for position in positions.values()))
         if record is not None and record.key is not None and any(one.by_message_key for one in to):
             key_history = await find_history(log, record.key, offset)
@@ -86,14 +89,15 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         end_offset=log.end_offset,
         high_watermark=partition.high_watermark,
         config=log.config,
-        segments=segment_facts(log, offset),
+        segments=segment_facts(log, max(offset, superseding.by or 0)),
         steps=steps if history else None,
         opening=history.opening if history else None,
         positions=positions,
         groups=groups.known,
         location=location,
-        superseded_by=superseded_by,
-        searched_to=searched_to,
+        superseded_by=superseding.by,
+        searched_to=superseding.searched_to,
+        undecided=superseding.undecided,
         replicas=around.state.replicas,
         isr=around.state.isr,
         leader=around.state.leader,

@@ -17,6 +17,7 @@ from ottla.log.config import FOREVER_MS
 from ottla.log.errors import InsaneIndexError, storage_error
 from ottla.log.log import Log
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.header import BatchHeader
 from ottla.replica.partition import Partition
 from ottla.tracing.segment_search import (
     BUDGET_BYTES,
@@ -100,20 +101,28 @@ def elsewhere_of(
     return KeyElsewhere(tuple(sorted(hits)), tuple(sorted((*left, *led_by_others))))
 
 
-async def find_later(
-    log: Log, key: bytes, offset: int, budget_bytes: int = BUDGET_BYTES
-) -> tuple[int | None, int]:
-    """The offset of a later record with the key, and the offset up to which the log was
-    searched.
+class Later(NamedTuple):
+    """A later record with the key, and the header of its batch; None: none was found.
+
+    The log was searched up to `searched_to`, and of the budget this is left.
     """
+
+    offset: int
+    header: BatchHeader | None
+    searched_to: int
+    left_bytes: int
+
+
+async def find_later(log: Log, key: bytes, offset: int, budget_bytes: int = BUDGET_BYTES) -> Later:
+    """The last record with the key in the first batch that has one after the offset."""
     for window in oldest_first(log, offset):
         if budget_bytes <= 0:
-            return None, window.first_offset
+            return Later(-1, None, window.first_offset, 0)
         budget_bytes -= window.size_bytes
         found = await in_thread(first_in_window, window, key, offset)
         if found is not None:
-            return found, found
-    return None, EVERYTHING
+            return Later(*found, found[0], budget_bytes)
+    return Later(-1, None, EVERYTHING, budget_bytes)
 
 
 async def find_history(

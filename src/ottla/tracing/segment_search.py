@@ -14,7 +14,7 @@ from ottla.journey.table_rows import KeyRecord
 from ottla.log.open_file import OpenFile
 from ottla.log.scan import scan_batches
 from ottla.log.segment import Segment
-from ottla.records.header import HEADER_BYTES, read_header
+from ottla.records.header import HEADER_BYTES, BatchHeader, read_header
 from ottla.records.record import Record
 
 WINDOW_BYTES: Final = 4 * 1024 * 1024
@@ -81,16 +81,18 @@ def last_in_window(window: Window, key: bytes, before_offset: int) -> KeyRecord 
     return found
 
 
-def first_in_window(window: Window, key: bytes, after_offset: int) -> int | None:
+def first_in_window(
+    window: Window, key: bytes, after_offset: int
+) -> tuple[int, BatchHeader] | None:
     """The offset of a later record with the key: the last one in the window's first batch that has
-    one past `after_offset`. Raises like `last_in_window`.
+    one past `after_offset`, and that batch's header. Raises like `last_in_window`.
     """
     for _, header, batch in scan_batches(window.file, window.position, window.end):
         if header.last_offset <= after_offset:
             continue
         record = last_with_key(header, batch, key)
         if record is not None and record.offset > after_offset:
-            return record.offset
+            return record.offset, header
     return None
 
 

@@ -52,7 +52,7 @@ async def transaction_facts(
     marker, searched_to = None, NOT_SEARCHED
     is_open = header is not None and _is_open(header, transactions)
     if header is not None and header.is_transactional and not is_open:
-        marker, searched_to = await _find_marker(log, header, budget_bytes)
+        marker, searched_to, _ = await find_marker(log, header, budget_bytes)
     return TransactionFacts(
         stable,
         transactions,
@@ -98,22 +98,24 @@ def open_transactions(log: Log) -> list[OpenTransaction]:
     return sorted(found, key=lambda each: each.first_offset)
 
 
-async def _find_marker(
+async def find_marker(
     log: Log, header: BatchHeader, budget_bytes: int
-) -> tuple[EndMarker | None, int]:
-    """The producer's next marker, and the offset up to which the log was searched for it."""
+) -> tuple[EndMarker | None, int, int]:
+    """The producer's next marker, the offset up to which the log was searched for it, and what is
+    left of the budget.
+    """
     for window in oldest_first(log, header.base_offset):
         if budget_bytes <= 0:
-            return None, window.first_offset
+            return None, window.first_offset, 0
         budget_bytes -= window.size_bytes
         try:
             with storage_refusals():
                 found = await asyncio.to_thread(marker_in_window, window, header)
         except (CorruptBatchError, InvalidRecordError):
-            return None, window.first_offset  # the record itself may still be explained
+            return None, window.first_offset, 0  # the record itself may still be explained
         if found is not None:
-            return found, found.offset
-    return None, EVERYTHING
+            return found, found.offset, budget_bytes
+    return None, EVERYTHING, max(budget_bytes, 1)
 
 
 def marker_in_window(window: Window, header: BatchHeader) -> EndMarker | None:
