@@ -14,9 +14,9 @@ from ottla.pipelines.registry.registered import JSON
 from ottla.pipelines.source import framed as framing
 from ottla.pipelines.source.changed import changed_in_json, changed_in_text, said_in_json
 from ottla.pipelines.source.checks import checks
-from ottla.pipelines.source.doubt import doubtful
+from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.mismatches import name_mismatch
-from ottla.pipelines.source.quick import is_plain, may_go_on
+from ottla.pipelines.source.plain import plain
 from ottla.pipelines.source.unknown import (
     COLUMN,
     as_json,
@@ -42,7 +42,6 @@ _PARSED: Final = "_ottla_parsed_"
 PARSED_KEY: Final = f"{_PARSED}key"
 """The column of the parsed key in the plan of a topic's rows."""
 _FRAMING: Final = "_ottla_framing_"
-_GOES_ON: Final = "_ottla_goes_on_"
 _LOOK: Final = "_ottla_look_"
 _CHANGED: Final = "_ottla_changed_"
 UNKNOWN: Final = "_ottla_unknown"
@@ -114,17 +113,14 @@ def parse(
     # What is asked of the raw bytes is asked here, so that Spark does not carry them on.
     asked = {_PARSED + name: _parsed(name, schema) for name, schema in schemas.items()}
     given = {GIVEN + name: F.col(name).isNotNull() for name in schemas}
-    goes_on = {_GOES_ON + name: may_go_on(_data(name, schemas[name])) for name in objects}
+    # All of a closer look at once: each step that Spark cannot compile costs a copy of the row.
+    looks = {_LOOK + name: _look(name, schemas[name], fields) for name, fields in objects.items()}
     framed = {
         _FRAMING + name: framing.framing_fault(F.col(name), schema, name)
         for name, schema in schemas.items()
         if isinstance(schema, Framed)
     }
-    frame = raw.withColumns(asked | given | goes_on | framed)
-    # All of a closer look at once: each step that Spark cannot compile costs a copy of the row.
-    frame = frame.withColumns(
-        {_LOOK + name: _look(name, schemas[name], fields) for name, fields in objects.items()}
-    )
+    frame = raw.withColumns(asked | given | looks | framed)
     frame, changed = _with_changed(frame, schemas, objects)
     if "value" in objects:
         text = _data("value", schemas["value"]).cast("string")
@@ -154,7 +150,7 @@ def _with_changed(
     faults = {}
     for name, fields in objects.items():
         text, parsed = _data(name, schemas[name]).cast("string"), F.col(_PARSED + name)
-        if doubtful(parsed, text, fields) is not None:
+        if said_in_json(text, fields) is not None:
             said = F.col(_LOOK + name)[_SAID]
             fault = changed_in_json(parsed, said, text, fields, name)
             faults[_CHANGED + name] = F.when(said.isNotNull(), fault)
@@ -260,33 +256,40 @@ def _from_json(column: Column, schema: DataType) -> Column:
 
 
 def _look(name: str, schema: Kind, fields: StructType) -> Column:
-    """Return a closer look at a JSON object, null where none is needed."""
+    """Return a closer look at a JSON object, null for a plain text, which needs none."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    data, parsed, goes_on = _data(name, schema), F.col(_PARSED + name), F.col(_GOES_ON + name)
+    data = _data(name, schema)
     text = data.cast("string")
-    found = {_TRAILING: F.when(goes_on, _has_trailing(data)).otherwise(F.lit(False))}
-    doubt = doubtful(parsed, text, fields)
-    if doubt is not None:
-        found[_SAID] = F.when(doubt, said_in_json(text, fields))
+    found = {_TRAILING: _has_trailing(data)}
+    said = said_in_json(text, fields)
+    if said is not None:
+        found[_SAID] = said
     if name == "value":
         found |= looked_for(text, fields)
     whole = F.struct(*[column.alias(part) for part, column in found.items()])
-    # CASE, not AND: Spark evaluates what occurs twice in an AND's right side for every row.
-    return F.when(is_plain(parsed, goes_on, text, fields), F.lit(None)).otherwise(whole)
+    expression = plain(kind_of(fields))
+    if expression is None:
+        return whole
+    return F.when(text.rlike(expression), F.lit(None)).otherwise(whole)
 
 
 def _has_trailing(column: Column) -> Column:
     """Tell whether text follows the JSON object: from_json stops at the object's end.
 
-    The object is read once more as the first of exactly two elements of an array: text that closes
-    the array or adds elements to it changes their number.
+    A single '}' in the last byte ends the object. For all other texts the object is read once
+    more as the first of exactly two elements of an array: text that closes the array or adds
+    elements to it changes their number.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    start = F.substring(column, F.lit(1), F.length(column) - 1)
+    more = F.contains(start, F.lit(b"}")) | (F.substring(column, -1, 1) != F.lit(b"}"))
     array = F.concat(F.lit("["), column.cast("string"), F.lit(f',{{"{_END}":true}}]'))
     elements = F.from_json(array, f"array<struct<{_END}: boolean>>")
-    return ~F.coalesce((F.size(elements) == 2) & elements[1][_END], F.lit(False))
+    whole = (F.size(elements) == 2) & elements[1][_END]
+    # CASE, not AND: Spark evaluates what occurs twice in an AND's right side for every row.
+    return F.when(more, ~F.coalesce(whole, F.lit(False))).otherwise(F.lit(False))
 
 
 def _faults(name: str, schema: Kind, *, name_fields: bool) -> list[tuple[Column, Column]]:

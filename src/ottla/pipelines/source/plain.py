@@ -1,5 +1,8 @@
 """Plain texts: JSON objects that a regular expression proves to need no closer look. Pure.
 
+Text behind an object, values that the parser changed and fields that the schema lacks each take one
+more parse to find, and few texts have any.
+
 A plain text is one object with nothing behind it. Its objects have fields of the schema alone, at
 every depth, and its values have forms that Spark's parser does not change (`forms`). The expression
 proves that of a text that is JSON, which from_json tells: so it does not care for commas and the
@@ -16,7 +19,7 @@ import re
 from typing import Final, NamedTuple
 
 from ottla.pipelines.source.ddl import Kind
-from ottla.pipelines.source.forms import ENDS, form_of
+from ottla.pipelines.source.forms import form_of
 
 MAX_FIELDS: Final = 300
 """At every depth together: Java's regular expressions call themselves for each."""
@@ -32,12 +35,7 @@ _WORD: Final = r"""[^",:\[\]{}'\\ \t\r\n]+"""
 _END: Final = r"(?![\s\S])"
 _ESCAPED: Final = re.compile(r'[\x00-\x1f"\\]')
 """JSON writes these in a name in another way."""
-_NAME: Final = re.compile(r"[A-Za-z0-9_.$-]+")
 _WORDS: Final = ("boolean", "smallint", "int", "bigint")
-# Numbers that are not infinite.
-_DIGITS: Final = {"float": "{1,25}", "double": "{1,200}"}
-_POWER: Final = {"float": "", "double": "{1,2}"}
-_TINY: Final = rf"(?:-?+(?:[0-9]{{1,2}}|1[01][0-9]|12[0-7]){ENDS}|null)"
 
 
 class _Writing(NamedTuple):
@@ -85,32 +83,8 @@ def _value(kind: Kind, writing: _Writing | None) -> str:
         return _many(r"\[", _value(kind.fields[0].kind, writing), r"\]")
     if kind.name == "map":
         return _many(r"\{", f"{_TEXT}{_COLON}{_value(kind.fields[1].kind, writing)}", r"\}")
-    if kind.name in _DIGITS:
-        power = rf"[eE](?:-[0-9]++|\+?+[0-9]{_POWER[kind.name]})"
-        return rf"(?:-?+[0-9]{_DIGITS[kind.name]}(?:\.[0-9]*)?+(?:{power})?+{ENDS}|null)"
-    if kind.name == "tinyint":
-        return _TINY
     return form_of(kind) or (_WORD if kind.name in _WORDS else f"(?:{_TEXT}|{_WORD})")
 
 
 def _many(begin: str, one: str, end: str) -> str:
     return rf"(?:{begin}{_SPACES}(?:{one}{_COMMA})*+{end}|null)"
-
-
-def usual(kind: Kind) -> list[str] | None:
-    """Return expressions that find each value whose form is asked for in its usual form.
-
-    They are for an object without objects in it, that has each field of the schema once and no
-    others, and no single quote. None: the schema has objects, or names that can be mistaken.
-    """
-    if not all(_NAME.fullmatch(field.name) and _is_flat(field.kind) for field in kind.fields):
-        return None
-    return [
-        rf'"{re.escape(field.name)}"{_SPACES}:{_SPACES}{form}'
-        for field in kind.fields
-        if (form := form_of(field.kind)) is not None
-    ]
-
-
-def _is_flat(kind: Kind) -> bool:
-    return kind.name not in ("struct", "map") and all(_is_flat(one.kind) for one in kind.fields)
