@@ -230,6 +230,8 @@ class Replicas:
             for one in elections(self.leaderships, ())
             if one.unclean is not False
             and one.leadership.leader_epoch >= location.header.leader_epoch
+            # The epoch that a broker finds first is no election that it has heard of.
+            and (one.previous is not None or one.leadership.leader_epoch > 0)
             and (committed_ms is None or committed_ms >= one.leadership.since_ms)
         )
         return max(found, default=None)
