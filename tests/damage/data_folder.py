@@ -66,7 +66,7 @@ async def build(root: Path, call_of: Any) -> None:
     await writer.finish()
     await node.log_maintenance.checkpoint()
     await writer.write_all(2)
-    await node.timelines.flush()
+    await node.timelines.flush(all_of_them=True)  # else it depends on the time that writing took
     await node.log_maintenance.checkpoint_high_watermarks()  # as every five seconds
     shutil.copytree(data, root / "killed")
     await node.close()
