@@ -218,12 +218,15 @@ def _chosen(facts: Facts) -> Document | None:
     if facts.location is None or facts.location.record is None or facts.location.header.is_control:
         return None
     key = facts.location.record.record.key
-    choice = explain_choice(key, facts.partition, facts.partition_count)
+    choice = explain_choice(key, facts.partition, facts.partition_count, facts.near_keys)
     return {
         "partition": facts.partition,
         "partitions": facts.partition_count,
         "has_key": key is not None,
         "partitioners": list(choice.matches),
+        "certain": choice.certain,
+        "keys": choice.keys,
+        "agreeing": dict(choice.agreeing),
         "why": choice.why,
     }
 

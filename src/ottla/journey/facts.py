@@ -103,6 +103,8 @@ class Facts:
     """The log's leader epochs that have records, each with its first offset."""
     transactions: TransactionFacts | None = None
     """None for an offset that is not stored."""
+    near_keys: frozenset[bytes] = frozenset()
+    """Keys of records of the same producer near it, if it has one and the topic more partitions."""
     key_history: KeyHistory | None = None
     """The messages of its key; None where no pipeline delivers it to a table by that key."""
     key_steps: Sequence[Step] | None = None

@@ -1,8 +1,10 @@
 """Which stock partitioner would have chosen a record's partition. Pure.
 
 A broker receives only the partition, not the reason. But the common partitioners are functions of
-the key and the number of partitions, so they can be checked. With few partitions, several may
-match.
+the key and the number of partitions, so they can be checked. One key says little: of 3 partitions
+each partitioner is right for every third key by chance. So the keys of the same producer near the
+record are checked as well: a partitioner is named as the one only if it puts all of them here, and
+if that is no coincidence.
 
     murmur2   Java's default (and kafka-python's); librdkafka's `murmur2` and `murmur2_random`:
               murmur2(key) without its sign bit, modulo the partitions
@@ -12,7 +14,8 @@ match.
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 _SEED: Final = 0x9747B28C
@@ -27,42 +30,86 @@ WHOSE: Final = {
 }
 
 
+COINCIDENCE: Final = 1_000
+"""A partitioner that agrees by chance less often than once in so many cases is believed."""
+
+
 class Choice(NamedTuple):
-    """Why a record is in its partition: the partitioners that match, and a sentence."""
+    """Why a record is in its partition: the partitioners that match its key, and a sentence.
+
+    `keys`: how many different keys were looked at, its own included; `agreeing`: for how many of
+    them each partitioner chooses the partition. `certain`: one partitioner does for all of them,
+    and no other, which is no coincidence.
+    """
 
     matches: tuple[str, ...]
     why: str
+    keys: int = 0
+    agreeing: Mapping[str, int] = MappingProxyType({})
+    certain: bool = False
 
 
-def explain_choice(key: bytes | None, partition: int, partition_count: int) -> Choice:
-    """What would have put `key` into `partition` of `partition_count` (1 or more)."""
+def explain_choice(
+    key: bytes | None, partition: int, partition_count: int, near: Iterable[bytes] = ()
+) -> Choice:
+    """What would have put `key` into `partition` of `partition_count` (1 or more).
+
+    `near`: keys of records of the same producer in the partition.
+    """
     if partition_count == 1:
         return Choice((), "the topic has one partition")
     if key is None:
         return Choice((), "no key: the producer chose (sticky or round-robin)")
+    keys = {key, *near}
+    agreeing = {
+        name: sum(_chooses(name, each, partition, partition_count) for each in keys)
+        for name in _PARTITIONERS
+    }
     matches = tuple(
-        name for name in ("murmur2", "crc32") if _of(name, key, partition_count) == partition
+        name for name in _PARTITIONERS if _chooses(name, key, partition, partition_count)
     )
-    if not matches and _of("fnv1a", key, partition_count) == partition:
-        matches = ("fnv1a",)
-    if not key and "crc32" in matches:
+    always = [name for name in matches if agreeing[name] == len(keys)]
+    is_chance = partition_count ** len(keys) < COINCIDENCE
+    if always:
+        why = _agreed(always, len(keys), is_chance=is_chance)
+    elif is_chance:
+        whose = "this key" if len(keys) == 1 else f"all {len(keys)} keys near it"
+        why = f"{_UNKNOWN}: no default one chooses it for {whose}"
+    else:
+        best = max(agreeing, key=lambda name: agreeing[name])
+        why = f"{_UNKNOWN}: {_named(best)} agrees for {agreeing[best]} of {len(keys)} keys near it"
+    return Choice(matches, why, len(keys), agreeing, len(always) == 1 and not is_chance)
+
+
+_UNKNOWN: Final = (
+    "set by the producer, or by a partitioner that Ottla does not know, or there were fewer "
+    "partitions"
+)
+
+
+def _agreed(names: Sequence[str], keys: int, *, is_chance: bool) -> str:
+    """The partitioners that choose the partition for all keys."""
+    *others, last = map(_named, names)
+    said = f"{', '.join(others)} and {last} choose it" if others else f"{last} chooses it"
+    if keys == 1:
+        return f"{said} for this key; there is no other near it to compare"
+    return f"{said} for all {keys} keys near it" + (", which may be chance" if is_chance else "")
+
+
+def _named(name: str) -> str:
+    return f"{name} ({WHOSE[name]})"
+
+
+def _chooses(name: str, key: bytes, partition: int, partition_count: int) -> bool:
+    if not key and name == "crc32":
         # consistent_random does not hash an empty key: it chooses at random.
-        matches = tuple(name for name in matches if name != "crc32")
-    named = [f"{name} ({WHOSE[name]})" for name in matches]
-    if len(matches) == 1:
-        return Choice(matches, f"{named[0]} of its key")
-    if matches:
-        return Choice(matches, f"{' and '.join(named)} of its key agree")
-    return Choice(
-        (),
-        "no default partitioner chooses it for this key: the producer set the partition or used "
-        "its own partitioner, or there were fewer partitions at that time",
-    )
+        return False
+    return _PARTITIONERS[name](key, partition_count) == partition
 
 
 def likely_partitions(key: bytes, partition_count: int) -> list[int]:
     """All partitions; first those that a common partitioner would choose for the key."""
-    first = [_of(name, key, partition_count) for name in _PARTITIONERS]
+    first = [choose(key, partition_count) for choose in _PARTITIONERS.values()]
     return list(dict.fromkeys((*first, *range(partition_count))))
 
 
@@ -100,7 +147,3 @@ _PARTITIONERS: Final[dict[str, Callable[[bytes, int], int]]] = {
     "crc32": lambda key, count: zlib.crc32(key) % count,
     "fnv1a": _fnv1a_choice,
 }
-
-
-def _of(name: str, key: bytes, partition_count: int) -> int:
-    return _PARTITIONERS[name](key, partition_count)

@@ -25,6 +25,7 @@ from ottla.replica.partition import Partition
 from ottla.timelines.recorder import TimelineRecorder
 from ottla.tracing.group_coordinators import FindGroups
 from ottla.tracing.key_search import find_history
+from ottla.tracing.near_keys import near_keys
 from ottla.tracing.superseding import Superseding, find_superseding
 from ottla.tracing.transaction_coordinators import FindTransactions
 from ottla.tracing.transaction_search import transaction_facts
@@ -55,6 +56,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
     log = partition.log
     location = None
     superseding = Superseding(None, 0)
+    near: frozenset[bytes] = frozenset()
     transactions = key_history = key_steps = None
     elsewhere = around.elsewhere
     if log.start_offset <= offset < log.end_offset:
@@ -66,6 +68,9 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         if is_compacted and record is not None and record.key is not None:
             stable = transactions.last_stable_offset
             superseding = await find_superseding(log, record.key, offset, stable)
+        if record is not None and record.key is not None and around.partition_count > 1:
+            assert header is not None
+            near = await near_keys(log, offset, header.producer_id)
         to = destinations(steps, (position.metadata for position in positions.values()))
         if record is not None and record.key is not None and any(one.by_message_key for one in to):
             key_history = await find_history(log, record.key, offset)
@@ -104,6 +109,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         leader_epoch=around.state.leader_epoch,
         epoch_starts=[each for each in log.epochs.entries if each.start_offset < log.end_offset],
         transactions=transactions,
+        near_keys=near,
         key_history=key_history,
         key_steps=key_steps,
         key_elsewhere=elsewhere,
