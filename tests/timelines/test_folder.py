@@ -8,7 +8,7 @@ from ottla.journey.group_reads import group_reads
 from ottla.journey.offset_history import appended
 from ottla.timelines.file_format import HEAD, STEP_BYTES, decode, sound_bytes
 from ottla.timelines.folder import REMOVED_CAP_BYTES, TimelineFolder
-from ottla.timelines.step import Kind, Step
+from ottla.timelines.step import Kind, Step, Versions
 
 
 @pytest.fixture
@@ -151,6 +151,15 @@ def test_a_crash_that_truncated_the_log_is_recorded_first(folder):
     assert folder.read(0) == [end(0, 50)]
     folder.tell_cut(2000, 30, [0])
     assert folder.read(0) == [end(0, 50), Step(Kind.OPENED, None, 2000, 2000, 30, 30, 30)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Kind.GROUP, "g"), (Kind.DELIVERED, ("g", "q", "/t")), (Kind.HIGH, None)]
+)
+def test_a_truncated_log_is_recorded_if_only_something_else_passed_its_end(folder, kind, name):
+    folder.write([Step(kind, name, 1000, 1000, 0, 50, 50, versions=Versions(0, 0, 1, 1))], [0])
+    folder.tell_cut(2000, 30, [0])
+    assert folder.read(0)[1:] == [Step(Kind.OPENED, None, 2000, 2000, 30, 30, 30)]
 
 
 def test_a_deleted_topics_folder_is_not_an_error(tmp_path):

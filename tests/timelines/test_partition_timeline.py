@@ -276,3 +276,13 @@ def test_steps_that_are_not_taken_are_limited(timeline):
         timeline.started_at(at + 1, 2000, "DeleteRecords")
     assert timeline.unnoted == 100
     assert len(all_steps(timeline)) == MAX_STEPS
+
+
+def test_what_was_truncated_is_not_what_the_broker_opened(dirty):
+    timeline = fresh(dirty, end=30)
+    timeline.truncated(40, 1900)
+    assert (timeline.end_at_open, timeline.high_at_open) == (30, 30)
+    timeline.truncated(10, 2000)
+    assert (timeline.end_at_open, timeline.high_at_open) == (10, 10)
+    opened = [step for step in all_steps(timeline) if step.kind is Kind.OPENED]
+    assert Step(Kind.OPENED, None, 1000, 1000, 30, 30, 30) in opened, "as it was then"

@@ -62,6 +62,13 @@ _KEPT_REMOVED: Final = frozenset(
         *(Kind.GROUP, Kind.SET_BACK, Kind.FORGOTTEN, Kind.DELIVERED, Kind.REJECTED),
     }
 )
+_REACHED: Final = frozenset(
+    {
+        *(Kind.END, Kind.HIGH, Kind.END_AND_HIGH),
+        *(Kind.GROUP, Kind.DELIVERED, Kind.REPLICA),
+    }
+)
+"""What says that the log had all below `last`."""
 _OF_THE_LOG: Final = (*(Kind.OPENED, Kind.IN_SYNC, Kind.CUT, Kind.DIVERGED, Kind.CLOCK),)
 
 
@@ -131,11 +138,11 @@ class TimelineFolder:
     def tell_cut(self, now_ms: int, end_offset: int, bases: Sequence[int]) -> None:
         """After a crash: if the log ends before the end of the timelines, record that first.
 
-        Otherwise the steps of lost records would explain the records that replace them. Raises
-        OSError like `write`.
+        Otherwise the steps of lost records would explain the records that replace them. A group or
+        a pipeline may have passed records whose append is not recorded. Raises OSError like
+        `write`.
         """
-        ends = (Kind.END, Kind.END_AND_HIGH)
-        if any(step.last > end_offset for step in self.read(end_offset) if step.kind in ends):
+        if any(step.last > end_offset for step in self.read(end_offset) if step.kind in _REACHED):
             opened = Step(Kind.OPENED, None, now_ms, now_ms, end_offset, end_offset, end_offset)
             self.write([opened], bases)
             with open(self._file(bases[-1]), "rb") as file:

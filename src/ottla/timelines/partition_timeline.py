@@ -156,9 +156,7 @@ class PartitionTimeline(ReplicaTimeline):
     ) -> None:
         """The first append of a step, or one by a different client."""
         self._note_time(now_ms, self._end_until_ms)
-        if not self._opening_told:
-            self._opening_told = True
-            self._add(_opening_step(self.opened_ms, self.end_at_open))
+        self._tell_opening()
         client = (producer_id, client_id[:MAX_CLIENT_CHARS])
         closes_ms = self._end_closes_ms
         if self._end_until_ms <= now_ms < closes_ms:
@@ -179,6 +177,11 @@ class PartitionTimeline(ReplicaTimeline):
         self._end_client, self._end_producer = client_id, producer_id
         self._clients = (client,)
         self._dirty[self] = None
+
+    def _tell_opening(self) -> None:
+        if not self._opening_told:
+            self._opening_told = True
+            self._add(_opening_step(self.opened_ms, self.end_at_open))
 
     def high_watermark(self, offset: int, now_ms: int) -> None:
         """Everything below `offset` is on all in-sync replicas."""
@@ -229,6 +232,11 @@ class PartitionTimeline(ReplicaTimeline):
         if end_offset < end:
             numbers = (now_ms, now_ms, end_offset, max(committed, end_offset), end)
             self._add(Step(Kind.CUT, self._role, *numbers))
+        if end_offset < self.end_at_open:
+            # What was found there is gone: later records have its offsets.
+            self._tell_opening()
+            self.end_at_open = end_offset
+            self.high_at_open = min(self.high_at_open, end_offset)
         self._end_last = end_offset
         self._high_last = min(self._high_last, end_offset)
         self._add(_opening_step(now_ms, end_offset))

@@ -144,7 +144,6 @@ class Broker:
         self.fetches.clear()
         self.heard = None
         self.files = TimelineFolder(self.path, cap_bytes=self.cap_bytes)
-        self.opening = Opening(self.now(), len(self.log), self.high)
         self.dirty: dict[Gathering, None] = {}
         self.timeline = PartitionTimeline(
             start_offset=self.start,
@@ -292,8 +291,10 @@ class Broker:
                 record.removed.append((event, reason))
         self.start = start
         self.epochs.truncate_from_start(start)
-        self.bases = [base for base in self.bases if base > start]
-        self.bases.insert(0, start)
+        # A segment with records after the start stays: a follower's may begin elsewhere than
+        # the leader's.
+        first = max(base for base in self.bases if base <= start)
+        self.bases = [first, *(base for base in self.bases if base > first)]
         self.timeline.started_at(start, self.now(), reason or "")
         self.flush(all_of_them=True)
 
@@ -452,7 +453,11 @@ class World:
             config=CONFIG,
             segments=_segments(broker),
             steps=tuple(dict.fromkeys((*broker.files.read(offset), *told))),
-            opening=broker.opening,
+            opening=Opening(
+                broker.timeline.opened_ms,
+                broker.timeline.end_at_open,
+                broker.timeline.high_at_open,
+            ),
             positions={
                 group: Position(at, self.metadata[group], -1, *self._committed(group))
                 for group, at in self.positions.items()
