@@ -7,7 +7,7 @@ from tests.journey.test_explain import facts
 from ottla.journey.clock_jumps import Jumps, jumps_of, told
 from ottla.journey.explain import explain
 from ottla.journey.offset_history import When
-from ottla.timelines.step import Kind, Step
+from ottla.timelines.step import Kind, Opening, Step, Versions
 
 CLOCK = Step(Kind.CLOCK, None, 1000, 2500, 0, 0, 0)
 
@@ -38,3 +38,22 @@ def test_no_range_ends_before_it_begins():
     said = explain(known)
     assert said["appended"]["when"]["since_ms"] == 2000
     assert said["replicated"]["when"] == {"since_ms": None, "until_ms": None, "exact": False}
+
+
+def test_a_removal_after_the_clock_was_set_back_bounds_no_commit():
+    end = Step(Kind.END, ((7, "airport"),), 2000, 2000, 0, 50, 50)
+    start = Step(Kind.START, "DeleteRecords", 1500, 1500, 0, 45, 45)
+    said = explain(replace(facts(), steps=[end, CLOCK, start], start_offset=45, location=None))
+    assert said["removed"]["when"]["until_ms"] == 1500
+    assert said["replicated"]["when"] == {"since_ms": None, "until_ms": None, "exact": False}
+
+
+def test_a_delivery_of_a_lost_record_is_in_doubt_also_where_its_append_is_not_recorded():
+    batch = Step(
+        *(Kind.DELIVERED, ("p", "q", "/t"), 2000, 2000, 0, 50, 50), versions=Versions(0, 0, 1, 1)
+    )
+    opened = Step(Kind.OPENED, None, 2200, 2200, 40, 40, 40)
+    known = replace(facts(), steps=[CLOCK, batch, opened], opening=Opening(2400, 50, 50))
+    assert [one["in_doubt"] for one in explain(known)["delivered"]] == [True]
+    kept = replace(known, steps=[CLOCK, batch])
+    assert [one["in_doubt"] for one in explain(kept)["delivered"]] == [False]

@@ -119,6 +119,20 @@ def test_a_commit_beyond_the_end_is_not_a_read():
     assert one(near, 15, at(10**6, 4900), written=own).doubt is None
 
 
+def test_where_a_clock_was_set_back_a_commit_may_have_come_before_the_record():
+    own = Written(When(None, None), is_own=True, twice=(100, 5000))
+    assert one([group(500, 0, 20)], 15, written=own).doubt is Doubt.CLOCK
+    assert one([], 15, at(20, 500), written=own).doubt is Doubt.CLOCK
+    # Who has always led lets nobody pass what is not written.
+    leads = own._replace(always_led=True)
+    assert one([group(500, 0, 20)], 15, written=leads).doubt is None
+    assert one([group(500, 0, 20, broker=3)], 15, written=leads).doubt is Doubt.CLOCK
+    # Later than all times that there were twice, also by a clock that differs.
+    assert one([group(6001, 0, 20, broker=3)], 15, written=own).doubt is None
+    exact = own._replace(when=When(5500, 5500))
+    assert one([group(500, 0, 20)], 15, written=exact).doubt is Doubt.AHEAD
+
+
 def test_another_record_may_have_been_read():
     own = Written(When(1000, 1000), is_own=True, rewritten_ms=700)
     cut = Step(Kind.CUT, (2, 1, (1, 2), 0), 700, 700, 10, 10, 20)

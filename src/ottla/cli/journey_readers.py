@@ -52,6 +52,11 @@ def grow_reader(branch: Branch, group: Document, clock: Clock) -> None:
 
 def _not_known(group: Document, clock: Clock) -> str:
     at = "" if group["when"]["until_ms"] is None else f" {clock.moment(group['when'])}"
+    if group.get("doubt") == "clock":
+        return (
+            f": it committed an offset after this one{at}; a clock was set back, so it is not known"
+            " whether this message was there then"
+        )
     if group.get("doubt") != "ahead":
         return (
             f": it passed this offset{at}, perhaps with another record there, which was truncated"

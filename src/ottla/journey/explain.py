@@ -81,7 +81,8 @@ def explain(facts: Facts) -> Document:
     jumps = jumps_of(facts.steps or (), facts.now_ms)
     was = was._replace(when=told(jumps, was.when))
     replicas = Replicas(facts, was, jumps)
-    rewritten_ms = rewritten_at(facts.steps or (), facts.offset)
+    always_led = replicas.always_led
+    rewritten_ms = rewritten_at(facts.steps or (), facts.offset, always_led=always_led)
     opened_ms = opened_before(facts.steps or (), facts.offset)
     written = Written(
         replicas.own,
@@ -91,7 +92,8 @@ def explain(facts: Facts) -> Document:
         replicas.unclean_since(passed),
         facts.end_offset,
         facts.broker_id,
-        jumps is not None,
+        jumps,
+        always_led,
     )
     return {
         "journey": VERSION,
@@ -111,7 +113,7 @@ def explain(facts: Facts) -> Document:
         "partition_chosen": _chosen(facts),
         "key_elsewhere": _key_elsewhere(facts),
         "appended": _appended(facts, replicas) if was_written else None,
-        "replicated": _replicated(facts, replicas, passed, gone_ms) if was_written else None,
+        "replicated": _replicated(facts, replicas, passed, gone_ms, jumps) if was_written else None,
         "transaction": _transaction(facts),
         "read_committed": _read_committed(facts),
         "read": explain_groups(facts, state, gone_ms, written, jumps),
@@ -290,10 +292,16 @@ def _passed(facts: Facts, was: Appended) -> When | None:
 
 
 def _replicated(
-    facts: Facts, replicas: Replicas, passed: When | None, gone_ms: int | None
+    facts: Facts,
+    replicas: Replicas,
+    passed: When | None,
+    gone_ms: int | None,
+    jumps: Jumps | None,
 ) -> Document:
     """When the high watermark passed; `committed` says whether it has."""
     when = None if passed is None else _before(replicas.committed(passed), gone_ms)
+    if when is not None:
+        when = told(jumps, when)  # the removal bounds it only if no clock was set back in between
     document = {
         "committed": passed is not None,
         "when": moment(when) if when else None,

@@ -82,6 +82,15 @@ class Replicas:
         return None
 
     @property
+    def always_led(self) -> bool:
+        """Whether this broker has led since the partition was made."""
+        known = self.leaderships
+        if not known:
+            return len(self.facts.replicas) <= 1
+        are_own = all(one.leader == self.facts.broker_id for one in known)
+        return are_own and known[0].leader_epoch == 0
+
+    @property
     def led_here(self) -> bool:
         if self.appended_by != self.facts.broker_id:
             return False

@@ -32,6 +32,10 @@ class Doubt(Enum):
     """It committed before the message was appended, so past the log end or by another clock."""
     REWRITTEN = "rewritten"
     """It may have read another record at this offset, which was truncated."""
+    CLOCK = "clock"
+    """A clock was set back, so it is not known whether it committed before the message was
+    appended.
+    """
 
 
 _BY = {
@@ -75,7 +79,7 @@ class GroupRead(NamedTuple):
     @property
     def was_its_own(self) -> bool:
         """Whether the group passed this very record."""
-        return self.doubt not in (Doubt.AHEAD, Doubt.REWRITTEN)
+        return self.doubt not in (Doubt.AHEAD, Doubt.REWRITTEN, Doubt.CLOCK)
 
 
 def group_reads(
@@ -182,7 +186,7 @@ class _Walk:
         read = self.read
         if read is None and self.passed is not None:
             when = When(None, self.passed.until_ms)
-            return GroupRead(self.group, when, self.before, self.passed.broker)
+            return GroupRead(self.group, when, self._before(self.passed), self.passed.broker)
         if position is None:
             if read is not None and read.gone is None and all_known:
                 read = read._replace(back=None, gone=Gone(None, None))
@@ -194,6 +198,11 @@ class _Walk:
         if read is None:
             return self._passed_unseen(position)
         return read._replace(back=None)
+
+    def _before(self, step: Step) -> Doubt:
+        """What to say of a step that came before the record, or may have."""
+        is_ahead = self.before is Doubt.AHEAD
+        return Doubt.CLOCK if is_ahead and self.written.is_unordered(step) else self.before
 
     def _is_by_other(self, step: Step, position: Position) -> bool:
         """Whether the step is by another clock than the position's."""
@@ -212,7 +221,7 @@ class _Walk:
         if at_ms is not None:
             last = commit_step(position.offset, at_ms, position.coordinator)
             if self.written.may_precede(last):
-                when, doubt = When(None, at_ms), self.before
+                when, doubt = When(None, at_ms), self._before(last)
             when = self.written.bounded(when, last)
         return GroupRead(self.group, when, doubt, position.coordinator)
 

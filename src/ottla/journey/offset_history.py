@@ -65,8 +65,14 @@ class Written(NamedTuple):
     end_offset: int = 2**63 - 1
     broker: int = -1
     """This broker."""
-    was_set_back: bool = False
-    """A clock was, so that times do not tell what came first."""
+    twice: tuple[int, int] | None = None
+    """From the smallest to the largest time that a clock had twice; times in between do not tell
+    what came first. None: no clock was set back.
+    """
+    always_led: bool = False
+    """This broker led from the partition's first record on, so its own steps pass no offset that
+    was not written.
+    """
 
     def is_told(self, step: Step) -> bool:
         """Whether another broker recorded the step."""
@@ -74,16 +80,31 @@ class Written(NamedTuple):
 
     def may_precede(self, last: Step) -> bool:
         """Whether who came past the offset with this last commit may have had another record."""
-        if last.last > self.end_offset or self.is_after(last):
+        if last.last > self.end_offset or self.is_unordered(last) or self.is_after(last):
             return True
         since_ms, until_ms = self.when
         # Where nothing says since when there is the record, it may have come after the commit.
         return since_ms is None and until_ms is not None and last.until_ms < until_ms
 
+    def is_unordered(self, step: Step) -> bool:
+        """Whether a clock was set back so that it is not known which came first, step or record."""
+        if self.twice is None:
+            return False
+        skew_ms = MAX_SKEW_MS if self.is_told(step) else 0
+        first_ms, last_ms = self.twice[0] - skew_ms, self.twice[1] + skew_ms
+        since_ms, until_ms = self.when
+        is_step_out = step.until_ms < first_ms or step.since_ms > last_ms
+        is_before = until_ms is not None and until_ms < first_ms
+        is_later = since_ms is not None and since_ms > last_ms
+        return not (is_step_out or is_before or is_later)
+
     def is_after(self, step: Step) -> bool:
         """Whether the step ended before this broker had the record, or may have."""
-        if self.was_set_back and (self.rewritten_ms or self.unclean_ms) is not None:
+        if self.twice is not None and (self.rewritten_ms or self.unclean_ms) is not None:
             return True
+        if self.is_unordered(step):
+            # It is after the record only if it could not pass what was not written yet.
+            return self.is_told(step) or not self.always_led
         least_ms, skew_ms = self.when.since_ms, MAX_SKEW_MS if self.is_told(step) else 0
         doubtful_ms = [self.unclean_ms]
         if skew_ms:
@@ -99,14 +120,14 @@ class Written(NamedTuple):
     def is_surely_after(self, step: Step) -> bool:
         """Whether the step certainly ended before any broker had the record."""
         least_ms = self.when.since_ms
-        if least_ms is None or not self.is_own or self.is_told(step):
+        if least_ms is None or not self.is_own or self.is_told(step) or self.is_unordered(step):
             return False
         return step.until_ms < least_ms
 
     def bounded(self, when: When, step: Step) -> When:
         """A moment of this step after the record was written."""
         least_ms = self.when.since_ms
-        if not self.is_own or least_ms is None or self.is_told(step):
+        if not self.is_own or least_ms is None or self.is_told(step) or self.is_unordered(step):
             return when
         if when.until_ms is not None and when.until_ms < least_ms:
             return when
@@ -269,13 +290,15 @@ def began_after(steps: Iterable[Step], pipeline: Pipeline, offset: int) -> bool:
     return first.versions.first_batch == 0 and first.before > offset
 
 
-def rewritten_at(steps: Iterable[Step], offset: int) -> int | None:
+def rewritten_at(steps: Iterable[Step], offset: int, *, always_led: bool = False) -> int | None:
     """When this broker last learned that another record had the offset, which was truncated or
-    lost; None if nothing is known of that.
+    lost; None if nothing is known of that. `always_led`: it did, so that what its groups and
+    pipelines passed was written.
     """
+    ends = (*_ENDS, Kind.DELIVERED, Kind.GROUP) if always_led else _ENDS
     end, found = 0, None
     for step in steps:
-        if step.kind in _ENDS:
+        if step.kind in ends and step.broker == -1:
             end = max(end, step.last)
             continue
         is_lost = step.kind is Kind.OPENED and step.last <= offset < end
