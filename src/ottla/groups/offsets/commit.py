@@ -6,7 +6,7 @@ before, part by part (`OffsetRecords`): they do not depend on the group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -177,10 +177,27 @@ def committed(
     found = []
     for start in range(0, len(records), MAX_COMMITTED_RECORDS):
         some = records[start : start + MAX_COMMITTED_RECORDS]
-        before = [
-            offsets.get(*key) if isinstance(key, OffsetCommitKey) else None for key, _ in some
-        ]
-        found.append(OffsetsCommitted(some, now_ms, before, cause))
+        found.append(OffsetsCommitted(some, now_ms, _replaced(some, offsets), cause))
+    return found
+
+
+def _replaced(
+    records: Sequence[CoordinatorRecord], offsets: OffsetStore
+) -> list[OffsetCommitValue | None]:
+    """What each record replaces. Calls nothing for each of them: they are decided in one go, and
+    the records of a commit are of one group, topic after topic.
+    """
+    found: list[OffsetCommitValue | None] = [None] * len(records)
+    group = topic = None
+    held: Mapping[int, OffsetCommitValue] = {}
+    for number, (key, _) in enumerate(records):
+        if key.__class__ is not OffsetCommitKey:
+            continue
+        if key.topic != topic or key.group != group:
+            group, topic = key.group, key.topic
+            held = offsets.of_group(group).get(topic, {})
+        if key.partition in held:
+            found[number] = held[key.partition]
     return found
 
 
