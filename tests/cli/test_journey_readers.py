@@ -78,9 +78,9 @@ def test_a_commit_before_the_message_is_not_known():
     assert said(ahead | {"recorded_by": 3}) == [
         f"{start}appended (past the log end, or by broker 3's clock)"
     ]
-    assert said(ahead | {"doubt": "clock", "when": UNKNOWN}) == [
-        "g  not known: it committed an offset after this one; a clock was set back, so it is "
-        "not known whether this message was there then"
+    assert said(ahead | {"doubt": "unordered", "when": UNKNOWN}) == [
+        "g  not known: it committed an offset after this one; what is recorded does not "
+        "tell whether this message was there then"
     ]
     assert said(ahead | {"doubt": "rewritten", "when": UNKNOWN}) == [
         "g  not known: it passed this offset, perhaps with another record there, which was "

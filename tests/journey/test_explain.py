@@ -556,3 +556,16 @@ def test_a_group_that_is_before_the_offset_again_was_set_back():
     steps = [step for step in STEPS if step.kind is not Kind.DELIVERED]
     read = explain(facts(steps=steps, positions={"readers": Position(35, "")}))["read"][0]
     assert (read["state"], read["set_back"]) == ("set_back", {"at_ms": None, "to_offset": 35})
+
+
+def test_a_delivery_after_the_removal_is_in_doubt():
+    start = Step(Kind.START, "retention.ms", 3000, 3000, 0, 45, 45)
+    name = ("p", "q", "/t")
+
+    def delivered(at_ms: int) -> bool:
+        batch = Step(Kind.DELIVERED, name, at_ms, at_ms, 0, 50, 50, versions=Versions(0, 0, 1, 1))
+        known = facts(steps=[*STEPS[:1], start, batch], start_offset=45, location=None)
+        return explain(known)["delivered"][0]["in_doubt"]
+
+    assert delivered(3000), "its batch may have begun at the new log start"
+    assert not delivered(2900)

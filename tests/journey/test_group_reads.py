@@ -121,16 +121,41 @@ def test_a_commit_beyond_the_end_is_not_a_read():
 
 def test_where_a_clock_was_set_back_a_commit_may_have_come_before_the_record():
     own = Written(When(None, None), is_own=True, twice=(100, 5000))
-    assert one([group(500, 0, 20)], 15, written=own).doubt is Doubt.CLOCK
-    assert one([], 15, at(20, 500), written=own).doubt is Doubt.CLOCK
+    assert one([group(500, 0, 20)], 15, written=own).doubt is Doubt.UNORDERED
+    assert one([], 15, at(20, 500), written=own).doubt is Doubt.UNORDERED
     # Who has always led lets nobody pass what is not written.
     leads = own._replace(always_led=True)
     assert one([group(500, 0, 20)], 15, written=leads).doubt is None
-    assert one([group(500, 0, 20, broker=3)], 15, written=leads).doubt is Doubt.CLOCK
+    assert one([group(500, 0, 20, broker=3)], 15, written=leads).doubt is Doubt.UNORDERED
     # Later than all times that there were twice, also by a clock that differs.
     assert one([group(6001, 0, 20, broker=3)], 15, written=own).doubt is None
     exact = own._replace(when=When(5500, 5500))
     assert one([group(500, 0, 20)], 15, written=exact).doubt is Doubt.AHEAD
+
+
+def test_a_commit_is_ahead_only_if_the_record_is_known_to_be_later():
+    lost = Written(When(None, 5000), is_own=True)
+    assert one([group(500, 0, 20)], 15, written=lost).doubt is Doubt.UNORDERED
+    assert one([group(500, 0, 20)], 15, written=lost._replace(always_led=True)).doubt is None
+    assert one([], 15, at(20, 500), written=lost).doubt is Doubt.UNORDERED
+    assert one([group(5000, 0, 20)], 15, written=lost).doubt is None
+    # Its leader may have had it before this broker copied it.
+    copied = Written(When(5000, 5000), is_own=False)
+    assert one([group(500, 0, 20)], 15, written=copied).doubt is Doubt.UNORDERED
+
+
+def test_who_passed_by_a_lost_step_may_have_passed_before_the_record():
+    own = Written(When(1000, 1000), is_own=True, always_led=True)
+    gone = Step(Kind.FORGOTTEN, ("g", "OffsetDelete"), 2000, 2000, 0, 0, 20)
+    read = one([gone], 15, None, written=own)
+    assert (read.when, read.doubt) == (When(None, 2000), Doubt.UNORDERED)
+    read = one([group(500, 0, 10), back(2000, 5, 20)], 15, at(5), written=own)
+    assert (read.when, read.doubt) == (When(500, 2000), Doubt.UNORDERED)
+    read = one([group(500, 0, 10), group(2000, 18, 20)], 15, written=own)
+    assert (read.when, read.doubt) == (When(500, 2000), Doubt.UNORDERED)
+    # It was not past the offset yet when the record was there.
+    read = one([group(1200, 0, 10), back(2000, 5, 20)], 15, at(5), written=own)
+    assert (read.when, read.doubt) == (When(1200, 2000), Doubt.NOT_RECORDED)
 
 
 def test_another_record_may_have_been_read():

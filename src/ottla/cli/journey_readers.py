@@ -18,6 +18,7 @@ DOUBTS: Final = {
     ),
     "outside": "no member of the group committed: most likely a reset, which skipped it",
     "not_recorded": "who committed, a member or a reset, is not recorded",
+    "unordered": "perhaps before this message was there",
 }
 """Why it is not known whether a group that passed a message has read it."""
 
@@ -26,7 +27,9 @@ def grow_reader(branch: Branch, group: Document, clock: Clock) -> None:
     """The line of a group that passed the message, and what became of its offset."""
     name, when, doubt = (group["group"], "bold"), group["when"], group.get("doubt")
     if group["state"] == "not_known":
-        branch.add(name, ("  not known", WAITING), _not_known(group, clock))
+        said = branch.add(name, ("  not known", WAITING), _not_known(group, clock))
+        if group.get("forgotten"):
+            said.add(("its offset was removed", WAITING), _forgotten(group, clock))
         return
     parts: list[tuple[str, str] | str] = [name]
     parts.append(("  passed it  ", WAITING) if doubt else ("  read  ", GOOD))
@@ -52,10 +55,10 @@ def grow_reader(branch: Branch, group: Document, clock: Clock) -> None:
 
 def _not_known(group: Document, clock: Clock) -> str:
     at = "" if group["when"]["until_ms"] is None else f" {clock.moment(group['when'])}"
-    if group.get("doubt") == "clock":
+    if group.get("doubt") == "unordered":
         return (
-            f": it committed an offset after this one{at}; a clock was set back, so it is not known"
-            " whether this message was there then"
+            f": it committed an offset after this one{at}; what is recorded does not tell whether"
+            " this message was there then"
         )
     if group.get("doubt") != "ahead":
         return (

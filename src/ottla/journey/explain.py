@@ -342,7 +342,19 @@ def _delivered(facts: Facts, written: Written, jumps: Jumps | None) -> list[Docu
             has_steps = bool(steps_of(steps, now.pipeline))
             is_before = written.may_precede(last) or has_steps or not began
             found.append(now._replace(is_before=is_before))
+    found = [one._replace(is_before=one.is_before or _is_race(facts, one)) for one in found]
     return [_delivered_said(facts, one._replace(when=told(jumps, one.when))) for one in found]
+
+
+def _is_race(facts: Facts, one: Delivered) -> bool:
+    """Whether a record that was removed may have been removed before the pipeline read it: where a
+    batch begins is not in the commits of every version.
+    """
+    if facts.offset >= facts.start_offset or one.when.until_ms is None:
+        return False
+    gone = removed(facts.steps or (), facts.offset).when
+    gone_ms = gone.until_ms if gone.since_ms is None else gone.since_ms
+    return gone_ms is not None and one.when.until_ms >= gone_ms
 
 
 def _one_a_place(found: list[Delivered]) -> list[Delivered]:

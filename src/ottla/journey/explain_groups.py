@@ -54,7 +54,7 @@ def _by_position(read: GroupRead, now: Position | None, offset: int) -> GroupRea
     """What came after, as the group's position alone says it: where a clock was set back, the steps
     have no certain order.
     """
-    if not read.was_its_own:
+    if not read.was_its_own and read.doubt is not Doubt.UNORDERED:
         return read
     if now is None:
         return read._replace(back=None, gone=Gone(None, None))

@@ -32,9 +32,9 @@ class Doubt(Enum):
     """It committed before the message was appended, so past the log end or by another clock."""
     REWRITTEN = "rewritten"
     """It may have read another record at this offset, which was truncated."""
-    CLOCK = "clock"
-    """A clock was set back, so it is not known whether it committed before the message was
-    appended.
+    UNORDERED = "unordered"
+    """It is not known whether it committed before the message was appended: steps are lost, or a
+    clock was set back.
     """
 
 
@@ -79,7 +79,7 @@ class GroupRead(NamedTuple):
     @property
     def was_its_own(self) -> bool:
         """Whether the group passed this very record."""
-        return self.doubt not in (Doubt.AHEAD, Doubt.REWRITTEN, Doubt.CLOCK)
+        return self.doubt not in (Doubt.AHEAD, Doubt.REWRITTEN, Doubt.UNORDERED)
 
 
 def group_reads(
@@ -156,7 +156,10 @@ class _Walk:
 
     def _pass(self, step: Step) -> None:
         when, doubt = _crossed(step, self.earlier, self.offset)
-        when = self.written.bounded(when, step)
+        if doubt is Doubt.NOT_RECORDED and step.before > self.offset:
+            when, doubt = self._unseen(when, step)
+        else:
+            when = self.written.bounded(when, step)
         if self.passed is not None and not self.written.is_surely_after(self.passed):
             when = When(None, when.until_ms)  # perhaps it was this record after all
         again = GroupRead(self.group, when, doubt, step.broker)
@@ -170,8 +173,8 @@ class _Walk:
         if self.read is None and step.last > self.offset:
             # It had come this far, even if the step of it is lost.
             since_ms = self.earlier.until_ms if self.earlier else None
-            when = self.written.bounded(When(since_ms, step.since_ms), step)
-            self.read = GroupRead(self.group, when, Doubt.NOT_RECORDED, step.broker)
+            when, doubt = self._unseen(When(since_ms, step.since_ms), step)
+            self.read = GroupRead(self.group, when, doubt, step.broker)
         if self.read is None or position_after(step) > self.offset:
             return
         gone = self.read.gone
@@ -199,10 +202,16 @@ class _Walk:
             return self._passed_unseen(position)
         return read._replace(back=None)
 
+    def _unseen(self, when: When, step: Step) -> tuple[When, Doubt]:
+        """It passed the offset at a time from which no step is left, up to this one."""
+        if self.written.may_follow(when.since_ms, step):
+            return when, Doubt.UNORDERED
+        return self.written.bounded(when, step), Doubt.NOT_RECORDED
+
     def _before(self, step: Step) -> Doubt:
         """What to say of a step that came before the record, or may have."""
-        is_ahead = self.before is Doubt.AHEAD
-        return Doubt.CLOCK if is_ahead and self.written.is_unordered(step) else self.before
+        is_known = self.before is not Doubt.AHEAD or self.written.is_ahead(step)
+        return self.before if is_known else Doubt.UNORDERED
 
     def _is_by_other(self, step: Step, position: Position) -> bool:
         """Whether the step is by another clock than the position's."""

@@ -82,9 +82,17 @@ class Written(NamedTuple):
         """Whether who came past the offset with this last commit may have had another record."""
         if last.last > self.end_offset or self.is_unordered(last) or self.is_after(last):
             return True
-        since_ms, until_ms = self.when
-        # Where nothing says since when there is the record, it may have come after the commit.
-        return since_ms is None and until_ms is not None and last.until_ms < until_ms
+        # It may have come after the commit, whose step is lost.
+        return self.when.until_ms is not None and last.until_ms < self.when.until_ms
+
+    def may_follow(self, since_ms: int | None, step: Step) -> bool:
+        """Whether who came past the offset between that time and this step, by a step that is
+        lost, may have done so before the record was written.
+        """
+        if self.is_unordered(step):
+            return True
+        until_ms = self.when.until_ms
+        return until_ms is not None and (since_ms is None or since_ms < until_ms)
 
     def is_unordered(self, step: Step) -> bool:
         """Whether a clock was set back so that it is not known which came first, step or record."""
@@ -115,7 +123,21 @@ class Written(NamedTuple):
             doubtful_ms.append(least_ms if is_bounded else self.rewritten_ms)
         if any(ms is not None and step.since_ms <= ms + skew_ms for ms in doubtful_ms):
             return True
-        return least_ms is not None and step.until_ms + skew_ms < least_ms
+        if least_ms is not None:
+            return step.until_ms + skew_ms < least_ms
+        # Where nothing says since when there is the record, it may have come after the step.
+        may_be_ahead = bool(skew_ms) or not self.always_led
+        until_ms = self.when.until_ms
+        return may_be_ahead and until_ms is not None and step.until_ms < until_ms
+
+    def is_ahead(self, step: Step) -> bool:
+        """Whether the step ended before the record was written, if clocks do not differ by more
+        than is allowed for.
+        """
+        least_ms = self.when.since_ms
+        if least_ms is None or not self.is_own or self.is_unordered(step):
+            return False
+        return step.until_ms + (MAX_SKEW_MS if self.is_told(step) else 0) < least_ms
 
     def is_surely_after(self, step: Step) -> bool:
         """Whether the step certainly ended before any broker had the record."""

@@ -171,6 +171,12 @@ class Checked:
                 self._is(now <= self.offset, state, (group, now))
             elif (
                 state == "set_back"
+                and group["doubt"] == "unordered"
+                and not (record and name in record.read)
+            ):
+                self._was_past(group, coordinator)
+            elif (
+                state == "set_back"
                 and group["doubt"] == "not_recorded"
                 and not (record and name in record.read)
             ):
@@ -198,6 +204,23 @@ class Checked:
                 self._is(has or group["forgotten"], "has an offset", group)
             else:
                 self._is(state == "not_known", "state", state)
+                if group["doubt"] in ("ahead", "unordered"):
+                    self._was_past(group, coordinator)
+
+    def _was_past(self, group: Document, coordinator: Broker) -> None:
+        """It committed an offset after the record, "ahead": before that was there."""
+        is_ahead = group["doubt"] == "ahead"
+        self._is(
+            any(
+                offset > self.offset
+                and (not is_ahead or self.record is None or event.seq < self.record.at.seq)
+                and self._is_within(group["when"], event, coordinator)
+                for event, name, offset in self.world.commits
+                if name == group["group"]
+            ),
+            "was past",
+            group,
+        )
 
     def _forgotten(self, record: Written, group: Document, coordinator: Broker) -> None:
         said = group["forgotten"]

@@ -112,6 +112,8 @@ class Broker:
         self.cap_bytes = cap_bytes
         self.clock: list[tuple[int, int]] = [(0, 0)]
         """By how much it is ahead of the true time, from which event on."""
+        self.is_set_back = False
+        """It was, and there has been no crash since."""
         self.log: list[Written] = []
         """From offset 0; those before `start` are removed."""
         self.start = self.high = 0
@@ -135,6 +137,7 @@ class Broker:
         return event.ms + ahead
 
     def set_clock(self, ahead_ms: int) -> None:
+        self.is_set_back |= ahead_ms < self.clock[-1][1]
         self.clock.append((self.world.happens().seq, ahead_ms))
 
     # Its life.
@@ -159,6 +162,11 @@ class Broker:
 
     def kill(self, lost: int, torn_bytes: int) -> None:
         """Steps that were not written are lost, and the log's last records if the machine died."""
+        if self.is_set_back:
+            # If every step that shows it were lost, with what the clock said since, nothing
+            # could show that times before and after the crash have no order.
+            self.flush(all_of_them=True)
+            self.is_set_back, torn_bytes = False, 0
         self.is_alive = False
         self.dirty.clear()
         files = sorted(self.path.glob("0*.timeline"))
@@ -307,6 +315,7 @@ class World:
         self.ms, self.seq = START_MS, 0
         self.producer_ahead_ms = 0
         self.positions: dict[str, int] = {}
+        self.commits: list[tuple[Happened, str, int]] = []
         self.metadata: dict[str, str] = {}
         self.highest: dict[str, int] = {}
         """The largest offset that each group has committed."""
@@ -386,6 +395,7 @@ class World:
             elif group not in record.past:
                 record.past.add(group)
                 record.read.setdefault(group, []).append(passing)
+        self.commits.append((passing.at, group, offset))
         before = Before(self.positions.get(group, -1), self.metadata.get(group, ""))
         self.positions[group] = offset
         self.highest[group] = max(self.highest.get(group, 0), offset)
