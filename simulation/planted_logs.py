@@ -85,7 +85,7 @@ def of(kind: str, seed: int, *, ms: int = 300) -> Sighting:
 
 PLANTED_LOGS: Final[dict[Callable[[Patch], None], Sighting]] = {
     a_cut_log_is_closed_without_a_snapshot: of("cut and stop", 0),
-    a_new_topic_begins_where_the_old_one_did: of("recreate", 7),
+    a_new_topic_begins_where_the_old_one_did: of("recreate", 24),
     an_epoch_outlives_a_power_failure: of("power alone", 6),
     a_failed_sync_is_forgotten: of("fail sync", 27),
 }

@@ -207,7 +207,7 @@ async def test_journeys(damage: Any) -> None:
     said = await handle_json({"journey": 1, "topic": "u", "offset": 5}, context)
     assert said["offset"] == 5
     said = await handle_json({"journey": 1, "topic": "u", "latest": True}, context)
-    assert said["offset"] == damaged.log.end_offset - 1
+    assert said["offset"] == damaged.log.end_offset - 2  # the last record is a marker
 
 
 async def test_a_stop_meanwhile(damage: Any, start_node: Any) -> None:
