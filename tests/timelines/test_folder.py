@@ -181,3 +181,11 @@ def test_a_file_that_was_deleted_meanwhile_is_begun_again(folder):
     folder.write([end(5, 9)], [0])
     folder.write([end(9, 12)], [0])
     assert folder.read(0) == [end(5, 9), end(9, 12)]
+
+
+def test_a_clock_that_was_set_back_is_noted_also_if_the_active_segment_is_new(folder):
+    folder.write([end(0, 5)], [0])
+    again = TimelineFolder(folder.path)
+    latest_ms = folder.read(0)[-1].until_ms
+    again.write([end(5, 6)._replace(since_ms=latest_ms - 10, until_ms=latest_ms - 10)], [0, 5])
+    assert Step(Kind.CLOCK, None, latest_ms - 10, latest_ms, 0, 0, 0) in again.read(5)

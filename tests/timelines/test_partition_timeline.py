@@ -286,3 +286,21 @@ def test_what_was_truncated_is_not_what_the_broker_opened(dirty):
     assert (timeline.end_at_open, timeline.high_at_open) == (10, 10)
     opened = [step for step in all_steps(timeline) if step.kind is Kind.OPENED]
     assert Step(Kind.OPENED, None, 1000, 1000, 30, 30, 30) in opened, "as it was then"
+
+
+def test_a_clock_that_was_set_back_since_the_start_is_noted(dirty):
+    timeline = fresh(dirty)
+    timeline.appended(0, 0, 900, "a", -1)
+    assert all_steps(timeline)[0] == Step(Kind.CLOCK, None, 900, 1000, 0, 0, 0)
+
+
+def test_a_broker_that_hears_late_that_it_does_not_lead_bounds_no_group(dirty):
+    timeline = fresh(dirty, end=5)
+    timeline.in_sync(1, 0, (1, 2), 5, 1000)
+    timeline.committed("g", 20, None, 2000, Before(-1, ""))
+    assert all_steps(timeline)[-1].last == 5
+    timeline.in_sync(2, 1, (1, 2), 5, 2500, leads=False)
+    timeline.committed("g", 20, None, 3000, Before(20, ""))
+    timeline.committed("g", 30, None, 3000, Before(20, ""))
+    step = all_steps(timeline)[-1]
+    assert (step.before, step.last) == (20, 30), "what another leader had was passed before"

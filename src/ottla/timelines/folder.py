@@ -99,9 +99,9 @@ class TimelineFolder:
         by_base: dict[int, list[Step]] = {}
         if not self._bases and steps:
             # The clock may have been set back while the broker was stopped.
-            latest_ms = max(
-                (step.until_ms for step in last_steps(self._data(bases[-1]))), default=0
-            )
+            files = self._files()
+            last = last_steps(self._data(files[-1])) if files else ()
+            latest_ms = max((step.until_ms for step in last), default=0)
             first_ms = min(step.since_ms for step in steps)
             if first_ms < latest_ms:
                 steps = [*clock_set_back(first_ms, latest_ms), *steps]

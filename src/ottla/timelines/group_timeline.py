@@ -114,6 +114,15 @@ class GroupTimeline(Gathering):
                 self._close_track(kind, name, track)
                 track.position = None
 
+    def _forget_ahead(self) -> None:
+        """Groups that committed past the log end may have read another leader's records there:
+        this broker did not know yet that it did not lead.
+        """
+        for (kind, name), track in (self._tracks or {}).items():
+            if track.position is not None and track.committed > track.position:
+                self._close_track(kind, name, track)
+                track.position = None
+
     def _latest_until_ms(self) -> int:
         return max((track.until_ms for track in (self._tracks or {}).values()), default=0)
 

@@ -120,7 +120,7 @@ class PartitionTimeline(ReplicaTimeline):
         dirty: dict[Gathering, None],
     ) -> None:
         super().__init__(dirty)
-        self.opened_ms = now_ms
+        self.opened_ms = self._latest_ms = now_ms
         self.end_at_open = end_offset
         self.high_at_open = high_watermark
         self._start = start_offset

@@ -78,7 +78,10 @@ class ReplicaTimeline(GroupTimeline, ABC):
 
         With `partition_epoch` (KIP-497), two consecutive changes can be recognised.
         """
-        began, self._leads = leads and not self._leads, leads
+        began, ended = leads and not self._leads, self._leads and not leads
+        self._leads = leads
+        if ended:
+            self._forget_ahead()
         if began:
             self._return_groups(end_offset)
         role: Role = (leader, leader_epoch, tuple(isr), partition_epoch)
