@@ -7,7 +7,7 @@ from tests.journey.test_explain import facts
 from ottla.journey.clock_jumps import Jumps, jumps_of, told
 from ottla.journey.explain import explain
 from ottla.journey.offset_history import When
-from ottla.timelines.step import Kind, Opening, Step, Versions
+from ottla.timelines.step import By, Kind, Opening, Step, Versions
 
 CLOCK = Step(Kind.CLOCK, None, 1000, 2500, 0, 0, 0)
 
@@ -57,3 +57,24 @@ def test_a_delivery_of_a_lost_record_is_in_doubt_also_where_its_append_is_not_re
     assert [one["in_doubt"] for one in explain(known)["delivered"]] == [True]
     kept = replace(known, steps=[CLOCK, batch])
     assert [one["in_doubt"] for one in explain(kept)["delivered"]] == [False]
+
+
+def test_it_is_not_known_which_of_two_records_of_then_a_step_is_about():
+    old = Step(Kind.END_AND_HIGH, ((7, "old"),), 2000, 2000, 0, 50, 50)
+    opened = Step(Kind.OPENED, None, 1200, 1200, 0, 0, 0)
+    new = Step(Kind.END_AND_HIGH, ((7, "new"),), 1500, 1500, 0, 50, 50)
+    for steps in ([old, CLOCK, opened], [old, CLOCK, opened, new], [old, CLOCK, new]):
+        said = explain(replace(facts(), steps=steps))
+        assert said["published"]["client_ids"] == []
+        for part in ("appended", "replicated"):
+            when = said[part]["when"]
+            assert (when["since_ms"], when["until_ms"]) == (None, None)
+    assert explain(replace(facts(), steps=[CLOCK, new]))["appended"]["when"]["exact"]
+
+
+def test_what_ended_before_all_times_that_there_were_twice_was_ahead():
+    end = Step(Kind.END, ((7, "airport"),), 2400, 2450, 0, 10, 50)
+    group = Step(Kind.GROUP, "readers", 900, 900, 0, 60, 60, by=By.MEMBER)
+    said = explain(replace(facts(), steps=[group, end, CLOCK], replicas=(1, 2)))
+    doubts = {one["group"]: one.get("doubt") for one in said["read"]}
+    assert doubts["readers"] == "ahead"

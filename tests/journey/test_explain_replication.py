@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from ottla.journey.explain import explain
 from ottla.journey.explain_replication import MAX_ELECTIONS
-from ottla.journey.facts import Facts, LogLocation
+from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.record_in_batch import find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.log.config import LogConfig
 from ottla.records.build import build_batch
 from ottla.records.header import read_header
 from ottla.records.record import Record
-from ottla.timelines.step import COPIED, Kind, Opening, Step
+from ottla.timelines.step import COPIED, By, Kind, Opening, Step
 
 SEGMENT = SegmentFacts(0, 100, 5000, 1010, True, 10_000)
 
@@ -204,3 +204,34 @@ def test_a_removed_record_goes_by_who_led_then():
     assert said["appended"]["broker"] == 1
     copied = STEPS[1]._replace(name=(COPIED,))
     assert explain(facts([copied], location=None, start_offset=45))["appended"]["broker"] is None
+    later = [role(1000, 2, 4, (1, 2, 3), 7), role(1500, 3, 5, (3,), 8), copied]
+    said = explain(facts(later, location=None, start_offset=45))
+    assert said["appended"]["broker"] is None, "broker 3 may have copied it from broker 2"
+
+
+def test_what_was_in_sync_then_is_not_known_where_the_last_states_are_lost():
+    assert in_sync(explain(facts(partition_epoch=7)))
+    assert in_sync(explain(facts(partition_epoch=8))) == []
+
+
+def test_what_a_group_read_before_an_unclean_election_may_be_another_record():
+    steps = [
+        *(*STEPS, role(3000, 3, 5, (3,), 8), role(5000, 1, 6, (1,), 9)),
+        Step(Kind.GROUP, "g", 4000, 4000, 0, 20, 50, by=By.MEMBER, broker=2),
+    ]
+    now = {"positions": {"g": Position(50, "", -1, 4000, 2)}, "leader_epoch": 6}
+    assert [one["state"] for one in explain(facts(steps, **now))["read"]] == ["not_known"]
+    clean = [*steps[:-3], role(3000, 3, 5, (1, 3), 8), *steps[-2:]]
+    assert [one["state"] for one in explain(facts(clean, **now))["read"]] == ["read"]
+
+
+def test_what_a_group_read_of_a_leader_that_had_another_record_is_not_known():
+    steps = [
+        *(*STEPS, role(5000, 1, 6, (1,), 9)),
+        Step(Kind.DIVERGED, "3", 5100, 5100, 30, 30, 60),
+        Step(Kind.GROUP, "g", 4000, 4000, 0, 20, 50, by=By.MEMBER, broker=2),
+    ]
+    now = {"positions": {"g": Position(50, "", -1, 4000, 2)}, "leader_epoch": 6}
+    assert [one["state"] for one in explain(facts(steps, **now))["read"]] == ["not_known"]
+    kept = [step for step in steps if step.kind is not Kind.DIVERGED]
+    assert [one["state"] for one in explain(facts(kept, **now))["read"]] == ["read"]

@@ -90,6 +90,12 @@ def test_a_fetch_before_our_own_truncation_was_another_record():
     assert copies([fetch(10, 0, 10), cut], 3)[2].when == When(10, 10)
 
 
+def test_a_fetch_before_the_log_was_opened_shorter_was_another_record():
+    opened = Step(Kind.OPENED, None, 20, 20, 5, 5, 5)
+    assert copies([fetch(10, 0, 10), opened], 7) == {}
+    assert copies([fetch(10, 0, 10), opened], 3)[2].when == When(10, 10)
+
+
 def test_an_election_is_unclean_only_where_both_states_are_known():
     before = role(10, 1, 4, (1, 3), 7)
     for after, unclean in (
@@ -153,6 +159,8 @@ def test_all_leaderships_of_a_time_are_possible():
     assert between(None, 35) is None
     assert between(None, 45, 6) == [(6, (2,)), (6, (2, 1))]
     assert between(None, 35, 4) is None, "epoch 4 may have begun with another in-sync set"
+    late = leaderships([role(10, 1, 4, (1, 2), 7), role(20, 2, 5, (2,), 9)])
+    assert leaderships_between(late, None, 35, 5) is None, "epoch 5 may have begun with state 8"
     assert (
         leaderships_between(leaderships([role(10, 1, 4, (1, 2), 7, found=True)]), None, 35, 4)
         is None

@@ -6,10 +6,13 @@ lie wholly before all times that the clock had twice, or after them.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.journey.offset_history import When
 from ottla.timelines.step import Kind, Step
+
+ENDS: Final = (Kind.END, Kind.END_AND_HIGH)
+PASSING: Final = (*ENDS, Kind.HIGH, Kind.REPLICA)
 
 
 class Jumps(NamedTuple):
@@ -24,6 +27,32 @@ class Jumps(NamedTuple):
         is_before = until_ms is not None and until_ms < self.first_ms
         is_after = since_ms is not None and since_ms > self.last_ms
         return when if when.is_exact or is_before or is_after else When(None, None)
+
+    def coarse(self, when: When) -> When:
+        """Bounds that hold in spite of the jumps, for a moment that is not told."""
+        since_ms, until_ms = when
+        return When(
+            None if since_ms is None else min(since_ms, self.first_ms),
+            None if until_ms is None else max(until_ms, self.last_ms),
+        )
+
+    def has(self, step: Step) -> bool:
+        """Whether the step is of times that the clock may have had twice."""
+        return step.until_ms >= self.first_ms and step.since_ms <= self.last_ms
+
+    def hides(self, steps: Iterable[Step], offset: int) -> bool:
+        """Whether more than one record had the offset then, so that it is not known which of them
+        a step is about.
+        """
+        own = [step for step in steps if step.broker == -1 and self.has(step)]
+        ends = [step for step in own if step.kind in ENDS and step.before <= offset < step.last]
+        passed = any(step.kind in PASSING and step.last > offset for step in own)
+        is_short = any(
+            (step.kind is Kind.OPENED and step.last <= offset)
+            or (step.kind is Kind.CUT and step.before <= offset)
+            for step in own
+        )
+        return len(ends) > 1 or (passed and is_short)
 
 
 def jumps_of(steps: Iterable[Step], now_ms: int) -> Jumps | None:

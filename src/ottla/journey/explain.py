@@ -69,23 +69,31 @@ def explain(facts: Facts) -> Document:
         state = "stored"
     was_written = state != "not_yet_written"
     was = appended(facts.steps or (), facts.offset, facts.opening)
-    if not _is_of(was, facts):
+    jumps = jumps_of(facts.steps or (), facts.now_ms)
+    is_hidden = jumps is not None and jumps.hides(facts.steps or (), facts.offset)
+    if is_hidden or not _is_of(was, facts):
         was = Appended(When(None, None), ())
     gone_ms = None
     if state == "removed":
         gone_ms = removed(facts.steps or (), facts.offset).when.until_ms
         was = was._replace(when=_before(was.when, gone_ms))
     passed = _passed(facts, was)
+    if is_hidden and passed is not None:
+        passed = When(None, None)
     if passed is not None:
         was = was._replace(when=_before(was.when, passed.until_ms))
-    jumps = jumps_of(facts.steps or (), facts.now_ms)
-    was = was._replace(when=told(jumps, was.when))
-    replicas = Replicas(facts, was, jumps)
+    if jumps is None:
+        ordered = was.when
+    else:
+        ordered = jumps.coarse(When(jumps.first_ms, jumps.last_ms) if is_hidden else was.when)
+        was = was._replace(when=jumps.told(was.when))
+        ordered = was.when if was.when != When(None, None) else ordered
+    replicas = Replicas(facts, was, jumps, is_hidden=is_hidden)
     always_led = replicas.always_led
     rewritten_ms = rewritten_at(facts.steps or (), facts.offset, always_led=always_led)
     opened_ms = opened_before(facts.steps or (), facts.offset)
     written = Written(
-        replicas.own,
+        ordered,
         replicas.led_here,
         rewritten_ms,
         opened_ms,
@@ -354,7 +362,7 @@ def _is_race(facts: Facts, one: Delivered) -> bool:
         return False
     gone = removed(facts.steps or (), facts.offset).when
     gone_ms = gone.until_ms if gone.since_ms is None else gone.since_ms
-    return gone_ms is not None and one.when.until_ms >= gone_ms
+    return gone_ms is None or one.when.until_ms >= gone_ms
 
 
 def _one_a_place(found: list[Delivered]) -> list[Delivered]:

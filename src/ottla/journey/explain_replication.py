@@ -54,7 +54,10 @@ NOBODY: Final = -1
 class Replicas:
     """What is known about the replicas, for one offset."""
 
-    def __init__(self, facts: Facts, was: Appended, jumps: Jumps | None = None) -> None:
+    def __init__(
+        self, facts: Facts, was: Appended, jumps: Jumps | None = None, *, is_hidden: bool = False
+    ) -> None:
+        """`is_hidden`: it is not known which record the copies are of."""
         self.facts = facts
         self.jumps = jumps
         self.own = was.when
@@ -62,7 +65,7 @@ class Replicas:
         self.was_copied = was.was_copied
         steps = facts.steps or ()
         self.leaderships = leaderships(steps)
-        self.copies = copies(steps, facts.offset)
+        self.copies = {} if is_hidden else copies(steps, facts.offset)
         self.cuts = dropped(steps)
         self.appended_by = self._appended_by()
 
@@ -73,12 +76,13 @@ class Replicas:
             return facts.broker_id
         if facts.location is not None:
             return leader_of(self.leaderships, facts.location.header.leader_epoch)
-        if self.own.is_exact and self.own.since_ms is not None:
+        if self.own.is_exact and self.own.since_ms is not None and not self._is_twice(self.own):
             # A change in the same millisecond may have come before or after.
             then = leadership_at(self.leaderships, self.own.since_ms)
             before = leadership_at(self.leaderships, self.own.since_ms - 1)
-            if then is not None and before is not None and then.leader == before.leader >= 0:
-                return then.leader
+            is_known = then is not None and before is not None and then.leader == before.leader
+            if then is not None and is_known and then.leader >= 0 == then.leader_epoch:
+                return then.leader  # a later leader may have had it from one before
         return None
 
     @property
@@ -111,9 +115,16 @@ class Replicas:
             return told(self.jumps, passed)
         return told(self.jumps, When(self.own.since_ms, passed.until_ms))
 
+    def _is_twice(self, when: When) -> bool:
+        """Whether a clock may have had the time twice, so that it tells no leadership."""
+        if self.jumps is None:
+            return False
+        is_before = when.until_ms is not None and when.until_ms < self.jumps.first_ms
+        return not (is_before or (when.since_ms or 0) > self.jumps.last_ms)
+
     def _led_until(self, when: When) -> bool:
         """Whether this broker appended it, and led from then on without a break."""
-        if not self.led_here or when.until_ms is None:
+        if not self.led_here or when.until_ms is None or self._is_twice(when):
             return False
         own = leadership_at(self.leaderships, self.own.until_ms or when.until_ms)
         then = leadership_at(self.leaderships, when.until_ms)
@@ -164,6 +175,8 @@ class Replicas:
             return when.until_ms, []
         if self.leaderships[-1].leader_epoch != self.facts.leader_epoch:
             return when.until_ms, []  # the last ones are lost
+        if -1 < self.leaderships[-1].partition_epoch < self.facts.partition_epoch:
+            return when.until_ms, []
         location = self.facts.location
         found = leaderships_between(
             self.leaderships,
@@ -227,23 +240,41 @@ class Replicas:
 
     def unclean_since(self, passed: When | None) -> int | None:
         """When the last election was with which the record may have replaced another one, or come
-        back after another leader had dropped it: not a clean one, as far as is known, and before
-        the commit.
+        back after another leader had dropped it: not a clean one, as far as is known.
         """
         location = self.facts.location
         if location is None:
             return None
         committed_ms = None if passed is None else passed.until_ms
-        found = (
+        epoch = location.header.leader_epoch
+        # Who had another record, and led after this one was written, may have given it to groups.
+        others = [
+            cut.at_ms
+            for cut in self.cuts
+            if cut.broker is not None
+            and cut.begin <= self.facts.offset < cut.end
+            and any(
+                one.leader_epoch > epoch and one.since_ms <= cut.at_ms for one in self.leaderships
+            )
+        ]
+        found = [
             one.leadership.since_ms
             for one in elections(self.leaderships, ())
             if one.unclean is not False
-            and one.leadership.leader_epoch >= location.header.leader_epoch
+            and self._may_follow(one, committed_ms)
+            and one.leadership.leader_epoch >= epoch
             # The epoch that a broker finds first is no election that it has heard of.
             and (one.previous is not None or one.leadership.leader_epoch > 0)
-            and (committed_ms is None or committed_ms >= one.leadership.since_ms)
-        )
-        return max(found, default=None)
+        ]
+        return max((*found, *others), default=None)
+
+    def _may_follow(self, one: Election, committed_ms: int | None) -> bool:
+        """Whether another leader may have had other records before this election. What was
+        committed survives all but an unclean one.
+        """
+        if one.unclean or committed_ms is None or self.jumps is not None:
+            return True
+        return committed_ms >= one.leadership.since_ms
 
     def start_of(self, leadership: Leadership) -> int | None:
         """The first offset of its epoch."""

@@ -95,10 +95,12 @@ class Facts:
     groups: KnownGroups = ALL_GROUPS
     """Of which groups there are `positions`."""
     replicas: tuple[int, ...] = ()
-    """In assignment order. This and the next three are the current state."""
+    """In assignment order. This and the next four are the current state."""
     isr: tuple[int, ...] = ()
     leader: int = -1
     leader_epoch: int = -1
+    partition_epoch: int = -1
+    """-1: not known."""
     epoch_starts: Sequence[tuple[int, int]] = ()
     """The log's leader epochs that have records, each with its first offset."""
     transactions: TransactionFacts | None = None

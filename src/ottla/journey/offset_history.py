@@ -83,7 +83,8 @@ class Written(NamedTuple):
         if last.last > self.end_offset or self.is_unordered(last) or self.is_after(last):
             return True
         # It may have come after the commit, whose step is lost.
-        return self.when.until_ms is not None and last.until_ms < self.when.until_ms
+        since_ms, until_ms = self.when
+        return since_ms is not None if until_ms is None else last.until_ms < until_ms
 
     def may_follow(self, since_ms: int | None, step: Step) -> bool:
         """Whether who came past the offset between that time and this step, by a step that is
@@ -91,8 +92,10 @@ class Written(NamedTuple):
         """
         if self.is_unordered(step):
             return True
-        until_ms = self.when.until_ms
-        return until_ms is not None and (since_ms is None or since_ms < until_ms)
+        least_ms, until_ms = self.when
+        if until_ms is None:
+            return least_ms is not None
+        return since_ms is None or since_ms < until_ms
 
     def is_unordered(self, step: Step) -> bool:
         """Whether a clock was set back so that it is not known which came first, step or record."""
@@ -123,12 +126,14 @@ class Written(NamedTuple):
             doubtful_ms.append(least_ms if is_bounded else self.rewritten_ms)
         if any(ms is not None and step.since_ms <= ms + skew_ms for ms in doubtful_ms):
             return True
-        if least_ms is not None:
-            return step.until_ms + skew_ms < least_ms
-        # Where nothing says since when there is the record, it may have come after the step.
+        if least_ms is not None and step.until_ms + skew_ms < least_ms:
+            return True
+        # Where only one bound of the record's time is known, it may have come after the step.
         may_be_ahead = bool(skew_ms) or not self.always_led
         until_ms = self.when.until_ms
-        return may_be_ahead and until_ms is not None and step.until_ms < until_ms
+        if until_ms is None:
+            return may_be_ahead and least_ms is not None
+        return may_be_ahead and least_ms is None and step.until_ms < until_ms
 
     def is_ahead(self, step: Step) -> bool:
         """Whether the step ended before the record was written, if clocks do not differ by more

@@ -116,6 +116,9 @@ def leaderships_between(
         found = [leadership for leadership in known if leadership.leader_epoch >= from_epoch]
         if not found or found[0].was_found:
             return None  # the epoch may have begun with another in-sync set
+        earlier = [one for one in known if one.leader_epoch < from_epoch][-1:]
+        if not _are_all([*earlier, found[0]]):
+            return None
         found = [leadership for leadership in found if leadership.since_ms <= until_ms]
     else:
         # A change in the same millisecond may have come before or after.
@@ -176,7 +179,8 @@ def copies(steps: Iterable[Step], offset: int) -> dict[int, Copy]:
     led: tuple[object, ...] = ()
     steps = sorted(steps, key=lambda step: step.since_ms)
     for step in steps:
-        if step.kind is Kind.CUT and step.before <= offset:
+        is_short = step.kind is Kind.OPENED and step.last <= offset
+        if is_short or (step.kind is Kind.CUT and step.before <= offset):
             # The offset had another record before.
             found.clear()
         if step.kind is Kind.IN_SYNC and (step.unknown_before or cast(Role, step.name)[:2] != led):

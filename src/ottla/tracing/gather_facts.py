@@ -107,6 +107,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         isr=around.state.isr,
         leader=around.state.leader,
         leader_epoch=around.state.leader_epoch,
+        partition_epoch=around.state.partition_epoch,
         epoch_starts=[each for each in log.epochs.entries if each.start_offset < log.end_offset],
         transactions=transactions,
         near_keys=near,

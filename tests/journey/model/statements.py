@@ -123,7 +123,8 @@ class Checked:
         possible = said["in_sync_possible"] or ([then] if then else [])
         if possible:
             truth, leader = record.isr_then, record.leader
-            if record.committed_state is not None:
+            # "In sync then" is when it was appended until this broker knows that it is committed.
+            if said["committed"] and record.committed_state is not None:
                 truth, leader = record.committed_state.isr, record.committed_state.leader
             said_of = [(tuple(one["brokers"]), one["leader"]) for one in possible]
             self._is((truth, leader) in said_of, "in sync then", (said_of, truth))

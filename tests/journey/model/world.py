@@ -177,6 +177,7 @@ class Broker:
         if lost:
             kept = max(len(self.log) - lost, self.bases[-1], self.start)
             self.lose(kept)
+            self.world.ms += 1  # no machine starts again in the millisecond in which it died
             self.boot()
             self.files.tell_cut(self.now(), len(self.log), self.bases)
             self.synced = {file: file.stat().st_size for file in self.path.glob("0*.timeline")}
@@ -477,6 +478,7 @@ class World:
             isr=state.isr,
             leader=state.leader,
             leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
             epoch_starts=[
                 each for each in broker.epochs.entries if each.start_offset < len(broker.log)
             ],
