@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ottla.journey.facts import Position
 from ottla.journey.group_reads import group_reads
-from ottla.journey.group_steps import MAX_STEPS_TOLD, about
+from ottla.journey.group_steps import MAX_STEPS_TOLD, about, in_order
 from ottla.timelines.partition_timeline import PartitionTimeline
 from ottla.timelines.step import Before, By, Kind, Step
 
@@ -51,3 +51,12 @@ def test_they_are_limited() -> None:
     name = ("p", "q", "/t")
     steps = [Step(Kind.DELIVERED, name, at, at, at, at + 1, at + 1) for at in range(10_000)]
     assert len(about(steps, 0)) <= MAX_STEPS_TOLD
+
+
+def test_steps_of_one_millisecond_follow_each_other():
+    passed = Step(Kind.GROUP, "g", 10, 10, 3, 23, 23)
+    back = Step(Kind.SET_BACK, "g", 20, 20, 2, 2, 23)
+    gone = Step(Kind.FORGOTTEN, ("g", "OffsetDelete"), 20, 20, 0, 0, 2)
+    assert in_order([gone, passed, back]) == [passed, back, gone]
+    assert in_order([back, gone]) == [back, gone]
+    assert in_order([]) == []

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple, cast
 
 from ottla.journey.facts import Position
-from ottla.journey.group_steps import POSITIONS, group_of, position_after
+from ottla.journey.group_steps import POSITIONS, group_of, in_order, position_after
 from ottla.journey.offset_history import UNWRITTEN, When, Written, commit_step
 from ottla.timelines.step import By, Kind, Step
 
@@ -103,7 +103,7 @@ def group_reads(
     found: list[GroupRead] = []
     for group, some in by_group.items():
         walk = _Walk(group, offset, written, before)
-        for step in sorted(some, key=lambda step: step.since_ms):
+        for step in in_order(some):
             walk.take(step)
         read = walk.now_at(positions.get(group), all_known=all_known)
         if read is not None:

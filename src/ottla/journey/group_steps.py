@@ -5,6 +5,7 @@ those that the journey of one offset needs.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Final, cast
 
 from ottla.timelines.step import Kind, Step
@@ -39,7 +40,7 @@ def about(steps: Iterable[Step], offset: int) -> list[Step]:
 def _passing(steps: Sequence[Step], offset: int) -> list[Step]:
     kept: list[Step] = []
     earlier: Step | None = None
-    for step in sorted(steps, key=lambda step: step.since_ms):
+    for step in in_order(steps):
         behind = earlier is None or position_after(earlier) <= offset
         if step.kind is not Kind.GROUP or earlier is None or (step.last > offset and behind):
             if earlier is not None and (not kept or kept[-1] is not earlier):
@@ -47,6 +48,29 @@ def _passing(steps: Sequence[Step], offset: int) -> list[Step]:
             kept.append(step)
         earlier = step
     return kept
+
+
+def in_order(steps: Iterable[Step]) -> list[Step]:
+    """One group's steps in the order of time. The files have them by offset; of those of one
+    millisecond, each begins where the one before has ended.
+    """
+    found: list[Step] = []
+    for _, same in groupby(sorted(steps, key=_since_ms), key=_since_ms):
+        left = list(same)
+        while left:
+            position = position_after(found[-1]) if found else None
+            step = next((step for step in left if _begin(step) == position), left[0])
+            left.remove(step)
+            found.append(step)
+    return found
+
+
+def _since_ms(step: Step) -> int:
+    return step.since_ms
+
+
+def _begin(step: Step) -> int:
+    return step.before if step.kind is Kind.GROUP else step.last
 
 
 def group_of(step: Step) -> str:
