@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 from tests.turns import calls_of
 
-from ottla.log import segment
+from ottla.log import scan
 from ottla.log.compaction import plan_compaction
 from ottla.log.errors import RebuildingError
 from ottla.log.file_range import FileRange
@@ -366,7 +366,7 @@ def test_a_disk_that_fails_is_a_storage_error_and_tried_again(
     def fail(*place: Any) -> Any:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(segment, "in_portions", fail)
+    monkeypatch.setattr(scan, "in_portions", fail)
     for _ in range(2):
         with pytest.raises(ApiError) as raised:
             large.patiently(lambda: log.read(5, max_bytes=1))

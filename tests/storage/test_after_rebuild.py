@@ -12,7 +12,7 @@ import pytest
 from tests.turns import turns_of_others
 
 from ottla.api.journey import handle_json
-from ottla.log import segment, transaction_rebuild
+from ottla.log import scan, transaction_rebuild
 from ottla.log.errors import RebuildingError
 from ottla.protocol.errors import ErrorCode
 from ottla.records.build import build_batch
@@ -102,7 +102,7 @@ async def damage(
     start_node: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Awaitable[Damaged]]:
     threads: list[int] = []
-    portions = segment.in_portions
+    portions = scan.in_portions
 
     def in_portions(*batches: Any) -> Any:
         threads.append(threading.get_ident())
@@ -135,7 +135,7 @@ async def damage(
             for path in folder.glob(f"*{suffix}"):
                 assert path.stat().st_size > 24
                 apply(path)
-        monkeypatch.setattr(segment, "in_portions", in_portions)
+        monkeypatch.setattr(scan, "in_portions", in_portions)
         monkeypatch.setattr(transaction_rebuild, "in_portions", in_portions)
         damaged = Damaged(await start_node(log_cleaner_enable="false"), threads)
         damaged.sound = sound

@@ -18,14 +18,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
-from ottla.log import names
+from ottla.log import names, scan
 from ottla.log.errors import InsaneIndexError, RebuildingError, damaged_error, storage_error
 from ottla.log.index_file import find_entry
 from ottla.log.index_rebuild import MAX_AT_ONCE_BYTES, IndexRebuild, scratch_suffix
 from ottla.log.offset_index import ENTRY, OffsetIndex
 from ottla.log.open_file import OpenFile, OpenFiles
 from ottla.log.page_cache import Pread, pread_cached
-from ottla.log.scan import in_portions, scan_headers
+from ottla.log.scan import scan_headers
 from ottla.log.set_aside import make_way
 from ottla.log.task import Rebuild
 from ottla.log.time_index import TimeIndex
@@ -798,7 +798,7 @@ def _build_indexes(scratch: Segment, file: OpenFile, is_stale: Callable[[], bool
     """In a thread. Raises OSError, CorruptBatchError, ApiError KAFKA_STORAGE_ERROR."""
     scratch.reset_indexes()
     headers = scan_headers(file, 0, scratch.size_bytes)
-    for position, header in scratch.ordered(in_portions(headers, is_stale)):
+    for position, header in scratch.ordered(scan.in_portions(headers, is_stale)):
         scratch.index_batch(position, header)
     scratch.store_indexes()
 
