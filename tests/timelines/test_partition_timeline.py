@@ -304,3 +304,15 @@ def test_a_broker_that_hears_late_that_it_does_not_lead_bounds_no_group(dirty):
     timeline.committed("g", 30, None, 3000, Before(20, ""))
     step = all_steps(timeline)[-1]
     assert (step.before, step.last) == (20, 30), "what another leader had was passed before"
+
+
+def test_a_pipeline_goes_on_from_its_checkpoint_after_a_truncation(dirty):
+    timeline = fresh(dirty, end=15)
+    told = json.dumps({"ottla.pipeline": 1, "query": "q", "batch": 0})
+    timeline.committed("p", 15, told, 2000, Before(-1, ""))
+    timeline.truncated(5, 2500)
+    timeline.appended(5, 20, 3000, "a", -1)
+    again = told.replace('"batch": 0', '"batch": 1')
+    timeline.committed("p", 21, again, 4000, Before(15, told))
+    delivered = [step for step in all_steps(timeline) if step.kind is Kind.DELIVERED]
+    assert [(step.before, step.last) for step in delivered][-1] == (15, 21)

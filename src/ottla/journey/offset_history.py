@@ -286,7 +286,8 @@ def delivery_of(
     before = [step for step in steps if written.is_after(step)]
     if all(map(written.is_surely_after, before)):
         # Nothing before says where the first delivery since then began.
-        return found and found._replace(when=written.bounded(found.when, since[0]))
+        when = None if found is None else written.bounded(found.when, since[0])
+        return found and when and found._replace(when=when, is_before=found.is_first_seen)
     earlier = _delivered(pipeline, before, offset)
     if earlier is None:
         return _delivered(pipeline, steps, offset)

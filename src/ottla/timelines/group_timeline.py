@@ -101,11 +101,14 @@ class GroupTimeline(Gathering):
         return is_open
 
     def _return_groups(self, end_offset: int) -> None:
-        """No record exists at or after `end_offset`: who has passed it has read other records."""
+        """No record exists at or after `end_offset`: who has passed it has read other records. A
+        group that commits again has read those before its commit. A pipeline goes on from its
+        checkpoint.
+        """
         for (kind, name), track in (self._tracks or {}).items():
             if track.position is not None and track.position > end_offset:
                 self._close_track(kind, name, track)
-                track.position = end_offset
+                track.position = end_offset if kind is Kind.GROUP else None
 
     def _forget_groups(self, end_offset: int) -> None:
         """It is not known any more where groups are that had passed `end_offset`."""
