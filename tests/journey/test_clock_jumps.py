@@ -78,3 +78,12 @@ def test_what_ended_before_all_times_that_there_were_twice_was_ahead():
     said = explain(replace(facts(), steps=[group, end, CLOCK], replicas=(1, 2)))
     doubts = {one["group"]: one.get("doubt") for one in said["read"]}
     assert doubts["readers"] == "ahead"
+
+
+def test_an_append_before_the_clock_was_set_back_does_not_undo_a_later_one():
+    before = Step(Kind.END, ((7, "a"),), 2500, 2500, 0, 20, 20)
+    record = Step(Kind.END, ((7, "b"),), 1000, 1000, 20, 45, 45)
+    later = Step(Kind.END, ((7, "c"),), 2500, 2500, 45, 50, 50)
+    said = explain(replace(facts(), steps=[before, CLOCK, record, later]))
+    assert said["published"]["client_ids"] == ["b"]
+    assert said["appended"]["when"] == {"since_ms": 1000, "until_ms": 1000, "exact": True}

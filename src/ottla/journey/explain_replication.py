@@ -243,10 +243,8 @@ class Replicas:
         back after another leader had dropped it: not a clean one, as far as is known.
         """
         location = self.facts.location
-        if location is None:
-            return None
         committed_ms = None if passed is None else passed.until_ms
-        epoch = location.header.leader_epoch
+        epoch = -1 if location is None else location.header.leader_epoch
         # Who had another record, and led after this one was written, may have given it to groups.
         others = [
             cut.at_ms

@@ -204,7 +204,12 @@ def appended(steps: Iterable[Step], offset: int, opening: Opening | None) -> App
     low: int | None = None
     high: int | None = None
     found: Step | None = None
-    for step in _of_the_end(steps):
+    some = list(steps)
+    # Then steps have no certain order, but each is of the log end and grows it.
+    was_set_back = any(step.kind is Kind.CLOCK and step.broker == -1 for step in some)
+    for step in _of_the_end(some):
+        if was_set_back and found is not None and step.kind in _ENDS:
+            continue
         if step.last <= offset:
             # The log ended before the offset at that time, so the record was appended later.
             low, high, found = step.until_ms, None, None

@@ -31,6 +31,7 @@ FAILED: Final = (
         13241,
         14760,
     ),
+    *(9259, 9993),
     *(14837, 14910, 15098, 15107, 15219, 15316, 15792, 16103, 16390, 16844),
 )
 """Lives in which a journey once said what is not true."""
