@@ -118,3 +118,10 @@ def test_reasons_that_differ_are_several():
 def test_if_nothing_can_be_joined_the_oldest_steps_go():
     steps = [Step(Kind.GROUP, f"g{at}", at, at, 0, 1, 1) for at in range(10)]
     assert thin(steps, 4) == steps[-4:]
+
+
+def test_that_the_clock_was_set_back_is_not_dropped():
+    clocks = [Step(Kind.CLOCK, None, at, at + 50, 0, 0, 0) for at in (900, 920)]
+    groups = [Step(Kind.GROUP, f"g{at}", at, at, at, at + 1, at + 1) for at in range(20)]
+    assert thin([*clocks, *groups], 8) == [clocks[1]._replace(since_ms=900), *groups[-7:]]
+    assert thin(groups, 8) == groups[-8:]

@@ -40,9 +40,26 @@ def thin(steps: Sequence[Step], max_steps: int) -> list[Step]:
         old = len(left) - len(left) // 4
         fewer = _pairs_joined(left[:old])
         if len(fewer) > old * 7 // 8:
-            return [*fewer, *left[old:]][-max_steps:]
+            return _newest([*fewer, *left[old:]], max_steps)
         left = [*fewer, *left[old:]]
     return left
+
+
+def _newest(steps: Sequence[Step], max_steps: int) -> list[Step]:
+    """The newest steps. What says that the clock was set back stays: other steps are compared."""
+    clocks: list[Step] = []
+    for step in steps[:-max_steps]:
+        if step.kind is not Kind.CLOCK:
+            continue
+        if clocks:
+            since_ms = min(clocks[-1].since_ms, step.since_ms)
+            until_ms = max(clocks[-1].until_ms, step.until_ms)
+            if until_ms - since_ms <= MAX_SPAN:
+                clocks[-1] = step._replace(since_ms=since_ms, until_ms=until_ms)
+                continue
+        clocks.append(step)
+    clocks = clocks[-max_steps:]
+    return [*clocks, *steps[len(steps) - max_steps + len(clocks) :]]
 
 
 def _pairs_joined(steps: Sequence[Step]) -> list[Step]:
