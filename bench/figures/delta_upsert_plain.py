@@ -4,14 +4,16 @@ Spark's and Delta's defaults, as in `delta_plain`. The last row of each key in a
 a window; a row of the table is replaced.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import StructType
 
 from bench.figures.delta_plain import open_session, read
 
@@ -28,11 +30,14 @@ def make_table(
     """Write a table with the keys 0 to `rows` - 1, such as the job leaves it."""
     frame = spark.range(rows).selectExpr(*COLUMNS)
     table = str(folder / "table")
-    created = DeltaTable.createIfNotExists(spark).location(table).addColumns(frame.schema)
-    for name, value in (properties or {}).items():
-        created = created.property(name, value)
-    created.execute()
+    create(spark, table, frame.schema, properties or {})
     frame.write.format("delta").mode("append").save(table)
+
+
+def last_by_window(batch: DataFrame) -> DataFrame:
+    """The last row of each key."""
+    newest_first = Window.partitionBy("id").orderBy(F.col("offset").desc())
+    return batch.withColumn("n", F.row_number().over(newest_first)).where("n = 1").drop("n")
 
 
 def start(
@@ -43,21 +48,32 @@ def start(
     folder: Path,
     trigger: Mapping[str, Any],
     max_rows: int | None,
+    *,
+    last: Callable[[DataFrame], DataFrame] = last_by_window,
+    properties: Mapping[str, str] = MappingProxyType({}),
 ) -> StreamingQuery:
-    """Start the job; the table is `<folder>/table`."""
+    """Start the job; the table is `<folder>/table`. `last` finds the last row of each key, and
+    `properties` are those of the table.
+    """
     records = read(spark, address, topic, schema, max_rows)
     rows = records.select("value.*", "partition", "offset")
     table = str(folder / "table")
-    created = DeltaTable.createIfNotExists(spark).location(table).addColumns(rows.schema)
-    created.execute()
-    newest_first = Window.partitionBy("id").orderBy(F.col("offset").desc())
+    create(spark, table, rows.schema, properties)
 
     def merge(batch: DataFrame, _: int) -> None:
-        last = batch.withColumn("n", F.row_number().over(newest_first)).where("n = 1").drop("n")
         target = DeltaTable.forPath(batch.sparkSession, table).alias("t")
-        merged = target.merge(last.alias("s"), "t.id = s.id")
+        merged = target.merge(last(batch).alias("s"), "t.id = s.id")
         merged.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
 
     writer = rows.writeStream.foreachBatch(merge)
     writer = writer.option("checkpointLocation", str(folder / "state"))
     return writer.trigger(**trigger).start()
+
+
+def create(
+    spark: SparkSession, table: str, schema: StructType, properties: Mapping[str, str]
+) -> None:
+    created = DeltaTable.createIfNotExists(spark).location(table).addColumns(schema)
+    for name, value in properties.items():
+        created = created.property(name, value)
+    created.execute()
