@@ -18,8 +18,9 @@ from ottla.log.log import Log
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.replica.partitions import Partitions
 from ottla.shards.partitioning import partition_for
+from ottla.timelines.group_timeline import GroupsTimeline
 from ottla.timelines.no_timeline import NoTimeline
-from ottla.timelines.recorder import GroupsTimeline, TimelineRecorder
+from ottla.timelines.recorder import TimelineRecorder
 from ottla.timelines.step import Before, By
 
 _BY: Final = {Cause.MEMBER: By.MEMBER, Cause.SIMPLE: By.SIMPLE, Cause.OUTSIDE: By.OUTSIDE}
@@ -78,7 +79,8 @@ class CommitRecording:
         partition = self._partitions.get(key.topic, key.partition)
         if partition is not None:
             return partition.timeline
-        topic, offsets = self._image().topic(key.topic), self._image().topic(OFFSETS_TOPIC)
+        image = self._image()
+        topic, offsets = image.topic(key.topic), image.topic(OFFSETS_TOPIC)
         if topic is None or offsets is None:
             return NoTimeline()
         index = partition_for(key.group, len(offsets.partitions))

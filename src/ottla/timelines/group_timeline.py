@@ -6,6 +6,8 @@ who commits (`By`). So a step says where it begins even after a restart, or if t
 more groups than `MAX_TRACKS`.
 """
 
+from typing import Protocol
+
 from ottla.timelines.delivery_metadata import DeliveredBatch, read_delivery
 from ottla.timelines.pending_steps import MAX_STEPS, MAX_TRACKS, Gathering, Track
 from ottla.timelines.rejected_offsets import RejectedOffsets, rejected_steps
@@ -15,6 +17,26 @@ MAX_GROUP_CHARS = 1024
 """Longer names are not recorded, because a cut name could mean another group."""
 UNKNOWN_END = 2**63 - 1
 """In place of the log end: this broker has no replica of the partition."""
+
+
+class GroupsTimeline(Protocol):
+    """Receives what a partition's groups do, as it happens. Times are milliseconds since 1970."""
+
+    def committed(
+        self,
+        group: str,
+        offset: int,
+        metadata: str | None,
+        now_ms: int,
+        before: Before | None = None,
+        by: By = By.UNKNOWN,
+    ) -> None:
+        """A group committed `offset`, after `before`; the metadata may contain a pipeline's
+        delivery (see `delivery_metadata.py`).
+        """
+
+    def forgotten(self, group: str, now_ms: int, reason: str, before: Before) -> None:
+        """A group's committed offset was removed."""
 
 
 class GroupTimeline(Gathering):

@@ -12,10 +12,10 @@ An idle partition holds a few numbers and no step. There is no clock inside: `no
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from ottla.timelines.group_timeline import UNKNOWN_END
+from ottla.timelines.group_timeline import UNKNOWN_END, GroupsTimeline
 from ottla.timelines.pending_steps import Gathering
 from ottla.timelines.replica_timeline import ReplicaTimeline
-from ottla.timelines.step import Before, By, Clients, Kind, Step, joined_clients
+from ottla.timelines.step import Clients, Kind, Step, joined_clients
 
 MAX_CLIENT_CHANGES: Final = 4
 """Changes of client per window that start a new step; after these, clients share a step."""
@@ -24,7 +24,7 @@ MAX_CLIENT_CHARS: Final = 256
 NO_CLIENT: Final = ""
 
 
-class Timeline(Protocol):
+class Timeline(GroupsTimeline, Protocol):
     """What a partition records; each call costs at most about a microsecond."""
 
     def appended(
@@ -34,22 +34,6 @@ class Timeline(Protocol):
 
     def high_watermark(self, offset: int, now_ms: int) -> None:
         """The high watermark is now `offset`: everything below it is committed."""
-
-    def committed(
-        self,
-        group: str,
-        offset: int,
-        metadata: str | None,
-        now_ms: int,
-        before: Before | None = None,
-        by: By = By.UNKNOWN,
-    ) -> None:
-        """A group committed `offset`, after `before`; the metadata may contain a pipeline's
-        delivery (see `delivery_metadata.py`).
-        """
-
-    def forgotten(self, group: str, now_ms: int, reason: str, before: Before) -> None:
-        """A group's committed offset was removed."""
 
     def started_at(self, offset: int, now_ms: int, reason: str) -> None:
         """The log start is now `offset`, for this reason: "retention.ms", "retention.bytes",

@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 from uuid import UUID
 
 from ottla.log.log import Log
@@ -32,11 +32,11 @@ from ottla.timelines.folder import (
     groups_paths,
     topic_of_groups,
 )
-from ottla.timelines.group_timeline import GroupTimeline
+from ottla.timelines.group_timeline import GroupsTimeline, GroupTimeline
 from ottla.timelines.no_timeline import NoTimeline
 from ottla.timelines.partition_timeline import PartitionTimeline, Timeline
 from ottla.timelines.pending_steps import Gathering
-from ottla.timelines.step import Before, By, Opening, Step
+from ottla.timelines.step import Opening, Step
 
 logger = logging.getLogger("ottla.journey")
 
@@ -54,6 +54,8 @@ GROUPS_CAP_BYTES: Final = 128 * 1024
 """About 5,000 steps; then the older ones are merged."""
 
 NOTHING: Final = NoTimeline()
+_Home: TypeAlias = tuple[str, UUID, int]
+"""Where the groups' steps of a partition are kept: the arguments of `groups_path`."""
 
 
 class OffsetHistory(NamedTuple):
@@ -61,24 +63,6 @@ class OffsetHistory(NamedTuple):
 
     steps: Sequence[Step]
     opening: Opening
-
-
-class GroupsTimeline(Protocol):
-    """What the coordinator records of a partition of which this broker has no replica."""
-
-    def committed(
-        self,
-        group: str,
-        offset: int,
-        metadata: str | None,
-        now_ms: int,
-        before: Before | None = None,
-        by: By = By.UNKNOWN,
-    ) -> None:
-        """See `Timeline`."""
-
-    def forgotten(self, group: str, now_ms: int, reason: str, before: Before) -> None:
-        """See `Timeline`."""
 
 
 class _GroupFiles:
@@ -135,8 +119,8 @@ class TimelineRecorder:
         self._clock = clock
         self._dirty: dict[Gathering, None] = {}
         self._files: dict[GroupTimeline, _PartitionFiles | _GroupFiles] = {}
-        self._of_groups: dict[Path, GroupTimeline] = {}
-        """By folder; without those that have nothing to write."""
+        self._of_groups: dict[_Home, GroupTimeline] = {}
+        """Without those that have nothing to write."""
         self._group_folders: dict[Path, GroupFolder] = {}
         self._executor: ThreadPoolExecutor | None = None
         self._background = Background(logger, "writing the journey")
@@ -168,12 +152,13 @@ class TimelineRecorder:
         """
         if not self.enabled:
             return NOTHING
-        path = groups_path(log.folder, topic_id, partition)
-        timeline = self._of_groups.get(path)
+        home = (log.folder, topic_id, partition)
+        timeline = self._of_groups.get(home)
         if timeline is None:
             if len(self._of_groups) >= MAX_GROUP_TIMELINES:
                 return NOTHING
-            timeline = self._of_groups[path] = GroupTimeline(self._dirty)
+            timeline = self._of_groups[home] = GroupTimeline(self._dirty)
+            path = groups_path(*home)
             folder = self._group_folders.pop(path, None) or GroupFolder(
                 path, cap_bytes=GROUPS_CAP_BYTES
             )
@@ -187,8 +172,9 @@ class TimelineRecorder:
         """All that was recorded so beside these logs."""
         if not self.enabled:
             return []
-        paths = [groups_path(log.folder, topic_id, partition) for log in logs]
-        known = [self._of_groups[path] for path in paths if path in self._of_groups]
+        homes = [(log.folder, topic_id, partition) for log in logs]
+        known = [self._of_groups[home] for home in homes if home in self._of_groups]
+        paths = [groups_path(*home) for home in homes]
         work = [self._taken(timeline, all_of_them=True) for timeline in known]
         return await self._in_thread(self._write_and_read_groups, work, paths)
 
@@ -206,26 +192,27 @@ class TimelineRecorder:
         """Delete what was recorded so beside these logs about topics that are gone."""
         if not self.enabled:
             return
-        for path, timeline in list(self._of_groups.items()):
-            if is_gone(topic_of_groups(path)):
+        for (_, topic_id, _), timeline in self._of_groups.items():
+            if is_gone(topic_id):
                 self._dirty.pop(timeline, None)
         self._forget_idle()
+        for path in [path for path in self._group_folders if is_gone(topic_of_groups(path))]:
+            del self._group_folders[path]
         await self._in_thread(self._remove_groups, [Path(log.folder) for log in logs], is_gone)
 
     def _remove_groups(self, folders: Sequence[Path], is_gone: Callable[[UUID], bool]) -> None:
         for folder in folders:
             for path in groups_paths(folder):
                 if is_gone(topic_of_groups(path)):
-                    self._group_folders.pop(path, None)
                     self._guarded(shutil.rmtree, path)
 
     def _forget_idle(self) -> None:
         """Groups' timelines that have nothing to write: their coordinator knows what comes before
         the next step.
         """
-        for path, timeline in list(self._of_groups.items()):
+        for home, timeline in list(self._of_groups.items()):
             if timeline not in self._dirty:
-                del self._of_groups[path], self._files[timeline]
+                del self._of_groups[home], self._files[timeline]
         while len(self._group_folders) > MAX_GROUP_TIMELINES:
             del self._group_folders[next(iter(self._group_folders))]
 
