@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.cluster.metadata_log import KeptDelta
 from ottla.controller.differences import differences
 from ottla.controller.image import ControllerChanged, TopicCreated
 from ottla.controller.topics import NewTopic
@@ -177,7 +178,7 @@ async def test_invalid_deltas_are_replaced_by_a_snapshot(
     assert await fetcher.fetch_once(0)
     await first.controller.create_topics([NewTopic("t", 1, 1)])
     strange = ["changed", "nowhere", "00" * 16, 1, [], [], []]
-    first.controller.metadata_log._kept.append((first.image.version, strange, 1))
+    first.controller.metadata_log._kept.append(KeptDelta(first.image.version, strange))
     first.controller.metadata_log._kept.popleft()
     assert not await fetcher.fetch_once(0)
     assert "invalid metadata deltas" in caplog.text

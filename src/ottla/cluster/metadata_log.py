@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.controller.delta_text import encode_delta, encode_snapshot
@@ -25,14 +26,27 @@ way. 200 topics of 1,000 partitions were 10 MB, which took 200 ms to write and 6
 UNKNOWN_VERSION: Final = -1
 
 
+@dataclass(slots=True)
+class KeptDelta:
+    """A delta; its size is found with the first response that has it: a broker alone needs none."""
+
+    version: int
+    delta: Any
+    _size_bytes: int = 0
+
+    def size_bytes(self) -> int:
+        if not self._size_bytes:
+            self._size_bytes = len(json.dumps(self.delta))
+        return self._size_bytes
+
+
 class MetadataLog:
     """The log of one controller tenure. `image` is the controller's, at the log's version."""
 
     def __init__(self, image: ClusterImage) -> None:
         self.waiters: dict[Watcher, None] | None = None
         self._image = image
-        self._kept: deque[tuple[int, Any, int]] = deque(maxlen=MAX_KEPT)
-        """Versions, deltas, and their sizes in bytes."""
+        self._kept: deque[KeptDelta] = deque(maxlen=MAX_KEPT)
         self._closed = False
 
     @property
@@ -41,8 +55,7 @@ class MetadataLog:
 
     def append(self, delta: MetadataDelta) -> None:
         """Append a delta that is in the image already."""
-        encoded = encode_delta(delta)
-        self._kept.append((self._image.version, encoded, len(json.dumps(encoded))))
+        self._kept.append(KeptDelta(self._image.version, encode_delta(delta)))
         wake(self)
 
     def close(self) -> None:
@@ -61,17 +74,17 @@ class MetadataLog:
         """
         if version == self.version:
             return {"version": version, "deltas": []}
-        oldest = self._kept[0][0] - 1 if self._kept else self.version
+        oldest = self._kept[0].version - 1 if self._kept else self.version
         if version < oldest or version > self.version:
             newest = self.version
             return {"version": newest, "snapshot": await in_turns(encode_snapshot(self._image))}
         deltas: list[Any] = []
         left_bytes = MAX_ANSWER_BYTES
-        for at, delta, size_bytes in self._kept:
-            if at <= version:
+        for each in self._kept:
+            if each.version <= version:
                 continue
-            left_bytes -= size_bytes
+            left_bytes -= each.size_bytes()
             if deltas and (left_bytes < 0 or len(deltas) == MAX_IN_ANSWER):
                 break
-            deltas.append(delta)
+            deltas.append(each.delta)
         return {"version": version + len(deltas), "deltas": deltas}
