@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.spark.jvm.attributes import java_session
-from ottla.pipelines.spark.jvm.plan import in_list
+from ottla.pipelines.spark.jvm.plan import TreeNode, in_list
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,15 +21,8 @@ _DROPPED: Final = "numRowsDroppedByWatermark"
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(TreeNode):
     """One step of the plan."""
-
-    _java: Any
-
-    @property
-    def kind(self) -> str:
-        """The name of its class without the package."""
-        return str(self._java.getClass().getSimpleName())
 
     @property
     def children(self) -> list[Operator]:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tree:
+class TreeNode:
+    """What Spark's plans and expressions are made of."""
+
     _java: Any
 
     @property
@@ -26,7 +28,7 @@ class _Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Expression(_Tree):
+class Expression(TreeNode):
     """A column, or how it is computed."""
 
     @property
@@ -64,7 +66,7 @@ class Expression(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Node(_Tree):
+class Node(TreeNode):
     """A step of the plan: what makes rows, or changes those of its children."""
 
     @property
