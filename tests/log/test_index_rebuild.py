@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from tests.log.rebuilding import open_rebuilding
 from tests.turns import calls_of
 
 from ottla.log import scan
@@ -60,10 +61,7 @@ class Large:
         return path
 
     def open(self) -> Log:
-        files = OpenFiles(8)
-        files.rebuild_later = self.rebuilds.append
-        folder, config = str(self.bench.folder), self.bench.config
-        return open_log(folder, config, files, now_ms=1, recovery_point=self.end, clean=True)
+        return open_rebuilding(self.bench, self.end, self.rebuilds)
 
     def finish(self) -> None:
         rebuild = self.rebuilds.pop()

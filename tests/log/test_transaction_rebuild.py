@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.log.rebuilding import open_rebuilding
 from tests.turns import calls_of
 
 from ottla.log.aborted_transactions import aborted_transactions
@@ -54,10 +55,7 @@ class Aborted:
         return path
 
     def open(self) -> Log:
-        files = OpenFiles(8)
-        files.rebuild_later = self.rebuilds.append
-        folder, config = str(self.bench.folder), self.bench.config
-        return open_log(folder, config, files, now_ms=1, recovery_point=self.end, clean=True)
+        return open_rebuilding(self.bench, self.end, self.rebuilds)
 
     def finish(self) -> None:
         rebuild = self.rebuilds.pop()

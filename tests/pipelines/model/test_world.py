@@ -212,7 +212,7 @@ FOUND = {
     ("delta", 1): "the former checkpoint went on beside the one that continued the table",
     ("postgresql", 5): "a new query wrote its first batch though its table had grown since",
     ("delta", 313): "of two queries on a restored table the one that wrote in vain did not say so",
-    ("delta", 329): "a new query went on behind the last batch of one that was continued meanwhile",
+    ("delta", 329): "a new query went on after the last batch of one that was continued meanwhile",
     ("delta", 1853): "a copy had written the topic that was created again",
     ("postgresql", 2336): "the former query wrote during the first batch of the one after it",
     ("files", 1267): "a query that came too late left its own note in the folder",
