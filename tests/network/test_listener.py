@@ -271,15 +271,20 @@ async def test_without_a_maximum_idle_connections_stay() -> None:
     await server.close(grace_ms=0)
 
 
-async def test_a_client_that_does_not_read_its_response_is_disconnected() -> None:
-    given = {"listeners": "PLAINTEXT://127.0.0.1:0", "connections.max.idle.ms": "0"}
+@pytest.mark.parametrize("requests", [3, 30], ids=["few unsent", "too many unsent to go on"])
+async def test_a_client_that_does_not_read_its_response_is_disconnected(requests: int) -> None:
+    given = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "connections.max.idle.ms": "0",
+        "socket.send.buffer.bytes": "65536",
+    }
     server = await new_server(BrokerConfig(given))
     client = await connect(server)
     header = (20_000).to_bytes(2, "big") + bytes(2) + bytes(4) + b"\xff\xff\0"
     body = bytes(1_000_000)
     frame = (len(header) + len(body)).to_bytes(4, "big") + header + body
-    client.writer.write(30 * frame)
-    # The responses are being sent, and are too large for any buffer.
+    client.writer.write(requests * frame)
+    # The responses are being sent, and are too large for the sockets' buffers.
     await client.reader.readexactly(4)
     async with asyncio.timeout(60):
         while server.limits.count:

@@ -292,8 +292,8 @@ class Connection:
 
     def is_idle(self, before_ms: int) -> bool:
         """Since `before_ms` the client has sent nothing, and read nothing of its responses."""
-        if not self._is_paused:
-            return not self.is_busy and self.active_ms < before_ms
+        if self.is_busy and not self._is_paused:
+            return False
         unsent_bytes = self._transport.get_write_buffer_size()
         if unsent_bytes != self._unsent_bytes:
             self._unsent_bytes = unsent_bytes

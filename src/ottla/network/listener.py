@@ -175,7 +175,8 @@ class Listener:
             before_ms = self._monotonic_ms() - max_idle_ms
             for connection in list(self._connections.values()):
                 if connection.is_idle(before_ms):
-                    connection.close()
+                    # What is unsent is not awaited: the client has not read for as long.
+                    connection.abort()
         loop = asyncio.get_running_loop()
         self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)
 
