@@ -1,5 +1,6 @@
 """The path of one request, without connections (`test_listener` has bad bytes of every kind)."""
 
+import asyncio
 import gc
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +19,10 @@ from ottla.protocol.message_budget import LOOP
 from ottla.protocol.messages import messages_of
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.garbage_collection import NEVER
+from ottla.runtime.turns import MAX_A_TURN
 
 HEARTBEAT, API_VERSIONS, DELETE_TOPICS, ENVELOPE = 12, 18, 20, 58
+SYNC_GROUP = 14
 ALICE = Principal("User", "alice")
 
 
@@ -34,6 +37,7 @@ class Bench:
         self.elsewhere: bytes | None = b"the controller's answer"
         handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
         handlers[API_VERSIONS] = Handler(API_VERSIONS, 0, 4, self.answer)
+        handlers[SYNC_GROUP] = Handler(SYNC_GROUP, 0, 5, self.answer, takes_turns=True)
         self.cpu_thread = CpuThread()
         self.dispatcher = Dispatcher(
             "the parts",
@@ -58,6 +62,8 @@ class Bench:
             return build.ApiVersionsResponse(error_code=35)
         if build.key == HEARTBEAT:
             return build.HeartbeatResponse(throttle_time=5)
+        if build.key == SYNC_GROUP:
+            return build.SyncGroupResponse(error_code=0)
         return build.DeleteTopicsResponse(throttle_time=5, responses=())
 
     async def forward(self, key: int, frame: Any, session: ClientSession) -> bytes | None:
@@ -116,6 +122,18 @@ async def test_controller_requests_are_forwarded_with_the_client() -> None:
     assert bench.checked == [(DELETE_TOPICS, False)]
     await bench.ask(beat())
     assert len(bench.contexts) == len(bench.forwarded) == 1
+
+
+async def test_a_request_overtakes_many_that_take_turns() -> None:
+    bench = Bench()
+    sync = messages_of(SYNC_GROUP, 5, "request").SyncGroupRequest(group_id="g", assignments=())
+    # As of one poll of the sockets: all have arrived.
+    many = [asyncio.create_task(bench.ask(sync)) for _ in range(3 * MAX_A_TURN)]
+    await asyncio.create_task(bench.ask(beat()))
+    assert bench.dispatcher.requests == {SYNC_GROUP: 3 * MAX_A_TURN, HEARTBEAT: 1}
+    assert sum(each.messages.key == SYNC_GROUP for each in bench.contexts) <= 2 * MAX_A_TURN
+    await asyncio.gather(*many)
+    assert len(bench.contexts) == 3 * MAX_A_TURN + 1
 
 
 async def test_requests_of_one_connection_share_a_context() -> None:

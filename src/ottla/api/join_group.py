@@ -18,6 +18,8 @@ from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 11
 ACCESS: Final = (Access(Operation.READ, Resource.GROUP),)
+TAKES_TURNS: Final = True
+"""All members of a group send it at the same time."""
 
 _REQUIRES_MEMBER_ID: Final = 4
 _NULLABLE_PROTOCOL: Final = 7

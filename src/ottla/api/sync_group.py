@@ -17,6 +17,8 @@ from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 14
 ACCESS: Final = (Access(Operation.READ, Resource.GROUP),)
+TAKES_TURNS: Final = True
+"""All members of a group send it at the same time."""
 
 _NAMES_PROTOCOL: Final = 5
 

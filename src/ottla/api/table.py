@@ -87,6 +87,7 @@ def find(key: int) -> Handler | None:
         module.handle,
         access=module.ACCESS,
         is_between_brokers=between,
+        takes_turns=getattr(module, "TAKES_TURNS", False),
     )
 
 

@@ -31,6 +31,7 @@ from ottla.protocol.primitives import Buffer
 from ottla.protocol.versions import API_VERSIONS, APIS, ENVELOPE, FOR_CONTROLLER
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.garbage_collection import FULL_COLLECTIONS
+from ottla.runtime.turns import Turns
 
 _UNKNOWN_VERSION: Final = -1
 
@@ -93,6 +94,7 @@ class Dispatcher(Generic[BrokerT]):
         self._forwarding = forwarding
         self._checks = tuple(checks)
         self._cpu_thread = cpu_thread
+        self._turns = Turns()
         self._last: tuple[RequestHeader, ClientSession] | None = None
         """The request that was begun last, for the watchdog."""
         self._routes: dict[tuple[int, int], _Route] = {}
@@ -114,6 +116,8 @@ class Dispatcher(Generic[BrokerT]):
                     return await self._answer_envelope(header, frame, session)
                 route = self._new_route(key, header.version)
             self.requests[key] += 1
+            if route.handler.takes_turns:
+                await self._turns.take()
             try:
                 request = self._read(route, header, frame, LOOP)
             except LongMessageError:

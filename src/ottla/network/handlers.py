@@ -36,6 +36,8 @@ class Handler(NamedTuple):
     """
     is_between_brokers: Callable[[Any], bool] = never
     """Whether another broker sent this request: then it needs BETWEEN_BROKERS instead."""
+    takes_turns: bool = False
+    """Many clients send it at the same time: see `runtime.turns`."""
 
 
 class Handlers(NamedTuple):
