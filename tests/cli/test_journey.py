@@ -23,6 +23,7 @@ def broker(monkeypatch) -> dict[str, Any]:
         talk["asked"] = question
         talk["bootstrap"] = bootstrap
         answer: dict[str, Any] = talk["answer"]
+        talk["answer"] = talk.pop("next", answer)
         return answer
 
     monkeypatch.setattr(command, "ask_journey", ask)
@@ -68,6 +69,16 @@ def test_the_request(broker, words, asked, capsys):
     capsys.readouterr()
 
 
+def test_watching_stays_with_the_message_that_was_found(broker, capsys):
+    """A newer message must not take its turn."""
+    broker["answer"] = NOT_YET | {"read": [{"group": "g", "state": "not_yet"}]}
+    broker["next"] = NOT_YET | {"read": [{"group": "g", "state": "read"}]}
+    words = ["journey", "flights", "--latest", "--watch", "--every", "0.2", "--json"]
+    assert run_command(words) == 0
+    assert broker["asked"] == {"journey": 1, "topic": "flights", "partition": 1, "offset": 90}
+    assert '"state": "read"' in capsys.readouterr().out
+
+
 def test_json_is_the_document(broker, capsys):
     broker["answer"] = NOT_YET
     assert run_command(["journey", "flights", "1", "90", "--json"]) == 0
@@ -92,6 +103,9 @@ def test_the_tree_is_for_people(broker, capsys):
         (["--offset", "5"], "No such option"),
         (["1", "90", "--all"], "--all lists the messages of a key; give --key KEY"),
         (["--key", "a", "--all", "--table", "t"], "--all and --table exclude each other"),
+        (["--key", "a", "--all", "--watch"], "--all and --watch exclude each other"),
+        (["1", "90", "--watch", "--table", "t"], "--watch and --table exclude each other"),
+        (["1", "90", "--watch", "--every", "0"], "--every"),
     ],
 )
 def test_wrong_arguments_fail_before_any_request(broker, words, said, capsys):

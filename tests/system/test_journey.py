@@ -99,6 +99,24 @@ def journey(*words: str) -> subprocess.CompletedProcess[str]:
     return ottla("journey", *words)
 
 
+def test_watching_ends_when_the_group_has_read_it(broker):
+    create(broker.bootstrap, "watched")
+    publish(broker.bootstrap, "watched", [{"value": "an earlier one"}])
+    read_all(broker.bootstrap, "late", "watched", 1)
+    command = [sys.executable, "-m", "ottla", "journey", "watched", "0", "1", "--watch"]
+    command += ["--group", "late", "-b", broker.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert "Not yet written" in "".join(watching.stdout.readline() for _ in range(2))
+        publish(broker.bootstrap, "watched", [{"value": "x"}])
+        read_all(broker.bootstrap, "late", "watched", 1)
+        said, _ = watching.communicate(timeout=WITHIN_S)
+    assert watching.returncode == 0
+    *_, last = said.split("watched  partition 0")
+    assert "late  read" in last
+    assert "has read it" in last
+
+
 def test_a_message_from_producer_to_table_row(broker):
     create(broker.bootstrap, "flights", 3)
     began_ms = now_ms()

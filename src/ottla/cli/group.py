@@ -45,13 +45,11 @@ from ottla.cli.options import (
     SomeGroupNames,
     Yes,
 )
-from ottla.cli.screen import note, show_documents, show_list, write
+from ottla.cli.screen import CLEAR, note, show_documents, show_list, write
 from ottla.cli.unread_times import UnreadTimes, add_times
 
 commands = typer.Typer(help="List, describe, reset and delete consumer groups.")
 
-CLEAR = "\x1b[H\x1b[J"
-"""Of a terminal: the cursor to the top left, and everything after it erased."""
 ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record.")]
 ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the end, after every record.")]
 ToOffset = Annotated[

@@ -15,6 +15,7 @@ from ottla.cli.journey_files import add_files
 from ottla.cli.journey_group import add_asked_group
 from ottla.cli.journey_list import show_messages
 from ottla.cli.journey_tree import rich_tree, tell
+from ottla.cli.journey_watch import watch_until_read
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
 from ottla.cli.screen import console, note, print_trimmed, show_json
 
@@ -46,7 +47,7 @@ def journey(
             "--key-base64", metavar="BASE64", help="The same, for a key that is not text."
         ),
     ] = None,
-    every: Annotated[
+    all_of_key: Annotated[
         bool, typer.Option("--all", help="List all messages with the key, instead of one journey.")
     ] = False,
     latest: Annotated[bool, typer.Option("--latest", help="The newest message of all.")] = False,
@@ -62,6 +63,18 @@ def journey(
         str | None,
         typer.Option("--group", "-g", metavar="NAME", help="Say why this group has not read it."),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            "-w",
+            help="Show each change, until --group has read it, or every group of the partition.",
+        ),
+    ] = False,
+    every: Annotated[
+        float,
+        typer.Option("--every", min=0.2, metavar="SECONDS", help="How often --watch asks."),
+    ] = 1.0,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -71,32 +84,50 @@ def journey(
     which Delta version contains it, and when it may be deleted.
     """
     question = asked(topic, partition, offset, key, key_base64, latest)
-    if every:
-        check_all(question, table, group)
-        question["all"] = True
-    document = ask_journey(bootstrap, question)
-    if "error" in document:
-        raise refused(topic, document["error"])
-    if document["journey"] != VERSION:
-        raise Failed(
-            f"the broker speaks version {document['journey']} of the journey, and this command "
-            "version "
-            f"{VERSION}.",
-            "Use the `ottla` command of the broker's version.",
-        )
-    if every:
+    if all_of_key:
+        check_all(question, table, group, watch=watch)
+        document = answered(bootstrap, question | {"all": True})
         document.setdefault("unanswered", document.pop("elsewhere", []))
         show_json(document) if as_json else show_messages(document)
         return
+    if watch and table:
+        raise UsageFailed("--watch and --table exclude each other: ask for the table afterwards.")
+    document = answered(bootstrap, question)
     for line in ask_tables(document, table or (), bootstrap):
         note(line)
-    add_files(document)
-    if group is not None:
-        add_asked_group(document, group, bootstrap)
-    if as_json:
-        show_json(document)
-        return
-    print_trimmed(console(), rich_tree(tell(document)))
+    # From now on this message, also if there is a newer one.
+    question = asked(topic, document["partition"], document["offset"], None, None, False)
+
+    def complete(document: Document) -> Document:
+        add_files(document)
+        if group is not None:
+            add_asked_group(document, group, bootstrap)
+        return document
+
+    def show(document: Document) -> None:
+        show_json(document) if as_json else print_trimmed(console(), rich_tree(tell(document)))
+
+    if watch:
+        document = complete(document)
+        watch_until_read(
+            document, lambda: complete(answered(bootstrap, question)), show, group, every
+        )
+    else:
+        show(complete(document))
+
+
+def answered(bootstrap: str, question: Document) -> Document:
+    """The broker's answer. Raises Failed, and UsageFailed."""
+    document = ask_journey(bootstrap, question)
+    if "error" in document:
+        raise refused(question["topic"], document["error"])
+    if document["journey"] != VERSION:
+        raise Failed(
+            f"the broker speaks version {document['journey']} of the journey, and this command "
+            f"version {VERSION}.",
+            "Use the `ottla` command of the broker's version.",
+        )
+    return document
 
 
 def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> list[str]:
@@ -148,7 +179,9 @@ def asked(
     return question
 
 
-def check_all(question: Document, table: Sequence[Path] | None, group: str | None) -> None:
+def check_all(
+    question: Document, table: Sequence[Path] | None, group: str | None, *, watch: bool
+) -> None:
     """Reject --all where it says nothing."""
     if "key" not in question:
         raise UsageFailed(
@@ -159,6 +192,8 @@ def check_all(question: Document, table: Sequence[Path] | None, group: str | Non
         raise UsageFailed("--all and --table exclude each other: --table is about one message.")
     if group is not None:
         raise UsageFailed("--all and --group exclude each other: --group is about one message.")
+    if watch:
+        raise UsageFailed("--all and --watch exclude each other: --watch is about one message.")
 
 
 def checked_base64(text: str) -> str:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 GAP: Final = 2
 MIN_FOLD: Final = 16
 PIPE_COLUMNS: Final = 1_000_000
+CLEAR: Final = "\x1b[H\x1b[J"
+"""Of a terminal: the cursor to the top left, and everything after it erased."""
 FILL: Final = re.compile(r"(?: |\x1b\[[0-9;]*m)+$", re.MULTILINE)
 """Spaces at the end of a line, between the escape sequences that end a style."""
 
