@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.plain_frames import answered
-from ottla.cli.sasl_exchange import MECHANISMS, PLAIN, SaslError, Scram, plain_message
+from ottla.client.sasl import MECHANISMS, PLAIN, SaslError, Scram, plain_message
 
 SASL_HANDSHAKE: Final = 17
 SASL_AUTHENTICATE: Final = 36

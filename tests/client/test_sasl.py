@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.sasl_exchange import MAX_ITERATIONS, SaslError, Scram, plain_message
+from ottla.client.sasl import MAX_ITERATIONS, SaslError, Scram, plain_message
 
 # The example of RFC 7677, section 3.
 NONCE = "rOprNGfwEbeRWgbNEkqO"

@@ -1,0 +1,84 @@
+"""The journey of a message: Ottla's own request, which a partition's leader answers.
+
+It has Kafka's framing with request header v1, followed by JSON. A broker that is not Ottla closes
+the connection.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ottla.client.addresses import Address
+from ottla.client.client import Client
+from ottla.client.errors import ClientError, ClosedError, NotKafkaError
+from ottla.client.patience import Retry
+from ottla.protocol.versions import JOURNEY
+
+Answer = dict[str, Any]
+
+
+class NotOttlaError(ClientError):
+    """The server is a Kafka broker that is not Ottla, or no broker at all."""
+
+
+def ask_journey(client: Client, question: Mapping[str, Any]) -> list[Answer]:
+    """The documents of the leaders of the partitions that the question is about, whichever broker
+    is asked first; at least one. Without a leader, that of the first broker.
+    """
+    first = _ask(client, None, question)
+    if not _is_elsewhere(first):
+        return [first]
+    retry = Retry(client.patience)
+    while True:
+        leaders = _leaders(client, question)
+        answers = [_ask(client, address, question) for address in leaders]
+        # Leadership may have moved between the two requests.
+        if not answers or not all(map(_is_led_by_another, answers)) or retry.is_over:
+            return answers or [first]
+        retry.wait()
+
+
+def _is_led_by_another(answer: Answer) -> bool:
+    return bool(answer.get("error", {}).get("code") == "not_leader")
+
+
+def _is_elsewhere(answer: Answer) -> bool:
+    """Whether other brokers must be asked, instead or as well."""
+    return _is_led_by_another(answer) or bool(answer.get("elsewhere"))
+
+
+def _leaders(client: Client, question: Mapping[str, Any]) -> list[Address]:
+    """The leaders of the requested partitions; empty if there is none."""
+    name, wanted = question["topic"], question.get("partition")
+    metadata = client.metadata([name])
+    leaders = {
+        leader
+        for (_, index), leader in metadata.leaders.items()
+        if wanted is None or index == wanted
+    }
+    return [metadata.brokers[each].address for each in sorted(leaders & metadata.brokers.keys())]
+
+
+def _ask(client: Client, address: Address | None, question: Mapping[str, Any]) -> Answer:
+    body = json.dumps(question).encode()
+    where = client.bootstrap if address is None else str(address)
+    try:
+        if address is None:
+            answer = client.ask_any_bytes(JOURNEY, body)
+        else:
+            answer = client.ask_at_bytes(address, JOURNEY, body)
+    except ClosedError:
+        raise NotOttlaError(
+            f"the server at {where} is not an Ottla broker: it closed the connection."
+        ) from None
+    except NotKafkaError:
+        raise NotOttlaError(f"the server at {where} is not an Ottla broker.") from None
+    try:
+        document = json.loads(answer)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or "journey" not in document:
+        raise NotOttlaError(f"the server at {where} is not an Ottla broker.")
+    return document

@@ -1,0 +1,84 @@
+"""A connection to one broker: TCP, TLS, SASL, and the versions that the broker supports.
+
+A broker that is suspended, or behind a broken network, may still accept connections (the operating
+system does) but not respond. So a connection counts only once the broker has told its versions,
+which a live one does at once.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, Final
+
+from ottla.client.addresses import Address, why_not_connected
+from ottla.client.errors import ClosedError, UnreachableError
+from ottla.client.question import Question, Versions
+from ottla.client.security import Security, authenticate, encrypted
+from ottla.client.wire import Wire
+from ottla.protocol.messages import messages_of
+from ottla.protocol.versions import API_VERSIONS
+
+VERSION: Final = 0
+"""Every broker answers it, and in this version (KIP-511)."""
+
+
+class Connection:
+    """Requests go out one after the other. Every method raises RetriableError."""
+
+    def __init__(self, wire: Wire, versions: Versions) -> None:
+        self.address = wire.address
+        self.versions = versions
+        self._wire = wire
+
+    def ask(self, question: Question, within_s: float) -> Any:
+        """The response. Raises UnsupportedError, too."""
+        return self._wire.ask(question.request(self.versions, self.address), within_s)
+
+    def ask_bytes(self, key: int, body: bytes, within_s: float) -> bytes:
+        """The response's body to a request that is not one of Kafka's messages."""
+        return self._wire.ask_bytes(key, body, within_s)
+
+    def check(self, within_s: float) -> None:
+        """Whether the broker still responds: raises RetriableError if not."""
+        self.versions = _asked_versions(self._wire, within_s)
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+def open_connection(
+    address: Address, security: Security, client_id: str, connect_s: float, answer_s: float
+) -> Connection:
+    """Raises SecurityError if the certificate or the user is refused, and RetriableError."""
+    wire = _opened(address, security, client_id, connect_s)
+    try:
+        if security.sasl is not None:
+            authenticate(wire, security.sasl, answer_s)
+        return Connection(wire, _asked_versions(wire, answer_s))
+    except BaseException:
+        wire.close()
+        raise
+
+
+def _opened(address: Address, security: Security, client_id: str, connect_s: float) -> Wire:
+    try:
+        connection = socket.create_connection(address, connect_s)
+    except OSError as error:
+        reason = why_not_connected(error, address.host, connect_s)
+        raise UnreachableError(f"cannot reach a broker at {address}: {reason}.") from None
+    try:
+        if security.tls is not None:
+            connection = encrypted(connection, address.host, security.tls)
+    except OSError:
+        connection.close()
+        raise ClosedError(f"the broker at {address} closed the connection before TLS.") from None
+    except BaseException:
+        connection.close()
+        raise
+    return Wire(connection, address, client_id)
+
+
+def _asked_versions(wire: Wire, within_s: float) -> Versions:
+    request = messages_of(API_VERSIONS, VERSION, "request").ApiVersionsRequest()
+    response = wire.ask(request, within_s)
+    return {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}

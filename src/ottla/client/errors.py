@@ -1,0 +1,95 @@
+"""Why a request has no result. The text of each is one sentence.
+
+ClientError
+  SettingsError        the settings cannot be used; nothing was tried
+    AddressError       the bootstrap servers are not HOST:PORT
+  SecurityError        the certificate or the user is refused
+  UnsupportedError     the broker does not know the request in a version that this client knows
+  RefusedError         the broker's error code
+  AdvertisedError      the addresses that the brokers advertise cannot be reached
+  RetriableError       the same request may succeed later
+    UnreachableError   nothing listens at the address
+    NoAnswerError      no response in time
+      ClosedError      the broker closed the connection instead of a response
+    NotKafkaError      the response is not one of Kafka's
+
+`hint` is what to do instead, if the client knows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.protocol.errors import ErrorCode
+
+
+class ClientError(Exception):
+    """A request has no result."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def reason(self) -> str:
+        """The text as a part of a longer sentence."""
+        return self.message.rstrip(".")
+
+
+class SettingsError(ClientError):
+    """The settings cannot be used; nothing was tried."""
+
+
+class AddressError(SettingsError):
+    """The bootstrap servers are not HOST:PORT. `example` is what they could be."""
+
+    def __init__(self, message: str, example: str) -> None:
+        super().__init__(message)
+        self.example = example
+
+
+class SecurityError(ClientError):
+    """The certificate or the user is refused."""
+
+
+class UnsupportedError(ClientError):
+    """The broker does not know the request in a version that this client knows."""
+
+
+class RefusedError(ClientError):
+    """The broker's error code. The text is "cannot <doing>: <reason>."."""
+
+    def __init__(self, doing: str, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(f"cannot {doing}: {reason_of(code, message)}.")
+        self.code = code
+
+
+class AdvertisedError(ClientError):
+    """The addresses that the brokers advertise cannot be reached."""
+
+
+class RetriableError(ClientError):
+    """The same request may succeed later."""
+
+
+class UnreachableError(RetriableError):
+    """Nothing listens at the address."""
+
+
+class NoAnswerError(RetriableError):
+    """No response in time."""
+
+
+class ClosedError(NoAnswerError):
+    """The broker closed the connection instead of a response."""
+
+
+class NotKafkaError(RetriableError):
+    """The response is not one of Kafka's."""
+
+
+def reason_of(code: ErrorCode, message: str | None = None) -> str:
+    """A broker's error as a part of a sentence: its message, or the code in words."""
+    return (message or code.name.replace("_", " ")).rstrip(".")
