@@ -233,5 +233,35 @@ def test_what_a_group_read_of_a_leader_that_had_another_record_is_not_known():
     ]
     now = {"positions": {"g": Position(50, "", -1, 4000, 2)}, "leader_epoch": 6}
     assert [one["state"] for one in explain(facts(steps, **now))["read"]] == ["not_known"]
+    now["epoch_starts"] = [(4, 0), (5, 45), (6, 50)]
+    assert [one["state"] for one in explain(facts(steps, **now))["read"]] == ["not_known"]
     kept = [step for step in steps if step.kind is not Kind.DIVERGED]
     assert [one["state"] for one in explain(facts(kept, **now))["read"]] == ["read"]
+
+
+def copies_of(**more) -> dict[int, tuple[str, int | None]]:
+    found = explain(facts(**more))["replicated"]["copies"]
+    return {one["broker"]: (one["state"], one["fetched_to"]) for one in found}
+
+
+def test_a_copy_is_missing_only_if_the_leader_says_so_now():
+    assert copies_of(fetched={2: 50, 3: 30})[3] == ("not_yet", 30)
+    # The steps of its last fetches are lost.
+    assert copies_of(fetched={2: 50, 3: 50})[3] == ("copied", 50)
+    assert copies_of(fetched={2: 50})[3] == ("not_recorded", None)
+
+
+def test_what_was_passed_before_the_records_epoch_was_another_record():
+    replicated = explain(facts(epoch=5, leader_epoch=5))["replicated"]
+    assert replicated["when"] == {"since_ms": None, "until_ms": None, "exact": False}
+
+
+def test_what_a_group_read_before_leaders_of_which_nothing_is_known_may_be_another_record():
+    read = Step(Kind.GROUP, "g", 2500, 2500, 0, 50, 50, is_first=True, by=By.MEMBER)
+    steps = [*STEPS, read, role(3000, 1, 6, (1,), 12, end=50)]
+    known = {"leader_epoch": 6, "positions": {"g": Position(50, "")}}
+    (group,) = explain(facts(steps, epoch_starts=[(4, 0), (6, 50)], **known))["read"]
+    assert group["doubt"] in ("rewritten", "unordered")
+    # It has records of the leader between, so that it followed it.
+    (group,) = explain(facts(steps, epoch_starts=[(4, 0), (5, 45), (6, 50)], **known))["read"]
+    assert (group["state"], group["doubt"]) == ("read", None)

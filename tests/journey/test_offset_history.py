@@ -315,3 +315,19 @@ def test_a_client_is_identified_by_its_producer_id():
     assert client_of((*clients, OTHERS), -1) == ()
     assert client_of((*clients, OTHERS), 8) == ("c",)
     assert client_of((), 8) == ()
+
+
+def test_what_was_removed_before_a_truncation_was_another_record():
+    steps = [
+        Step(Kind.START, "DeleteRecords", 500, 500, 0, 20, 20),
+        Step(Kind.CUT, (2, 1, (2,), 1), 600, 600, 5, 20, 30),
+        Step(Kind.OPENED, None, 600, 600, 5, 5, 5),
+    ]
+    assert removed(steps, 15) == ((None, None), "")
+    assert removed(steps, 3) == ((500, 500), "DeleteRecords")
+
+
+def test_a_gap_between_deliveries_has_nothing_of_before_the_first_one():
+    steps = [delivery(100, 10, 20, 1), delivery(900, 30, 40, 5)]
+    assert [one[2:4] for one in deliveries(steps, 25)] == [(2, 5)]
+    assert deliveries(steps, 5) == []

@@ -165,3 +165,11 @@ def test_all_leaderships_of_a_time_are_possible():
         leaderships_between(leaderships([role(10, 1, 4, (1, 2), 7, found=True)]), None, 35, 4)
         is None
     )
+
+
+def test_in_sync_sets_are_not_told_where_the_next_one_shows_that_some_are_lost():
+    first = role(10, 1, 4, (1, 2), 7)
+    known = leaderships([first, role(90, 1, 4, (1,), 8)])
+    assert [one.isr for one in leaderships_between(known, 20, 30, 4)] == [(1, 2)]
+    known = leaderships([first, role(90, 1, 4, (1,), 9)])
+    assert leaderships_between(known, 20, 30, 4) is None

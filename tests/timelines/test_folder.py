@@ -187,5 +187,6 @@ def test_a_clock_that_was_set_back_is_noted_also_if_the_active_segment_is_new(fo
     folder.write([end(0, 5)], [0])
     again = TimelineFolder(folder.path)
     latest_ms = folder.read(0)[-1].until_ms
+    again.write([], [0, 5])
     again.write([end(5, 6)._replace(since_ms=latest_ms - 10, until_ms=latest_ms - 10)], [0, 5])
     assert Step(Kind.CLOCK, None, latest_ms - 10, latest_ms, 0, 0, 0) in again.read(5)

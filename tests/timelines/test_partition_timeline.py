@@ -316,3 +316,12 @@ def test_a_pipeline_goes_on_from_its_checkpoint_after_a_truncation(dirty):
     timeline.committed("p", 21, again, 4000, Before(15, told))
     delivered = [step for step in all_steps(timeline) if step.kind is Kind.DELIVERED]
     assert [(step.before, step.last) for step in delivered][-1] == (15, 21)
+
+
+def test_a_truncation_below_the_log_start_takes_it_along(timeline):
+    timeline.appended(0, 29, 1000, "a", -1)
+    timeline.started_at(20, 1100, "DeleteRecords")
+    timeline.truncated(5, 1200)
+    timeline.started_at(10, 1300, "DeleteRecords")
+    starts = [step for step in timeline.take(2000, all_of_them=True) if step.kind is Kind.START]
+    assert [(step.before, step.last) for step in starts] == [(0, 20), (5, 10)]

@@ -125,3 +125,10 @@ def test_that_the_clock_was_set_back_is_not_dropped():
     groups = [Step(Kind.GROUP, f"g{at}", at, at, at, at + 1, at + 1) for at in range(20)]
     assert thin([*clocks, *groups], 8) == [clocks[1]._replace(since_ms=900), *groups[-7:]]
     assert thin(groups, 8) == groups[-8:]
+
+
+def test_nothing_is_lost_where_a_few_joined_are_few_enough():
+    lone = [Step(Kind.CLOCK, None, at, at + 9, 0, 0, 0) for at in range(8)]
+    steps = [end(0), end(1), *lone]
+    left = thin(steps, 9)
+    assert left == [Step(Kind.END, ((-1, "a"),), 0, 109, 0, 1, 2), *lone]

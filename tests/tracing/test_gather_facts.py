@@ -17,6 +17,7 @@ from ottla.log.rolling import must_roll
 from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
+from ottla.replication.leader import Progress
 from ottla.timelines.recorder import TimelineRecorder
 from ottla.timelines.step import Kind, Step
 from ottla.tracing import gather_facts
@@ -119,6 +120,7 @@ async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[A
         log=log,
         timeline=journey.open(log, high_watermark=log.end_offset),
         high_watermark=log.end_offset,
+        leader=SimpleNamespace(followers={2: Progress(60), 3: Progress()}),
     )
     for group, at, metadata in committed:
         partition.timeline.committed(group, at, metadata, 1000)
@@ -141,6 +143,7 @@ async def test_all_is_gathered(log):
     assert facts.opening is not None
     assert facts.opening.end_offset == 60
     assert facts.superseded_by is None
+    assert facts.fetched == {2: 60}
 
 
 async def test_the_steps_of_the_messages_of_a_key_are_read_from_all_their_files(tmp_path):

@@ -71,14 +71,14 @@ def explain(facts: Facts) -> Document:
     was = appended(facts.steps or (), facts.offset, facts.opening)
     jumps = jumps_of(facts.steps or (), facts.now_ms)
     is_hidden = jumps is not None and jumps.hides(facts.steps or (), facts.offset)
-    if is_hidden or not _is_of(was, facts):
+    if is_hidden or (was.was_copied is False and not _is_of(was.when, facts)):
         was = Appended(When(None, None), ())
     gone_ms = None
     if state == "removed":
         gone_ms = removed(facts.steps or (), facts.offset).when.until_ms
         was = was._replace(when=_before(was.when, gone_ms))
     passed = _passed(facts, was)
-    if is_hidden and passed is not None:
+    if passed is not None and (is_hidden or not _is_of(passed, facts)):
         passed = When(None, None)
     if passed is not None:
         was = was._replace(when=_before(was.when, passed.until_ms))
@@ -132,13 +132,13 @@ def explain(facts: Facts) -> Document:
     }
 
 
-def _is_of(was: Appended, facts: Facts) -> bool:
-    """Whether the append may be that of the record. A leader's is not if the record has a newer
-    leader epoch: the steps of the record are lost then.
+def _is_of(when: When, facts: Facts) -> bool:
+    """Whether what happened then may be about the record. It is not if the record has a newer
+    leader epoch than there was: the steps of the record are lost then.
     """
-    if facts.location is None or was.when.until_ms is None or was.was_copied is not False:
+    if facts.location is None or when.until_ms is None:
         return True
-    then = leadership_at(leaderships(facts.steps or ()), was.when.until_ms)
+    then = leadership_at(leaderships(facts.steps or ()), when.until_ms)
     return then is None or then.leader_epoch >= facts.location.header.leader_epoch
 
 

@@ -158,6 +158,11 @@ class Replicas:
             # Which of its fetches was the last one is not certain.
             known = None if copy.when is None else self.jumps.told(copy.when)
             copy = copy._replace(when=known, position=copy.position if known else -1)
+        if copy.when is None and self.facts.fetched is not None:
+            # Steps may be lost, so what the leader knows now counts.
+            copy = Copy(None, self.facts.fetched.get(broker, -1))
+            if copy.position > self.facts.offset:
+                copy = copy._replace(when=When(None, None))
         if copy.when is not None:
             return _copy_said(broker, "copied", copy.when, copy.position)
         if copy.position >= 0:
@@ -268,11 +273,18 @@ class Replicas:
 
     def _may_follow(self, one: Election, committed_ms: int | None) -> bool:
         """Whether another leader may have had other records before this election. What was
-        committed survives all but an unclean one.
+        committed survives all but an unclean one, which this broker may not have heard of.
         """
         if one.unclean or committed_ms is None or self.jumps is not None:
             return True
-        return committed_ms >= one.leadership.since_ms
+        return committed_ms >= one.leadership.since_ms or self._has_missed(one)
+
+    def _has_missed(self, one: Election) -> bool:
+        """Whether another broker may have led between, of whose records this log has none."""
+        if one.previous is None:
+            return False
+        between = range(one.previous.leader_epoch + 1, one.leadership.leader_epoch)
+        return sum(epoch in between for epoch, _ in self.facts.epoch_starts) < len(between)
 
     def start_of(self, leadership: Leadership) -> int | None:
         """The first offset of its epoch."""

@@ -103,6 +103,8 @@ class Facts:
     """-1: not known."""
     epoch_starts: Sequence[tuple[int, int]] = ()
     """The log's leader epochs that have records, each with its first offset."""
+    fetched: Mapping[int, int] | None = None
+    """From where each follower fetched last, as far as the leader knows; None: not asked."""
     transactions: TransactionFacts | None = None
     """None for an offset that is not stored."""
     near_keys: frozenset[bytes] = frozenset()

@@ -365,8 +365,11 @@ def destinations(steps: Iterable[Step], metadata: Iterable[str]) -> set[Destinat
 def removed(steps: Iterable[Step], offset: int) -> Removed:
     """When and why the log start passed a deleted offset."""
     high: int | None = None
-    for step in steps:
-        if step.kind is not Kind.START:
+    some = list(steps)
+    # What was removed before that was another record.
+    short_ms = opened_before(some, offset)
+    for step in some:
+        if step.kind is not Kind.START or (short_ms is not None and step.since_ms <= short_ms):
             continue
         if step.before <= offset < step.last:
             when, reason = _within(step, offset), cast(str, step.name)
@@ -400,6 +403,8 @@ def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delive
     earlier: Step | None = None
     for step in sorted(steps, key=lambda step: step.since_ms):
         if step.last > offset and not _skips(step, earlier, offset):
+            if earlier is not None and offset < min(step.before, earlier.last):
+                return None  # it was delivered before the first step that is left, if ever
             assert step.versions is not None
             first_batch, last_batch, first_version, last_version = step.versions
             if offset < step.first:

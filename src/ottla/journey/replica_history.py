@@ -130,7 +130,7 @@ def leaderships_between(
             *(leadership for leadership in known if since_ms <= leadership.since_ms <= until_ms),
         ]
     later = [leadership for leadership in known if leadership.since_ms > until_ms][:1]
-    if not _are_all([*found, *(one for one in later if is_heard or one.was_found)]):
+    if not _are_all([*found, *later]):
         return None
     if is_heard:
         # Within its epoch this broker may have heard too late of the next in-sync set.

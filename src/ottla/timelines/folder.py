@@ -87,6 +87,7 @@ class TimelineFolder:
         self._bases: tuple[int, ...] = ()
         self._in_sync: Step | None = None
         """The last that was written."""
+        self._has_written = False
 
     def write(self, steps: Sequence[Step], bases: Sequence[int]) -> None:
         """Append the steps to their files; clean up if segments were added or removed.
@@ -97,7 +98,8 @@ class TimelineFolder:
         if not bases or self.is_gone or not self.path.is_dir():
             return
         by_base: dict[int, list[Step]] = {}
-        if not self._bases and steps:
+        if steps and not self._has_written:
+            self._has_written = True
             # The clock may have been set back while the broker was stopped.
             files = self._files()
             last = last_steps(self._data(files[-1])) if files else ()

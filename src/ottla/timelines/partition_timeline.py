@@ -223,6 +223,7 @@ class PartitionTimeline(ReplicaTimeline):
             self.high_at_open = min(self.high_at_open, end_offset)
         self._end_last = end_offset
         self._high_last = min(self._high_last, end_offset)
+        self._start = min(self._start, end_offset)
         self._add(_opening_step(now_ms, end_offset))
 
     def take(self, now_ms: int, *, all_of_them: bool = False) -> list[Step]:

@@ -47,6 +47,8 @@ def thin(steps: Sequence[Step], max_steps: int) -> list[Step]:
 
 def _newest(steps: Sequence[Step], max_steps: int) -> list[Step]:
     """The newest steps. What says that the clock was set back stays: other steps are compared."""
+    if len(steps) <= max_steps:
+        return list(steps)
     clocks: list[Step] = []
     for step in steps[:-max_steps]:
         if step.kind is not Kind.CLOCK:

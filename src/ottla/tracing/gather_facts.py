@@ -109,12 +109,22 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         leader_epoch=around.state.leader_epoch,
         partition_epoch=around.state.partition_epoch,
         epoch_starts=[each for each in log.epochs.entries if each.start_offset < log.end_offset],
+        fetched=fetched_offsets(partition),
         transactions=transactions,
         near_keys=near,
         key_history=key_history,
         key_steps=key_steps,
         key_elsewhere=elsewhere,
     )
+
+
+def fetched_offsets(partition: Partition) -> dict[int, int]:
+    """From where each follower fetched last; empty if this broker does not lead any more."""
+    try:
+        followers = partition.leader.followers
+    except ApiError:
+        return {}
+    return {each: known.end_offset for each, known in followers.items() if known.end_offset >= 0}
 
 
 async def find_location(log: Log, offset: int) -> LogLocation | None:

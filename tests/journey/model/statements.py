@@ -65,11 +65,23 @@ class Checked:
             where = f"offset {self.offset} at broker {self.broker.number}"
             raise UntrueError(f"{what}: {said!r}, {where}")
 
-    def _holds(self, when: Document | None, event: Happened, by: Broker, what: str) -> None:
-        """The moment has the event's time by this broker's clock."""
-        if when is not None:
-            truth = {**when, "truth": by.reads(event)}
-            self._is(self._is_within(when, event, by), what, truth)
+    def _holds(
+        self,
+        when: Document | None,
+        event: Happened,
+        by: Broker,
+        what: str,
+        learned: Happened | None = None,
+    ) -> None:
+        """The moment has the event's time by this broker's clock. If that was set between the event
+        and when the broker `learned` of it, it may be by the one or the other: it recorded nothing
+        that could show that its clock was set back.
+        """
+        if when is None or self._is_within(when, event, by):
+            return
+        truth = {**when, "truth": by.reads(event)}
+        is_known = learned is not None and self._is_within(when, learned._replace(ms=event.ms), by)
+        self._is(is_known, what, truth)
 
     def _is_within(self, when: Document, event: Happened, by: Broker) -> bool:
         since, until, at = when["since_ms"], when["until_ms"], by.reads(event)
@@ -107,14 +119,16 @@ class Checked:
     def _appended(self, record: Written) -> None:
         said = self.said["appended"]
         self._is(said["broker"] in (None, record.leader), "appended by", said["broker"])
-        self._holds(said["when"], record.at, self.broker, "appended")
+        learned = record.copied.get(self.broker.number)
+        self._holds(said["when"], record.at, self.broker, "appended", learned)
 
     def _replicated(self, record: Written) -> None:
         said, appended = self.said["replicated"], self.said["appended"]["when"]
         self._is(said["committed"] == (self.offset < self.broker.high), "committed")
         if said["when"] is not None:
             assert record.committed is not None
-            self._holds(said["when"], record.committed, self.broker, "replicated")
+            learned = record.copied.get(self.broker.number)
+            self._holds(said["when"], record.committed, self.broker, "replicated", learned)
             for side in ("since_ms", "until_ms"):
                 first, then = appended[side], said["when"][side]
                 if first is not None and then is not None:
@@ -135,7 +149,8 @@ class Checked:
             has_it = record in self.world.brokers[number].log
             if state == "leader":
                 self._is(number == record.leader, "the leader then", number)
-                self._holds(when, record.at, self.broker, "the leader's append")
+                learned = record.copied.get(self.broker.number)
+                self._holds(when, record.at, self.broker, "the leader's append", learned)
             elif state == "stored":
                 self._is(number == self.broker.number, "stored", number)
                 self._holds(when, record.copied.get(number, record.at), self.broker, "stored")

@@ -193,7 +193,7 @@ class Broker:
             self.world.cuts.append(Cut(self.number, tuple(self.log[end:])))
             del self.log[end:]
             self.epochs.truncate_from_end(end)
-        self.high = min(self.high, end)
+        self.high, self.start = min(self.high, end), min(self.start, end)
         self.bases = [base for base in self.bases if base <= end] or [end]
 
     def flush(self, *, all_of_them: bool = False) -> None:
@@ -482,6 +482,7 @@ class World:
             epoch_starts=[
                 each for each in broker.epochs.entries if each.start_offset < len(broker.log)
             ],
+            fetched=dict(broker.fetches),
         )
 
 
