@@ -7,6 +7,7 @@ import pytest
 
 from ottla.cli import journey as command
 from ottla.cli.app import run_command
+from ottla.cli.journey_list import MAX_FATES
 
 RANGES = [
     {"partition": 0, "start_offset": 0, "end_offset": 0},
@@ -20,6 +21,10 @@ def broker(monkeypatch) -> dict[str, Any]:
     talk: dict[str, Any] = {}
 
     def ask(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
+        if question.get("offset") is not None and "messages" in talk["answer"]:
+            talk["explained"] = [*talk.get("explained", ()), question["offset"]]
+            journey: dict[str, Any] = talk.get("journeys", {}).get(question["offset"], STORED)
+            return journey
         talk["asked"] = question
         talk["bootstrap"] = bootstrap
         answer: dict[str, Any] = talk["answer"]
@@ -47,6 +52,8 @@ NOT_YET = {
     "read": [],
     "delivered": [],
 }
+
+STORED = NOT_YET | {"state": "stored"}
 
 
 @pytest.mark.parametrize(
@@ -136,15 +143,35 @@ def listed(*, whole: bool = True, **more: Any) -> dict[str, Any]:
 
 def test_all_messages_of_a_key_are_a_table(broker, capsys):
     broker["answer"] = listed()
+    read = {"group": "g", "state": "read", "doubt": None}
+    broker["journeys"] = {
+        5: STORED | {"read": [read]},
+        70: refusal("not_leader", "partition 1 is led by another broker"),
+    }
     assert run_command(["journey", "flights", "--key", "N1", "--all"]) == 0
     assert broker["asked"]["all"] is True
     said = capsys.readouterr()
     assert [line.split(maxsplit=2) for line in said.out.splitlines()] == [
-        ["partition", "offset", "time                         value"],
-        ["1", "5", "1970-01-01 00:00:01.000 UTC  a\\tb"],
-        ["1", "70", "-                            null"],
+        ["partition", "offset", "time                         value  fate"],
+        ["1", "5", "1970-01-01 00:00:01.000 UTC  a\\tb   read by g"],
+        ["1", "70", "-                            null   -"],
     ]
-    assert said.err == "2 messages with this key.\n"
+    assert said.err.splitlines() == [
+        "2 messages with this key.",
+        "The fate of 1 message is not shown. For one: ottla journey flights PARTITION OFFSET",
+    ]
+
+
+def test_the_fates_of_the_newest_are_asked_for(broker, capsys):
+    broker["answer"] = listed()
+    broker["answer"]["messages"] = [
+        {"partition": 1, "offset": number, "timestamp_ms": 9_000 - number, "value": None}
+        for number in range(MAX_FATES + 3)
+    ]
+    assert run_command(["journey", "flights", "--key", "N1", "--all", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["messages"]
+    assert [one["fate"] is None for one in said] == [False] * MAX_FATES + [True] * 3
+    assert broker["explained"] == list(range(MAX_FATES))
 
 
 def test_a_list_says_what_was_not_searched(broker, capsys):
@@ -170,7 +197,9 @@ def test_a_list_as_json_has_what_is_missing(broker, capsys):
     broker["answer"] = listed()
     assert run_command(["journey", "flights", "--key", "N1", "--all", "--json"]) == 0
     said = capsys.readouterr()
-    assert json.loads(said.out) == listed(unanswered=[])
+    document = json.loads(said.out)
+    assert [one.pop("fate")["state"] for one in document["messages"]] == ["stored", "stored"]
+    assert document == listed(unanswered=[])
     assert said.err == ""
 
 

@@ -13,7 +13,7 @@ from ottla.cli.failures import Failed, UsageFailed, nearest
 from ottla.cli.journey_client import ask_journey
 from ottla.cli.journey_files import add_files
 from ottla.cli.journey_group import add_asked_group
-from ottla.cli.journey_list import show_messages
+from ottla.cli.journey_list import add_fates, show_messages
 from ottla.cli.journey_tree import rich_tree, tell
 from ottla.cli.journey_watch import watch_until_read
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
@@ -48,7 +48,10 @@ def journey(
         ),
     ] = None,
     all_of_key: Annotated[
-        bool, typer.Option("--all", help="List all messages with the key, instead of one journey.")
+        bool,
+        typer.Option(
+            "--all", help="List all messages with the key and their fates, instead of one journey."
+        ),
     ] = False,
     latest: Annotated[bool, typer.Option("--latest", help="The newest message of all.")] = False,
     table: Annotated[
@@ -88,6 +91,11 @@ def journey(
         check_all(question, table, group, watch=watch)
         document = answered(bootstrap, question | {"all": True})
         document.setdefault("unanswered", document.pop("elsewhere", []))
+
+        def ask(partition: int, offset: int) -> Document:
+            return answered(bootstrap, asked(topic, partition, offset, None, None, False))
+
+        add_fates(document, ask, quiet=as_json)
         show_json(document) if as_json else show_messages(document)
         return
     if watch and table:

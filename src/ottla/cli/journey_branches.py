@@ -19,6 +19,15 @@ NO_TIME: Final = "time not recorded"
 DATE_CHARACTERS: Final = len("2026-01-31")
 TIME_CHARACTERS: Final = len("12:00:00.123")
 
+NAMES: Final = {
+    "delta": "Delta",
+    "parquet": "Parquet files",
+    "json": "JSON files",
+    "postgresql": "PostgreSQL",
+    "topic": "a topic",
+}
+"""The kinds of destinations."""
+
 
 @dataclass(slots=True)
 class Branch:
@@ -86,3 +95,8 @@ class Clock:
         if len(last) > TIME_CHARACTERS and first[:DATE_CHARACTERS] == last[:DATE_CHARACTERS]:
             last = last[-TIME_CHARACTERS:]
         return f"between {first} and {last}"
+
+
+def one_of(noun: str, first: int, last: int) -> str:
+    """`version 7`, or a bound: `one of version 5 to 7`."""
+    return f"{noun} {last}" if first == last else f"one of {noun} {first} to {last}"

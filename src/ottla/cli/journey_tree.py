@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.cli.journey_branches import (
     BAD,
     GOOD,
+    NAMES,
     STEP,
     WAITING,
     WEAK,
@@ -18,6 +19,7 @@ from ottla.cli.journey_branches import (
     Clock,
     Document,
     line,
+    one_of,
 )
 from ottla.cli.journey_group import grow_asked_group
 from ottla.cli.journey_readers import (
@@ -36,14 +38,6 @@ if TYPE_CHECKING:
 MAX_VALUE_CHARACTERS: Final = 300
 MIN_PRODUCER_ID_WAIT_MS: Final = 400
 """librdkafka's 500 ms, less the time between the producer's creation and its first record."""
-NAMES: Final = {
-    "delta": "Delta",
-    "parquet": "Parquet files",
-    "json": "JSON files",
-    "postgresql": "PostgreSQL",
-    "topic": "a topic",
-}
-"""The kinds of destinations."""
 
 
 def rich_tree(branch: Branch) -> Tree:
@@ -345,11 +339,6 @@ def row_in_partition_said(row: Document) -> str:
     if by["last_version"] >= 0:
         where = one_of("version", by["first_version"], by["last_version"])
     return f"{did}; {row['then']} by offset {by['offset']}, in {where}"
-
-
-def one_of(noun: str, first: int, last: int) -> str:
-    """`version 7`, or a bound: `one of version 5 to 7`."""
-    return f"{noun} {last}" if first == last else f"one of {noun} {first} to {last}"
 
 
 def _removed(top: Branch, document: Document, clock: Clock) -> None:
