@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from faults.client_log import ClientLog
 from faults.history import Acknowledged, ClientError, Recorder, Refused, Unknown
 
 TICK_S: Final = 0.02
@@ -68,6 +69,8 @@ class Clients:
     rate: Rate
     died: set[str] = field(default_factory=set)
     """Clients with a fatal error, which are unusable."""
+    logs: list[ClientLog] = field(default_factory=list)
+    """Of those whose own log a failure shows."""
 
     def settings(self, client: str) -> dict[str, Any]:
         """Those of every client of librdkafka."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from faults.client_log import ClientLog
 from faults.clients import Clients
 from faults.history import Assigned, Committed, Polled, Revoked
 
@@ -26,6 +27,8 @@ class GroupMember:
         self.number = number
         self._runs: dict[int, list[tuple[int, str]]] = {}
         self._positions: dict[int, int] = {}
+        log = ClientLog(f"consumer-{number}")
+        clients.logs.append(log)
         self._consumer = Consumer(
             clients.settings(f"consumer-{number}")
             | {
@@ -35,6 +38,8 @@ class GroupMember:
                 "isolation.level": "read_committed",
                 "session.timeout.ms": 6_000,
                 "heartbeat.interval.ms": 1_000,
+                "debug": "cgrp",
+                "logger": log.logger,
             }
         )
 

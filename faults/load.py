@@ -63,6 +63,10 @@ class Load:
     def _consume(self, number: int) -> None:
         GroupMember(self._clients, number).run(self._consumers_stop)
 
+    def last_lines(self) -> list[str]:
+        """Of the group members' own logs: why they do not go on."""
+        return [line for log in self._clients.logs for line in log.last_lines()]
+
     def start(self) -> None:
         for thread in (*self._producers, *self._consumers):
             thread.daemon = True

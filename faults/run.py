@@ -206,17 +206,17 @@ def _under_load(
     watch.start()
     try:
         load.start()
-        _progress(cluster, recorder, "before the faults")
+        _progress(cluster, load, recorder, "before the faults")
         Nemesis(cluster, TOPIC, recorder, log, members=plan.ensemble, disks=disks).run(steps)
         log("the faults are over; waiting for the clients")
-        _progress(cluster, recorder, "after the faults")
+        _progress(cluster, load, recorder, "after the faults")
         load.stop()
         load.read_all()
     finally:
         watch.stop()
 
 
-def _progress(cluster: Cluster, recorder: Recorder, when: str) -> None:
+def _progress(cluster: Cluster, load: Load, recorder: Recorder, when: str) -> None:
     """Wait until more records are acknowledged and polled. Otherwise the faults might meet no load,
     or a load that never recovered would pass."""
     begin = len(recorder.events)
@@ -227,7 +227,8 @@ def _progress(cluster: Cluster, recorder: Recorder, when: str) -> None:
         polled = sum(len(event.records) for event in new if isinstance(event, Polled))
         return min(acknowledged, polled) >= PROGRESS_RECORDS or None
 
-    cluster.wait_for(f"the clients' progress {when}", seen, PROGRESS_WITHIN_S)
+    what = f"the clients' progress {when}"
+    cluster.wait_for(what, seen, PROGRESS_WITHIN_S, because=load.last_lines)
 
 
 def _stopped(
