@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -15,7 +16,8 @@ from ottla.pipelines.identity import changes
 from ottla.pipelines.identity import next_batch as rule
 from ottla.pipelines.identity.next_batch import Answer, Held, Planned, Refuse, Skip, Write
 from ottla.pipelines.run import batch, begin, plan, start, starting, topic_batch, topic_plan
-from ottla.pipelines.sinks import delta, jdbc, topic_task
+from ottla.pipelines.sinks import delta, jdbc, merge, topic_task
+from ottla.pipelines.sinks import postgres_statements as statements
 
 AT_MOST_ONCE: Final = "at-most-once"
 
@@ -143,6 +145,49 @@ def marks_without_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(topic_task, "mark_of", lambda number, rows, ends: mark_of(number, rows))
 
 
+def types_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    """A table with keys whose column is narrower takes the rows."""
+    patch.setattr(delta, "narrower", lambda *_: iter(()))
+    patch.setattr(jdbc, "compare", lambda *_: [])
+
+
+def tombstones_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A tombstone deletes no row, and ends no version."""
+    for name in ("upsert_statement", "history_statement", "in_order_statement"):
+        _change(patch, name, r"coalesce\((?:s\.)?tombstone, false\)", "false")
+    patch.setattr(statements, "delete_rows", lambda *_: None)
+
+
+def partitions_that_are_added_are_not_seen(patch: pytest.MonkeyPatch) -> None:
+    """A key may move to another partition, though a deletion leaves nothing that would show it."""
+    for module in (changes, batch, starting):
+        patch.setattr(module, "more_partitions", lambda *_: None)
+
+
+def older_records_replace_rows(patch: pytest.MonkeyPatch) -> None:
+    """A record replaces the row of its key, whatever `order_by` says."""
+    newer = r"\(t\.`at` IS NULL OR struct\([^)]*\) >= struct\([^)]*\)\)"
+    _change(patch, "upsert_statement", newer, "true")
+
+
+def late_records_are_not_seen(patch: pytest.MonkeyPatch) -> None:
+    """A history takes each batch as one in order."""
+    late = r"struct\([^)]*\) >= struct\([^)]*\)"
+    _change(patch, "in_order_statement", late, "false")
+
+
+def _change(patch: pytest.MonkeyPatch, name: str, words: str, to: str) -> None:
+    """Put other words into a statement of a MERGE."""
+    shipped = getattr(merge, name)
+
+    def statement(*of: Any) -> str:
+        text, count = re.subn(words, to, shipped(*of))
+        assert count, name
+        return text
+
+    patch.setattr(merge, name, statement)
+
+
 PLANTED: Final[tuple[tuple[str, Plant, str], ...]] = (
     ("delta", no_check_of_the_age, ONCE),
     ("postgresql", no_check_of_the_age, ONCE),
@@ -167,6 +212,19 @@ PLANTED: Final[tuple[tuple[str, Plant, str], ...]] = (
     ("topic", no_check_of_marks, ONCE),
     ("topic", marks_without_offsets, ONCE),
     ("topic", no_check_of_marks, AT_MOST_ONCE),
+    ("delta-marked", types_are_not_compared, ONCE),
+    ("delta-history", types_are_not_compared, ONCE),
+    ("postgresql-upsert", types_are_not_compared, ONCE),
+    ("delta-upsert", tombstones_are_forgotten, ONCE),
+    ("delta-marked", tombstones_are_forgotten, ONCE),
+    ("delta-history", tombstones_are_forgotten, ONCE),
+    ("postgresql-upsert", tombstones_are_forgotten, ONCE),
+    ("delta-upsert", partitions_that_are_added_are_not_seen, ONCE),
+    ("postgresql-upsert", partitions_that_are_added_are_not_seen, ONCE),
+    ("delta-marked", older_records_replace_rows, ONCE),
+    ("delta-history", late_records_are_not_seen, ONCE),
+    ("delta-upsert", no_check_of_the_age, ONCE),
+    ("delta-marked", restores_are_not_seen, ONCE),
 )
 
 # Few walks find these: the search begins shortly before the first that does.
@@ -175,4 +233,5 @@ FIRST: Final[dict[Plant, int]] = {
     a_new_query_is_not_checked_again: 3_210,
     a_topic_made_again_is_new_to_each_table: 1_850,
     what_is_left_out_has_no_number: 945,
+    partitions_that_are_added_are_not_seen: 290,
 }

@@ -11,18 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyspark.sql.types import LongType, StructField, StructType
+from tests.pipelines.model import sql
+from tests.pipelines.model.errors import QueryFailedError
 from tests.pipelines.model.files import MemoryFiles
 
+from ottla.pipelines.spark.jvm.execution import EARLIEST
 from ottla.pipelines.spark.jvm.operators import Operator
 
 SCHEMA = StructType([StructField("id", LongType())])
 TOPIC = "t"
 _HEAD = json.dumps({"batchTimestampMs": 4_000_000_000_000, "conf": {}})
 _ADAPTIVE = "spark.sql.adaptive.enabled"
-
-
-class QueryFailedError(Exception):
-    """Spark ends the query by itself."""
 
 
 class Settings(dict[str, str]):
@@ -47,15 +46,31 @@ class Session:
         self.query: MicroBatches | None = None
         self.sparkContext = self
         self.defaultParallelism = 2
+        self.catalog = self
+        self.views: dict[str, Frame] = {}
+
+    def sql(self, statement: str) -> Frame:
+        """Run a MERGE, or a query over views."""
+        views = {name: (frame.columns, frame.rows) for name, frame in self.views.items()}
+        if statement.startswith("MERGE "):
+            self.world.target.merge(self, statement, views)
+            return Frame(self)
+        columns, rows = sql.select(statement, views)
+        return Frame(self, rows, tuple(columns))
+
+    def dropTempView(self, name: str) -> None:  # noqa: N802
+        del self.views[name]
 
 
 class Frame:
     """A streaming frame of the topic, or a batch of it with `rows`."""
 
-    def __init__(self, session: Session, rows: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, session: Session, rows: tuple[Any, ...] = (), columns: tuple[str, ...] = ()
+    ) -> None:
         self.isStreaming = True
-        self.schema = SCHEMA
-        self.columns = tuple(SCHEMA.names)
+        self.schema = session.world.schema
+        self.columns = columns or tuple(self.schema.names)
         self.sparkSession = session
         self.rows = rows
         self.writeStream = Writer(self)
@@ -66,6 +81,17 @@ class Frame:
 
     def limit(self, count: int) -> Frame:
         return Frame(self.sparkSession, self.rows[:count])
+
+    def persist(self) -> Frame:
+        return self
+
+    def unpersist(self) -> None: ...
+
+    def count(self) -> int:
+        return len(self.rows)
+
+    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802
+        self.sparkSession.views[name] = self
 
 
 class Writer:
@@ -180,8 +206,9 @@ class FakeExecution:
     def ends(self) -> dict[str, dict[int, int]]:
         return {TOPIC: dict(self._query.ends)}
 
-    def range_of(self, topic: str) -> None:
-        return None
+    def range_of(self, topic: str) -> tuple[dict[int, int], dict[int, int]]:
+        starts, ends = self._query.at, self._query.ends
+        return {number: starts.get(number, EARLIEST) for number in ends}, dict(ends)
 
     def forget_counted(self) -> None: ...
 
@@ -211,8 +238,8 @@ class _Node:
 class NoRejects:
     """`run.rejects.Rejects` where every row parses."""
 
-    def __init__(self, *_: Any) -> None:
-        self.sources = ()
+    def __init__(self, *of: Any) -> None:
+        self.sources = of[3]
         self.told: dict[int, Any] = {}
         self.may_reject = False
         self.reason = None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from tests.pipelines.model import sql
+from tests.pipelines.model.errors import QueryFailedError
 from tests.pipelines.model.files import Killed, MemoryFiles
-from tests.pipelines.model.spark import SCHEMA, Frame, QueryFailedError
+from tests.pipelines.model.spark import Frame
 from tests.pipelines.model.topics import TopicTargets
 
 from ottla.pipelines.sinks.delta import DeltaSink
@@ -21,6 +25,17 @@ from ottla.pipelines.sinks.restored import Restore
 from ottla.pipelines.sinks.target import Target
 
 Rows = tuple[Any, ...]
+# Delta's own names: what a MERGE has for the options of a write.
+QUERY = "spark.databricks.delta.write.txnAppId"
+BATCH = "spark.databricks.delta.write.txnVersion"
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_POSTGRES_TYPES = {
+    "long": "bigint",
+    "integer": "integer",
+    "double": "double precision",
+    "float": "real",
+    "boolean": "boolean",
+}
 
 
 @dataclass
@@ -77,9 +92,9 @@ class FakeDeltaTable:
         return SimpleNamespace(
             version=store.latest,
             table_id=store.id,
-            schema=SCHEMA,
+            schema=self._spark.world.table_schema,
             partition_columns=(),
-            properties=dict,
+            properties=lambda: {"delta.enableDeletionVectors": "true"},
             transactions=lambda: dict(store.writers),
             reader_features=frozenset,
         )
@@ -110,18 +125,46 @@ class DeltaTarget:
 
     def sink(self, session: Any, place: str) -> DeltaSink:
         target = Target(place, f"file:{place}", is_table=False)
-        return DeltaSink(session, target, SCHEMA, compact_after=0)
+        schema, keyed = self._world.schema, self._world.keyed
+        return DeltaSink(session, target, schema, keyed=keyed, compact_after=0)
 
     def append(self, frame: Frame, location: str, options: dict[str, Any]) -> None:
-        session = frame.sparkSession
-        self._world.steps.step(session)
         store = self.stores[location]
-        writer = options.get("txnAppId")
-        if writer is not None:
-            if store.writers.get(writer, -1) >= options["txnVersion"]:
-                return
-            store.writers[writer] = options["txnVersion"]
-        store.versions.append((options["userMetadata"], None, (*store.rows, *frame.rows)))
+        writer = options.get("txnAppId"), options.get("txnVersion")
+        metadata = options["userMetadata"]
+        self._commit(frame.sparkSession, store, writer, metadata, lambda: store.rows + frame.rows)
+
+    def merge(self, session: Any, statement: str, views: Any) -> None:
+        """A MERGE: the id and metadata of its batch are settings of the session."""
+        place = re.search(r"delta\.`([^`]*)`", statement)
+        assert place is not None
+        store, conf = self.stores[place[1]], session.conf
+        target = self._world.records
+
+        def merged() -> Rows:
+            found = sql.merge(statement, (target.columns, store.rows), views)
+            return target.cast(found)
+
+        writer = conf[QUERY], int(conf[BATCH])
+        self._commit(session, store, writer, conf[METADATA], merged)
+
+    def _commit(
+        self,
+        session: Any,
+        store: DeltaStore,
+        writer: tuple[Any, Any],
+        metadata: str,
+        change: Callable[[], Rows],
+    ) -> None:
+        """A transaction: of a writer that has an id, no batch comes twice."""
+        self._world.steps.step(session)
+        name, batch = writer
+        if name is not None and store.writers.get(name, -1) >= batch:
+            return
+        rows = change()
+        if name is not None:
+            store.writers[name] = batch
+        store.versions.append((metadata, None, rows))
         session.conf.set(LAST_COMMIT, str(store.latest))
 
     def rows(self, place: str) -> Rows:
@@ -156,6 +199,7 @@ class FakeConnection:
         self._target: DatabaseTarget = spark.world.target
         spark.world.steps.step(spark)  # after this the transaction is alone: it has its locks
         self._work = self._target.database.copied()
+        self._temporary: tuple[list[str], Rows] = [], ()
 
     def __enter__(self) -> FakeConnection:
         return self
@@ -173,7 +217,16 @@ class FakeConnection:
         if "relkind" in statement:
             return [(str(work.oid), "r")] if work.is_made else []
         if "format_type" in statement:
-            return [("id", "bigint", "bigint", "f", "f", "f", "f", None)]
+            return [
+                (one.name, kind, kind, "f", "f", "f", "f", None)
+                for one in self._spark.world.table_schema.fields
+                for kind in (_POSTGRES_TYPES[one.dataType.typeName()],)
+            ]
+        if "indisunique" in statement:
+            return [(json.dumps(self._spark.world.keyed.keys),)]
+        if "json_build_object" in statement:
+            target = self._spark.world.records.columns, work.rows
+            return sql.query(statement, target, self._temporary)
         assert "SELECT batch, metadata, query FROM" in statement, statement
         oid, *query = values
         found = [
@@ -189,6 +242,14 @@ class FakeConnection:
         if statement.startswith("CREATE TABLE"):
             work.is_made = work.is_made or "ottla_batches" not in statement
             return 0
+        if statement.startswith("CREATE TEMPORARY TABLE"):
+            return 0
+        if "ottla_rows" in statement:
+            records = self._spark.world.records
+            target = records.columns, work.rows
+            keys = records.keyed.keys
+            work.rows = records.cast(sql.change(statement, target, self._temporary, keys))
+            return 0
         assert statement.startswith("INSERT INTO"), statement
         query, oid, batch, metadata = values
         known = work.markers.get((query, int(oid)))
@@ -199,8 +260,12 @@ class FakeConnection:
         return 1
 
     def copy(self, statement: str, rows: Rows) -> None:
-        assert statement.startswith("COPY "), statement
-        self._work.rows += rows
+        found = re.match(r"COPY (\S+) \((.*?)\)", statement)
+        assert found is not None, statement
+        if "ottla_rows" in found[1]:
+            self._temporary = [name.strip('" ') for name in found[2].split(",")], rows
+        else:
+            self._work.rows += rows
 
     def commit(self) -> None:
         self._spark.world.steps.step(self._spark, alone=True)
@@ -223,7 +288,8 @@ class DatabaseTarget:
         )
 
     def sink(self, session: Any, place: str) -> JdbcSink:
-        return JdbcSink(session, Database("jdbc:x", "postgresql://x"), TableName("", "t"), SCHEMA)
+        database, keyed = Database("jdbc:x", "postgresql://x"), self._world.keyed
+        return JdbcSink(session, database, TableName("", "t"), self._world.schema, keyed=keyed)
 
     def rows(self, place: str) -> Rows:
         return self.database.rows
@@ -265,7 +331,7 @@ class FolderTarget:
         self._world.folders[place] = {}
 
     def sink(self, session: Any, place: str) -> FilesSink:
-        return FilesSink(session, place, SCHEMA)
+        return FilesSink(session, place, self._world.schema)
 
     def rows(self, place: str) -> Rows:
         lists = self._world.folders[place].items()

@@ -15,20 +15,23 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from tests.pipelines.model import topics
+from tests.pipelines.model import keyed, topics
+from tests.pipelines.model.errors import QueryFailedError
 from tests.pipelines.model.files import Killed, MemoryFiles, Steps
+from tests.pipelines.model.keyed import Records
 from tests.pipelines.model.spark import (
     SCHEMA,
     TOPIC,
     FakeExecution,
     Frame,
     NoRejects,
-    QueryFailedError,
     Session,
     nothing,
 )
 from tests.pipelines.model.targets import (
     TARGETS,
+    DatabaseTarget,
+    DeltaStore,
     DeltaTarget,
     FakeConnection,
     FakeDeltaTable,
@@ -52,7 +55,8 @@ from ottla.pipelines.run import (
 )
 from ottla.pipelines.run.guard import BatchFailedError
 from ottla.pipelines.running import QUERIES
-from ottla.pipelines.sinks import delta, files, jdbc, target, topic
+from ottla.pipelines.sinks import delta, files, jdbc, merge, target, topic
+from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.source.source import Source
 
 KAFKA = read_settings("b:9092")
@@ -62,6 +66,12 @@ MAX_PARTITIONS = 3
 TWICE = ("would write rows twice", "may have rows of it twice")
 """What is said where rows are doubled."""
 CHECKPOINTS = ("a", "b")
+KINDS = (
+    *TARGETS,
+    *("delta-upsert", "delta-marked", "delta-history"),
+    *("postgresql-upsert", "postgresql-marked"),
+)
+"""Targets, and kinds of tables with keys in them."""
 
 
 class SilentError(AssertionError):
@@ -125,8 +135,8 @@ class Run:
             group=None,
             max_rejects=None,
             dead_letters=None,
-            keyed_table=None,
-            key_columns=(),
+            keyed_table=self.world.keyed,
+            key_columns=self.world.keyed.keys if self.world.keyed else (),
             name=None,
             rebuild=None,
             time_zone="UTC",
@@ -180,8 +190,8 @@ class Run:
 
     @property
     def rows(self) -> tuple[Any, ...]:
-        """The rows of the batch under way."""
-        return () if self.query is None else tuple(self.query.current.rows)
+        """The records of the batch under way."""
+        return () if self.query is None else self.world.places(self.query.current.rows)
 
     @property
     def runs(self) -> bool:
@@ -209,12 +219,35 @@ class World:
         self._starts = 0
         self.topic_id = self.new_id("topic")
         self.first, self.ends = {0: 0}, {0: 0}
-        self.kind = kind
-        self.target: Any = TARGETS[kind](self)
+        self.kind, _, table = kind.partition("-")
+        self.records = Records(table) if table else None
+        self.target: Any = TARGETS[self.kind](self)
         self.place = ""
         self.renew()
 
     # ---- what Spark and the sinks ask for
+
+    @property
+    def keyed(self) -> KeyedTable | None:
+        return None if self.records is None else self.records.keyed
+
+    @property
+    def schema(self) -> Any:
+        """The columns of the frame."""
+        return SCHEMA if self.records is None else keyed.SCHEMA
+
+    @property
+    def table_schema(self) -> Any:
+        return SCHEMA if self.records is None else self.records.schema
+
+    def places(self, rows: Any) -> tuple[Any, ...]:
+        """Return of which records rows are: of the frame, or of the target."""
+        return tuple(rows) if self.records is None else self.records.places(rows)
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """The records that the target has."""
+        return self.places(self.target.rows(self.place))
 
     def new_number(self) -> int:
         self._numbers += 1
@@ -228,7 +261,8 @@ class World:
 
     def next_ends(self, at: dict[int, int], most: int) -> dict[int, int]:
         ends = {}
-        for partition, end in self.ends.items():
+        # A key moves to a partition that was added: its newer records are read first.
+        for partition, end in sorted(self.ends.items(), reverse=self.records is not None):
             begin_at = at.get(partition, 0)
             if end < begin_at:
                 raise QueryFailedError("some data may have been missed")
@@ -236,7 +270,7 @@ class World:
             most -= ends[partition] - begin_at
         if set(at) - set(ends):
             raise QueryFailedError("partitions are gone")
-        return ends
+        return dict(sorted(ends.items()))
 
     def read(self, at: dict[int, int], ends: dict[int, int]) -> tuple[Any, ...]:
         rows: list[Any] = []
@@ -247,7 +281,7 @@ class World:
             ):
                 raise QueryFailedError("records are gone")
             rows += [(self.topic_id, partition, offset) for offset in range(begin_at, end)]
-        return tuple(rows)
+        return tuple(rows) if self.records is None else self.records.rows(rows)
 
     def look_up(self, kafka: Any, names: Any) -> ClusterState:
         state = TopicState(TOPIC, self.topic_id, dict(self.first), dict(self.ends))
@@ -257,7 +291,10 @@ class World:
 
     def append(self, partition: int, count: int) -> None:
         """Somebody produces records."""
-        self.ends[partition % len(self.ends)] += count
+        if self.records is None:
+            self.ends[partition % len(self.ends)] += count
+        else:
+            self.records.send(self.topic_id, partition, self.ends, count)
 
     def add_partition(self) -> None:
         if len(self.ends) < MAX_PARTITIONS:
@@ -268,7 +305,8 @@ class World:
         if self.kind in ("files", "topic") and self._has_copies():
             return  # they keep the offsets of batches alone, and both topics have the same
         self.topic_id = self.new_id("topic")
-        self.first, self.ends = {0: 0}, {0: count}
+        self.first, self.ends = {0: 0}, {0: 0}
+        self.append(0, count)
 
     def _has_copies(self) -> bool:
         """Whether two checkpoints or backups are of one query."""
@@ -314,7 +352,9 @@ class World:
             if said != "killed":
                 self._release(run)
             if any(words in said for words in TWICE):
-                self.twice |= set(self.target.rows(self.place))
+                self.twice |= set(self.held)
+                if self.records is not None:  # older rows have replaced newer ones
+                    self.excused |= set(self._records(self.ends))
         else:
             self.check(run)
         self.audit()
@@ -403,9 +443,14 @@ class World:
         if isinstance(self.target, DeltaTarget):
             store = self.target.stores[f"file:{self.place}"]
             chosen = max(version % (store.latest + 1), store.first_known)
-            if set(store.versions[chosen][2]) <= set(store.rows):
+            if self._only_takes_out(store, chosen):
                 store.restore(chosen)
                 self._blind()
+
+    def _only_takes_out(self, store: DeltaStore, version: int) -> bool:
+        if self.records is None:
+            return set(store.versions[version][2]) <= set(store.rows)
+        return not any(restore for _, restore, _ in store.versions[version + 1 :])
 
     def forget_history(self) -> None:
         """Delta removes old entries of the table's log, but for those of a RESTORE."""
@@ -420,8 +465,16 @@ class World:
         if any(run.runs for run in self.runs):
             return
         self.backups.pop("target", None)
-        self.target.make(self.place)
+        self._make(one_in=2)
         self._blind()
+
+    def _make(self, one_in: int) -> None:
+        """Make the target, empty; some tables with keys have a column that is too narrow."""
+        self.target.make(self.place)
+        if self.records is not None:
+            self.records.is_narrow = self.new_number() % one_in == 0
+            if isinstance(self.target, DatabaseTarget):
+                self.target.database.is_made = self.records.is_narrow
 
     def renew(self) -> None:
         """The user begins again: another target, and new checkpoints."""
@@ -436,7 +489,9 @@ class World:
             for offset in range(first)
         }
         self.place = f"/lake/{self.new_id('t')}"
-        self.target.make(self.place)
+        self._make(one_in=5)
+        if self.records is not None:
+            self.records.moved.clear()
 
     # ---- what must hold
 
@@ -459,10 +514,9 @@ class World:
         folder = self.folders.get(f"/cp/{checkpoint}", {})
         if "metadata" in folder:
             group = topics.group_of(str(json.loads(folder["metadata"])["id"]))
-            rows = self.target.rows(self.place)
-            return bool(rows) and group not in {of for of, _ in self.target.store.marks}
+            return bool(self.held) and group not in {of for of, _ in self.target.store.marks}
         others = any("metadata" in self.folders.get(f"/cp/{name}", {}) for name in CHECKPOINTS)
-        return others or self._starts > 0 or bool(self.target.rows(self.place))
+        return others or self._starts > 0 or bool(self.held)
 
     def running_on(self, checkpoint: str) -> list[Run]:
         return [run for run in self.runs if run.checkpoint == checkpoint and run.runs]
@@ -471,16 +525,20 @@ class World:
         """Rows were taken out of the target; those that the topic has no longer are gone."""
         for run in self.runs:
             run.is_blind = True
-        self.excused |= set(self._records(self.first)) - set(self.target.rows(self.place))
+        self.excused |= set(self._records(self.first)) - set(self.held)
 
     def excuse(self, run: Run, checked: Any) -> None:
         """A start with on_lost="skip" has said that records are lost, or it is the first one."""
         has_said = any("on_lost='skip' continues without" in one for one in checked.notices)
         assert not has_said or run.on_lost == "skip"
-        rows = set(self.target.rows(self.place))
+        rows = set(self.held)
         is_first = checked.starting and not any(row[0] == self.topic_id for row in rows)
         if has_said or (is_first and checked.replacing is None):
             self.excused |= set(self._records(self.first)) - rows
+        if self.records is not None and checked.starting is not None:
+            first = checked.starting.get(TOPIC, {})
+            unread = [one for one in self._records(self.ends) if one[2] >= first.get(one[1], 0)]
+            self.records.begin(unread, len(self.ends))
 
     def _records(self, ends: dict[int, int]) -> list[Any]:
         return [
@@ -496,15 +554,21 @@ class World:
         query = run.query.current
         if query.number < 0 or (query.number == 0 and query.is_planned):
             return  # the first batch checks where it begins
-        rows = set(self.target.rows(self.place))
         at = query.at
-        missing = [row for row in self._records(at) if row not in rows and row not in self.excused]
+        wanted = [one for one in self._records(at) if one not in self.excused]
+        if self.records is None:
+            rows = set(self.held)
+            missing = [one for one in wanted if one not in rows]
+        else:
+            missing = self.records.missing(self.target.rows(self.place), wanted)
         if missing:
             raise SilentError(f"lost: {missing[:5]} are before {at}")
 
     def audit(self) -> None:
-        """No record is in the target twice."""
-        rows = self.target.rows(self.place)
+        """No record is in the target twice, and none is changed."""
+        if self.records and (wrong := self.records.wrong(self.target.rows(self.place))):
+            raise SilentError(f"changed: {wrong}")
+        rows = self.held
         if self.delivery != AT_LEAST_ONCE and len(set(rows)) < len(rows):
             twice = {row for row in rows if rows.count(row) > 1} - self.twice
             if twice:
@@ -549,7 +613,11 @@ def install(patch: pytest.MonkeyPatch) -> None:
     def source_of(frame: Frame) -> list[tuple[int, Source]]:
         world = CURRENT[-1]
         assert world.starting is not None
-        return [(0, Source(TOPIC, KAFKA, {"value": SCHEMA}, world.starting.starting))]
+        tombstones: Any = "mark" if world.keyed else "keep"
+        source = Source(
+            TOPIC, KAFKA, {"value": SCHEMA}, world.starting.starting, tombstones=tombstones
+        )
+        return [(0, source)]
 
     def write_initial_offsets(spark: Any, location: str, number: int, first: Any) -> None:
         text = json.dumps(
@@ -583,6 +651,11 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(batch, "log", BatchLog())
     patch.setattr(query, "supervised", supervised)
     patch.setattr(delta, "DeltaTable", FakeDeltaTable)
+    patch.setattr(delta, "mark", lambda frame, *_: frame)
+    patch.setattr(jdbc, "mark", lambda frame, *_: frame)
+    patch.setattr(merge, "DeltaTable", FakeDeltaTable)
+    patch.setattr(merge, "is_same", lambda *_: False)
+    patch.setattr(merge, "broadcast_limit_bytes", lambda _: 0)
     patch.setattr(delta, "StateAhead", lambda _: SimpleNamespace(begin=nothing))
     patch.setattr(target, "DeltaTable", FakeDeltaTable)
     patch.setattr(target, "Files", MemoryFiles)
