@@ -38,5 +38,7 @@ async def test_a_waiter_that_is_cancelled_leaves_nothing_behind() -> None:
     assert await other is True
 
 
-async def test_waking_nobody_is_no_work() -> None:
-    wake(Watched())
+async def test_waking_nobody_leaves_nothing_behind() -> None:
+    watched = Watched()
+    wake(watched)
+    assert not watched.waiters

@@ -53,4 +53,5 @@ def test_a_commit_outside_of_utc_does_not_compute_the_state(spark, tmp_path: Pat
 
 
 def test_a_computation_that_fails_leaves_the_error_to_the_commit(spark) -> None:
-    StateAhead("unknown-scheme://host/table").begin(spark).result(60)
+    begun = StateAhead("unknown-scheme://host/table").begin(spark)
+    assert begun.exception(60) is None

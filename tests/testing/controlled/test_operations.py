@@ -80,8 +80,10 @@ async def test_a_partition_on_other_brokers_is_left_alone(
     await node_call.appear(2)
     await node_call.create("far")
     await node_call.place("far", (2,))
+    assert node_call.node.partitions.of_topic("far") == []
     await operations.roll("far")
     await operations.compact("far")
+    assert node_call.node.partitions.of_topic("far") == []
 
 
 async def test_a_lagging_follower_makes_its_partition_unsteady(
