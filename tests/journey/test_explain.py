@@ -562,10 +562,33 @@ def test_a_delivery_after_the_removal_is_in_doubt():
     start = Step(Kind.START, "retention.ms", 3000, 3000, 0, 45, 45)
     name = ("p", "q", "/t")
 
-    def delivered(at_ms: int) -> bool:
+    def delivered(at_ms: int, producer_id: int = -1) -> bool:
         batch = Step(Kind.DELIVERED, name, at_ms, at_ms, 0, 50, 50, versions=Versions(0, 0, 1, 1))
-        known = facts(steps=[*STEPS[:1], start, batch], start_offset=45, location=None)
+        appended = STEPS[0]._replace(name=((producer_id, "airport"),))
+        known = facts(steps=[appended, start, batch], start_offset=45, location=None)
         return explain(known)["delivered"][0]["in_doubt"]
 
     assert delivered(3000), "its batch may have begun at the new log start"
     assert not delivered(2900)
+    assert delivered(2900, producer_id=7), "it may have been aborted, or a marker"
+
+
+@pytest.mark.parametrize("reads_committed", [False, True])
+def test_a_pipeline_may_not_read_what_was_aborted(reads_committed):
+    steps = [*STEPS[:2], STEPS[2]._replace(reads_committed=reads_committed), STEPS[3]]
+    aborted = TransactionFacts(50, (), EndMarker(45, False, 2_000), 45)
+    location = location_of(40, is_transactional=True)
+    known = facts(steps=steps, location=location, transactions=aborted)
+    said = [one["in_doubt"] for one in explain(known)["delivered"]]
+    assert said == ([] if reads_committed else [True])
+    marker = location_of(40, is_control=True, is_transactional=True)
+    assert explain(facts(steps=steps, location=marker))["delivered"] == []
+
+
+def test_it_is_not_known_who_had_read_what_was_compacted():
+    said = explain(facts(45))
+    assert said["state"] == "compacted"
+    passed = [one for one in said["read"] if one["state"] != "missed"]
+    assert passed
+    assert {one["doubt"] for one in passed} == {"unordered"}
+    assert all(one["in_doubt"] for one in said["delivered"])

@@ -198,3 +198,14 @@ def test_the_lag_counts_from_the_segments_newest_record():
     )
     retention = explain(config, record(timestamp_ms=50 * DAY_MS, superseded_by=80))
     assert (retention.may_now, retention.not_before_ms) == (False, 120 * DAY_MS)
+
+
+def test_a_tombstone_that_is_superseded_goes_with_whichever_comes_first():
+    asked = record(is_tombstone=True, superseded_by=180)
+    (waits,) = explain(COMPACT, asked).rules
+    assert (waits.may_now, waits.why) == (False, "superseded by offset 180")
+    assert explain(COMPACT, asked._replace(delete_horizon_ms=99 * DAY_MS)).may_now
+    later = asked._replace(superseded_by=80, delete_horizon_ms=101 * DAY_MS)
+    (now,) = explain(COMPACT, later).rules
+    assert now.may_now
+    assert now.why.startswith("superseded by offset 80")

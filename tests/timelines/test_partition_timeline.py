@@ -9,6 +9,7 @@ from ottla.timelines.group_timeline import MAX_GROUP_CHARS
 from ottla.timelines.partition_timeline import PartitionTimeline
 from ottla.timelines.pending_steps import BACKLOG_STEPS, MAX_STEPS, MAX_TRACKS, WINDOW_MS
 from ottla.timelines.step import Before, Kind, Step, Versions
+from ottla.timelines.thinning import thin
 
 
 @pytest.fixture
@@ -325,3 +326,13 @@ def test_a_truncation_below_the_log_start_takes_it_along(timeline):
     timeline.started_at(10, 1300, "DeleteRecords")
     starts = [step for step in timeline.take(2000, all_of_them=True) if step.kind is Kind.START]
     assert [(step.before, step.last) for step in starts] == [(0, 20), (5, 10)]
+
+
+def test_a_delivery_tells_which_records_it_has(filled):
+    batch = '{{"ottla.pipeline":1,"query":"q","batch":{},"isolation":"{}"}}'
+    for number, isolation in enumerate(("read_committed", "read_uncommitted", "read_committed")):
+        filled.committed("g", 10 + number, batch.format(number, isolation), 2000)
+    steps = [step for step in all_steps(filled) if step.kind is Kind.DELIVERED]
+    assert [step.reads_committed for step in steps] == [True, False, True]
+    assert [step.reads_committed for step in decode(HEAD + encode(steps))] == [True, False, True]
+    assert [step.reads_committed for step in thin(steps, 2)] == [False, True]

@@ -13,8 +13,10 @@ from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
 from ottla.log.retention import remove_expired
+from ottla.log.verification import NOT_REQUIRED
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
+from ottla.records.control import ControlType, write_end_marker
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.tracing import key_search, segment_search
@@ -182,3 +184,30 @@ async def test_the_records_of_a_key_around_an_offset(tmp_path):
     assert 53 in [record.offset for record in found.records]
     assert not found.is_whole
     assert not found.has_all
+
+
+async def test_the_outcomes_of_transactions_are_told_across_windows(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=2000, index_interval_bytes=0)
+    log = open_log(str(tmp_path / "t-0"), config, OpenFiles(8), now_ms=1000)
+
+    def write(batch: bytes) -> None:
+        headers = list(iterate_headers(batch))
+        log.append(batch, headers, leader_epoch=0, now_ms=1000, is_own=True, guard=NOT_REQUIRED)
+
+    for outcome in (ControlType.abort, ControlType.commit, None):
+        write(
+            build_batch(
+                [Record(0, 1000, b"key", b"v")],
+                producer_id=7,
+                producer_epoch=0,
+                is_transactional=True,
+            )
+        )
+        for _ in range(30):
+            write(build_batch([Record(0, 1000, b"other", b"v" * 20)]))
+        if outcome is not None:
+            write(write_end_marker(outcome, 7, 0, 0, 1000))
+    for offset in (0, 32, 64):
+        found = await find_history(log, b"key", offset)
+        outcomes = [(one.offset, one.is_committed) for one in found.records]
+        assert outcomes == [(0, False), (32, True), (64, None)]

@@ -44,7 +44,7 @@ from ottla.records.record import Record
 from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.destination import DELTA, Destination, destination_of
 from ottla.timelines.rejected_offsets import rejected_steps
-from ottla.timelines.step import Pipeline
+from ottla.timelines.step import OTHERS, Pipeline
 
 VERSION: Final = 1
 MAX_KEY_BYTES: Final = 1024
@@ -126,7 +126,9 @@ def explain(facts: Facts) -> Document:
         "read_committed": _read_committed(facts),
         "read": explain_groups(facts, state, gone_ms, written, jumps),
         "groups": known_groups(facts),
-        "delivered": _delivered(facts, written, jumps) if was_written else [],
+        "delivered": _delivered(facts, written, jumps, may_lack=_may_lack(facts, state, was))
+        if was_written
+        else [],
         "retention": _retention(facts) if state == "stored" else None,
         "removed": _removed(facts) if state == "removed" else None,
     }
@@ -331,8 +333,25 @@ def _read_committed(facts: Facts) -> Document | None:
     return read_committed(header, facts.offset, high_watermark, facts.transactions)
 
 
-def _delivered(facts: Facts, written: Written, jumps: Jumps | None) -> list[Document]:
+def _may_lack(facts: Facts, state: str, was: Appended) -> bool:
+    """Whether a pipeline that passed a record that is gone may not have read it: it was compacted
+    before, or of an aborted transaction, or a marker.
+    """
+    if state != "removed":
+        return state == "compacted"
+    are_plain = was.clients and all(each[0] == -1 and each != OTHERS for each in was.clients)
+    return facts.config.cleanup_compact or not are_plain
+
+
+def _delivered(
+    facts: Facts, written: Written, jumps: Jumps | None, *, may_lack: bool
+) -> list[Document]:
     steps = facts.steps or ()
+    header = facts.location.header if facts.location else None
+    if header is not None and header.is_control:
+        return []  # no pipeline reads a marker
+    transaction = _transaction(facts)
+    outcome = transaction["state"] if transaction else "committed"
     found = _one_a_place(deliveries(steps, facts.offset, written))
     known = {name for one in found for name in _names(one.pipeline)}
     for group, position in sorted(facts.positions.items()):
@@ -351,6 +370,10 @@ def _delivered(facts: Facts, written: Written, jumps: Jumps | None) -> list[Docu
             is_before = written.may_precede(last) or has_steps or not began
             found.append(now._replace(is_before=is_before))
     found = [one._replace(is_before=one.is_before or _is_race(facts, one)) for one in found]
+    if outcome == "aborted":
+        found = [one for one in found if one.is_before or not one.reads_committed]
+    if outcome in ("aborted", "unknown") or may_lack:
+        found = [one._replace(is_before=True) for one in found]
     return [_delivered_said(facts, one._replace(when=told(jumps, one.when))) for one in found]
 
 
@@ -468,6 +491,8 @@ def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:
     steps = steps_of(facts.key_steps or facts.steps or (), one.pipeline)
     position = facts.positions.get(one.pipeline[0])
     in_doubt: list[int] = []
+    outcomes = {one.offset: one.is_committed for one in history.records}
+    is_compacted = facts.config.cleanup_compact
 
     def batches_of(offset: int) -> Batches | None:
         found = delivery_of(one.pipeline, steps, offset)
@@ -475,6 +500,14 @@ def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:
             found = _until_now(one.pipeline[0], position)
         if found is None:
             return None
+        is_committed = outcomes[offset]
+        if is_committed is False and found.reads_committed:
+            return None
+        if not found.reads_committed and (is_compacted or not is_committed):
+            # It may read records of aborted transactions, of which compaction removes some.
+            in_doubt.append(offset)
+        elif is_committed is None:
+            in_doubt.append(offset)
         rejection = _rejection(facts, found, offset)
         if rejection is not None:
             if not rejection.is_certain:

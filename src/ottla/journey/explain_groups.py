@@ -29,6 +29,8 @@ def explain_groups(
         if read.group in notes or (facts.groups.left_out and read.group not in positions):
             continue
         now = positions.get(read.group)
+        if state == "compacted" and read.was_its_own:
+            read = read._replace(doubt=Doubt.UNORDERED)  # perhaps it was gone already
         if jumps is not None:
             read = _by_position(read._replace(when=jumps.told(read.when)), now, facts.offset)
         said = _passed(read, now, facts.broker_id)

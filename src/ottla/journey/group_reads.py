@@ -33,8 +33,8 @@ class Doubt(Enum):
     REWRITTEN = "rewritten"
     """It may have read another record at this offset, which was truncated."""
     UNORDERED = "unordered"
-    """It is not known whether it committed before the message was appended: steps are lost, or a
-    clock was set back.
+    """It is not known whether the message was there when it committed: steps are lost, a clock was
+    set back, or the message was compacted since then or before.
     """
 
 

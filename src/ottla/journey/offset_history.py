@@ -188,6 +188,7 @@ class Delivered(NamedTuple):
     may_have_rejects: bool = False
     is_before: bool = False
     is_last_commit: bool = False
+    reads_committed: bool = False
 
 
 class Removed(NamedTuple):
@@ -312,6 +313,7 @@ def _one_of(one: Delivered, other: Delivered) -> Delivered:
         span=(min(one.span[0], other.span[0]), max(one.span[1], other.span[1])),
         has_gap=one.has_gap or other.has_gap,
         may_have_rejects=one.may_have_rejects or other.may_have_rejects,
+        reads_committed=one.reads_committed and other.reads_committed,
     )
 
 
@@ -427,7 +429,11 @@ def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delive
             has_gap = offset < step.before and earlier is not None
             rejects = any(one.has_rejects for one in steps) if has_gap else step.has_rejects
             span = (begin, step.last)
-            return Delivered(pipeline, when, *numbers, first_seen, span, has_gap, rejects)
+            reads = step.reads_committed and not has_gap
+            return Delivered(
+                *(pipeline, when, *numbers, first_seen, span, has_gap, rejects),
+                reads_committed=reads,
+            )
         earlier = step
     return None
 

@@ -180,24 +180,34 @@ def _by_compaction(
 ) -> Rule:
     if record.counts in _STAYS:
         return Rule(COMPACT, False, None, _STAYS[record.counts])
-    after_ms = None
+
+    def once_cleaned(last: int, why: str, after_ms: int | None = None) -> Rule:
+        return _once_cleaned(
+            config, segments, record.offset, last, why, after_ms, last_stable_offset, now_ms
+        )
+
     if record.counts in _DROPPED:
-        why, last = _DROPPED[record.counts], record.offset
-    elif record.counts is Counts.BY_KEY and record.superseded_by is not None:
-        why, last = f"superseded by offset {record.superseded_by}", record.superseded_by
-    elif record.counts is Counts.MARKER or record.is_tombstone:
+        return once_cleaned(record.offset, _DROPPED[record.counts])
+    rules: list[Rule] = []
+    if record.counts is Counts.BY_KEY and record.superseded_by is not None:
+        rules.append(
+            once_cleaned(record.superseded_by, f"superseded by offset {record.superseded_by}")
+        )
+    if record.counts is Counts.MARKER or record.is_tombstone:
         what = "a tombstone" if record.counts is Counts.BY_KEY else "a transaction's marker"
         since = "" if record.counts is Counts.BY_KEY else " that finds no record of it"
         kept = span_said(config.delete_retention_ms)
-        why, last = f"{what}, kept {kept} after the first cleaning{since}", record.offset
-        after_ms = record.delete_horizon_ms
-        if after_ms is None:
-            return Rule(COMPACT, False, None, f"{why}, which has not happened yet")
-    else:
-        return _kept(record)
-    return _once_cleaned(
-        config, segments, record.offset, last, why, after_ms, last_stable_offset, now_ms
-    )
+        why = f"{what}, kept {kept} after the first cleaning{since}"
+        if record.delete_horizon_ms is not None:
+            rules.append(once_cleaned(record.offset, why, record.delete_horizon_ms))
+        elif not rules:
+            rules.append(Rule(COMPACT, False, None, f"{why}, which has not happened yet"))
+    # A tombstone that is superseded goes with whichever comes first.
+    return min(rules, key=_soonest) if rules else _kept(record)
+
+
+def _soonest(rule: Rule) -> tuple[bool, bool, int]:
+    return not rule.may_now, rule.not_before_ms is None, rule.not_before_ms or 0
 
 
 def _kept(record: RecordFacts) -> Rule:

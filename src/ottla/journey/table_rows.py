@@ -30,11 +30,14 @@ MAX_RECORDS: Final = 16
 
 
 class KeyRecord(NamedTuple):
-    """A message of the key; `is_tombstone`: its value is null."""
+    """A message of the key; `is_tombstone`: its value is null. `is_committed`: False if its
+    transaction was aborted, None if that is open or not known.
+    """
 
     offset: int
     timestamp_ms: int
     is_tombstone: bool
+    is_committed: bool | None = True
 
 
 class KeyHistory(NamedTuple):

@@ -31,6 +31,10 @@ class Running(Protocol):
         """The most frequent reason of the rows that this run rejected; None: not known."""
 
     @property
+    def reads_committed(self) -> frozenset[str]:
+        """The topics of which it reads no records of aborted transactions."""
+
+    @property
     def unknown_fields(self) -> Unknown:
         """The fields of the values that the schemas lack, as far as this run has seen some."""
 

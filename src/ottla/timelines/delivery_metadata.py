@@ -13,8 +13,9 @@ the commits of earlier versions; its `version` is that of the Delta table, or th
 of a folder of files. `from`, the partition's first offset in this micro-batch, may be absent.
 `rejects` says which offsets the batch rejected (see `rejected_offsets.py`), and is absent where it
 rejected none. `unknown` says which fields of the values the pipeline's schema lacks
-(`{"did": "drop", "fields": ["delay_min"]}`), as far as the run has seen some. Any other
-metadata is another client's, and not a delivery.
+(`{"did": "drop", "fields": ["delay_min"]}`), as far as the run has seen some. `isolation` is
+"read_committed" if the batch is without records of aborted transactions. Any other metadata is
+another client's, and not a delivery.
 
 A pipeline keeps two notes in groups that read nothing: a request to stop
 (`{"ottla.stop": 1, ...}`), and the state of a run that has no query yet, whose `id` is empty.
@@ -30,6 +31,7 @@ MARK: Final = "ottla.pipeline"
 STOP_MARK: Final = "ottla.stop"
 MAX_NAME_CHARS: Final = 1024
 MAX_UNKNOWN_FIELDS: Final = 20
+READ_COMMITTED: Final = "read_committed"
 DID: Final = ("drop", "keep", "reject")
 
 
@@ -54,6 +56,7 @@ class DeliveredBatch(NamedTuple):
     begin: int | None
     rejected: RejectedOffsets | None = None
     unknown: UnknownFields | None = None
+    reads_committed: bool = False
 
 
 def read_delivery(metadata: str | None) -> DeliveredBatch | None:
@@ -82,6 +85,7 @@ def read_delivery(metadata: str | None) -> DeliveredBatch | None:
         _count(fields.get("from"), 2**63),
         read_rejected(fields.get("rejects")),
         _read_unknown(fields.get("unknown")),
+        fields.get("isolation") == READ_COMMITTED,
     )
 
 

@@ -204,6 +204,7 @@ class GroupTimeline(Gathering):
             if versions is not None:
                 track.versions = joined_versions(track.versions, versions)
                 track.has_rejects |= _rejects_after(delivery, track.before)
+                track.reads_committed &= delivery is not None and delivery.reads_committed
             return
         self._close_track(kind, name, track)
         track.position = offset
@@ -215,6 +216,7 @@ class GroupTimeline(Gathering):
         track.before = offset if position is None else position
         track.first, track.versions = offset, versions
         track.has_rejects = _rejects_after(delivery, 0 if track.unknown else track.before)
+        track.reads_committed = delivery is not None and delivery.reads_committed
         track.since_ms = track.until_ms = now_ms
         track.closes_ms = now_ms + self._window_ms()
         self._dirty[self] = None
@@ -255,7 +257,8 @@ class GroupTimeline(Gathering):
             assert track.position is not None
             numbers = (track.since_ms, track.until_ms, track.before, track.first, track.position)
             known = (track.unknown, track.versions, track.has_rejects)
-            self._add(Step(kind, name, *numbers, *known, track.by, track.is_first))
+            by, reads = (track.by, track.is_first), track.reads_committed
+            self._add(Step(kind, name, *numbers, *known, *by, reads_committed=reads))
             track.versions = None
 
 

@@ -37,6 +37,7 @@ class Track:
         "has_rejects",
         "is_first",
         "position",
+        "reads_committed",
         "since_ms",
         "told",
         "unknown",
@@ -48,7 +49,7 @@ class Track:
         self.position: int | None = None
         self.since_ms = self.until_ms = self.closes_ms = 0
         self.before = self.first = 0
-        self.unknown = self.has_rejects = False
+        self.unknown = self.has_rejects = self.reads_committed = False
         self.versions: Versions | None = None
         self.by = By.UNKNOWN
         self.is_first = False

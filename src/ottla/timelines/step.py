@@ -121,7 +121,8 @@ class Step(NamedTuple):
     step. `has_rejects`: the delivery rejected some of its offsets, which steps of kind REJECTED
     tell; where these are lost, all of its offsets are in doubt. `by`: who committed, of a group.
     `is_first`: the group had no offset before this step, so nothing is lost. `broker`: the one that
-    recorded it, by its clock (-1: this one); not in files.
+    recorded it, by its clock (-1: this one); not in files. `reads_committed`: the delivery is
+    without records of aborted transactions (false: not known).
     """
 
     kind: Kind
@@ -137,6 +138,7 @@ class Step(NamedTuple):
     by: By = By.UNKNOWN
     is_first: bool = False
     broker: int = -1
+    reads_committed: bool = False
 
     @property
     def is_exact(self) -> bool:

@@ -116,6 +116,7 @@ def _joined(one: Step, other: Step) -> Step | None:
         last=other.last,
         versions=versions,
         has_rejects=one.has_rejects or other.has_rejects,
+        reads_committed=one.reads_committed and other.reads_committed,
     )
 
 

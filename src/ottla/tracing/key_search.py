@@ -7,7 +7,7 @@ most `BUDGET_BYTES` per search. If that does not cover the log, the result says 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
@@ -22,8 +22,10 @@ from ottla.replica.partition import Partition
 from ottla.tracing.segment_search import (
     BUDGET_BYTES,
     ELSEWHERE_BUDGET_BYTES,
+    InWindow,
     Window,
     all_in_window,
+    decide,
     first_in_window,
     last_in_window,
     windows,
@@ -132,6 +134,16 @@ async def find_history(
 
     Each direction has half of the budget.
     """
+    seen: dict[int, InWindow] = {}
+    later: list[KeyRecord] = []
+    left_bytes, has_all = budget_bytes // 2, True
+    for window in oldest_first(log, offset):
+        if left_bytes <= 0 or len(later) > MAX_RECORDS + 1:
+            has_all = False
+            break
+        left_bytes -= window.size_bytes
+        found = seen[window.first_offset] = await in_thread(all_in_window, window, key)
+        later += [one for one in found.records if one.offset >= offset]
     earlier: list[KeyRecord] = []
     left_bytes = budget_bytes // 2
     is_whole = log.start_offset == 0 and not log.config.cleanup_compact
@@ -140,21 +152,25 @@ async def find_history(
             is_whole = False
             break
         left_bytes -= window.size_bytes
-        found = await in_thread(all_in_window, window, key)
-        earlier = [one for one in found if log.start_offset <= one.offset < offset] + earlier
-    later: list[KeyRecord] = []
-    left_bytes, has_all = budget_bytes // 2, True
-    for window in oldest_first(log, offset):
-        if left_bytes <= 0 or len(later) > MAX_RECORDS + 1:
-            has_all = False
-            break
-        left_bytes -= window.size_bytes
-        found = await in_thread(all_in_window, window, key)
-        later += [one for one in found if one.offset >= offset]
+        found = seen[window.first_offset] = await in_thread(all_in_window, window, key)
+        some = [one for one in found.records if log.start_offset <= one.offset < offset]
+        earlier = some + earlier
     is_whole &= len(earlier) <= MAX_RECORDS
     has_all &= len(later) <= MAX_RECORDS + 1  # one is the record at the offset
+    decided = _decided(seen)
     records = (*earlier[-MAX_RECORDS:], *later[: MAX_RECORDS + 1])
-    return KeyHistory(records, is_whole=is_whole, has_all=has_all)
+    return KeyHistory([decided[one.offset] for one in records], is_whole=is_whole, has_all=has_all)
+
+
+def _decided(seen: Mapping[int, InWindow]) -> dict[int, KeyRecord]:
+    """The records of all windows, with the outcomes of transactions that end in a later one."""
+    records: dict[int, KeyRecord] = {}
+    is_open: dict[int, int] = {}
+    for _, found in sorted(seen.items()):
+        decide(records, is_open, found.ends)
+        records |= {one.offset: one for one in found.records}
+        is_open |= found.open
+    return records
 
 
 def newest_first(log: Log, until_offset: int | None = None) -> Iterator[Window]:

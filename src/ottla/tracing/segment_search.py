@@ -6,7 +6,7 @@ the caller can stop between two of them.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ottla.journey.record_in_batch import all_with_key, last_with_key
@@ -14,6 +14,7 @@ from ottla.journey.table_rows import KeyRecord
 from ottla.log.open_file import OpenFile
 from ottla.log.scan import scan_batches
 from ottla.log.segment import Segment
+from ottla.records.control import ControlType, read_end_marker
 from ottla.records.header import HEADER_BYTES, BatchHeader, read_header
 from ottla.records.record import Record
 
@@ -96,15 +97,46 @@ def first_in_window(
     return None
 
 
-def all_in_window(window: Window, key: bytes) -> list[KeyRecord]:
-    """The window's records with the key, in the order of their offsets. Raises like
-    `last_in_window`.
+class InWindow(NamedTuple):
+    """A window's records with a key, in the order of their offsets.
+
+    `open`: by the offset of each whose transaction does not end in the window, its producer id.
+    `ends`: whether the first transaction that ends in the window, of each producer, was committed.
     """
-    return [
-        key_record(record)
-        for _, header, batch in scan_batches(window.file, window.position, window.end)
-        for record in all_with_key(header, batch, key)
-    ]
+
+    records: list[KeyRecord]
+    open: dict[int, int]
+    ends: dict[int, bool]
+
+
+def all_in_window(window: Window, key: bytes) -> InWindow:
+    """Raises like `last_in_window`."""
+    found: dict[int, KeyRecord] = {}
+    is_open: dict[int, int] = {}
+    ends: dict[int, bool] = {}
+    for _, header, batch in scan_batches(window.file, window.position, window.end):
+        if header.is_control:
+            marker = read_end_marker(batch)
+            if marker is not None:
+                is_commit = marker.type is ControlType.commit
+                ends.setdefault(header.producer_id, is_commit)
+                decide(found, is_open, {header.producer_id: is_commit})
+            continue
+        for record in all_with_key(header, batch, key):
+            found[record.offset] = key_record(record)
+            if header.is_transactional:
+                is_open[record.offset] = header.producer_id
+                found[record.offset] = found[record.offset]._replace(is_committed=None)
+    return InWindow(list(found.values()), is_open, ends)
+
+
+def decide(
+    records: dict[int, KeyRecord], is_open: dict[int, int], ends: Mapping[int, bool]
+) -> None:
+    """End the open transactions of these producers."""
+    for offset in [offset for offset, producer_id in is_open.items() if producer_id in ends]:
+        is_committed = ends[is_open.pop(offset)]
+        records[offset] = records[offset]._replace(is_committed=is_committed)
 
 
 def key_record(record: Record) -> KeyRecord:

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from tests.journey.model.life import live
 
-LIVES: Final = 500
+LIVES: Final = 450
 FAILED: Final = (
     *(1052, 1055, 1443, 1643, 2100, 3110, 3413, 3518, 3571, 3759, 4286, 4534, 5415, 5456, 5637),
     *(

@@ -297,7 +297,7 @@ class LateEvents:
         self.destination = None
         self.told: dict[int, Told] = {0: {}}
         self.unknown_fields = {"flights": UnknownFields("drop", ("delay_min",))}
-        self.table = "t"
+        self.table, self.reads_committed = "t", frozenset({"flights"})
         self.files = {
             "offsets/0": 'v1\n{}\n{"flights":{"0":3}}',
             "offsets/1": 'v1\n{}\n{"flights":{"0":10}}',
@@ -381,6 +381,7 @@ def test_a_commit_says_which_offsets_its_batch_rejected(
     assert reporter.committer.drain(WAIT_S)
     metadata = json.loads(query.commits["flights", 0].metadata)
     assert metadata["rejects"] == {"ranges": [[1, 2, 0]], "reasons": ["why"], "kept": "kept"}
+    assert metadata["isolation"] == "read_committed"
     assert metadata["unknown"] == {"did": "drop", "fields": ["delay_min"]}
     assert metadata["run"]["unknown_fields"] == "delay_min"
     reporter.progressed(query.progress(1, 10))

@@ -127,6 +127,13 @@ def test_where_the_rows_go_is_there_for_every_kind_of_sink() -> None:
     assert read_offset_metadata(files.text()) == files
 
 
+def test_which_records_a_batch_has_is_said() -> None:
+    found = read_offset_metadata(replace(METADATA, reads_committed=True).text())
+    assert found is not None
+    assert found.reads_committed
+    assert not METADATA.reads_committed
+
+
 def test_unknown_fields_are_left_out_before_the_table() -> None:
     unknown = UnknownFields("drop", ("delay_min", "n.y"))
     found = read_offset_metadata(replace(METADATA, unknown=unknown).text())

@@ -51,6 +51,7 @@ class Delivered:
     to: Destination | None = None
     rejected: Told = field(default_factory=dict)
     unknown: Unknown = field(default_factory=dict)
+    reads_committed: frozenset[str] = frozenset()  # topics
 
     def commits(self, run: Run | None) -> dict[Partition, Commit]:
         """Return what to commit; the lowest partition of the first topic has the run's state."""
@@ -58,7 +59,12 @@ class Delivered:
             self.query, self.query_id, self.batch, self.table, self.version, to=self.to
         )
         of_topic = {
-            topic: replace(metadata, unknown=self.unknown.get(topic)) for topic in self.offsets
+            topic: replace(
+                metadata,
+                unknown=self.unknown.get(topic),
+                reads_committed=topic in self.reads_committed,
+            )
+            for topic in self.offsets
         }
         texts = {topic: one.text() for topic, one in of_topic.items()}
         found = {

@@ -239,15 +239,19 @@ class Reporter:
         sink: str | None,
     ) -> None:
         to, rejected, unknown = None, dict[Partition, RejectedOffsets](), dict[str, UnknownFields]()
+        reads_committed: frozenset[str] = frozenset()
         if running is not None:
             table: str | None = running.table
             version, to = running.version_of(batch), running.destination
             rejected = _rejected(running, batch, offsets)
-            unknown = dict(running.unknown_fields)
+            unknown, reads_committed = dict(running.unknown_fields), running.reads_committed
         else:
             table, version = self._delta_sink(sink or "", query_id, batch)
         self._put_delivered(
-            Delivered(query, query_id, batch, offsets, table, version, to, rejected, unknown)
+            Delivered(
+                *(query, query_id, batch, offsets, table, version, to, rejected, unknown),
+                reads_committed=reads_committed,
+            )
         )
 
     def _put_delivered(self, delivered: Delivered) -> None:
@@ -491,6 +495,7 @@ class QueryReporter(Reporter):
             return None
         offsets: Offsets = {}
         unknown: dict[str, UnknownFields] = {}
+        committed: set[str] = set()
         latest = None
         for (topic, partition), commit in found.items():
             metadata = read_offset_metadata(commit.metadata)
@@ -499,6 +504,8 @@ class QueryReporter(Reporter):
             offsets.setdefault(topic, {})[partition] = commit.offset
             if metadata.unknown is not None:
                 unknown[topic] = metadata.unknown
+            if metadata.reads_committed:
+                committed.add(topic)
             if latest is None or (metadata.batch or -1) > (latest.batch or -1):
                 latest = metadata
         if latest is None:
@@ -512,6 +519,7 @@ class QueryReporter(Reporter):
             latest.version,
             latest.to,
             unknown=unknown,
+            reads_committed=frozenset(committed),
         )
 
     def _place_at_start(self) -> Delivered | None:

@@ -6,11 +6,13 @@ The metadata of a commit is JSON of at most 4,096 bytes. On every partition it i
      "delta": {"table": "/lake/flights", "version": 9},
      "sink": {"kind": "delta", "place": "/lake/flights", "version": 9},
      "rejects": {"kept": "flights_rejected", "reasons": [...], "ranges": [[4200, 4210, 0]]},
-     "unknown": {"did": "drop", "fields": ["delay_min"]}}
+     "unknown": {"did": "drop", "fields": ["delay_min"]},
+     "isolation": "read_committed"}
 
 (`delta` only for a Delta table, `sink` as in `pipelines.destination`, `rejects` as in
 `rejected_offsets` and only where the batch rejected something, `unknown` as in `unknown_fields` and
-only where the run has seen such a field), and on the lowest partition of the
+only where the run has seen such a field, `isolation` only if the batch has no records of aborted
+transactions), and on the lowest partition of the
 pipeline's first topic it has the run's state as well:
 
     "run": {"id": "9f2c41d0", "state": "running", "host": "etl-3", "pid": 4711,
@@ -30,6 +32,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Literal, get_args
 
 from ottla.pipelines.destination import Destination, read_destination
+from ottla.pipelines.kafka.settings import READ_COMMITTED
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
 from ottla.pipelines.rejected_offsets import RejectedOffsets
 from ottla.pipelines.unknown_fields import UnknownFields, read_unknown_fields
@@ -89,6 +92,7 @@ class OffsetMetadata:
     to: Destination | None = None
     rejected: RejectedOffsets | None = None  # only written
     unknown: UnknownFields | None = None
+    reads_committed: bool = False
 
     def text(self) -> str:
         """Return the JSON, without what does not fit."""
@@ -127,6 +131,8 @@ class OffsetMetadata:
             document["rejects"] = self.rejected.document()
         if self.unknown is not None:
             document["unknown"] = self.unknown.document()
+        if self.reads_committed:
+            document["isolation"] = READ_COMMITTED
         if self.run is not None:
             run = {name: value for name, value in asdict(self.run).items() if value is not None}
             if self.run.failure is not None:
@@ -163,6 +169,7 @@ def read_offset_metadata(metadata: str) -> OffsetMetadata | None:
         _read_run(document.get("run")),
         to,
         unknown=read_unknown_fields(document.get("unknown")),
+        reads_committed=document.get("isolation") == READ_COMMITTED,
     )
 
 

@@ -29,7 +29,7 @@ from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import fitting, is_marked, refused
 from ottla.pipelines.sinks.port import NO_VERSION, Batch
-from ottla.pipelines.source.source import TOMBSTONES
+from ottla.pipelines.source.source import TOMBSTONES, read_committed_of
 from ottla.pipelines.spark.jvm.execution import EARLIEST, Execution
 
 if TYPE_CHECKING:
@@ -271,6 +271,11 @@ class BatchRunner:
     def rejected_reason(self) -> str | None:
         """The most frequent reason of the rows that this run rejected; None: not known."""
         return self.rejects.reason
+
+    @property
+    def reads_committed(self) -> frozenset[str]:
+        """The topics of which it reads no records of aborted transactions."""
+        return read_committed_of(self.rejects.sources)
 
     @property
     def unknown_fields(self) -> Unknown:

@@ -17,7 +17,7 @@ from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.run.told_rejects import somewhere
 from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.sinks.port import Batch
-from ottla.pipelines.source.source import REJECTED, Source
+from ottla.pipelines.source.source import REJECTED, Source, read_committed_of
 from ottla.pipelines.spark.jvm.execution import Execution
 
 if TYPE_CHECKING:
@@ -165,6 +165,11 @@ class TopicBatchRunner:
     @property
     def rejected_reason(self) -> None:
         """Return None: no rejected row is kept, so none is looked at."""
+
+    @property
+    def reads_committed(self) -> frozenset[str]:
+        """The topics of which it reads no records of aborted transactions."""
+        return read_committed_of(self.sources)
 
     @property
     def unknown_fields(self) -> Unknown:

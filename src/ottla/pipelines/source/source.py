@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from ottla.pipelines.kafka.settings import KafkaSettings
+from ottla.pipelines.kafka.settings import READ_COMMITTED, KafkaSettings
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.framing import HEAD_BYTES
 from ottla.pipelines.registry.settings import RegistrySettings
@@ -19,6 +19,8 @@ from ottla.pipelines.source.words import UnknownFields
 from ottla.pipelines.spark.jvm.plan import Node, plan_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
@@ -83,6 +85,13 @@ class Source:
     def counts(self) -> bool:
         """Whether the query's progress counts this source's rejected rows and tombstones."""
         return self.tombstones == "skip" or not all(map(never_fails, self.schemas.values()))
+
+
+def read_committed_of(sources: Iterable[Source]) -> frozenset[str]:
+    """Return the topics of which these sources read no records of aborted transactions."""
+    every = list(sources)
+    others = {one.name for one in every if one.kafka.isolation != READ_COMMITTED}
+    return frozenset(one.name for one in every if one.name not in others)
 
 
 # The sources of this process, by metric.

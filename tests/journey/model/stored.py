@@ -1,0 +1,334 @@
+"""A partition with a real log, of which everything is known: each record's key, transaction and
+fate, and what a pipeline made of it. The shipped cleaner compacts it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from ottla.journey.facts import ALL_GROUPS, Facts, Position
+from ottla.journey.key_elsewhere import KeyElsewhere
+from ottla.log.compaction import plan_compaction
+from ottla.log.config import LogConfig
+from ottla.log.log import Log
+from ottla.log.open_file import OpenFiles
+from ottla.log.opening import open_log
+from ottla.log.retention import remove_expired
+from ottla.log.verification import NOT_REQUIRED
+from ottla.records.build import build_batch
+from ottla.records.control import ControlType, write_end_marker
+from ottla.records.header import BatchHeader, iterate_headers
+from ottla.records.iterate import iterate_records
+from ottla.records.record import Record
+from ottla.timelines.recorder import TimelineRecorder
+from ottla.timelines.step import Before, By
+from ottla.tracing.gather_facts import Around, gather
+from ottla.tracing.group_coordinators import FoundGroups
+from ottla.tracing.transaction_coordinators import Coordinated
+
+START_MS: Final = 1_700_000_000_000
+GROUP: Final = "pipes"
+KEPT: Final = "t_rejected"
+WHY: Final = "no JSON"
+
+
+@dataclass(eq=False)
+class Transaction:
+    """`outcome`: None while it is open; `marker`: the offset of its marker."""
+
+    producer_id: int
+    first_offset: int
+    outcome: ControlType | None = None
+    marker: int = -1
+
+
+@dataclass(eq=False)
+class Deed:
+    """What a record did to the table, and what became of its row."""
+
+    did: str
+    of: int | None = None
+    then: str = "gone"
+    by: int | None = None
+
+
+@dataclass(eq=False)
+class Kept:
+    """A record, and what happened to it."""
+
+    offset: int
+    key: bytes | None
+    is_tombstone: bool
+    timestamp_ms: int
+    transaction: Transaction | None = None
+    is_control: bool = False
+    deeds: dict[int, Deed] = field(default_factory=dict)
+    """By the batch of the pipeline that had it, without those that it rejected."""
+    batches: list[int] = field(default_factory=list)
+    """The batches that read it."""
+    rejected: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """As the journey calls it; "" outside transactions."""
+        if self.transaction is None:
+            return ""
+        known = {None: "open", ControlType.commit: "committed", ControlType.abort: "aborted"}
+        return known[self.transaction.outcome]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ms = START_MS
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic_ms(self) -> int:
+        return self.ms
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where the pipeline delivers to, and which records it reads."""
+
+    rows: str
+    order: str
+    deletes: str
+    reads_committed: bool
+
+    def said(self, version: int) -> str:
+        return (
+            f'{{"kind":"delta","place":"/t","version":{version},"rows":"{self.rows}",'
+            f'"order":"{self.order}","deletes":"{self.deletes}","key":"message"}}'
+        )
+
+
+class Stored:
+    """The partition and its pipeline."""
+
+    def __init__(self, folder: Path, config: LogConfig, sink: Sink) -> None:
+        self.clock, self.sink = Clock(), sink
+        self.log: Log = open_log(str(folder / "t-0"), config, OpenFiles(16), now_ms=self.clock.ms)
+        self.recorder = TimelineRecorder(self.clock)
+        self.timeline = self.recorder.open(self.log, high_watermark=0)
+        self.records: list[Kept] = []
+        """By offset."""
+        self.ends: list[int] = []
+        """Of its batches."""
+        self.open: dict[int, Transaction] = {}
+        self.ended: list[Transaction] = []
+        self.high = 0
+        self.clean_offset: int | None = None
+        self.delivered_to = self.batch = 0
+        self.metadata = ""
+        self.committed: Before | None = None
+        self.rows: dict[bytes, Kept] = {}
+        """The table: a record for each key that has a row, or one that is marked deleted."""
+
+    # The log.
+
+    def append(self, records: list[tuple[bytes | None, bool]], producer_id: int = -1) -> None:
+        """Keys, and whether each record is a tombstone; in a transaction with a producer id."""
+        now_ms, base = self.clock.ms, self.log.end_offset
+        built = [Record(0, now_ms, key, None if gone else b"v" * 40) for key, gone in records]
+        transaction = None
+        if producer_id >= 0:
+            transaction = self.open.setdefault(producer_id, Transaction(producer_id, base))
+            batch = build_batch(
+                built, producer_id=producer_id, producer_epoch=0, is_transactional=True
+            )
+        else:
+            batch = build_batch(built)
+        self._write(batch)
+        for number, (key, gone) in enumerate(records):
+            self.records.append(Kept(base + number, key, gone, now_ms, transaction))
+
+    def end(self, producer_id: int, outcome: ControlType) -> None:
+        transaction = self.open.pop(producer_id)
+        transaction.outcome, transaction.marker = outcome, self.log.end_offset
+        self.ended.append(transaction)
+        self._write(write_end_marker(outcome, producer_id, 0, 0, self.clock.ms))
+        marker = Kept(transaction.marker, None, False, self.clock.ms, transaction, is_control=True)
+        self.records.append(marker)
+
+    def _write(self, batch: bytes) -> None:
+        headers: list[BatchHeader] = list(iterate_headers(batch))
+        base = self.log.end_offset
+        self.log.append(
+            batch,
+            headers,
+            leader_epoch=0,
+            now_ms=self.clock.ms,
+            is_own=True,
+            guard=NOT_REQUIRED,
+        )
+        self.ends.append(self.log.end_offset)
+        producer_id = headers[0].producer_id
+        self.timeline.appended(base, self.log.end_offset - 1, self.clock.ms, "a", producer_id)
+
+    def raise_high(self, offset: int) -> None:
+        self.high = max(self.high, offset)
+        self.log.high_watermark_moved(self.high)
+        self.timeline.high_watermark(self.high, self.clock.ms)
+
+    @property
+    def stable(self) -> int:
+        """The last stable offset: before what is open, or ended by a marker that is not there on
+        all replicas.
+        """
+        undecided = [one.first_offset for one in self.open.values()]
+        undecided += [one.first_offset for one in self.ended if one.marker >= self.high]
+        return max(min([self.high, *undecided]), self.log.start_offset)
+
+    def present(self) -> dict[int, Record]:
+        """What can be read, by the files themselves."""
+        found: dict[int, Record] = {}
+        for segment in self.log.segments:
+            data = (
+                Path(segment.path).read_bytes()[: segment.size_bytes] if segment.has_files else b""
+            )
+            at = 0
+            for header in iterate_headers(data):
+                batch = memoryview(data)[at : at + header.size_bytes]
+                at += header.size_bytes
+                for record in iterate_records(batch, header):
+                    found[record.offset] = record
+        start = self.log.start_offset
+        return {offset: record for offset, record in found.items() if offset >= start}
+
+    def clean(self) -> bool:
+        """Whether there was anything to clean."""
+        plan = plan_compaction(
+            self.log,
+            clean_offset=self.clean_offset,
+            now_ms=self.clock.ms,
+            high_watermark=self.high,
+        )
+        if plan is None:
+            return False
+        plan.run()
+        for removal in plan.apply():
+            removal.run()
+        self.clean_offset = plan.clean_offset
+        return True
+
+    def delete_before(self, offset: int) -> None:
+        self.log.advance_start(offset)
+        self.timeline.started_at(offset, self.clock.ms, "DeleteRecords")
+        removal = remove_expired(self.log, now_ms=self.clock.ms, high_watermark=self.high)
+        if removal is not None:
+            removal.run()
+
+    # The pipeline.
+
+    def deliver(self, reject: set[int]) -> None:
+        """One batch of all that it may read; of these it rejects some."""
+        begin = max(self.delivered_to, self.log.start_offset)
+        end = self.stable if self.sink.reads_committed else self.high
+        if begin >= end:
+            return
+        there = self.present()
+        batch, self.batch = self.batch, self.batch + 1
+        read = [
+            record
+            for record in self.records[begin:end]
+            if record.offset in there and not record.is_control
+            if not (self.sink.reads_committed and record.outcome == "aborted")
+        ]
+        for record in read:
+            record.batches.append(batch)
+            record.rejected = record.offset in reject or record.key is None
+        self._merge(batch, [record for record in read if not record.rejected])
+        refused = [record.offset for record in read if record.rejected]
+        self._commit(batch, begin, end, refused)
+        self.delivered_to = end
+
+    def _merge(self, batch: int, read: list[Kept]) -> None:
+        """As the table's statement does it: the last of each key in the batch, if it is newer."""
+        by_key: dict[bytes, list[Kept]] = {}
+        for record in read:
+            assert record.key is not None
+            if record.is_tombstone and self.sink.deletes == "skip":
+                record.deeds[batch] = Deed("skipped")
+            else:
+                by_key.setdefault(record.key, []).append(record)
+        for key, some in by_key.items():
+            last = max(some, key=self._order)
+            for record in some:
+                if record is not last:
+                    how = "deleted" if last.is_tombstone else "superseded"
+                    record.deeds[batch] = Deed("replaced", None, how, last.offset)
+            self._merge_one(batch, key, last)
+
+    def _order(self, record: Kept) -> tuple[int, int]:
+        stamp = record.timestamp_ms if self.sink.order == "timestamp" else 0
+        return stamp, record.offset
+
+    def _merge_one(self, batch: int, key: bytes, last: Kept) -> None:
+        row = self.rows.get(key)
+        if row is not None and self._order(row) > self._order(last):
+            last.deeds[batch] = Deed("older", row.offset)
+            return
+        is_live = row is not None and not row.is_tombstone
+        if row is not None:
+            before = row.deeds[max(row.deeds)]
+            before.then = "deleted" if last.is_tombstone else "superseded"
+            before.by = last.offset
+        of = row.offset if row is not None and is_live else None
+        if last.is_tombstone:
+            marks = self.sink.deletes == "mark"
+            did = "deleted" if is_live else "marked" if marks else "nothing"
+            last.deeds[batch] = Deed(did, of)
+            self.rows.pop(key, None)
+            if marks:
+                self.rows[key] = last
+            return
+        last.deeds[batch] = Deed("updated" if is_live else "inserted", of, "current")
+        self.rows[key] = last
+
+    def _commit(self, batch: int, begin: int, end: int, refused: list[int]) -> None:
+        rejects = ""
+        if refused:
+            ranges = ",".join(f"[{offset},{offset + 1},0]" for offset in refused)
+            rejects = f',"rejects":{{"kept":"{KEPT}","reasons":["{WHY}"],"ranges":[{ranges}]}}'
+        isolation = ',"isolation":"read_committed"' if self.sink.reads_committed else ""
+        told = (
+            f'{{"ottla.pipeline":1,"query":"q","from":{begin},"batch":{batch},'
+            f'"sink":{self.sink.said(batch + 1)}{rejects}{isolation}}}'
+        )
+        before = self.committed or Before(-1, "")
+        self.timeline.committed(GROUP, end, told, self.clock.ms, before, By.MEMBER)
+        self.committed, self.metadata = Before(end, told), told
+
+    # What is asked.
+
+    async def facts(self, offset: int) -> Facts:
+        partition: Any = SimpleNamespace(
+            topic="t",
+            index=0,
+            log=self.log,
+            timeline=self.timeline,
+            high_watermark=self.high,
+            leader=SimpleNamespace(followers={}),
+        )
+
+        async def groups(_: int) -> FoundGroups:
+            positions = {}
+            if self.committed is not None:
+                positions[GROUP] = Position(
+                    self.committed.offset, self.committed.metadata, -1, self.clock.ms, 1
+                )
+            return FoundGroups(positions, (), ALL_GROUPS)
+
+        async def transactions(_: Any, __: Any) -> Coordinated:
+            return Coordinated({}, ())
+
+        async def elsewhere(_: bytes) -> KeyElsewhere:
+            return KeyElsewhere((), ())
+
+        around = Around(1, 1, 1, self.recorder, groups, transactions, elsewhere)
+        return await gather(partition, offset, around, self.clock.ms)
