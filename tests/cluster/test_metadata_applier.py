@@ -196,6 +196,7 @@ class Cluster:
             remove_later=self.removed.append,
         )
         self.noted: set[UUID] = set()
+        self.times_read = 0
         failure: Any = SimpleNamespace(failed=self._failed)
         fetching: Any = peers
         self.fetchers = ReplicaFetchers(
@@ -211,8 +212,12 @@ class Cluster:
             timelines=TimelineRecorder(clock, enabled=False),
             write_failed=lambda *failed: None,
         )
+        self.recorded: set[UUID] = set()
+        self.forgotten: list[set[UUID]] = []
         self.strays = Strays(
-            self.store, maintenance, clock, self._noted, self._topic_deleted, read_again_ms=0
+            *(self.store, maintenance, clock, self._noted, self._topic_deleted),
+            recorded=self,
+            read_again_ms=0,
         )
         self.view = ClusterView(self.config)
         self.applier = MetadataApplier(
@@ -234,7 +239,14 @@ class Cluster:
         self.applier.start()
         self.strays.start()
 
+    async def unknown_topics(self) -> set[UUID]:
+        return self.recorded
+
+    async def remove_deleted(self, noted: Any) -> None:
+        self.forgotten.append(set(noted))
+
     async def _noted(self) -> set[UUID]:
+        self.times_read += 1
         if self.noted is None:
             raise ConnectionLostError("/")
         return self.noted
@@ -522,6 +534,17 @@ async def test_a_deletion_that_cannot_be_looked_up_is_made_up_for_at_the_next_st
     cluster.strays.check_earlier()
     await eventually(lambda: cluster.removed)
     assert cluster.folders() == ["t-0.*-delete"]
+
+
+async def test_what_is_recorded_of_a_topic_is_deleted_only_with_proof(
+    cluster: Cluster, eventually: Any
+) -> None:
+    cluster.recorded = {UUID(int=8), UUID(int=9)}
+    cluster.strays.check_earlier()
+    await eventually(lambda: cluster.times_read == 1)
+    cluster.noted.add(UUID(int=9))
+    cluster.strays.check_earlier()
+    await eventually(lambda: cluster.forgotten == [{UUID(int=9)}])
 
 
 async def test_a_broker_that_lost_its_id_takes_no_role_of_its_successor(cluster: Cluster) -> None:

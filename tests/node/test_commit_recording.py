@@ -123,5 +123,25 @@ async def test_deleted_topics_take_along_what_is_recorded_beside_groups() -> Non
     recording = CommitRecording(broker, lambda: broker.image, broker)
     await recording.topic_deleted(TOPIC_ID)
     await recording.topic_deleted(None)
-    await recording.remove_deleted()
+    await recording.remove_deleted({UUID(int=9)})
     assert removed == [(["offsets"], True, False), (["offsets"], False, True)]
+
+
+async def test_what_an_older_tree_lacks_stays_until_its_deletion_is_noted() -> None:
+    broker: Any = Broker()
+    broker.image.topics_by_id = {TOPIC_ID: None}
+    broker.of_topic = lambda topic: [broker.replicas[topic, 0]]
+    lacking, noted = UUID(int=8), UUID(int=9)
+    gone: list[UUID] = []
+
+    async def topics_of_groups(logs: Any) -> set[UUID]:
+        return {TOPIC_ID, lacking, noted}
+
+    async def remove_groups(logs: Any, is_gone: Any) -> None:
+        gone.extend(each for each in (TOPIC_ID, lacking, noted) if is_gone(each))
+
+    broker.topics_of_groups, broker.remove_groups = topics_of_groups, remove_groups
+    recording = CommitRecording(broker, lambda: broker.image, broker)
+    assert await recording.unknown_topics() == {lacking, noted}
+    await recording.remove_deleted({noted, TOPIC_ID})
+    assert gone == [noted]

@@ -264,6 +264,7 @@ async def test_what_was_recorded_of_a_deleted_topic_is_deleted(clock, log):
     await recorder.flush(all_of_them=True)
     commit(recorder.of_groups(log, gone, 3), 8, 5, clock.ms)
     (Path(log.folder) / "timelines" / "not ours").mkdir()
+    assert await recorder.topics_of_groups([log]) == {kept, gone}
     await recorder.remove_groups([log], lambda topic_id: topic_id == gone)
     assert await recorder.history_of_groups([log], gone, 3) == []
     assert len(await recorder.history_of_groups([log], kept, 3)) == 1

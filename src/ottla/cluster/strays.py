@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from ottla.controller.image import ClusterImage, PartitionState, TopicImage
@@ -43,6 +43,16 @@ MAX_LINES: Final = 20
 STRAYS_A_SLICE: Final = 100
 
 
+class RecordedTopics(Protocol):
+    """What is recorded about topics beside something else, and goes with them."""
+
+    async def unknown_topics(self) -> set[UUID]:
+        """Those that the metadata lacks."""
+
+    async def remove_deleted(self, noted: Collection[UUID]) -> None:
+        """Deletes what is recorded about those whose deletion is noted."""
+
+
 class Strays:
     """The stray folders of one broker."""
 
@@ -54,17 +64,20 @@ class Strays:
         noted: Callable[[], Awaitable[Collection[UUID]]],
         forget_offsets: Callable[[str, UUID], Awaitable[None]],
         *,
+        recorded: RecordedTopics | None = None,
         read_again_ms: int = READ_AGAIN_MS,
     ) -> None:
         """`noted` reads the ids of deleted topics from the tree, and raises CoordinationError or
         StoreError; `forget_offsets` deletes the committed offsets of a deleted topic.
-        `read_again_ms` 0: one read is enough, because the tree is this broker's own.
+        `recorded` has what is recorded beside the groups. `read_again_ms` 0: one read is enough,
+        because the tree is this broker's own.
         """
         self._store = store
         self._maintenance = maintenance
         self._clock = clock
         self._noted = noted
         self._forget_offsets = forget_offsets
+        self._recorded = recorded
         self._read_again_ms = read_again_ms
         self._new: list[StrayFolder] = []
         """Set aside, and not settled yet."""
@@ -116,13 +129,18 @@ class Strays:
         is_start, self._earlier_are_due = self._earlier_are_due, False
         earlier = self._earlier() if is_start and self._store.strays else []
         ids = {each.topic_id for each in new} | {each.topic_id for each in vanished}
-        if ids or earlier:
-            noted = await self._notes_of(ids)
+        recorded: set[UUID] = set()
+        if is_start and self._recorded is not None:
+            recorded = await self._recorded.unknown_topics()
+        if ids or earlier or recorded:
+            noted = await self._notes_of(ids | recorded)
             # Those without our note are not ours: who put them there decides.
             await self._delete(each for each in earlier if each.why and each.topic_id in noted)
             await self._delete(each for each in new if each.topic_id in noted)
             _name_kept([each for each in new if each.topic_id not in noted], self._store.root)
             await self._forget(vanished, noted)
+            if self._recorded is not None and not recorded.isdisjoint(noted):
+                await self._recorded.remove_deleted(noted)
         if is_start:
             await asyncio.to_thread(_say_total, self._store.root)
 

@@ -7,7 +7,7 @@ has the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 from uuid import UUID
 
@@ -65,12 +65,19 @@ class CommitRecording:
         if topic_id is not None:
             await self._timelines.remove_groups(self._homes(), lambda each: each == topic_id)
 
-    async def remove_deleted(self) -> None:
-        """Deletes what is recorded beside the groups about topics that were deleted while this
-        broker was down.
+    async def unknown_topics(self) -> set[UUID]:
+        """The topics about which something is recorded beside the groups, and that the metadata
+        lacks: they were deleted while this broker was down, or the tree is an older one.
         """
+        recorded = await self._timelines.topics_of_groups(self._homes())
+        return recorded.difference(self._image().topics_by_id)
+
+    async def remove_deleted(self, noted: Collection[UUID]) -> None:
+        """Deletes what is recorded beside the groups about topics whose deletion is noted."""
         known = self._image().topics_by_id
-        await self._timelines.remove_groups(self._homes(), lambda each: each not in known)
+        await self._timelines.remove_groups(
+            self._homes(), lambda each: each in noted and each not in known
+        )
 
     def _homes(self) -> list[Log]:
         return [partition.log for partition in self._partitions.of_topic(OFFSETS_TOPIC)]

@@ -259,6 +259,7 @@ class Node:
             self.clock,
             self._noted_deletions,
             self._topic_deleted,
+            recorded=self._commits,
             read_again_ms=READ_AGAIN_MS if config.zookeeper_connect else 0,
         )
         applier = self._applier = self._metadata_applier()
@@ -272,7 +273,6 @@ class Node:
             # crash, records written there next must not count as flushed.
             checkpoint = self.store.checkpoint(self.log_maintenance.high_watermarks())
             await asyncio.to_thread(checkpoint.run)
-        await self._commits.remove_deleted()
         self.timelines.start()
         opening.push_async_callback(self.timelines.close)
         self.log_maintenance.start()

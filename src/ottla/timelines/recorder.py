@@ -188,6 +188,15 @@ class TimelineRecorder:
                 logger.error("cannot read timelines: %s", error)
         return steps
 
+    async def topics_of_groups(self, logs: Sequence[Log]) -> set[UUID]:
+        """The topics about which something is recorded so beside these logs."""
+        if not self.enabled:
+            return set()
+        folders = [Path(log.folder) for log in logs]
+        return await self._in_thread(
+            lambda: {topic_of_groups(path) for each in folders for path in groups_paths(each)}
+        )
+
     async def remove_groups(self, logs: Sequence[Log], is_gone: Callable[[UUID], bool]) -> None:
         """Delete what was recorded so beside these logs about topics that are gone."""
         if not self.enabled:
