@@ -34,11 +34,16 @@ class Groups:
 
     def __init__(self, metadata: str = "m") -> None:
         self.metadata = metadata
+        self.asked_again: Any = None
 
     async def find(self, offset: int) -> FoundGroups:
         told = Step(Kind.GROUP, f"told-{offset}", 1000, 1000, 0, 60, 60)
         positions = {"readers": Position(12, self.metadata)}
         return FoundGroups(positions, (told,), KnownGroups((3,)))
+
+    async def steps(self, offset: int, asked: Any) -> tuple[Step, ...]:
+        self.asked_again = asked
+        return (Step(Kind.GROUP, f"told-{offset}", 1000, 1000, 0, 60, 60),)
 
 
 class SystemTime:
@@ -126,7 +131,7 @@ async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[A
         partition.timeline.committed(group, at, metadata, 1000)
     groups = groups or Groups()
     nobody: Any = None
-    around = Around(1, 4, 2, journey, groups.find, nobody, elsewhere)
+    around = Around(1, 4, 2, journey, groups.find, nobody, groups.steps, elsewhere)
     found = await gather(partition, offset, around, 5 * DAY_MS)
     await journey.close()
     return found
@@ -161,6 +166,7 @@ async def test_the_steps_of_the_messages_of_a_key_are_read_from_all_their_files(
     assert Kind.REJECTED not in {step.kind for step in facts.steps}
     assert Kind.REJECTED in {step.kind for step in facts.key_steps}
     assert {"told-59", "told-4"} <= {step.name for step in facts.key_steps}
+    assert groups.asked_again == set(), "only who may have recorded deliveries is asked again"
     assert (await facts_of(log, 3, groups)).key_steps is None
 
 

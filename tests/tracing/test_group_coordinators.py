@@ -24,7 +24,7 @@ from ottla.tracing.group_answer import (
     own_groups,
     read_answer,
 )
-from ottla.tracing.group_coordinators import find_groups
+from ottla.tracing.group_coordinators import find_groups, steps_of_some
 
 STEP = Step(Kind.GROUP, "far", 3000, 3050, 0, 5, 9)
 DELIVERED = Step(Kind.DELIVERED, ("p", "q", "/t"), 4000, 4000, 0, 9, 9, False, Versions(3, 3, 9, 9))
@@ -104,6 +104,15 @@ async def test_every_coordinator_tells_positions_and_steps() -> None:
     )
     assert found.known == KnownGroups()
     assert found.known.is_complete
+
+
+async def test_only_some_brokers_are_asked_for_earlier_steps() -> None:
+    brokers: Any = Brokers(Groups(s0={}), Groups(s1={}), 1, 2)
+    assert await steps_of_some("t", 0, 5, {7}, brokers) == ()
+    assert brokers.asked == 0
+    told = await steps_of_some("t", 0, 5, {2, 7}, brokers)
+    assert DELIVERED._replace(broker=2) in told
+    assert brokers.asked == 1
 
 
 async def test_a_coordinator_that_does_not_answer_is_named() -> None:

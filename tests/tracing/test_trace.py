@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.turns import Turns
 from ottla.tracing import trace as tracing
 from ottla.tracing.find_message import JourneyError, MessageQuery
 from ottla.tracing.trace import trace
@@ -23,14 +23,14 @@ class Traced:
         self.partition = SimpleNamespace(index=0, log=SimpleNamespace(is_closed=is_closed))
         self.topics: dict[str, Any] = {}
         self.image = SimpleNamespace(topic=self.topics.get)
-        self.timelines = SimpleNamespace(explaining=asyncio.Lock())
+        self.timelines = SimpleNamespace(explaining=Turns())
         self.fault: Exception | None = None
         monkeypatch.setattr(tracing, "led_partitions", lambda *_: [self.partition])
         monkeypatch.setattr(tracing, "led_elsewhere", lambda *_: [1])
         monkeypatch.setattr(tracing, "find_message", self.find)
 
     async def find(self, *_: Any) -> tuple[Any, int, None]:
-        assert self.timelines.explaining.locked(), "one message at a time"
+        assert self.timelines.explaining.is_taken, "one message at a time"
         if self.fault is not None:
             raise self.fault
         return self.partition, 5, None
@@ -39,7 +39,7 @@ class Traced:
         self.fault = fault
         with pytest.raises(JourneyError) as failed:
             await trace(QUERY, self)  # type: ignore[arg-type]
-        assert not self.timelines.explaining.locked()
+        assert not self.timelines.explaining.is_taken
         return failed.value
 
 

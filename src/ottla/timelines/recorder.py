@@ -25,6 +25,7 @@ from uuid import UUID
 from ottla.log.log import Log
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
+from ottla.runtime.turns import Turns
 from ottla.timelines.folder import (
     GroupFolder,
     TimelineFolder,
@@ -114,8 +115,8 @@ class TimelineRecorder:
 
     def __init__(self, clock: Clock, *, enabled: bool = True) -> None:
         self.enabled = enabled
-        self.explaining = asyncio.Lock()
-        """Held while one journey is explained: each may read a few hundred MiB."""
+        self.explaining = Turns()
+        """One journey is explained at a time: each may read a few hundred MiB."""
         self._clock = clock
         self._dirty: dict[Gathering, None] = {}
         self._files: dict[GroupTimeline, _PartitionFiles | _GroupFiles] = {}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.controller.image import PartitionState
-from ottla.journey.facts import Facts, LogLocation
+from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.key_elsewhere import KeyElsewhere, is_asked
 from ottla.journey.offset_history import destinations
 from ottla.journey.record_in_batch import PlacedRecord, find_record
@@ -22,8 +22,10 @@ from ottla.log.segment import Found, Segment
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_header
 from ottla.replica.partition import Partition
+from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.recorder import TimelineRecorder
-from ottla.tracing.group_coordinators import FindGroups
+from ottla.timelines.step import Kind, Step
+from ottla.tracing.group_coordinators import FindGroups, FindSteps
 from ottla.tracing.key_search import find_history
 from ottla.tracing.near_keys import near_keys
 from ottla.tracing.superseding import Superseding, find_superseding
@@ -40,6 +42,7 @@ class Around(NamedTuple):
     timelines: TimelineRecorder
     find_groups: FindGroups
     find_transactions: FindTransactions
+    find_steps: FindSteps
     find_elsewhere: Callable[[bytes], Awaitable[KeyElsewhere]]
     """Searches a key in the topic's other partitions."""
     elsewhere: KeyElsewhere | None = None
@@ -78,7 +81,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
             if history and log.segment_number(first) < log.segment_number(offset):
                 before = await around.timelines.history(partition.timeline, first)
                 earlier = before.steps if before else ()
-                told = (await around.find_groups(first)).steps
+                told = await around.find_steps(first, _who_recorded(steps, positions))
                 key_steps = tuple(dict.fromkeys((*earlier, *told, *steps)))
             if elsewhere is None and around.partition_count > 1 and any(map(is_asked, to)):
                 elsewhere = await around.find_elsewhere(record.key)
@@ -116,6 +119,13 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         key_steps=key_steps,
         key_elsewhere=elsewhere,
     )
+
+
+def _who_recorded(steps: Iterable[Step], positions: Mapping[str, Position]) -> set[int]:
+    """The brokers that may have recorded earlier deliveries of the same pipelines."""
+    told = {step.broker for step in steps if step.kind is Kind.DELIVERED}
+    told |= {one.coordinator for one in positions.values() if read_delivery(one.metadata)}
+    return told - {-1}
 
 
 def fetched_offsets(partition: Partition) -> dict[int, int]:

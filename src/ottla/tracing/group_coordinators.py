@@ -9,7 +9,7 @@ brokers that should have answered.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ottla.controller.image import NO_LEADER, ClusterImage
@@ -45,6 +45,8 @@ class FoundGroups(NamedTuple):
 
 FindGroups: TypeAlias = Callable[[int], Awaitable[FoundGroups]]
 """Takes an offset of the partition."""
+FindSteps: TypeAlias = Callable[[int, Collection[int]], Awaitable[tuple[Step, ...]]]
+"""Takes an offset of the partition, and the brokers to ask."""
 
 
 class AskingBroker(Coordinator, Protocol):
@@ -81,6 +83,15 @@ async def find_groups(topic: str, partition: int, offset: int, broker: AskingBro
         sum(answer.left_out for answer in answers.values()),
     )
     return FoundGroups(positions, joined_steps(answers.values()), known)
+
+
+async def steps_of_some(
+    topic: str, partition: int, offset: int, asked: Collection[int], broker: AskingBroker
+) -> tuple[Step, ...]:
+    """What these brokers recorded, without those that do not answer."""
+    known = set(asked) & {broker.config.id, *broker.image.brokers}
+    answers = await _ask(known, topic, partition, offset, broker, ANSWER_WITHIN_MS)
+    return joined_steps(answers.values())
 
 
 def missing_leaders(answers: dict[int, GroupsOfPartition], image: ClusterImage) -> list[int]:

@@ -12,6 +12,7 @@ from ottla.journey.moment import Document
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.runtime.clock import Clock
+from ottla.runtime.turns import Turn
 from ottla.storage.after_rebuild import after_rebuild
 from ottla.tracing.find_message import (
     Cluster,
@@ -25,7 +26,7 @@ from ottla.tracing.find_message import (
     list_messages,
 )
 from ottla.tracing.gather_facts import Around, gather
-from ottla.tracing.group_coordinators import AskingBroker, find_groups
+from ottla.tracing.group_coordinators import AskingBroker, find_groups, steps_of_some
 from ottla.tracing.transaction_coordinators import CoordinatingBroker, find_transactions
 
 _STORAGE: Final = (ErrorCode.kafka_storage_error, ErrorCode.corrupt_message)
@@ -40,13 +41,14 @@ class TracedBroker(Cluster, CoordinatingBroker, AskingBroker, Protocol):
 async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
     """The journey of the requested message, or the list of its key's. Raises JourneyError.
 
-    One message is traced at a time, so that many requests wait in a queue.
+    One message is traced at a time, so that many requests wait in a queue. While other brokers are
+    asked, the next ones have their turn.
     """
     partitions: list[Partition] = []
     try:
         partitions = led_partitions(query, broker)
-        async with broker.timelines.explaining:
-            document = await after_rebuild(partial(_document, query, partitions, broker))
+        async with broker.timelines.explaining.next() as turn:
+            document = await after_rebuild(partial(_document, query, partitions, broker, turn))
             others = led_elsewhere(query, broker)
             return document | ({"elsewhere": others} if others else {})
     except JourneyError as error:
@@ -60,13 +62,13 @@ async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
 
 
 async def _document(
-    query: MessageQuery, partitions: list[Partition], broker: TracedBroker
+    query: MessageQuery, partitions: list[Partition], broker: TracedBroker, turn: Turn
 ) -> Document:
     if query.all_of_key:
         assert query.key is not None, "the request was checked"
         return await list_messages(query.key, query.topic, partitions)
     found = await find_message(query, partitions, broker)
-    return explain(await _facts(query.topic, *found, broker))
+    return explain(await _facts(query.topic, *found, broker, turn))
 
 
 async def _facts(
@@ -75,6 +77,7 @@ async def _facts(
     offset: int,
     elsewhere: KeyElsewhere | None,
     broker: TracedBroker,
+    turn: Turn,
 ) -> Facts:
     image = broker.image.topic(topic)
     if image is None or partition.index >= len(image.partitions):
@@ -86,8 +89,9 @@ async def _facts(
         count,
         replicas,
         broker.timelines,
-        lambda at: find_groups(topic, partition.index, at, broker),
-        lambda producer_ids, place: find_transactions(producer_ids, place, broker),
+        lambda at: turn.away(find_groups(topic, partition.index, at, broker)),
+        lambda ids, place: turn.away(find_transactions(ids, place, broker)),
+        lambda at, whom: turn.away(steps_of_some(topic, partition.index, at, whom, broker)),
         lambda key: find_key_elsewhere(key, topic, partition.index, broker),
         elsewhere,
         state,

@@ -330,5 +330,8 @@ class Stored:
         async def elsewhere(_: bytes) -> KeyElsewhere:
             return KeyElsewhere((), ())
 
-        around = Around(1, 1, 1, self.recorder, groups, transactions, elsewhere)
+        async def steps(_: int, __: Any) -> tuple[()]:
+            return ()
+
+        around = Around(1, 1, 1, self.recorder, groups, transactions, steps, elsewhere)
         return await gather(partition, offset, around, self.clock.ms)
