@@ -104,6 +104,20 @@ def test_a_run_that_loses_its_checkpoint_is_told_so(
     assert (tmp_path / FILE).exists(), "it is the other run's"
 
 
+def test_a_run_knows_before_its_first_batch_that_another_one_was_there(
+    spark, tmp_path: Path
+) -> None:
+    kept = Lease(Files(spark, str(tmp_path)))
+    kept.acquire()
+    kept.check_kept()
+    change(tmp_path, token="of another run", process=4711)
+    with pytest.raises(PipelineError, match="was taken by process 4711 on"):
+        kept.check_kept()
+    (tmp_path / FILE).unlink()  # the other run has ended
+    with pytest.raises(PipelineError, match="was taken while this run started"):
+        kept.check_kept()
+
+
 @pytest.mark.parametrize("jump_s", [-86_400.0, 86_400.0])
 def test_a_clock_that_jumps_neither_frees_nor_takes_a_checkpoint(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float

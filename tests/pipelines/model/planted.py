@@ -77,10 +77,21 @@ def no_lease(patch: pytest.MonkeyPatch) -> None:
     class NoLease(ModelLease):
         def check(self, *, watch_s: float = 0.0) -> None: ...
 
+        def check_kept(self) -> None: ...
+
         def renew(self) -> str | None:
             return None
 
     patch.setattr(begin, "Lease", NoLease)
+
+
+def a_first_batch_trusts_its_start(patch: pytest.MonkeyPatch) -> None:
+    """A run that lost its checkpoint while it started writes a batch."""
+
+    class Trusting(ModelLease):
+        def check_kept(self) -> None: ...
+
+    patch.setattr(begin, "Lease", Trusting)
 
 
 def no_check_of_what_is_promised(patch: pytest.MonkeyPatch) -> None:

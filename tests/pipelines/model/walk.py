@@ -160,3 +160,27 @@ def walk(seed: int, kind: str, delivery: str, length: int = LENGTH) -> World:
             trail = " ".join(walker.log[-12:])
             raise SilentError(f"seed {seed}, {kind}, {delivery}: {error} after {trail}") from error
         return world
+
+
+def stopped_start(kind: str, at: int) -> World:
+    """Stop a start on a new topic before its step `at`, until another run takes its checkpoint."""
+    with in_world(kind, "exactly-once") as world:
+        world.append(0, 2)
+        run = world.start("a")
+        world.batch(run, 5)
+        world.stop(run)
+        world.recreate_topic(5)
+
+        def another() -> None:
+            world.freeze("a")
+            run = world.start("a", "table", "skip")
+            for _ in range(2):
+                world.batch(run, 3)
+            world.stop(run)
+
+        world.steps.meanwhile_at, world.steps.meanwhile = at, another
+        late = world.start("a", "table", "skip")
+        world.steps.meanwhile_at, world.steps.meanwhile = -1, None
+        for _ in range(2):
+            world.batch(late, 5)
+        return world

@@ -276,6 +276,8 @@ class World:
         rows: list[Any] = []
         for partition, end in ends.items():
             begin_at = at.get(partition, 0)
+            if end < begin_at:  # KafkaOffsetReader.getOffsetRangesFromResolvedOffsets
+                raise QueryFailedError("the offset was changed, some data may have been missed")
             if end > begin_at and not (
                 self.first.get(partition, 0) <= begin_at and end <= self.ends.get(partition, 0)
             ):

@@ -91,7 +91,8 @@ class World:
             replacing=None,
             notices=("a column is added",),
         )
-        self.query: Any = SimpleNamespace(id="query-2", isActive=True, fail=lambda reason: None)
+        self.lost: list[str] = []
+        self.query: Any = SimpleNamespace(id="query-2", isActive=True, fail=self.lost.append)
         monkeypatch.setattr(module, "Lease", lambda files: self)
         monkeypatch.setattr(
             module,
@@ -107,13 +108,16 @@ class World:
 
     def keep(self, is_active: Any, lost: Any) -> None:
         assert is_active() is True
-        assert lost is self.query.fail
+        self.lose, self.is_kept = lost, is_active
         self.steps.append("keep")
+
+    def check_kept(self) -> None: ...
 
     def release(self) -> None:
         self.steps.append("release")
 
-    def start(self) -> Any:
+    def start(self, check_kept: Callable[[], None]) -> Any:
+        assert check_kept == self.check_kept
         self.steps.append("start")
         return RUNNER, self.query
 
@@ -130,14 +134,14 @@ def test_a_checkpoint_that_another_run_used_meanwhile_is_checked_again(world: Wo
     world.position = ("query-1", 4, 4)
     with pytest.raises(PipelineError, match="Another run has written to the checkpoint cp while"):
         begin(world.checked, None, world.start)
-    assert world.steps == ["acquire", "release"]
+    assert world.steps == ["acquire", "keep", "release"]
 
 
 def test_a_query_starts_while_it_has_the_checkpoint(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert begin(world.checked, None, world.start) is world.query
-    assert world.steps == ["acquire", "start", "keep"]
+    assert world.steps == ["acquire", "keep", "start"]
     assert QUERIES["query-2"] is RUNNER
     assert caplog.messages == ["a column is added"]
 
@@ -155,13 +159,31 @@ def test_with_a_group_it_is_reported(world: World) -> None:
 
 
 def test_a_start_that_fails_gives_the_checkpoint_back(world: World) -> None:
-    def fails() -> Any:
+    def fails(check_kept: Callable[[], None]) -> Any:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         begin(world.checked, None, fails)
-    assert world.steps == ["acquire", "release"]
+    assert world.steps == ["acquire", "keep", "release"]
     assert "query-2" not in QUERIES
+
+
+def test_a_start_that_loses_the_checkpoint_ends_its_query(world: World) -> None:
+    def start(check_kept: Callable[[], None]) -> Any:
+        world.lose("another run took it")
+        assert world.lost == []  # there is no query yet
+        return RUNNER, world.query
+
+    begin(world.checked, None, start)
+    assert world.lost == ["another run took it"]
+    world.query.isActive = False
+    assert world.is_kept() is False
+
+
+def test_a_query_that_loses_the_checkpoint_ends(world: World) -> None:
+    begin(world.checked, None, world.start)
+    world.lose("another run took it")
+    assert world.lost == ["another run took it"]
 
 
 def test_a_second_query_of_the_session_on_one_checkpoint(world: World) -> None:

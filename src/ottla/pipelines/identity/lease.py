@@ -79,7 +79,7 @@ class Lease:
             raise PipelineError(self._taken(found))
 
     def keep(self, is_active: Callable[[], bool], lost: Callable[[str], None]) -> None:
-        """Keep the checkpoint while the query runs, then release it; returns at once.
+        """Keep the checkpoint while the query starts and runs, then release it; returns at once.
 
         `lost` ends the query as failed; it is called, with the reason, when another run has taken
         the checkpoint.
@@ -100,6 +100,21 @@ class Lease:
             )
         self._beat()
         return None
+
+    def check_kept(self) -> None:
+        """Check that no other run has had the checkpoint since it was acquired.
+
+        A process that was stopped for longer than others watch for its heartbeats does not know
+        that they took the checkpoint. Raises PipelineError.
+        """
+        found = self._read()
+        if found is None or found.get("token") != self._token:
+            where = self._files.location.removeprefix("file:")
+            by = f" by {_who(found)}" if found else ""
+            raise PipelineError(
+                f"The checkpoint {where} was taken{by} while this run started, because it did not "
+                "answer for a while. Nothing of its batch is written. Start again"
+            )
 
     def release(self) -> None:
         """Release the checkpoint, unless another run has taken it."""

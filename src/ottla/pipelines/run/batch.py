@@ -59,6 +59,7 @@ class BatchRunner:
     `checks_first`: the first batch of a checkpoint is not written where most of it is rejected.
     `after`: the queries that this one continues. `check_new` checks again, before the first batch
     of a new query, that no other query has written to the place since, and `check_first` after it.
+    `check_kept` checks, before the first batch of a run, that the checkpoint is still the run's.
     `versions`, `offsets` and `told` have what became of the last MAX_KEPT batches: the version that
     holds each (None: it was not written), where it ended, and what it rejected.
     """
@@ -77,6 +78,7 @@ class BatchRunner:
     after: tuple[str, ...] = ()
     check_new: Callable[[str], None] | None = None
     check_first: Callable[[str], None] | None = None
+    check_kept: Callable[[], None] | None = None
     destination: Destination | None = None
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
@@ -89,6 +91,9 @@ class BatchRunner:
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         """Write one batch."""
+        if self.check_kept is not None:
+            self.check_kept()
+            self.check_kept = None
         self.watch.check()
         query_id = self.query_id()
         execution = Execution(self.spark, query_id)

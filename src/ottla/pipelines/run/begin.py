@@ -53,12 +53,36 @@ class Checked(Protocol):
     def notices(self) -> tuple[str, ...]: ...
 
 
+class _Kept:
+    """For whom a checkpoint is kept: a start, and then its query."""
+
+    def __init__(self) -> None:
+        self._query: PipelineQuery | None = None
+        self._reason: str | None = None
+
+    def is_active(self) -> bool:
+        return self._query is None or bool(self._query.isActive)
+
+    def lose(self, reason: str) -> None:
+        self._reason = reason
+        if self._query is not None:
+            self._query.fail(reason)
+
+    def started(self, query: PipelineQuery) -> None:
+        self._query = query
+        if self._reason is not None:
+            query.fail(self._reason)
+
+
 def begin(
-    checked: Checked, run: Run | None, start: Callable[[], tuple[Runner, PipelineQuery]]
+    checked: Checked,
+    run: Run | None,
+    start: Callable[[Callable[[], None]], tuple[Runner, PipelineQuery]],
 ) -> StreamingQuery:
     """Start a query while nothing else uses its checkpoint, and report it to its group.
 
-    `start` prepares the checkpoint and starts the query. Raises PipelineError.
+    `start` prepares the checkpoint and starts the query; it gets what its first batch checks: that
+    the checkpoint is still this run's. Raises PipelineError.
     """
     specification, checkpoint = checked.specification, checked.checkpoint
     spark = specification.frame.sparkSession
@@ -70,6 +94,8 @@ def begin(
         )
     lease = Lease(checkpoint.files)
     lease.acquire()
+    kept = _Kept()
+    lease.keep(kept.is_active, kept.lose)  # a slow start keeps it, too
     try:
         if checkpoint.position() != checked.position:
             raise PipelineError(
@@ -78,11 +104,11 @@ def begin(
             )
         for notice in checked.notices:
             log.warning("%s", notice)
-        runner, query = start()
+        runner, query = start(lease.check_kept)
     except BaseException:
         lease.release()
         raise
-    lease.keep(lambda: bool(query.isActive), query.fail)
+    kept.started(query)
     QUERIES[query.id] = runner
     if specification.group is not None:
         report_query(

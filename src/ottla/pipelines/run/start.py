@@ -188,11 +188,11 @@ def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
 
 
 def _carry_out(checked: Plan, run: Run | None) -> StreamingQuery:
-    def start_runner() -> tuple[BatchRunner, PipelineQuery]:
+    def start_runner(check_kept: Callable[[], None]) -> tuple[BatchRunner, PipelineQuery]:
         checked.sink.make()
         _prepare_checkpoint(checked)
         clients = Clients()
-        runner = _runner(checked, clients)
+        runner = _runner(checked, clients, check_kept)
         return runner, _run(checked, runner, clients)
 
     return begin(checked, run, start_runner)
@@ -219,7 +219,7 @@ def _prepare_checkpoint(checked: Plan) -> None:
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())
 
 
-def _runner(checked: Plan, clients: Clients) -> BatchRunner:
+def _runner(checked: Plan, clients: Clients, check_kept: Callable[[], None]) -> BatchRunner:
     specification = checked.specification
     spark = specification.frame.sparkSession
     sources = [source for _, source in checked.sources]
@@ -248,6 +248,7 @@ def _runner(checked: Plan, clients: Clients) -> BatchRunner:
         after=checked.after,
         check_new=_of_new(checked, check_new),
         check_first=_of_new(checked, check_first),
+        check_kept=check_kept,
         destination=destination_of(checked.sink, specification.frame, sources),
     )
 

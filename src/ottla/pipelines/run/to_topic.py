@@ -6,7 +6,7 @@ The delivery decides what a kill leaves: see `delivery` and `sinks.topic`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -139,10 +139,10 @@ def start_topic(checked: TopicPlan, run: Run | None = None) -> StreamingQuery:
 
 
 def _carry_out(checked: TopicPlan, run: Run | None) -> StreamingQuery:
-    def start_runner() -> tuple[TopicBatchRunner, PipelineQuery]:
+    def start_runner(check_kept: Callable[[], None]) -> tuple[TopicBatchRunner, PipelineQuery]:
         _prepare_checkpoint(checked)
         clients = Clients()
-        runner = _runner(checked, clients)
+        runner = _runner(checked, clients, check_kept)
         return runner, _run(checked, runner, clients)
 
     return begin(checked, run, start_runner)
@@ -157,7 +157,9 @@ def _prepare_checkpoint(checked: TopicPlan) -> None:
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())
 
 
-def _runner(checked: TopicPlan, clients: Clients) -> TopicBatchRunner:
+def _runner(
+    checked: TopicPlan, clients: Clients, check_kept: Callable[[], None]
+) -> TopicBatchRunner:
     sources = tuple(source for _, source in checked.sources)
     sink = checked.sink
     return TopicBatchRunner(
@@ -176,6 +178,7 @@ def _runner(checked: TopicPlan, clients: Clients) -> TopicBatchRunner:
         ),
         checks_first=checked.specification.on_rejects == "stop",
         brokers=lambda: clients.of(sink.kafka),
+        check_kept=check_kept,
     )
 
 

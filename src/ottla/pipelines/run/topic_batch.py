@@ -40,7 +40,8 @@ log: Final = logging.getLogger("ottla.pipelines")
 class TopicBatchRunner:
     """Called by Spark for each batch, and again for a batch that was cut off.
 
-    `brokers` gives the client of the cluster that is written to.
+    `brokers` gives the client of the cluster that is written to. `check_kept` checks, before the
+    first batch of a run, that the checkpoint is still the run's.
     """
 
     spark: SparkSession
@@ -51,6 +52,7 @@ class TopicBatchRunner:
     watches: tuple[TopicWatch, ...]
     checks_first: bool = False
     brokers: Callable[[], Brokers] | None = None
+    check_kept: Callable[[], None] | None = None
     told: dict[int, Told] = field(default_factory=dict)
     unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
     _ends: dict[int, str] = field(default_factory=dict)
@@ -59,6 +61,9 @@ class TopicBatchRunner:
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         """Write one batch."""
+        if self.check_kept is not None:
+            self.check_kept()
+            self.check_kept = None
         for watch in self.watches:
             watch.check()
         query_id = self.query_id()
