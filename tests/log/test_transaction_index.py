@@ -78,17 +78,51 @@ def test_many_entries_are_read_in_pieces(tmp_path: Path) -> None:
 
 def test_the_entries_from_an_offset_on_are_removed(index: TransactionIndex) -> None:
     for offset, left in ((31, 3), (30, 2), (20, 1), (10, 0)):
-        index.keep(index.ending_before(offset))
+        index.keep(index.count_before(offset))
         assert index.overlapping(0, 10**6)[0] == ENTRIES[:left]
         index.store()
         assert _again(index).overlapping(0, 10**6)[0] == ENTRIES[:left]
 
 
+def test_some_are_stored_and_some_are_not(index: TransactionIndex) -> None:
+    """ENTRIES end at 14, 20 and 30."""
+    index.store()
+    more = [AbortedTransaction(9, at, at + 1, at) for at in (40, 50)]
+    for entry in more:
+        index.append(entry)
+    found = [index.count_before(offset) for offset in (0, 15, 30, 31, 41, 42, 51, 52)]
+    assert found == [0, 1, 2, 3, 3, 4, 4, 5]
+    index.keep(4)
+    assert list(index.entries()) == [*ENTRIES, more[0]]
+    index.keep(1)
+    assert list(index.entries()) == ENTRIES[:1]
+
+
+def test_of_many_only_a_few_are_read_to_remove_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = TransactionIndex(str(tmp_path / "many"), 0)
+    for number in range(10_000):
+        index.append(AbortedTransaction(1, number, number, number))
+    index.store()
+    read: list[int] = []
+
+    def pread(fd: int, size_bytes: int, position: int) -> bytes:
+        read.append(size_bytes)
+        return real(fd, size_bytes, position)
+
+    real = os.pread
+    monkeypatch.setattr(os, "pread", pread)
+    index.keep(index.count_before(9_000))
+    assert sum(read) < 20 * ENTRY.size
+    assert sum(1 for _ in index.entries()) == 9_000
+
+
 def test_removal_before_and_after_a_store_agree(index: TransactionIndex) -> None:
-    index.keep(index.ending_before(25))
+    index.keep(index.count_before(25))
     index.append(ENTRIES[2])
     index.store()
-    index.keep(index.ending_before(25))
+    index.keep(index.count_before(25))
     index.append(AbortedTransaction(9, 24, 27, 28))
     index.store()
     assert [each.producer_id for each in _again(index).overlapping(0, 10**6)[0]] == [7, 8, 9]

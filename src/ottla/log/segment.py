@@ -763,7 +763,7 @@ class Segment:
             offset = min(offset, header.base_offset)
         # What must be read is read first: if that fails, nothing has changed.
         self._load_indexes()
-        aborted = None if self.txn_index is None else self.txn_index.ending_before(offset)
+        aborted = None if self.txn_index is None else self.txn_index.count_before(offset)
         if found is not None:
             os.ftruncate(self.file().fd, found.position)
             self.size_bytes = found.position

@@ -13,8 +13,10 @@ when it is read (see `producers`).
 """
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from operator import attrgetter
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -35,6 +37,9 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
     last_offset: int
     last_stable_offset: int
+
+
+_last_offset: Final = attrgetter("last_offset")
 
 
 class TransactionIndex:
@@ -114,24 +119,34 @@ class TransactionIndex:
                 return found, True
         return found, False
 
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise unreadable(self.path, error) from None
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
     def _ending_from(self, offset: int, pread: Pread) -> Iterator[AbortedTransaction]:
         """The entries with a last offset of at least `offset`."""
         if self.load():
-            try:
-                fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError as error:
-                raise unreadable(self.path, error) from None
-            try:
+            with self._opened() as fd:
                 yield from self._stored_from(fd, offset, pread)
-            finally:
-                os.close(fd)
-        for entry in self._added:
-            if entry.last_offset >= offset:
-                yield entry
+        yield from self._added[bisect_left(self._added, offset, key=_last_offset) :]
 
     def _stored_from(self, fd: int, offset: int, pread: Pread) -> Iterator[AbortedTransaction]:
-        stored = self.load()
-        low, high = 0, stored
+        low, stored = self._stored_before(fd, offset, pread), self.load()
+        while low < stored:
+            count = min(_READ_ENTRIES, stored - low)
+            yield from self._read(fd, low, count, pread)
+            low += count
+
+    def _stored_before(self, fd: int, offset: int, pread: Pread) -> int:
+        """How many stored entries have a last offset before this one."""
+        low, high = 0, self.load()
         while low < high:
             middle = (low + high) // 2
             (entry,) = self._read(fd, middle, 1, pread)
@@ -139,10 +154,7 @@ class TransactionIndex:
                 low = middle + 1
             else:
                 high = middle
-        while low < stored:
-            count = min(_READ_ENTRIES, stored - low)
-            yield from self._read(fd, low, count, pread)
-            low += count
+        return low
 
     def _read(self, fd: int, number: int, count: int, pread: Pread) -> list[AbortedTransaction]:
         data = pread(fd, count * ENTRY.size, number * ENTRY.size)
@@ -156,19 +168,28 @@ class TransactionIndex:
             entries.append(entry)
         return entries
 
-    def ending_before(self, offset: int) -> list[AbortedTransaction]:
-        """The transactions whose markers are before `offset`. Raises InsaneIndexError and
-        OSError.
-        """
-        return [entry for entry in self._ending_from(0, os.pread) if entry.last_offset < offset]
+    def count_before(self, offset: int) -> int:
+        """How many transactions have their markers before `offset`: the first ones. Raises
+        InsaneIndexError and OSError.
 
-    def keep(self, entries: list[AbortedTransaction]) -> None:
-        """Remove the transactions after these, which are its first ones; from the file with the
-        next `store`.
+        A segment of 1 GiB may have millions, so only a few are read.
         """
         stored = self.load()
-        self._stored = min(len(entries), stored)
-        self._added = entries[self._stored :]
+        if not stored:
+            return bisect_left(self._added, offset, key=_last_offset)
+        with self._opened() as fd:
+            if os.fstat(fd).st_size < stored * ENTRY.size:
+                raise InsaneIndexError(f"{self.path} is shorter than it was")
+            before = self._stored_before(fd, offset, os.pread)
+        if before < stored:
+            return before
+        return stored + bisect_left(self._added, offset, key=_last_offset)
+
+    def keep(self, count: int) -> None:
+        """Remove the transactions after the first `count`; from the file with the next `store`."""
+        stored = self.load()
+        self._stored = min(count, stored)
+        del self._added[count - self._stored :]
         self._is_too_long |= self._stored < stored
 
     def store(self) -> None:
