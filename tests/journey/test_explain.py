@@ -348,6 +348,13 @@ def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row():
     }
     assert (delivered["row"]["did"], delivered["row"]["then"]) == ("inserted", "deleted")
     assert delivered["row"]["by"]["offset"] == 45
+
+    # The later record was written once more: another one was delivered in its place.
+    again = Step(Kind.OPENED, None, 5500, 5500, 42, 42, 42)
+    written = Step(Kind.END_AND_HIGH, ((7, "airport"),), 5600, 5600, 42, 50, 50)
+    rewritten = [*steps, again, written]
+    (delivered,) = explain(facts(steps=rewritten, key_history=history))["delivered"]
+    assert (delivered["in_doubt"], delivered["row"]) == (False, None)
     (unknown,) = explain(facts(steps=steps))["delivered"]
     assert unknown["row"] is None
 

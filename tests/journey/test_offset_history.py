@@ -331,3 +331,14 @@ def test_a_gap_between_deliveries_has_nothing_of_before_the_first_one():
     steps = [delivery(100, 10, 20, 1), delivery(900, 30, 40, 5)]
     assert [one[2:4] for one in deliveries(steps, 25)] == [(2, 5)]
     assert deliveries(steps, 5) == []
+
+
+def test_a_pipeline_whose_group_was_deleted_begins_again():
+    gone = Step(Kind.FORGOTTEN, ("pipes", "DeleteGroups"), 500, 500, 0, 0, 20)
+    again = delivery(900, 5, 40, 90)
+    steps = [delivery(100, 0, 20, 1), gone, again]
+    assert [one[2:4] for one in deliveries(steps, 10)] == [(1, 1)]
+    # Versions 2 to 89 are not those that are lost: the batches began again.
+    assert [one[2:4] for one in deliveries(steps, 25)] == [(90, 90)]
+    # It had passed the offset, in a version that is lost.
+    assert deliveries(steps[1:], 10) == []

@@ -6,6 +6,7 @@ equal if it is known exactly; null means that this side is unknown.
 """
 
 import base64
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.journey.clock_jumps import Jumps, jumps_of, told
@@ -26,6 +27,7 @@ from ottla.journey.offset_history import (
     deliveries,
     delivery_of,
     high_watermark_passed,
+    lives_of,
     opened_before,
     removed,
     rewritten_at,
@@ -44,7 +46,7 @@ from ottla.records.record import Record
 from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.destination import DELTA, Destination, destination_of
 from ottla.timelines.rejected_offsets import rejected_steps
-from ottla.timelines.step import OTHERS, Pipeline
+from ottla.timelines.step import OTHERS, Pipeline, Step
 
 VERSION: Final = 1
 MAX_KEY_BYTES: Final = 1024
@@ -374,7 +376,9 @@ def _delivered(
         found = [one for one in found if one.is_before or not one.reads_committed]
     if outcome in ("aborted", "unknown") or may_lack:
         found = [one._replace(is_before=True) for one in found]
-    return [_delivered_said(facts, one._replace(when=told(jumps, one.when))) for one in found]
+    return [
+        _delivered_said(facts, one._replace(when=told(jumps, one.when)), written) for one in found
+    ]
 
 
 def _is_race(facts: Facts, one: Delivered) -> bool:
@@ -429,7 +433,7 @@ def _until_now(group: str, position: Position) -> Delivered:
     )
 
 
-def _delivered_said(facts: Facts, one: Delivered) -> Document:
+def _delivered_said(facts: Facts, one: Delivered, written: Written) -> Document:
     group, query, name = one.pipeline
     to = destination_of(name)
     versions = {
@@ -452,7 +456,9 @@ def _delivered_said(facts: Facts, one: Delivered) -> Document:
         "sink": {"kind": to.kind, "place": to.place, "rows": to.rows, **versions} if to else None,
         "rejected": rejection.document() if rejection else None,
         "unknown_fields": None if rejection else _unknown_fields(facts, group),
-        "row": _row(facts, to, one) if to and not rejection and not one.is_before else None,
+        "row": _row(facts, to, one, written)
+        if to and not rejection and not one.is_before
+        else None,
         "first_commit_seen": one.is_first_seen,
         "in_doubt": one.is_before,
     }
@@ -481,22 +487,31 @@ def _unknown_fields(facts: Facts, group: str) -> Document | None:
     return unknown_fields_of(value, delivery.unknown) if delivery else None
 
 
-def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:
+def _row(facts: Facts, to: Destination, one: Delivered, written: Written) -> Document | None:
     """What the message did to a table by the key of the messages; null for other destinations, and
     where it is not known whether another message of the key was rejected.
     """
     history = facts.key_history
     if to.rows == "append" or not to.by_message_key or history is None:
         return None
-    steps = steps_of(facts.key_steps or facts.steps or (), one.pipeline)
+    every = facts.key_steps or facts.steps or ()
+    steps = lives_of(every, one.pipeline)
     position = facts.positions.get(one.pipeline[0])
     in_doubt: list[int] = []
     outcomes = {one.offset: one.is_committed for one in history.records}
     is_compacted = facts.config.cleanup_compact
 
     def batches_of(offset: int) -> Batches | None:
-        found = delivery_of(one.pipeline, steps, offset)
-        if found is None and not steps and position is not None and offset < position.offset:
+        about = written if offset == facts.offset else _written_of(every, offset, written)
+        found = delivery_of(one.pipeline, steps, offset, about)
+        if found is not None and found.is_before:
+            in_doubt.append(offset)  # another record may have had the offset
+        if (
+            found is None
+            and not steps_of(steps, one.pipeline)
+            and position is not None
+            and offset < position.offset
+        ):
             found = _until_now(one.pipeline[0], position)
         if found is None:
             return None
@@ -519,6 +534,15 @@ def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:
     if in_doubt:
         return None
     return across_partitions(said, to, facts.key_elsewhere, facts.partition_count)
+
+
+def _written_of(steps: Sequence[Step], offset: int, own: Written) -> Written:
+    """What is known of another record of the key: only whether it was written again."""
+    rewritten_ms = rewritten_at(steps, offset, always_led=own.always_led)
+    opened_ms = opened_before(steps, offset)
+    return own._replace(
+        when=When(None, None), is_own=False, rewritten_ms=rewritten_ms, opened_ms=opened_ms
+    )
 
 
 def _counts(header: BatchHeader, record: Record, facts: Facts) -> Counts:

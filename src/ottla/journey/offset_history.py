@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, cast
 
 from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.destination import Destination, destination_of
-from ottla.timelines.step import COPIED, OTHERS, Clients, Kind, Opening, Pipeline, Step
+from ottla.timelines.step import COPIED, OTHERS, Clients, Kind, Opening, Pipeline, Removal, Step
 
 _ENDS = (Kind.END, Kind.END_AND_HIGH)
 _HIGHS = (Kind.HIGH, Kind.END_AND_HIGH)
@@ -268,17 +268,29 @@ def high_watermark_passed(
 
 def deliveries(steps: Iterable[Step], offset: int, written: Written = UNWRITTEN) -> list[Delivered]:
     """The pipelines that delivered the offset, in order of time."""
-    by_pipeline: dict[Pipeline, list[Step]] = {}
-    for step in steps:
-        if step.kind is Kind.DELIVERED:
-            by_pipeline.setdefault(cast(Pipeline, step.name), []).append(step)
-    found = (delivery_of(pipeline, some, offset, written) for pipeline, some in by_pipeline.items())
+    every = list(steps)
+    pipelines = dict.fromkeys(
+        cast(Pipeline, step.name) for step in every if step.kind is Kind.DELIVERED
+    )
+    found = (
+        delivery_of(pipeline, lives_of(every, pipeline), offset, written) for pipeline in pipelines
+    )
     return sorted((one for one in found if one), key=lambda one: one.when.until_ms or 0)
 
 
 def steps_of(steps: Iterable[Step], pipeline: Pipeline) -> list[Step]:
     """The steps of one pipeline."""
     return [step for step in steps if step.kind is Kind.DELIVERED and step.name == pipeline]
+
+
+def lives_of(steps: Iterable[Step], pipeline: Pipeline) -> list[Step]:
+    """The same, and the deletions of its group's offset, after which it begins again."""
+    return [
+        step
+        for step in steps
+        if (step.kind is Kind.DELIVERED and step.name == pipeline)
+        or (step.kind is Kind.FORGOTTEN and cast(Removal, step.name)[0] == pipeline[0])
+    ]
 
 
 def delivery_of(
@@ -292,7 +304,8 @@ def delivery_of(
     before = [step for step in steps if written.is_after(step)]
     if all(map(written.is_surely_after, before)):
         # Nothing before says where the first delivery since then began.
-        when = None if found is None else written.bounded(found.when, since[0])
+        first = next((step for step in since if step.kind is Kind.DELIVERED), None)
+        when = None if found is None or first is None else written.bounded(found.when, first)
         return found and when and found._replace(when=when, is_before=found.is_first_seen)
     earlier = _delivered(pipeline, before, offset)
     if earlier is None:
@@ -404,6 +417,11 @@ def _within(step: Step, offset: int) -> When:
 def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delivered | None:
     earlier: Step | None = None
     for step in sorted(steps, key=lambda step: step.since_ms):
+        if step.kind is Kind.FORGOTTEN:
+            if step.last > offset:
+                return None  # the step of the delivery is lost, if there was one
+            earlier = None
+            continue
         if step.last > offset and not _skips(step, earlier, offset):
             if earlier is not None and offset < min(step.before, earlier.last):
                 return None  # it was delivered before the first step that is left, if ever

@@ -274,8 +274,20 @@ class Life:
             check(self.world, leader, offset)
 
 
-def live(seed: int, folder: Path) -> None:
+class RemadeLife(Life):
+    """The pipeline's group is deleted, too, and its query begins again, with another checkpoint."""
+
+    def forget(self) -> None:
+        if self.random.random() < 0.4 and self._may_commit(PIPELINE_GROUP) is not None:
+            world = self.world
+            if PIPELINE_GROUP in world.positions:
+                world.forget(PIPELINE_GROUP, "DeleteGroups")
+                world.batch, world.delivered_to = 0, self.random.randint(0, world.delivered_to)
+        super().forget()
+
+
+def live(seed: int, folder: Path, life: type[Life] = Life) -> None:
     """A whole life. Raises UntrueError for a journey that said what is not true."""
     own = folder / str(seed)
     own.mkdir()
-    Life(seed, own).run()
+    life(seed, own).run()

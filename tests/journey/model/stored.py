@@ -122,6 +122,8 @@ class Stored:
         self.open: dict[int, Transaction] = {}
         self.ended: list[Transaction] = []
         self.high = 0
+        self._seen: Any = None
+        self._there: dict[int, Record] = {}
         self.clean_offset: int | None = None
         self.delivered_to = self.batch = 0
         self.metadata = ""
@@ -186,6 +188,13 @@ class Stored:
 
     def present(self) -> dict[int, Record]:
         """What can be read, by the files themselves."""
+        sizes = [(one.base_offset, one.size_bytes) for one in self.log.segments]
+        state = (self.log.start_offset, self.clean_offset, sizes)
+        if state != self._seen:
+            self._seen, self._there = state, self._read()
+        return self._there
+
+    def _read(self) -> dict[int, Record]:
         found: dict[int, Record] = {}
         for segment in self.log.segments:
             data = (

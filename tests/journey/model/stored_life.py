@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from tests.journey.model.stored import Sink, Stored
 from tests.journey.model.stored_statements import CleaningSaid, check, what_cleaning_may_do
 
 from ottla.log.config import LogConfig
+from ottla.protocol.errors import ApiError
 from ottla.records.control import ControlType
 
+T = TypeVar("T")
 LENGTH: Final = 45
 KEYS: Final = (b"a", b"b", b"c", b"d")
 PRODUCERS: Final = (7, 8)
@@ -104,8 +108,25 @@ class StoredLife:
             await check(self.world, self.random.randint(0, self.world.log.end_offset))
 
 
+class AtOnce(ThreadPoolExecutor):
+    """Does the work of threads in the loop: a life has thousands of small reads."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except (ApiError, OSError) as error:
+            future.set_exception(error)
+        return future
+
+
 def live_stored(seed: int, folder: Path) -> None:
     """A whole life. Raises UntrueError for a journey that said what is not true."""
     own = folder / str(seed)
     own.mkdir()
-    asyncio.run(StoredLife(seed, own).run())
+
+    async def life() -> None:
+        asyncio.get_running_loop().set_default_executor(AtOnce())
+        await StoredLife(seed, own).run()
+
+    asyncio.run(life())

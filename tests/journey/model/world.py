@@ -324,7 +324,7 @@ class World:
         """By the coordinator's clock."""
         self.cuts: list[Cut] = []
         self.epoch_starts: dict[int, int] = {}
-        self.batch = self.delivered_to = 0
+        self.batch = self.delivered_to = self.version = 0
         self.pipeline_began = 1 << 62
         self.brokers: dict[int, Broker] = {}
         for number in range(1, brokers + 1):
@@ -422,12 +422,13 @@ class World:
         begin = min(self.delivered_to, end)
         self.pipeline_began = min(self.pipeline_began, begin)
         batch, self.batch = self.batch, self.batch + 1
+        self.version += 1
         event = self.happens()
         for record in leader.log[begin:end]:
-            record.delivered.append(Delivery(event, batch, batch + 1))
+            record.delivered.append(Delivery(event, batch, self.version))
         self.delivered_to = end
         begun = f'"from":{begin},' if with_begin else ""
-        delta = f'"delta":{{"table":"{TABLE}","version":{batch + 1}}}'
+        delta = f'"delta":{{"table":"{TABLE}","version":{self.version}}}'
         told = f'{{"ottla.pipeline":1,"query":"q",{begun}"batch":{batch},{delta}}}'
         self.commit(PIPELINE_GROUP, end, told)
 
