@@ -5,7 +5,7 @@ import socket
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ottla.cli.client import addresses, check_reachable, client_settings, connect, explain, pairs
+from ottla.cli.client import client_settings, connect, explain, pairs
 from ottla.cli.failures import Failed, UsageFailed
 
 
@@ -21,41 +21,6 @@ class FakeError:
 
     def str(self) -> str:
         return self.text
-
-
-@pytest.mark.parametrize(
-    ("bootstrap", "expected"),
-    [
-        ("localhost", [("localhost", 9092)]),
-        ("a:1,b:2", [("a", 1), ("b", 2)]),
-        ("a:1, b:2", [("a", 1), ("b", 2)]),
-        ("[::1]:9", [("::1", 9)]),
-        ("[::1]", [("::1", 9092)]),
-        ("PLAINTEXT://a:1", [("a", 1)]),
-    ],
-)
-def test_addresses(bootstrap: str, expected: list[tuple[str, int]]) -> None:
-    assert addresses(bootstrap) == expected
-
-
-@pytest.mark.parametrize(
-    "bootstrap", ["", "http://a:9092", "a:1,https://b:2", ":9092", "a:b", "a:0", "a:65536", "a:1,"]
-)
-def test_wrong_addresses(bootstrap: str) -> None:
-    with pytest.raises(UsageFailed, match="--bootstrap must be HOST:PORT"):
-        addresses(bootstrap)
-
-
-def test_one_that_can_be_reached_is_enough() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        check_reachable(f"127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
-
-
-def test_refused_and_unknown_hosts_say_why() -> None:
-    with pytest.raises(Failed, match=r"127\.0\.0\.1:1: connection refused"):
-        check_reachable("127.0.0.1:1")
-    with pytest.raises(Failed, match=r"unknown host '.*'"):
-        check_reachable("no-such-host.invalid:1")
 
 
 def test_unknown_client_setting_is_wrong_use() -> None:

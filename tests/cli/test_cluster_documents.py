@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import described, epoch
+from tests.client.fake_cluster import FakeCluster, closing
 
 from ottla.cli import cluster_documents
 from ottla.cli.cluster_documents import (
     Cluster,
-    LiveBroker,
     broker_documents,
     cluster_document,
     described_cluster,
@@ -19,6 +20,8 @@ from ottla.cli.cluster_documents import (
     partition_documents,
     show_cluster,
 )
+from ottla.client.admin.cluster import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
+from ottla.client.metadata import Broker
 
 
 def topics(**partitions: tuple[int, list[int], list[int]]) -> Any:
@@ -33,7 +36,7 @@ def topics(**partitions: tuple[int, list[int], list[int]]) -> Any:
 TOPICS = topics(
     good=(1, [1, 2], [1, 2]), short=(2, [2, 3], [2]), gone=(-1, [3], [3]), lone=(1, [1], [1])
 )
-NODES = [LiveBroker(1, "here", 1, "a"), LiveBroker(2, "here", 2, "b")]
+NODES = [Broker(1, "b1", 9092, "a"), Broker(2, "b2", 9092, "b")]
 
 
 def document() -> dict[str, Any]:
@@ -71,7 +74,7 @@ def test_the_worst_problem_comes_first(capsys: pytest.CaptureFixture[str]) -> No
     show_cluster(document())
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["cluster", "x:", "2", "brokers,", "controller", "1", "(epoch", "4)"]
-    assert lines[2] == ["1", "here:1", "a", "2", "2", "2", "controller"]
+    assert lines[2] == ["1", "b1:9092", "a", "2", "2", "2", "controller"]
     assert lines[4] == ["3", "-", "-", "0", "2", "1", "down"]
     assert lines[6] == ["2", "of", "4", "partitions", "with", "problems"]
     assert lines[8] == ["gone", "0", "offline", "-", "3", "3"]
@@ -111,10 +114,10 @@ def test_internal_topics_have_one_row_each_after_the_users_topics(
     assert len(lines) == 10
 
 
-def connection(**told: Any) -> Any:
-    """librdkafka's side: metadata of the topics, and its answer to DescribeCluster."""
+def connection(cluster: FakeCluster, **told: Any) -> Any:
+    """Beside the client, librdkafka's side: the topics, and its answer to DescribeCluster."""
     return SimpleNamespace(
-        bootstrap="h:1",
+        client=cluster.client(),
         answer_timeout_s=1.0,
         admin=SimpleNamespace(describe_cluster=lambda request_timeout: None),
         wait=lambda future, doing: SimpleNamespace(**told),
@@ -122,39 +125,37 @@ def connection(**told: Any) -> Any:
     )
 
 
-def view(controller_id: int) -> Any:
-    """A broker's answer over a plain connection."""
-    brokers = [
-        SimpleNamespace(broker_id=each.id, host=each.host, port=each.port, rack=each.rack)
-        for each in NODES
-    ]
-    return SimpleNamespace(cluster_id="x", controller_id=controller_id, brokers=brokers)
+def cluster(controller: int) -> FakeCluster:
+    return FakeCluster({DESCRIBE_CLUSTER: [described(controller)], DESCRIBE_QUORUM: [epoch(7)]})
 
 
 @pytest.mark.parametrize(
-    ("controller_id", "answers", "controller", "controller_answers"),
-    [(1, True, 1, True), (2, False, 2, False), (-1, True, None, False), (9, True, None, False)],
+    ("named", "answers", "controller", "controller_answers"),
+    [(2, True, 2, True), (2, False, 2, False), (-1, True, None, False), (9, True, None, False)],
 )
 def test_any_broker_describes_the_cluster_and_the_controller_is_checked(
-    controller_id: int,
-    answers: bool,
-    controller: int | None,
-    controller_answers: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    named: int, answers: bool, controller: int | None, controller_answers: bool
 ) -> None:
-    monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: view(controller_id))
-    monkeypatch.setattr(cluster_documents, "broker_answers", lambda host, port: answers)
-    told = described_cluster(connection())
-    assert told == Cluster("x", controller, controller_answers, NODES)
+    brokers = cluster(named)
+    if not answers:
+        brokers.silent.add("b2:9092")
+    told = described_cluster(connection(brokers))
+    assert told == Cluster("x", controller, 7, controller_answers, NODES)
+
+
+def test_a_controllers_epoch_that_no_broker_knows() -> None:
+    brokers = cluster(1)
+    brokers.answers[DESCRIBE_QUORUM] = [closing]
+    assert described_cluster(connection(brokers)).controller_epoch is None
 
 
 @pytest.mark.parametrize(("controller", "known"), [(NODES[1], 2), (None, None)])
-def test_librdkafka_is_used_if_a_plain_connection_is_not_possible(
-    controller: LiveBroker | None, known: int | None, monkeypatch: pytest.MonkeyPatch
+def test_librdkafka_is_used_if_the_client_cannot_connect(
+    controller: Broker | None, known: int | None
 ) -> None:
-    monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: None)
-    told = described_cluster(connection(cluster_id="x", controller=controller, nodes=NODES))
-    assert told == Cluster("x", known, None, NODES)
+    brokers = FakeCluster({DESCRIBE_CLUSTER: [closing]})
+    told = connection(brokers, cluster_id="x", controller=controller, nodes=NODES)
+    assert described_cluster(told) == Cluster("x", known, None, None, NODES)
 
 
 def settings(
@@ -167,11 +168,10 @@ def settings(
 def test_without_a_controller_any_broker_describes_the_rest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: view(2))
-    monkeypatch.setattr(cluster_documents, "broker_answers", lambda host, port: False)
-    monkeypatch.setattr(cluster_documents, "controller_epoch", lambda address: 7)
     monkeypatch.setattr(cluster_documents, "describe_configs", settings)
-    found = cluster_document(connection())
+    brokers = cluster(2)
+    brokers.silent.add("b2:9092")
+    found = cluster_document(connection(brokers))
     assert (found["controller"], found["controller_answers"]) == (2, False)
     assert [each["min_in_sync"] for each in found["under_replicated"]] == [2]
     show_cluster(found)

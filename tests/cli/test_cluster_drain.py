@@ -6,10 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import moved, moving
+from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import cluster_drain, cluster_moves
 from ottla.cli.cluster_drain import drain_broker, show_drained
 from ottla.cli.failures import Failed
+from ottla.client.admin.reassignments import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    LIST_PARTITION_REASSIGNMENTS,
+    Reassignment,
+)
 
 
 def test_moves_are_counted_by_target(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,14 +37,17 @@ def test_an_empty_broker_has_nothing_to_move(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "Broker 7 holds no replicas.\n"
 
 
-def connection_of_three_brokers() -> Any:
+def moving_nothing() -> FakeCluster:
+    return FakeCluster({LIST_PARTITION_REASSIGNMENTS: [moving(dict)]})
+
+
+def connection_of_three_brokers(cluster: FakeCluster) -> Any:
     """A topic on brokers 1 and 2 of three."""
     partitions = {0: SimpleNamespace(replicas=[1, 2])}
     nodes = [SimpleNamespace(id=number, rack=None) for number in (1, 2, 3)]
     return SimpleNamespace(
-        bootstrap="h:1",
-        settings={},
         answer_timeout_s=1.0,
+        client=cluster.client(),
         admin=SimpleNamespace(describe_cluster=lambda request_timeout: None),
         wait=lambda future, doing: SimpleNamespace(nodes=nodes),
         topics=lambda: {"flights": SimpleNamespace(partitions=partitions)},
@@ -49,36 +58,38 @@ def test_ctrl_c_leaves_the_moves_running_and_prints_that(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[Any] = []
-    moving = SimpleNamespace(removing_replicas=())
-    monkeypatch.setattr(cluster_drain, "reassign", lambda _, targets, __: asked.append(targets))
-    for module in (cluster_drain, cluster_moves):
-        monkeypatch.setattr(module, "reassignments", lambda *_: {("flights", 0): moving})
+    under_way = {("flights", 0): Reassignment((1, 2, 3), (3,), (1,))}
+    cluster = moving_nothing()
+    cluster.answers[LIST_PARTITION_REASSIGNMENTS] = [
+        cluster.answers[LIST_PARTITION_REASSIGNMENTS][0],
+        moving(lambda: under_way),
+    ]
+    cluster.answers[ALTER_PARTITION_REASSIGNMENTS] = [moved(lambda *move: asked.append(move))]
 
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("time.sleep", interrupted)
+    connection = connection_of_three_brokers(cluster)
     with pytest.raises(KeyboardInterrupt):
-        drain_broker(connection_of_three_brokers(), 1, dry_run=False, quiet=False, timeout_s=5)
-    assert asked == [{"flights": {0: (3, 2)}}]
+        drain_broker(connection, 1, dry_run=False, quiet=False, timeout_s=5)
+    assert asked == [("flights", 0, (3, 2))]
     assert "The brokers continue the move" in capsys.readouterr().err
 
 
-def test_an_unknown_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_drain, "reassignments", lambda *_: {})
+def test_an_unknown_broker() -> None:
+    connection = connection_of_three_brokers(moving_nothing())
     with pytest.raises(Failed, match="there is no broker '7'"):
-        drain_broker(connection_of_three_brokers(), 7, dry_run=True, quiet=False, timeout_s=5)
+        drain_broker(connection, 7, dry_run=True, quiet=False, timeout_s=5)
 
 
-def test_a_drain_that_cannot_end_moves_nothing_and_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(cluster_drain, "reassignments", lambda *_: {})
-    monkeypatch.setattr(cluster_drain, "reassign", lambda *_: pytest.fail("moved"))
-    connection = connection_of_three_brokers()
+def test_a_drain_that_cannot_end_moves_nothing_and_says_what_to_do() -> None:
+    cluster = moving_nothing()
+    connection = connection_of_three_brokers(cluster)
     connection.topics().clear()
     partitions = {0: SimpleNamespace(replicas=[1, 2, 3])}
     connection.topics = lambda: {"__consumer_offsets": SimpleNamespace(partitions=partitions)}
     with pytest.raises(Failed, match=r"__consumer_offsets \(1\) have replicas on every") as caught:
         drain_broker(connection, 1, dry_run=False, quiet=False, timeout_s=5)
     assert "ottla cluster add" in str(caught.value.hint)
+    assert cluster.requests(ALTER_PARTITION_REASSIGNMENTS) == []

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import typer
+from tests.client.answers import elected
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli import cluster_elect
 from ottla.cli.cluster_elect import elect, loss
 from ottla.cli.failures import UsageFailed
-from ottla.cli.plain_security import Security
+from ottla.client.admin.elections import ELECT_LEADERS
 
 
 class Cluster:
     """t-0 has its preferred leader, t-1 another one, t-2 none; elections have the given result."""
 
-    bootstrap = "h:1"
-    settings: dict[str, Any] = {}  # noqa: RUF012
-
     def __init__(self) -> None:
         self.leaders = {0: 1, 1: 2, 2: -1}
         self.asked: list[Any] = []
         self.error: str | None = None
+        self.client = FakeCluster({ELECT_LEADERS: [elected(self.elect)]}).client()
 
     def topics(self) -> dict[str, Any]:
         partitions = {
@@ -37,23 +37,17 @@ class Cluster:
     def existing_topics(self, names: list[str]) -> dict[str, Any]:
         return {name: self.topics()[name] for name in names}
 
-    def elect(
-        self, _bootstrap: str, places: Iterable[Any], *, unclean: bool, security: Security
-    ) -> dict[Any, str]:
-        assert security.tls is None
+    def elect(self, unclean: bool, places: Sequence[tuple[str, int]]) -> str | None:
         self.asked.append((unclean, [index for _, index in places]))
-        if self.error is not None:
-            return dict.fromkeys(places, self.error)
-        for _, index in places:
-            self.leaders[index] = 1
-        return {}
+        if self.error is None:
+            self.leaders |= {index: 1 for _, index in places}
+        return self.error
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
     monkeypatch.setattr(cluster_elect, "connect", lambda *_: made)
-    monkeypatch.setattr(cluster_elect, "elect_leaders", made.elect)
     monkeypatch.setattr(cluster_elect, "SETTLE_TIMEOUT_S", -1)
     return made
 
@@ -63,11 +57,11 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def elected(*arguments: Any, **options: Any) -> Any:
+    def run_elect(*arguments: Any, **options: Any) -> Any:
         elect(*arguments, as_json=True, **options)
         return json.loads(capsys.readouterr().out)
 
-    return elected
+    return run_elect
 
 
 def test_partitions_without_their_preferred_leader_get_it(cluster: Cluster, run: Run) -> None:

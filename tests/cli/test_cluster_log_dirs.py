@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import typer
+from tests.client.answers import stored
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli import cluster_log_dirs
 from ottla.cli.cluster_log_dirs import describe_log_dirs, leader_sizes
 from ottla.cli.failures import Failed
-from ottla.cli.log_dirs_client import LogDir, StoredReplica
+from ottla.client.admin.log_dirs import DESCRIBE_LOG_DIRS, LogDir, StoredReplica
 
 FOLDERS = [
     LogDir(
@@ -29,25 +30,19 @@ FOLDERS = [
 
 
 @pytest.fixture
-def why(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
-    """Reasons of brokers that could not be asked."""
-    reasons: dict[int, str] = {}
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    made = FakeCluster({DESCRIBE_LOG_DIRS: [stored(FOLDERS)]})
     topics = {"big": SimpleNamespace(partitions={0: None})}
     connection = SimpleNamespace(
         metadata=lambda: SimpleNamespace(brokers={1: None, 2: None}),
         existing_topics=lambda names: {name: topics[name] for name in names},
+        client=made.client(),
     )
-
-    def found(_connection: Any, *, brokers: Any, partitions: Any) -> Any:
-        assert partitions in (None, {"big": [0]})
-        return [each for each in FOLDERS if not brokers or each.broker in brokers], reasons
-
     monkeypatch.setattr(cluster_log_dirs, "connect", lambda *_: connection)
-    monkeypatch.setattr(cluster_log_dirs, "log_dirs", found)
-    return reasons
+    return made
 
 
-@pytest.mark.usefixtures("why")
+@pytest.mark.usefixtures("cluster")
 def test_folders_and_topics_with_their_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     describe_log_dirs()
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
@@ -63,7 +58,7 @@ def test_folders_and_topics_with_their_sizes(capsys: pytest.CaptureFixture[str])
     ]
 
 
-@pytest.mark.usefixtures("why")
+@pytest.mark.usefixtures("cluster")
 def test_replicas_of_topics(capsys: pytest.CaptureFixture[str]) -> None:
     describe_log_dirs(["big"], [2])
     lines = capsys.readouterr().out.splitlines()
@@ -82,17 +77,17 @@ def test_replicas_of_topics(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_broker_that_does_not_answer_fails_after_the_rest(
-    why: dict[int, str], capsys: pytest.CaptureFixture[str]
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    why[3] = "no response"
+    cluster.silent.add("b2:9092")
     with pytest.raises(typer.Exit):
         describe_log_dirs()
     printed = capsys.readouterr()
     assert "/a" in printed.out
-    assert printed.err == "broker 3: no response.\n"
+    assert printed.err == "broker 2: no response from b2:9092.\n"
 
 
-@pytest.mark.usefixtures("why")
+@pytest.mark.usefixtures("cluster")
 def test_an_unknown_broker_is_refused() -> None:
     with pytest.raises(Failed, match="there is no live broker '9'"):
         describe_log_dirs(broker=[9])

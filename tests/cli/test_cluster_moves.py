@@ -6,11 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import moving
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli import cluster_moves
 from ottla.cli.cluster_moves import current_assignments, move_documents, show_moves, wait_moved
 from ottla.cli.failures import Failed
-from ottla.cli.plain_security import NONE
+from ottla.client.admin.reassignments import LIST_PARTITION_REASSIGNMENTS, Reassignment
+from ottla.client.metadata import TopicPartition
 
 
 def test_replicas_that_are_leaving_already_do_not_count() -> None:
@@ -21,7 +24,7 @@ def test_replicas_that_are_leaving_already_do_not_count() -> None:
     connection: Any = SimpleNamespace(
         topics=lambda: {"flights": SimpleNamespace(partitions=partitions)}
     )
-    under_way = {("flights", 0): SimpleNamespace(removing_replicas=(1,))}
+    under_way = {TopicPartition("flights", 0): Reassignment((1, 2, 3), (), (1,))}
     assert current_assignments(connection, under_way) == {"flights": [[2, 3], [2, 3]]}
 
 
@@ -39,28 +42,30 @@ def test_a_long_plan_shows_its_beginning(capsys: pytest.CaptureFixture[str]) -> 
     assert lines[-1] == "10 more. To see all: --dry-run --json"
 
 
-def wait(**options: Any) -> None:
+def wait(*under_way: list[tuple[str, int]], **options: Any) -> FakeCluster:
+    """`under_way`: what moves at each look; the last stays."""
+    move = Reassignment((1, 2), (2,), (1,))
+    looks = [moving(lambda each=each: dict.fromkeys(each, move)) for each in under_way]
+    cluster = FakeCluster({LIST_PARTITION_REASSIGNMENTS: looks})
+    connection: Any = SimpleNamespace(client=cluster.client())
     wait_moved(
-        "h:1",
-        [("t", 0), ("t", 1)],
+        connection,
+        [TopicPartition("t", 0), TopicPartition("t", 1)],
         title="Moving",
         watch_hint="Look there.",
         quiet=True,
-        security=NONE,
         **options,
     )
+    return cluster
 
 
 def test_waits_for_these_partitions_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([{("t", 0): 1, ("u", 0): 1}, {("t", 1): 1}, {("u", 0): 1}])
-    monkeypatch.setattr(cluster_moves, "reassignments", lambda *_: next(answers))
     monkeypatch.setattr(cluster_moves, "LOOK_PAUSE_S", 0)
-    wait(timeout_s=60)
-    assert next(answers, None) is None
+    cluster = wait([("t", 0), ("u", 0)], [("t", 1)], [("u", 0)], timeout_s=60)
+    assert len(cluster.requests(LIST_PARTITION_REASSIGNMENTS)) == 3
 
 
-def test_a_move_that_takes_too_long_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_moves, "reassignments", lambda *_: {("t", 1): 1})
+def test_a_move_that_takes_too_long_goes_on_by_itself() -> None:
     with pytest.raises(Failed, match="1 partition of 2 still moving after -1 s") as raised:
-        wait(timeout_s=-1)
+        wait([("t", 1)], timeout_s=-1)
     assert raised.value.hint == "Look there."

@@ -8,24 +8,33 @@ from typing import Any
 
 import pytest
 import typer
+from tests.client.answers import moved, moving
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli import cluster_reassign
 from ottla.cli.cluster_reassign import check_together, reassign_replicas
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.client.admin.reassignments import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    LIST_PARTITION_REASSIGNMENTS,
+    Reassignment,
+)
 
 
 class Cluster:
     """Three brokers and the topic t on broker 1; a requested move happens at once."""
 
-    bootstrap = "h:1"
-    settings: dict[str, Any] = {}  # noqa: RUF012
-    answer_timeout_s = 1.0
-
     def __init__(self) -> None:
         self.replicas = {0: [1], 1: [1]}
-        self.under_way: dict[tuple[str, int], Any] = {}
+        self.under_way: dict[tuple[str, int], Reassignment] = {}
         self.cancelled: list[tuple[str, int]] = []
         self.obeys = True
+        self.client = FakeCluster(
+            {
+                LIST_PARTITION_REASSIGNMENTS: [moving(lambda: self.under_way)],
+                ALTER_PARTITION_REASSIGNMENTS: [moved(self.move)],
+            }
+        ).client()
 
     def topics(self) -> dict[str, Any]:
         partitions = {n: SimpleNamespace(replicas=each) for n, each in self.replicas.items()}
@@ -34,10 +43,11 @@ class Cluster:
     def existing_topics(self, names: list[str]) -> dict[str, Any]:
         return {name: self.topics()[name] for name in names}
 
-    def reassign(self, _bootstrap: str, targets: Any, _security: Any) -> None:
-        for index, replicas in targets["t"].items():
-            if self.obeys:
-                self.replicas[index] = list(replicas)
+    def move(self, topic: str, index: int, replicas: tuple[int, ...] | None) -> None:
+        if replicas is None:
+            self.cancelled.append((topic, index))
+        elif self.obeys:
+            self.replicas[index] = list(replicas)
 
 
 @pytest.fixture
@@ -46,10 +56,6 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     for name, stand_in in {
         "connect": lambda *_: made,
         "live_racks": lambda _: {1: None, 2: None, 3: None},
-        "reassignments": lambda *_: made.under_way,
-        "reassign": made.reassign,
-        "cancel_reassignments": lambda _, places, __: made.cancelled.extend(places),
-        "wait_moved": lambda *_, **__: None,
         "SETTLE_TIMEOUT_S": -1,
     }.items():
         monkeypatch.setattr(cluster_reassign, name, stand_in)
@@ -115,8 +121,8 @@ def test_what_moves_is_listed_and_cancelled(
 ) -> None:
     reassign_replicas(list_moves=True)
     assert capsys.readouterr().err == "No reassignment is under way.\n"
-    moving = SimpleNamespace(replicas=(1, 2), adding_replicas=(2,), removing_replicas=(1,))
-    cluster.under_way = {("t", 0): moving, ("u", 0): moving}
+    move = Reassignment((1, 2), (2,), (1,))
+    cluster.under_way = {("t", 0): move, ("u", 0): move}
     reassign_replicas(["t"], list_moves=True, as_json=True)
     assert json.loads(capsys.readouterr().out) == [
         {"topic": "t", "partition": 0, "replicas": [1, 2], "adding": [2], "removing": [1]}

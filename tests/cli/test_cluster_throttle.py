@@ -6,23 +6,25 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import moving
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli import cluster_throttle
 from ottla.cli.cluster_throttle import throttle
 from ottla.cli.failures import UsageFailed
 from ottla.cli.replication_throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES, REPLICAS
+from ottla.client.admin.reassignments import LIST_PARTITION_REASSIGNMENTS, Reassignment
 
 
 class Cluster:
     """Brokers 1 and 2, topics t and u, and their settings."""
 
-    bootstrap = "h:1"
-    settings: dict[str, Any] = {}  # noqa: RUF012
-
     def __init__(self) -> None:
         names = [("broker", "1"), ("broker", "2"), ("topic", "t"), ("topic", "u")]
         self.set: dict[tuple[str, str], dict[str, str]] = {each: {} for each in names}
-        self.under_way: dict[tuple[str, int], Any] = {}
+        self.under_way: dict[tuple[str, int], Reassignment] = {}
+        moves = moving(lambda: self.under_way)
+        self.client = FakeCluster({LIST_PARTITION_REASSIGNMENTS: [moves]}).client()
 
     def metadata(self) -> Any:
         return SimpleNamespace(brokers={1: None, 2: None}, topics={"t": None, "u": None})
@@ -53,7 +55,6 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(cluster_throttle, "connect", lambda *_: made)
     monkeypatch.setattr(cluster_throttle, "describe_configs", made.describe)
     monkeypatch.setattr(cluster_throttle, "alter_configs", made.alter)
-    monkeypatch.setattr(cluster_throttle, "reassignments", lambda *_: made.under_way)
     return made
 
 
@@ -74,8 +75,7 @@ def test_topics_are_limited_and_freed(cluster: Cluster, capsys: pytest.CaptureFi
 def test_without_topics_what_moves_is_limited(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    moving = SimpleNamespace(replicas=(3, 1, 2), adding_replicas=(3,), removing_replicas=(1,))
-    cluster.under_way = {("u", 4): moving}
+    cluster.under_way = {("u", 4): Reassignment((3, 1, 2), (3,), (1,))}
     throttle(rate="1000")
     assert cluster.set["topic", "u"] == {LEADER_REPLICAS: "4:1,4:2", FOLLOWER_REPLICAS: "4:3"}
     assert cluster.set["topic", "t"] == {}

@@ -8,24 +8,30 @@ from typing import Any
 
 import pytest
 import typer
+from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import cluster_client, group_offset_deletion
+from ottla.cli import group_offset_deletion
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.group_offset_deletion import OFFSET_DELETE, delete_offsets
+from ottla.cli.group_offset_deletion import delete_offsets
+from ottla.client.admin.groups import OFFSET_DELETE
+from ottla.client.errors import ClientError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 
 
 class Coordinator:
-    """Of the group g, which has committed t-0 and t-1."""
+    """Of the group g, which has committed t-0 and t-1: broker 2."""
 
     def __init__(self) -> None:
-        self.asked: list[Any] = []
         self.code = self.partition_code = ErrorCode.none
+        self.cluster = FakeCluster({OFFSET_DELETE: [self.answer]})
 
-    def ask(self, address: str, request: Any, *, security: Any) -> Any:
-        assert address == "b2:9"
-        self.asked.append(request)
+    @property
+    def asked(self) -> list[Any]:
+        return self.cluster.requests(OFFSET_DELETE)
+
+    def answer(self, address: str, request: Any) -> Any:
+        assert address == "b2:9092"
         build = messages_of(OFFSET_DELETE, 0)
         partition = build.OffsetDeleteResponsePartition(
             partition_index=0, error_code=self.partition_code
@@ -37,16 +43,14 @@ class Coordinator:
 @pytest.fixture
 def coordinator(monkeypatch: pytest.MonkeyPatch) -> Coordinator:
     made = Coordinator()
-    group = SimpleNamespace(coordinator=SimpleNamespace(host="b2", port=9))
     committed = {("t", 0): SimpleNamespace(offset=5), ("t", 1): SimpleNamespace(offset=7)}
     for name, stand_in in {
-        "connect": lambda *_: SimpleNamespace(settings={}),
-        "existing_groups": lambda *_: {"g": group},
+        "connect": lambda *_: SimpleNamespace(client=made.cluster.client()),
+        "existing_groups": lambda *_: {"g": None},
         "committed_offsets": lambda *_: committed,
         "choose_partitions": lambda _, __, given, ___: [(each[0], int(each[2])) for each in given],
     }.items():
         monkeypatch.setattr(group_offset_deletion, name, stand_in)
-    monkeypatch.setattr(cluster_client, "ask", made.ask)
     return made
 
 
@@ -95,5 +99,5 @@ def test_a_refusal_is_one_line(
     coordinator: Coordinator, code: ErrorCode, of_partition: ErrorCode, reason: str
 ) -> None:
     coordinator.code, coordinator.partition_code = code, of_partition
-    with pytest.raises(Failed, match=reason):
+    with pytest.raises((Failed, ClientError), match=reason):
         delete_offsets("g", ["t:0"], yes=True)

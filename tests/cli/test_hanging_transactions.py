@@ -7,9 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from ottla.cli.hanging_transactions import find_hanging
-from ottla.cli.transaction_client import DescribedTransaction, ListedTransaction, OpenProducer
+from ottla.client.admin.transactions import (
+    DescribedTransaction,
+    ListedTransaction,
+    OpenProducer,
+)
+from ottla.client.metadata import TopicPartition
 
-PLACES = [("t", 0), ("t", 1)]
+PLACES = [TopicPartition("t", 0), TopicPartition("t", 1)]
 BEFORE_MS = 5_000
 ONE = OpenProducer("t", 0, 7, 3, -1, 12, BEFORE_MS)
 COORDINATED = OpenProducer("t", 0, 8, 0, -1, 13, BEFORE_MS)
@@ -35,7 +40,7 @@ class Brokers:
         return [ListedTransaction("x", 1, "Ongoing", 8)]
 
     def described(self, names: Iterable[str]) -> dict[str, DescribedTransaction]:
-        all_of_it = {"x": DescribedTransaction("x", 1, "Ongoing", 8, 0, 60_000, 0, (("t", 0),))}
+        all_of_it = {"x": DescribedTransaction("x", 1, "Ongoing", 8, 0, 60_000, 0, (PLACES[0],))}
         return {name: all_of_it[name] for name in names}
 
 

@@ -31,7 +31,7 @@ def broker(monkeypatch) -> dict[str, Any]:
         talk["answer"] = talk.pop("next", answer)
         return answer
 
-    monkeypatch.setattr(command, "ask_journey", ask)
+    monkeypatch.setattr(command, "asked_journey", ask)
     return talk
 
 

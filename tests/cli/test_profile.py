@@ -11,6 +11,7 @@ import pytest
 from ottla.cli import profile
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.profiles import read_profiles
+from ottla.client.errors import AddressError
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +68,7 @@ def test_what_is_wrong_is_refused(file: Path) -> None:
         profile.add("dev", "b:1")
     profile.add("dev", "b:1", replace=True)
     assert read_profiles(file).by_name["dev"].bootstrap == "b:1"
-    with pytest.raises(UsageFailed, match="--bootstrap must be HOST:PORT"):
+    with pytest.raises(AddressError, match="bootstrap must be HOST:PORT"):
         profile.add("bad", "a:x")
     with pytest.raises(UsageFailed, match="both set x"):
         profile.add("bad", "a:1", ["x=1"], ["x"])

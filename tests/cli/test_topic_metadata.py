@@ -1,18 +1,15 @@
-"""Topics over a plain connection, from listeners that answer and that do not."""
+"""Topics as any broker knows them, from brokers that answer and that do not."""
 
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.client.fake_cluster import FakeCluster, closing
 
-from ottla.cli import topic_metadata
-from ottla.cli.failures import Failed
 from ottla.cli.topic_metadata import (
-    METADATA,
-    VERSION,
     Epoch,
     Partition,
     ReplicaBroker,
@@ -22,13 +19,14 @@ from ottla.cli.topic_metadata import (
     metadata_of,
     topics_in,
 )
+from ottla.client.errors import RefusedError
+from ottla.client.metadata import METADATA, Metadata
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.frames import write_response
 from ottla.protocol.messages import messages_of
 
 
-def metadata(controller=1, leader=1, code=ErrorCode.none):
-    build = messages_of(METADATA, VERSION)
+def cluster(controller: int = 1, leader: int = 1, code: ErrorCode = ErrorCode.none) -> FakeCluster:
+    build = messages_of(METADATA, 12)
     partitions = tuple(
         build.MetadataResponsePartition(
             partition_index=index,
@@ -43,72 +41,59 @@ def metadata(controller=1, leader=1, code=ErrorCode.none):
     topic = build.MetadataResponseTopic(
         name="t", topic_id=UUID(bytes=b"\xfb" * 16), error_code=code, partitions=partitions
     )
-    broker = build.MetadataResponseBroker(node_id=1, host="h", port=9, rack="east")
-    return build.MetadataResponse(brokers=(broker,), controller_id=controller, topics=(topic,))
+    broker = build.MetadataResponseBroker(node_id=1, host="b1", port=9092, rack="east")
+    response = build.MetadataResponse(brokers=(broker,), controller_id=controller, topics=(topic,))
+    return FakeCluster({METADATA: [lambda *_: response]})
 
 
-def response() -> bytes:
-    return b"".join(map(bytes, write_response(metadata(), 1)))
+def connected(brokers: FakeCluster) -> Any:
+    return SimpleNamespace(client=brokers.client())
 
 
-@contextmanager
-def listener(answer: bytes) -> Iterator[str]:
-    """Takes one request, sends `answer`, closes."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(answer)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        thread.join(20)
+def metadata(**options: Any) -> Metadata:
+    found = metadata_of(connected(cluster(**options)), ["t"])
+    assert found is not None
+    return found
 
 
-def test_epochs_and_offline_replicas_are_read():
-    with listener(response()) as address:
-        told = metadata_of(address, ["t"])
-    assert epochs_in(told) == {("t", 0): Epoch(4, (2,)), ("t", 1): Epoch(5, (2,))}
+def test_epochs_and_offline_replicas_are_read() -> None:
+    assert epochs_in(metadata()) == {("t", 0): Epoch(4, (2,)), ("t", 1): Epoch(5, (2,))}
 
 
-@pytest.mark.parametrize("answer", [b"", b"\0\0", b"\xff" * 8, b"\0\0\0\6" + b"\xff" * 6])
-def test_an_invalid_response_gives_nothing(answer):
-    with listener(answer) as address:
-        assert metadata_of(address, ["t"]) is None
-
-
-def test_without_a_listener_there_is_no_metadata():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-    assert metadata_of(address, ["t"]) is None
+def test_without_a_response_there_is_no_metadata() -> None:
+    brokers = FakeCluster({METADATA: [closing]})
+    assert metadata_of(connected(brokers), ["t"]) is None
     assert epochs_in(None) == {}
 
 
-def test_topics_are_described_as_librdkafka_describes_them():
+def test_topics_are_described_as_librdkafka_describes_them() -> None:
     east, unknown = ReplicaBroker(1, "east"), ReplicaBroker(2, None)
-    (topic,) = topics_in(metadata())
+    (topic,) = topics_in(metadata(), ["t"])
     assert topic == Topic(
         "t",
         "+/v7+/v7+/v7+/v7+/v7+w",
         False,
         [Partition(index, east, [east, unknown], [east]) for index in (0, 1)],
     )
-    (leaderless,) = topics_in(metadata(leader=-1))
+    (leaderless,) = topics_in(metadata(leader=-1), ["t"])
     assert [each.leader for each in leaderless.partitions] == [None, None]
 
 
-def test_an_unknown_topic_is_reported():
-    with pytest.raises(Failed, match=r"cannot describe topic 't': unknown topic or partition\."):
-        topics_in(metadata(code=ErrorCode.unknown_topic_or_partition))
+def test_an_unknown_topic_is_reported() -> None:
+    unknown = metadata(code=ErrorCode.unknown_topic_or_partition)
+    with pytest.raises(RefusedError, match="cannot describe topic 't': unknown topic or partition"):
+        topics_in(unknown, ["t"])
 
 
 @pytest.mark.parametrize(
     ("controller", "answers", "away"),
     [(1, True, False), (1, False, True), (2, True, True), (-1, True, True)],
 )
-def test_the_controller_is_tried(controller, answers, away, monkeypatch):
-    monkeypatch.setattr(topic_metadata, "broker_answers", lambda host, port: answers)
-    assert controller_is_away(metadata(controller=controller)) is away
+def test_the_controller_is_tried(controller: int, answers: bool, away: bool) -> None:
+    brokers = cluster(controller)
+    connection = connected(brokers)
+    found = metadata_of(connection, ["t"])
+    assert found is not None
+    if not answers:
+        brokers.silent.add("b1:9092")
+    assert controller_is_away(connection, found) is away

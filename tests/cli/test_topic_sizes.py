@@ -6,10 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import stored
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli import topic_sizes as module
-from ottla.cli.log_dirs_client import LogDir, StoredReplica
 from ottla.cli.topic_sizes import topic_sizes
+from ottla.client.admin.log_dirs import DESCRIBE_LOG_DIRS, LogDir, StoredReplica
 
 
 def topic(*leaders: int) -> Any:
@@ -21,8 +23,8 @@ def topic(*leaders: int) -> Any:
 TOPICS = {"whole": topic(1, 1), "silent": topic(2), "offline": topic(-1), "mute": topic(1)}
 
 
-@pytest.fixture(autouse=True)
-def answers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
     def shown(_connection: Any, places: Any, *_specs: Any) -> Any:
         assert ("offline", 0) not in places
         first = dict.fromkeys([("whole", 0), ("whole", 1), ("silent", 0)], 5)
@@ -35,14 +37,16 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     folder = LogDir(1, "/d", None, None, None, replicas)
     monkeypatch.setattr(module, "shown_offsets", shown)
-    monkeypatch.setattr(module, "log_dirs", lambda *_, **__: ([folder], {2: "no response"}))
+    cluster = FakeCluster({DESCRIBE_LOG_DIRS: [stored([folder])]})
+    cluster.silent.add("b2:9092")
+    return SimpleNamespace(client=cluster.client())
 
 
-def test_sizes_and_what_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert topic_sizes(SimpleNamespace(), TOPICS) == {  # type: ignore[arg-type]
+def test_sizes_and_what_is_unknown(connection: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert topic_sizes(connection, TOPICS) == {
         "whole": (14, 1100),
         "silent": (7, None),
         "offline": (None, None),
         "mute": (None, 7),
     }
-    assert capsys.readouterr().err == "broker 2: no response.\n"
+    assert capsys.readouterr().err == "broker 2: no response from b2:9092.\n"

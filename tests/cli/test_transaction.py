@@ -18,9 +18,16 @@ from ottla.cli.transaction import (
     existing,
     milliseconds,
 )
-from ottla.cli.transaction_client import DescribedTransaction, ListedTransaction, OpenProducer
+from ottla.client.admin.transactions import (
+    DescribedTransaction,
+    ListedTransaction,
+    OpenProducer,
+)
+from ottla.client.errors import RefusedError
+from ottla.client.metadata import TopicPartition
+from ottla.protocol.errors import ErrorCode
 
-PLACE = ("t", 0)
+PLACE = TopicPartition("t", 0)
 OPEN = OpenProducer("t", 0, 7, 3, -1, 12, 5_000)
 ONGOING = DescribedTransaction("x", 1, "Ongoing", 7, 3, 60_000, 1_000, (PLACE,))
 
@@ -38,6 +45,7 @@ class Client:
         self._described = {each.transactional_id: each for each in described}
         self._producers, self._why = list(producers), why or {}
         self.fenced: list[tuple[str, int]] = []
+        self.refusal: ErrorCode | None = None
         self.aborted: list[OpenProducer] = []
 
     def partitions(self, _topic: str) -> list[tuple[str, int]]:
@@ -60,6 +68,8 @@ class Client:
         return self._producers, self._why
 
     def fence(self, transactional_id: str, timeout_ms: int) -> None:
+        if self.refusal is not None:
+            raise RefusedError("fence", self.refusal)
         self.fenced.append((transactional_id, timeout_ms))
 
     def abort_in_partition(self, producer: OpenProducer) -> None:
@@ -70,7 +80,7 @@ def by_id(client: Any, name: str = "x") -> None:
     abort_by_id(client, name, yes=True)
 
 
-def in_partition(client: Any, place: tuple[str, int] = PLACE) -> OpenProducer:
+def in_partition(client: Any, place: TopicPartition = PLACE) -> OpenProducer:
     return abort_in_partition(client, place, 7, yes=True)
 
 
@@ -84,6 +94,17 @@ def test_an_open_transaction_is_aborted_by_fencing_its_producer() -> None:
     client = Client([ONGOING])
     by_id(client)
     assert client.fenced == [("x", 60_000)]
+
+
+def test_an_abort_that_takes_long_is_a_failure_with_the_way_to_look() -> None:
+    client = Client([ONGOING])
+    client.refusal = ErrorCode.concurrent_transactions
+    with pytest.raises(Failed, match="the transaction of 'x' is not aborted yet") as raised:
+        by_id(client)
+    assert raised.value.hint == "To see what is left: ottla transaction describe x"
+    client.refusal = ErrorCode.invalid_transaction_timeout
+    with pytest.raises(RefusedError, match="invalid transaction timeout"):
+        by_id(client)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +132,7 @@ def test_an_unknown_id_suggests_the_nearest() -> None:
 
 def test_a_transaction_that_hangs_is_aborted_in_its_partition() -> None:
     """Its producer has no transactional id any more, or that id's transaction lacks it."""
-    elsewhere = ONGOING._replace(partitions=(("u", 5),))
+    elsewhere = ONGOING._replace(partitions=(TopicPartition("u", 5),))
     for described in ([], [elsewhere], [ONGOING._replace(producer_id=8)]):
         client = Client(described, [OPEN])
         assert in_partition(client) == OPEN
@@ -128,12 +149,12 @@ def test_a_transaction_that_hangs_is_aborted_in_its_partition() -> None:
             PLACE,
             "cannot read the producers of t-0: no leader",
         ),
-        (Client(), ("t", 1), "t has no partition 1"),
-        (Client(), ("u", 0), "there is no topic 'u'"),
+        (Client(), TopicPartition("t", 1), "t has no partition 1"),
+        (Client(), TopicPartition("u", 0), "there is no topic 'u'"),
     ],
 )
 def test_what_does_not_hang_is_left_alone(
-    client: Client, place: tuple[str, int], message: str
+    client: Client, place: TopicPartition, message: str
 ) -> None:
     with pytest.raises(Failed, match=message):
         in_partition(client, place)

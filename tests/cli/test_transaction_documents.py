@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.transaction_client import DescribedTransaction, OpenProducer
 from ottla.cli.transaction_documents import (
     hanging,
     hanging_document,
@@ -13,14 +12,17 @@ from ottla.cli.transaction_documents import (
     transaction_document,
     what_next,
 )
+from ottla.client.admin.transactions import DescribedTransaction, OpenProducer
+from ottla.client.metadata import TopicPartition
 
 NOW_MS = 1_700_000_060_000
-OPEN = DescribedTransaction("x", 1, "Ongoing", 7, 3, 60_000, NOW_MS - 20_000, (("t", 0), ("t", 1)))
+PLACES = (TopicPartition("t", 0), TopicPartition("t", 1))
+OPEN = DescribedTransaction("x", 1, "Ongoing", 7, 3, 60_000, NOW_MS - 20_000, PLACES)
 WRITTEN = OpenProducer("t", 0, 7, 3, 4, 12, NOW_MS - 5_000)
 
 
 def test_an_open_transaction() -> None:
-    document = transaction_document(OPEN, [WRITTEN], {("t", 1): "it has no leader"}, NOW_MS)
+    document = transaction_document(OPEN, [WRITTEN], {PLACES[1]: "it has no leader"}, NOW_MS)
     assert document == {
         "transactional_id": "x",
         "state": "Ongoing",
@@ -82,7 +84,7 @@ def test_text(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    why = {("t", 1): "it has no leader"}
+    why = {PLACES[1]: "it has no leader"}
     show_transaction(transaction_document(OPEN, [WRITTEN], why, NOW_MS))
     text = capsys.readouterr().out
     lines = text.splitlines()

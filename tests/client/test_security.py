@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import socket
-import ssl
-import subprocess
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.client.tls import WAIT_S, self_signed, server_context
 
 from ottla.client.client import Client
 from ottla.client.errors import SecurityError, SettingsError
@@ -27,20 +26,12 @@ from ottla.protocol.messages import messages_of
 API_VERSIONS = 18
 USER, PASSWORD = "anna", "se=cr,et"
 SALT, ITERATIONS = b"salt", 4096
-WAIT_S = 20
 
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A self-signed certificate of 127.0.0.1, with its key beside it."""
-    folder = tmp_path_factory.mktemp("certificate")
-    path = folder / "own.pem"
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    named = ["-subj", "/CN=own", "-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", str(folder / "own.key"), "-out", str(path)]
-    words = ["openssl", "req", "-x509", *curve, *named, *files]
-    subprocess.run(words, check=True, capture_output=True, timeout=WAIT_S)
-    return path
+    return self_signed(tmp_path_factory.mktemp("certificate"))
 
 
 class Server:
@@ -99,10 +90,8 @@ def listening(mechanism: str = "PLAIN", certificate: Path | None = None) -> Iter
 
     def serve(accepted: socket.socket) -> None:
         if certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate, certificate.with_suffix(".key"))
             try:
-                accepted = context.wrap_socket(accepted, server_side=True)
+                accepted = server_context(certificate).wrap_socket(accepted, server_side=True)
             except OSError:
                 return  # the client refused the certificate
         with accepted:

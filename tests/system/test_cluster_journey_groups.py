@@ -11,7 +11,7 @@ import pytest
 from tests.system.cluster_load import QUICK, create, produce, wait_for
 from tests.system.test_cluster_groups import commit
 
-from ottla.cli.journey_client import ask_broker, ask_journey
+from ottla.cli.journey import asked_journey
 from ottla.cli.journey_tree import tell
 from ottla.journey.offset_history import MAX_SKEW_MS
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
@@ -41,7 +41,7 @@ def pass_the_doubt() -> None:
 
 
 def ask(cluster: Cluster, topic: str = TOPIC, offset: int = 4) -> dict[str, Any]:
-    return ask_journey(cluster.bootstrap, {**QUESTION, "topic": topic, "offset": offset})
+    return asked_journey(cluster.bootstrap, {**QUESTION, "topic": topic, "offset": offset})
 
 
 def states(document: dict[str, Any]) -> dict[str, str]:
@@ -73,7 +73,7 @@ def test_what_a_silent_coordinator_has_is_said_to_be_unknown(cluster: Cluster) -
     )
     coordinated = {group for group in GROUPS if coordinator(cluster, group) == silent}
     cluster.pause(silent)
-    said = ask_broker(cluster.brokers[leader].bootstrap, QUESTION)
+    said = asked_journey(cluster.brokers[leader].bootstrap, QUESTION)
     assert said["groups"]["unanswered"] == [silent]
     assert set(states(said)) == set(GROUPS) - coordinated
     lines = str(tell(said).below[-2].below[-1].text())

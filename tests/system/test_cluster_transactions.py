@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.system.cluster_load import QUICK, wait_for
 from tests.system.test_transactions import WAIT_S, end_offset, read, transactional, write
 
-from ottla.cli.journey_client import ask_journey
+from ottla.cli.journey import asked_journey
 from ottla.shards.partitioning import partition_for
 from ottla.testing import Cluster
 
@@ -71,7 +71,7 @@ def test_the_leader_of_an_open_transaction_dies(tmp_path: Path) -> None:
         producer.produce("t", "one")
         assert producer.flush(WAIT_S) == 0
         asked = {"journey": 1, "topic": "t", "partition": 0, "offset": 2}
-        held_by = ask_journey(cluster.bootstrap, asked)["read_committed"]["held_by"]
+        held_by = asked_journey(cluster.bootstrap, asked)["read_committed"]["held_by"]
         assert held_by["coordinator"]["broker"] == coordinator_of(cluster, transactional_id)
         assert held_by["coordinator"]["transactional_id"] == transactional_id
         cluster.kill(leader)

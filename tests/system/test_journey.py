@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla.cli.journey_client import ask_journey
+from ottla.cli.journey import asked_journey
 
 WITHIN_S = 60
 
@@ -76,7 +76,7 @@ def deliver(bootstrap: str, topic: str, partition: int, ends: list[int]) -> None
 
 
 def ask(bootstrap: str, topic: str, partition: int | None = None, **more: Any) -> dict[str, Any]:
-    return ask_journey(bootstrap, {"journey": 1, "topic": topic, "partition": partition, **more})
+    return asked_journey(bootstrap, {"journey": 1, "topic": topic, "partition": partition, **more})
 
 
 def holds(moment: dict[str, Any], earliest_ms: int, latest_ms: int) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla.cli.journey_client import ask_journey
+from ottla.cli.journey import asked_journey
 
 WAIT_S = 60
 
@@ -89,7 +89,7 @@ def test_an_open_transaction_ends_what_committed_readers_see(broker: Any) -> Non
     assert end_offset(broker, topic, "read_committed") == 0
     assert end_offset(broker, topic, "read_uncommitted") == 3
     asked = {"journey": 1, "topic": topic, "partition": 0, "offset": 1}
-    held_by = ask_journey(broker.bootstrap, asked)["read_committed"]["held_by"]
+    held_by = asked_journey(broker.bootstrap, asked)["read_committed"]["held_by"]
     assert held_by["first_offset"] == 0
     coordinator = held_by["coordinator"]
     assert (coordinator["transactional_id"], coordinator["hanging"]) == (f"first-{topic}", False)

@@ -12,12 +12,13 @@ from typing import Annotated, Any, Final, TextIO, cast
 
 import typer
 
-from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, Failed
+from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, Failed, as_failed
 from ottla.cli.help import Command, Group
 from ottla.cli.output import Output, OutputClosed, OutputFailed, discard_output
 from ottla.cli.profile_option import with_profile
 from ottla.cli.wrapping import print_failure
 from ottla.cli.wrong_value import what_is_wrong
+from ottla.client.errors import ClientError
 
 # In the order in which a new user needs them. A group's module has `commands`, a typer app; the
 # module of a single command has a function of the command's name.
@@ -194,7 +195,8 @@ def carry_out(words: Sequence[str], *, completing: bool) -> int:
     command = typer.main.get_command(build(words, completing=completing, names=True))
     try:
         code = command.main(args=list(words), prog_name="ottla", standalone_mode=False)
-    except Failed as failure:
+    except (Failed, ClientError) as error:
+        failure = as_failed(error) if isinstance(error, ClientError) else error
         if isinstance(failure, OutputFailed):
             discard_output()
         failure.print(command_path(words))

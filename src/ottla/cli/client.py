@@ -7,24 +7,28 @@ the user gets one message within seconds.
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ottla.cli.failures import Failed, UsageFailed, unknown
+from ottla.client.addresses import CONNECT_TIMEOUT_S, check_reachable
+from ottla.client.errors import AdvertisedError, UnreachableError
 
-CONNECT_TIMEOUT_S: Final = 3.0
+if TYPE_CHECKING:
+    from ottla.client.client import Client
+
 ANSWER_TIMEOUT_S: Final = 10.0
 METADATA_TIMEOUT_S: Final = 5.0
 SETTLE_PAUSE_S: Final = 0.05
-DEFAULT_PORT: Final = 9092
+CLIENT_ID: Final = "ottla-cli"
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
@@ -57,65 +61,26 @@ def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
     return found
 
 
-def addresses(bootstrap: str) -> list[tuple[str, int]]:
-    """`HOST:PORT,HOST:PORT` as pairs. Raises UsageFailed for anything else."""
-    found: list[tuple[str, int]] = []
-    for word in bootstrap.split(","):
-        if word.strip().lower().startswith(("http://", "https://")):
-            raise UsageFailed(
-                f"--bootstrap must be HOST:PORT, not {word.strip()!r}: Kafka's protocol is not "
-                "HTTP.",
-                f"For example: --bootstrap {word.strip().rpartition('://')[2].rstrip('/')}",
-            )
-        address = word.strip().rpartition("://")[2]
-        host, colon, port = address.rpartition(":")
-        if not colon or address.endswith("]"):
-            host, port = address, str(DEFAULT_PORT)
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise UsageFailed(
-                f"--bootstrap must be HOST:PORT, not {word.strip()!r}.",
-                "For example: --bootstrap localhost:9092",
-            )
-        found.append((host.strip("[]"), int(port)))
-    return found
-
-
-def why_unreachable(places: Iterable[tuple[str, int]]) -> str | None:
-    """None as soon as one address accepts a connection; else the reason why the last one did
-    not.
-    """
-    reason = ""
-    for host, port in places:
-        try:
-            socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
-            return None
-        except TimeoutError:
-            reason = f"cannot connect within {CONNECT_TIMEOUT_S:g} s"
-        except socket.gaierror:
-            reason = f"unknown host {host!r}"
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-    return reason
-
-
-def check_reachable(bootstrap: str) -> None:
-    """Connect to one of the addresses. Raises Failed with the reason if none is reachable."""
-    reason = why_unreachable(addresses(bootstrap))
-    if reason is not None:
-        raise Failed(
-            f"cannot reach a broker at {bootstrap}: {reason}.",
-            "Start one with `ottla serve`, or give another address with --bootstrap HOST:PORT.",
-        )
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Connection:
-    """An admin client whose calls return a result or raise Failed with a message."""
+    """An admin client whose calls return a result or raise Failed with a message; and beside it
+    Ottla's own client, for what librdkafka cannot do.
+    """
 
     bootstrap: str
     settings: dict[str, Any]
     admin: Any
     answer_timeout_s: float
+
+    @cached_property
+    def client(self) -> Client:
+        """A client with the same settings."""
+        # Imported late: it needs messages of Kafka's, and many commands do not.
+        from ottla.cli.screen import note
+        from ottla.client.client import Client
+
+        client_id = str(self.settings.get("client.id", CLIENT_ID))
+        return Client(self.bootstrap, self.settings, client_id=client_id, on_wait=note)
 
     def wait(self, future: Future[Any], doing: str) -> Any:
         """The future's result. `doing` names the action for the error message, such as 'create
@@ -167,7 +132,7 @@ class Connection:
     def check_advertised(self, brokers: Iterable[Any]) -> None:
         """Check that at least one advertised address is reachable: all further requests use those.
 
-        Raises Failed if none is, instead of waiting for a response that cannot arrive.
+        Raises AdvertisedError if none is, instead of waiting for a response that cannot arrive.
         """
         advertised = [f"{broker.host}:{broker.port}" for broker in brokers]
         if not advertised or self.bootstrap in advertised:
@@ -175,14 +140,10 @@ class Connection:
         for address in advertised:
             try:
                 check_reachable(address)
-            except Failed:
+            except UnreachableError:
                 continue
             return
-        raise Failed(
-            f"the broker at {self.bootstrap} advertises {', '.join(advertised)}, "
-            "which cannot be reached from this machine.",
-            "Correct its advertised.listeners, for example: ottla serve --advertise HOST:PORT",
-        )
+        raise AdvertisedError(self.bootstrap, advertised)
 
     def topics(self) -> dict[str, Any]:
         """Topic metadata by name."""
@@ -251,7 +212,7 @@ def client_settings(bootstrap: str, client_config: Sequence[str] | None) -> dict
     """Settings that every librdkafka client gets."""
     return {
         "bootstrap.servers": bootstrap,
-        "client.id": "ottla-cli",
+        "client.id": CLIENT_ID,
         "log_level": 0,
         "error_cb": silent,
         "socket.connection.setup.timeout.ms": int(CONNECT_TIMEOUT_S * 1000),
@@ -266,7 +227,7 @@ def connect(
     *,
     answer_timeout_s: float = ANSWER_TIMEOUT_S,
 ) -> Connection:
-    """Connect to a broker, or raise Failed within a few seconds."""
+    """Connect to a broker, or raise UnreachableError within a few seconds."""
     settings = client_settings(bootstrap, client_config)
     check_reachable(bootstrap)
     try:

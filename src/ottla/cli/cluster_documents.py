@@ -7,24 +7,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.cli.client import Connection, is_internal
-from ottla.cli.cluster_client import any_brokers_view, controller_epoch
 from ottla.cli.configs import describe_configs
-from ottla.cli.plain_connection import broker_answers
 from ottla.cli.screen import say, show_table
 from ottla.cli.topic_documents import NO_TOPICS, plural
+from ottla.client.admin.cluster import any_brokers_view, controller_epoch
+from ottla.client.errors import ClientError
+from ottla.client.metadata import Broker
 
 MAX_TOPICS_ASKED: Final = 500
 MIN_IN_SYNC: Final = "min.insync.replicas"
 MAX_SHOWN: Final = 50
-
-
-class LiveBroker(NamedTuple):
-    """A live broker."""
-
-    id: int
-    host: str
-    port: int
-    rack: str | None
 
 
 class Cluster(NamedTuple):
@@ -32,28 +24,43 @@ class Cluster(NamedTuple):
 
     id: str
     controller: int | None
+    controller_epoch: int | None
+    """None if the brokers do not know it."""
     controller_answers: bool | None
-    """None if unknown: a plain connection cannot ask over TLS or SASL."""
-    nodes: list[LiveBroker]
+    """None if unknown: only librdkafka can use the security settings."""
+    nodes: list[Broker]
 
 
 def described_cluster(connection: Connection) -> Cluster:
     """The brokers and the controller, even while there is no controller."""
-    view = any_brokers_view(connection.bootstrap)
-    if view is not None:
-        nodes = [
-            LiveBroker(each.broker_id, each.host, each.port, each.rack) for each in view.brokers
-        ]
-        lead = next((each for each in nodes if each.id == view.controller_id), None)
-        alive = lead is not None and broker_answers(lead.host, lead.port)
-        return Cluster(view.cluster_id, lead.id if lead else None, alive, nodes)
+    try:
+        view = any_brokers_view(connection.client)
+    except ClientError:
+        return cluster_of_librdkafka(connection)
+    lead = view.brokers.get(view.controller) if view.controller is not None else None
+    alive = lead is not None and connection.client.is_answering(lead.address)
+    nodes = list(view.brokers.values())
+    return Cluster(view.id, view.controller, known_epoch(connection), alive, nodes)
+
+
+def known_epoch(connection: Connection) -> int | None:
+    """The controller's epoch, or None if the brokers do not say."""
+    try:
+        return controller_epoch(connection.client)
+    except ClientError:
+        return None
+
+
+def cluster_of_librdkafka(connection: Connection) -> Cluster:
+    """The cluster as its controller describes it. Raises Failed."""
     described = connection.wait(
         connection.admin.describe_cluster(request_timeout=connection.answer_timeout_s),
         "describe the cluster",
     )
-    nodes = [LiveBroker(each.id, each.host, each.port, each.rack) for each in described.nodes]
+    nodes = [Broker(each.id, each.host, each.port, each.rack) for each in described.nodes]
     known = described.controller is not None and described.controller.id >= 0
-    return Cluster(described.cluster_id, described.controller.id if known else None, None, nodes)
+    lead = described.controller.id if known else None
+    return Cluster(described.cluster_id, lead, None, None, nodes)
 
 
 def cluster_document(connection: Connection) -> dict[str, Any]:
@@ -66,7 +73,7 @@ def cluster_document(connection: Connection) -> dict[str, Any]:
     return {
         "cluster_id": cluster.id,
         "controller": cluster.controller,
-        "controller_epoch": controller_epoch(connection.bootstrap),
+        "controller_epoch": cluster.controller_epoch,
         "controller_answers": cluster.controller_answers,
         "brokers": broker_documents(cluster.nodes, partitions),
         "topics": len(topics),
@@ -118,7 +125,7 @@ def is_under_replicated(partition: dict[str, Any]) -> bool:
 
 
 def broker_documents(
-    nodes: Sequence[LiveBroker], partitions: Sequence[dict[str, Any]]
+    nodes: Sequence[Broker], partitions: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """One document per broker, including brokers that are down but hold replicas."""
     live = {node.id: node for node in nodes}

@@ -9,7 +9,6 @@ from collections import Counter
 from typing import Any, Final
 
 from ottla.cli.client import Connection
-from ottla.cli.cluster_client import Partition, reassign, reassignments
 from ottla.cli.cluster_moves import (
     LOOK_PAUSE_S,
     current_assignments,
@@ -18,9 +17,10 @@ from ottla.cli.cluster_moves import (
     wait_moved,
 )
 from ottla.cli.failures import Failed, unknown
-from ottla.cli.plain_security import security_of
 from ottla.cli.screen import note, say, show_table
 from ottla.cli.topic_documents import plural
+from ottla.client.admin.reassignments import reassign, reassignments
+from ottla.client.metadata import TopicPartition
 from ottla.controller.draining import DrainingError, drained
 
 SETTLE_TIMEOUT_S: Final = 10.0
@@ -34,9 +34,8 @@ def drain_broker(
     connection: Connection, broker_id: int, *, dry_run: bool, quiet: bool, timeout_s: float
 ) -> dict[str, Any]:
     """The document of what was moved (or would be, with --dry-run). Raises Failed."""
-    security = security_of(connection.settings)
     connection.topics()  # fails sooner, and says more, if no broker answers
-    under_way = reassignments(connection.bootstrap, security)
+    under_way = reassignments(connection.client)
     assignments = current_assignments(connection, under_way)
     racks = live_racks(connection)
     holders = {number for each in assignments.values() for row in each for number in row}
@@ -54,20 +53,21 @@ def drain_broker(
     moves = move_documents(assignments, targets)
     if not dry_run:
         if targets:
-            reassign(connection.bootstrap, targets, security)
+            reassign(connection.client, targets)
         # Also waits for moves that are already under way, such as those of an interrupted drain.
-        waited: set[Partition] = {
-            (topic, index) for topic, partitions in targets.items() for index in partitions
-        } | {place for place, each in under_way.items() if broker_id in each.removing_replicas}
+        waited = {
+            TopicPartition(topic, index)
+            for topic, partitions in targets.items()
+            for index in partitions
+        } | {place for place, each in under_way.items() if broker_id in each.removing}
         try:
             wait_moved(
-                connection.bootstrap,
+                connection,
                 waited,
                 title=f"Draining broker {broker_id}",
                 watch_hint=f"To watch it: ottla cluster drain {broker_id}",
                 quiet=quiet,
                 timeout_s=timeout_s,
-                security=security,
             )
         except KeyboardInterrupt:
             note("The brokers continue the move. To watch it:")

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final
 import typer
 
 from ottla.cli.client import Connection, connect
-from ottla.cli.cluster_client import elect_leaders
 from ottla.cli.failures import EXIT_FAILED, UsageFailed
 from ottla.cli.offsets import Partition
 from ottla.cli.options import (
@@ -26,10 +25,10 @@ from ottla.cli.options import (
     SomeTopicNames,
     Yes,
 )
-from ottla.cli.plain_security import security_of
 from ottla.cli.screen import ask, note, show_json, show_table
 from ottla.cli.topic_documents import plural
 from ottla.cli.topic_offsets import partitions_of
+from ottla.client.admin.elections import elect_leaders
 
 SETTLE_TIMEOUT_S: Final = 5.0
 LOOK_PAUSE_S: Final = 0.1
@@ -82,8 +81,8 @@ def elect(
             raise typer.Exit(EXIT_FAILED)
     why: dict[Partition, str] = {}
     if not dry_run:
-        security = security_of(connection.settings)
-        why = elect_leaders(connection.bootstrap, wanted, unclean=unclean, security=security)
+        failed = elect_leaders(connection.client, wanted, unclean=unclean)
+        why = {(place.topic, place.partition): reason for place, reason in failed.items()}
     after = {} if dry_run else settled(connection, wanted, why)
     documents = [
         {

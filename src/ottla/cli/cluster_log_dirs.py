@@ -11,7 +11,6 @@ import typer
 from ottla.cli.client import connect
 from ottla.cli.complete import complete_broker
 from ottla.cli.failures import EXIT_FAILED, unknown
-from ottla.cli.log_dirs_client import LogDir, StoredReplica, log_dirs
 from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -21,6 +20,7 @@ from ottla.cli.options import (
 )
 from ottla.cli.screen import note, say, show_json, show_table
 from ottla.cli.sizes import Size, shown_size
+from ottla.client.admin.log_dirs import LogDir, StoredReplica, log_dirs
 
 OfBroker = Annotated[
     list[int] | None,
@@ -56,7 +56,7 @@ def describe_log_dirs(
     if topics:
         found = connection.existing_topics(topics)
         partitions = {name: sorted(topic.partitions) for name, topic in found.items()}
-    folders, why = log_dirs(connection, brokers=broker or None, partitions=partitions)
+    folders, why = log_dirs(connection.client, brokers=broker or None, partitions=partitions)
     if as_json:
         show_json([folder_document(each) for each in folders])
     elif topics:

@@ -9,27 +9,27 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from ottla.cli.client import Connection
-from ottla.cli.cluster_client import Assignments, Partition, reassignments
 from ottla.cli.failures import Failed
-from ottla.cli.plain_security import Security
 from ottla.cli.progress import Watch
 from ottla.cli.screen import say, show_table
 from ottla.cli.topic_documents import plural
+from ottla.client.admin.reassignments import Assignments, Reassignment, reassignments
+from ottla.client.metadata import TopicPartition
 
 LOOK_PAUSE_S: Final = 0.5
 MAX_SHOWN: Final = 50
 
 
 def current_assignments(
-    connection: Connection, under_way: Mapping[Partition, Any]
+    connection: Connection, under_way: Mapping[TopicPartition, Reassignment]
 ) -> dict[str, list[list[int]]]:
     """Each topic's replicas by partition, without those that are being removed."""
     found: dict[str, list[list[int]]] = {}
     for name, topic in sorted(connection.topics().items()):
         rows = []
         for number, partition in sorted(topic.partitions.items()):
-            moving = under_way.get((name, number))
-            leaving = set(moving.removing_replicas) if moving is not None else set()
+            moving = under_way.get(TopicPartition(name, number))
+            leaving = moving.removing if moving is not None else ()
             rows.append([each for each in partition.replicas if each not in leaving])
         found[name] = rows
     return found
@@ -85,14 +85,13 @@ def show_moves(moves: Sequence[Mapping[str, Any]]) -> None:
 
 
 def wait_moved(
-    bootstrap: str,
-    waited: Collection[Partition],
+    connection: Connection,
+    waited: Collection[TopicPartition],
     *,
     title: str,
     watch_hint: str,
     quiet: bool,
     timeout_s: float,
-    security: Security,
 ) -> None:
     """Wait until no reassignment of these partitions is under way. Raises Failed after
     `timeout_s`, with `watch_hint`.
@@ -100,7 +99,7 @@ def wait_moved(
     until = time.monotonic() + timeout_s
     places = set(waited)
     with Watch(title, len(places), wanted=not quiet) as watch:
-        while left := places & reassignments(bootstrap, security).keys():
+        while left := places & reassignments(connection.client).keys():
             watch.at(len(places) - len(left))
             if time.monotonic() > until:
                 raise Failed(

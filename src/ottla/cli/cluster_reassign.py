@@ -14,7 +14,6 @@ from typing import Annotated, Any, Final
 import typer
 
 from ottla.cli.client import Connection, connect
-from ottla.cli.cluster_client import Partition, cancel_reassignments, reassign, reassignments
 from ottla.cli.cluster_moves import (
     LOOK_PAUSE_S,
     current_assignments,
@@ -36,7 +35,6 @@ from ottla.cli.options import (
     SomeTopicNames,
     Yes,
 )
-from ottla.cli.plain_security import Security, security_of
 from ottla.cli.reassignment_file import read_reassignments
 from ottla.cli.reassignment_plan import (
     Targets,
@@ -48,6 +46,13 @@ from ottla.cli.reassignment_plan import (
 )
 from ottla.cli.screen import ask, note, say, show_json, show_table
 from ottla.cli.topic_documents import plural
+from ottla.client.admin.reassignments import (
+    Reassignment,
+    cancel_reassignments,
+    reassign,
+    reassignments,
+)
+from ottla.client.metadata import TopicPartition
 
 FORMS: Final = (
     "For example: ottla cluster reassign TOPIC --replication-factor 3, or --brokers 1,2,3; "
@@ -116,15 +121,14 @@ def reassign_replicas(
     check_together(given, topics, partition)
     wanted_brokers = read_brokers(brokers)
     connection = connect(bootstrap, client_config)
-    security = security_of(connection.settings)
     connection.existing_topics(topics or ())  # says at once if no broker answers
-    under_way = reassignments(bootstrap, security)
+    under_way = reassignments(connection.client)
     if list_moves or cancel:
         chosen = {place: each for place, each in under_way.items() if is_chosen(place, topics)}
         if list_moves:
             show_under_way(chosen, as_json=as_json)
         else:
-            cancel_moves(bootstrap, chosen, security, dry_run=dry_run, yes=yes, as_json=as_json)
+            cancel_moves(connection, chosen, dry_run=dry_run, yes=yes, as_json=as_json)
         return
     assignments = current_assignments(connection, under_way)
     live = live_racks(connection)
@@ -144,7 +148,6 @@ def reassign_replicas(
     done = carry_out(
         connection,
         moves,
-        security,
         dry_run=dry_run,
         wait=not no_wait,
         quiet=as_json,
@@ -176,14 +179,13 @@ def check_together(
         raise UsageFailed(f"{first} and --partition exclude each other.")
 
 
-def is_chosen(place: Partition, topics: Sequence[str] | None) -> bool:
+def is_chosen(place: TopicPartition, topics: Sequence[str] | None) -> bool:
     return not topics or place[0] in topics
 
 
 def carry_out(
     connection: Connection,
     moves: Sequence[Mapping[str, Any]],
-    security: Security,
     *,
     dry_run: bool,
     wait: bool,
@@ -206,19 +208,18 @@ def carry_out(
     targets: Targets = {}
     for each in moves:
         targets.setdefault(each["topic"], {})[each["partition"]] = tuple(each["to"])
-    reassign(connection.bootstrap, targets, security)
+    reassign(connection.client, targets)
     if not wait:
         note(f"The brokers move the replicas. {WATCH_HINT}")
         return False
     try:
         wait_moved(
-            connection.bootstrap,
-            [(each["topic"], each["partition"]) for each in moves],
+            connection,
+            [TopicPartition(each["topic"], each["partition"]) for each in moves],
             title="Moving replicas",
             watch_hint=WATCH_HINT,
             quiet=quiet,
             timeout_s=timeout_s,
-            security=security,
         )
     except KeyboardInterrupt:
         note(f"The brokers continue the move. {WATCH_HINT}; to cancel it: --cancel")
@@ -254,15 +255,15 @@ def verify(connection: Connection, targets: Mapping[str, Mapping[int, Sequence[i
         time.sleep(LOOK_PAUSE_S)
 
 
-def show_under_way(moving: Mapping[Partition, Any], *, as_json: bool) -> None:
+def show_under_way(moving: Mapping[TopicPartition, Reassignment], *, as_json: bool) -> None:
     """Print what moves now."""
     documents: list[dict[str, Any]] = [
         {
             "topic": topic,
             "partition": index,
             "replicas": list(each.replicas),
-            "adding": list(each.adding_replicas),
-            "removing": list(each.removing_replicas),
+            "adding": list(each.adding),
+            "removing": list(each.removing),
         }
         for (topic, index), each in sorted(moving.items())
     ]
@@ -287,9 +288,8 @@ def show_under_way(moving: Mapping[Partition, Any], *, as_json: bool) -> None:
 
 
 def cancel_moves(
-    bootstrap: str,
-    moving: Mapping[Partition, Any],
-    security: Security,
+    connection: Connection,
+    moving: Mapping[TopicPartition, Reassignment],
     *,
     dry_run: bool,
     yes: bool,
@@ -305,7 +305,7 @@ def cancel_moves(
         if not yes and not ask(question, what_else="To cancel without confirmation, add --yes."):
             note("Nothing was cancelled.")
             raise typer.Exit(EXIT_FAILED)
-        cancel_reassignments(bootstrap, list(moving), security)
+        cancel_reassignments(connection.client, moving)
     if as_json:
         places = [{"topic": topic, "partition": index} for topic, index in sorted(moving)]
         show_json([{**place, "cancelled": not dry_run} for place in places])

@@ -12,13 +12,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
 
-from ottla.cli.client import why_unreachable
 from ottla.cli.cluster_layout import Layout, chosen_layout, claimed, write_layout
 from ottla.cli.cluster_lock import held
 from ottla.cli.cluster_requests import Requests
 from ottla.cli.cluster_watch import ClusterWatch
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
 from ottla.cli.screen import note, printable, say, write
+from ottla.client.addresses import why_unreachable
 from ottla.testing.broker_process import POLL_S, BrokerProcess
 from ottla.testing.cluster import Cluster
 from ottla.testing.errors import KitError, ProcessEndedError

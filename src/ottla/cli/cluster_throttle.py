@@ -8,11 +8,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from ottla.cli.client import Connection, connect
-from ottla.cli.cluster_client import reassignments
 from ottla.cli.configs import alter_configs, describe_configs
 from ottla.cli.failures import UsageFailed
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, SomeTopicNames
-from ottla.cli.plain_security import security_of
 from ottla.cli.replication_throttle import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -28,6 +26,7 @@ from ottla.cli.replication_throttle import (
 )
 from ottla.cli.screen import note, say, show_json, show_table
 from ottla.cli.sizes import parse_size, size_text
+from ottla.client.admin.reassignments import reassignments
 
 MAX_TOPICS_ASKED: Final = 500
 
@@ -74,13 +73,13 @@ def limit(connection: Connection, rate_bytes: int, topics: Sequence[str]) -> Non
         connection.existing_topics(topics)
         wanted = {name: settings_of_all() for name in topics}
     else:
-        under_way = reassignments(connection.bootstrap, security_of(connection.settings))
+        under_way = reassignments(connection.client)
         wanted = settings_of_moves(
             Move(
                 topic,
                 index,
-                tuple(each for each in moving.replicas if each not in moving.adding_replicas),
-                tuple(moving.adding_replicas),
+                tuple(each for each in moving.replicas if each not in moving.adding),
+                moving.adding,
             )
             for (topic, index), moving in sorted(under_way.items())
         )

@@ -96,6 +96,7 @@ def complete(
 ) -> list[str]:
     from ottla.cli.client import connect
     from ottla.cli.profile_option import cluster_of
+    from ottla.client.errors import ClientError
 
     typed = context.params
     try:
@@ -107,7 +108,7 @@ def complete(
         )
         connection = connect(bootstrap, client_config, answer_timeout_s=ANSWER_TIMEOUT_S)
         return sorted(name for name in names(connection) if name.startswith(incomplete))
-    except Failed:
+    except (Failed, ClientError):
         return []
 
 

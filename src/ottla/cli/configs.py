@@ -17,8 +17,6 @@ from confluent_kafka.admin import (
 from ottla.cli.client import Connection
 
 KINDS: Final = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
-DESCRIBE_CONFIGS: Final = 32
-TOPIC: Final = 2
 HEARD_TIMEOUT_S: Final = 2.0
 HEARD_PAUSE_S: Final = 0.05
 SOURCES: Final = {
@@ -40,7 +38,7 @@ def describe_configs(
     if not names:
         return {}
     if alone:
-        return topic_configs_of_any(connection.bootstrap, names)
+        return topic_configs_of_any(connection, names)
     resources = [ConfigResource(KINDS[kind], name) for name in names]
     futures = connection.admin.describe_configs(
         resources, request_timeout=connection.answer_timeout_s
@@ -61,37 +59,26 @@ def describe_configs(
     return found
 
 
-def topic_configs_of_any(bootstrap: str, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Topic settings as known by the first broker that accepts a plain connection. Raises
-    Failed.
-    """
+def topic_configs_of_any(
+    connection: Connection, names: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Topic settings as known by the first broker that responds. Raises ClientError."""
     # Imported late: only a cluster without a controller is asked in this way.
-    from ottla.cli.cluster_client import ask, refusal
-    from ottla.protocol.errors import ErrorCode
-    from ottla.protocol.messages import messages_of
+    from ottla.client.admin.configs import topic_settings
 
-    build = messages_of(DESCRIBE_CONFIGS, 1, "request")
-    resources = tuple(
-        build.DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in names
-    )
-    response = ask(bootstrap, build.DescribeConfigsRequest(resources=resources))
-    found: dict[str, list[dict[str, Any]]] = {}
-    for result in response.results:
-        name = result.resource_name
-        if result.error_code != ErrorCode.none:
-            doing = f"read the settings of topic {name!r}"
-            raise refusal(doing, result.error_code, result.error_message)
-        found[name] = [
+    return {
+        name: [
             {
-                "name": entry.name,
-                "value": entry.value,
-                "source": SOURCES.get(entry.config_source, "unknown"),
-                "read_only": entry.read_only,
-                "sensitive": entry.is_sensitive,
+                "name": each.name,
+                "value": each.value,
+                "source": SOURCES.get(each.source, "unknown"),
+                "read_only": each.is_read_only,
+                "sensitive": each.is_sensitive,
             }
-            for entry in sorted(result.configs, key=lambda entry: str(entry.name))
+            for each in settings
         ]
-    return found
+        for name, settings in topic_settings(connection.client, names).items()
+    }
 
 
 def alter_configs(

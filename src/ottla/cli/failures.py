@@ -10,6 +10,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from ottla.cli.wrapping import print_failure
+from ottla.client.errors import (
+    AddressError,
+    AdvertisedError,
+    ClientError,
+    NoAnswerError,
+    SecurityError,
+    SettingsError,
+    UnreachableError,
+)
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -37,6 +46,28 @@ class UsageFailed(Failed):
     """The command line is not valid; nothing was tried."""
 
     exit_code = EXIT_USAGE
+
+
+HINTS: Final[dict[type[ClientError], str]] = {
+    SecurityError: "Check the security settings (--client-config).",
+    AdvertisedError: (
+        "Correct its advertised.listeners, for example: ottla serve --advertise HOST:PORT"
+    ),
+    UnreachableError: (
+        "Start one with `ottla serve`, or give another address with --bootstrap HOST:PORT."
+    ),
+    NoAnswerError: "To see the cluster's state: ottla cluster describe",
+}
+
+
+def as_failed(error: ClientError) -> Failed:
+    """What the client could not do as the failure of a command, with the options to change."""
+    if isinstance(error, AddressError):
+        return UsageFailed(f"--{error.message}", f"For example: --bootstrap {error.example}")
+    if isinstance(error, SettingsError):
+        return UsageFailed(f"--client-config: {error.message}", error.hint)
+    hints = (hint for kind, hint in HINTS.items() if isinstance(error, kind))
+    return Failed(error.message, error.hint or next(hints, None))
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -51,7 +51,7 @@ def described_groups(connection: Connection, names: Sequence[str]) -> dict[str, 
         try:
             description = connection.wait(futures[name], f"describe group {name!r}")
         except Failed as failure:
-            reason = why_no_coordinator(connection.bootstrap, name)
+            reason = why_no_coordinator(connection, name)
             raise failure if reason is None else Failed(failure.message, reason) from None
         # Before KIP-1043 a broker describes an unknown group as a dead one.
         if state_name(description.state) != "dead":

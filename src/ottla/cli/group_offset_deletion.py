@@ -1,13 +1,8 @@
-"""`ottla group delete-offsets`: forgets what a group has committed for topics (KIP-496).
-
-librdkafka has no call for OffsetDelete, so it goes to the group's coordinator over a plain
-connection.
-"""
+"""`ottla group delete-offsets`: forgets what a group has committed for topics (KIP-496)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
 
 import typer
 
@@ -30,8 +25,6 @@ from ottla.cli.options import (
 from ottla.cli.screen import ask, note, say, show_json, show_table
 from ottla.cli.topic_documents import plural
 
-OFFSET_DELETE: Final = 47
-
 
 def delete_offsets(
     group: GroupName,
@@ -50,7 +43,7 @@ def delete_offsets(
             f"To delete the group: ottla group delete {group}",
         )
     connection = connect(bootstrap, client_config)
-    description = existing_groups(connection, [group])[group]
+    existing_groups(connection, [group])
     committed = {key: at.offset for key, at in committed_offsets(connection, group).items()}
     chosen = [
         key for key in choose_partitions(connection, group, topic, committed) if key in committed
@@ -70,7 +63,7 @@ def delete_offsets(
         if not yes and not ask(question, what_else="To delete without confirmation: --yes"):
             note("Nothing was deleted.")
             raise typer.Exit(EXIT_FAILED)
-        delete_at_coordinator(connection, group, description, chosen)
+        delete_at_coordinator(connection, group, chosen)
     if as_json:
         show_json({"group": group, "deleted": not dry_run, "partitions": documents})
     elif dry_run:
@@ -80,41 +73,21 @@ def delete_offsets(
 
 
 def delete_at_coordinator(
-    connection: Connection, group: str, description: Any, partitions: Sequence[Partition]
+    connection: Connection, group: str, partitions: Sequence[Partition]
 ) -> None:
-    """OffsetDelete. Raises Failed that names the first partition whose offset is kept."""
+    """Deletes the offsets. Raises Failed that names the first partition whose offset is kept, and
+    ClientError.
+    """
     # Imported late: the other commands about groups need no messages of Kafka's.
-    from ottla.cli import cluster_client
-    from ottla.cli.cluster_client import refusal
-    from ottla.cli.plain_security import security_of
+    from ottla.client.admin import groups
+    from ottla.client.errors import RefusedError
     from ottla.protocol.errors import ErrorCode
-    from ottla.protocol.messages import messages_of
 
-    node = description.coordinator
-    build = messages_of(OFFSET_DELETE, 0, "request")
-    topics: dict[str, list[Any]] = {}
-    for name, index in partitions:
-        partition = build.OffsetDeleteRequestPartition(partition_index=index)
-        topics.setdefault(name, []).append(partition)
-    request = build.OffsetDeleteRequest(
-        group_id=group,
-        topics=tuple(
-            build.OffsetDeleteRequestTopic(name=name, partitions=tuple(each))
-            for name, each in topics.items()
-        ),
-    )
-    address = f"{node.host}:{node.port}"
-    response = cluster_client.ask(address, request, security=security_of(connection.settings))
-    doing = f"delete offsets of group {group!r}"
-    if response.error_code is not ErrorCode.none:
-        raise refusal(doing, response.error_code, None)
-    for found in response.topics:
-        for each in found.partitions:
-            if each.error_code is ErrorCode.group_subscribed_to_topic:
-                raise Failed(
-                    f"cannot {doing}: its members are subscribed to {found.name}.",
-                    f"Stop the consumers first. To list them: ottla group members {group}",
-                )
-            if each.error_code is not ErrorCode.none:
-                place = f"{found.name}-{each.partition_index}"
-                raise refusal(f"{doing} for {place}", each.error_code, None)
+    for kept, code in groups.delete_offsets(connection.client, group, partitions).items():
+        doing = f"delete offsets of group {group!r}"
+        if code is ErrorCode.group_subscribed_to_topic:
+            raise Failed(
+                f"cannot {doing}: its members are subscribed to {kept.topic}.",
+                f"Stop the consumers first. To list them: ottla group members {group}",
+            )
+        raise RefusedError(f"{doing} for {kept}", code)

@@ -10,13 +10,14 @@ import typer
 
 from ottla.cli.client import Connection, connect
 from ottla.cli.cluster_documents import cluster_document
-from ottla.cli.failures import EXIT_FAILED, Failed
+from ottla.cli.failures import EXIT_FAILED
 from ottla.cli.hanging_transactions import find_hanging
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig
 from ottla.cli.screen import note, say, show_json
 from ottla.cli.topic_documents import plural
-from ottla.cli.transaction_client import TransactionClient
 from ottla.cli.transaction_documents import hanging_document
+from ottla.client.admin.transactions import Transactions
+from ottla.client.errors import ClientError
 
 MAX_TIMEOUT_MS: Final = 15 * 60_000
 """transaction.max.timeout.ms by default: a transaction with a later write may just be long."""
@@ -76,10 +77,10 @@ def hanging_transactions(connection: Connection) -> list[dict[str, Any]] | None:
     Apache Kafka 3.0, or none of them answers.
     """
     try:
-        client = TransactionClient(connection)
+        transactions = Transactions(connection.client)
         before_ms = int(time.time() * 1000) - MAX_TIMEOUT_MS
-        found, _ = find_hanging(client, client.partitions(), before_ms)
-    except Failed:
+        found, _ = find_hanging(transactions, transactions.partitions(), before_ms)
+    except ClientError:
         return None
     return [hanging_document(each) for each in found]
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.failures import Failed, UsageFailed, nearest
-from ottla.cli.journey_client import ask_journey
+from ottla.cli.journey_answers import joined
 from ottla.cli.journey_files import add_files
 from ottla.cli.journey_group import add_asked_group
 from ottla.cli.journey_list import add_fates, show_messages
@@ -18,10 +18,17 @@ from ottla.cli.journey_tree import rich_tree, tell
 from ottla.cli.journey_watch import watch_until_read
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
 from ottla.cli.screen import console, note, print_trimmed, show_json
+from ottla.client.admin.journeys import NotOttlaError, ask_journey
+from ottla.client.client import Client
+from ottla.client.errors import NoAnswerError
+from ottla.client.patience import Patience
 
 Document = dict[str, Any]
 
 VERSION = 1
+PATIENCE = Patience(answer_s=30.0, retry_for_s=5.0)
+"""A search for a key reads a few hundred MiB at most; leadership may move meanwhile."""
+NO_OTTLA = "Only Ottla brokers record the journeys of their messages."
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 WAYS = "For example: ottla journey TOPIC 0 42, or TOPIC --key KEY, or TOPIC --latest"
@@ -126,7 +133,7 @@ def journey(
 
 def answered(bootstrap: str, question: Document) -> Document:
     """The broker's answer. Raises Failed, and UsageFailed."""
-    document = ask_journey(bootstrap, question)
+    document = asked_journey(bootstrap, question)
     if "error" in document:
         raise refused(question["topic"], document["error"])
     if document["journey"] != VERSION:
@@ -136,6 +143,15 @@ def answered(bootstrap: str, question: Document) -> Document:
             "Use the `ottla` command of the broker's version.",
         )
     return document
+
+
+def asked_journey(bootstrap: str, question: Document) -> Document:
+    """The document of the partition's leader, or of all leaders together. Raises Failed."""
+    with Client(bootstrap, client_id="ottla-cli", patience=PATIENCE) as client:
+        try:
+            return ask_journey(client, question, joined)
+        except (NotOttlaError, NoAnswerError) as error:
+            raise Failed(error.message, NO_OTTLA) from None
 
 
 def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.cli.client import addresses, why_unreachable
 from ottla.cli.failures import Failed
+from ottla.client.addresses import addresses, why_unreachable
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState, look_up

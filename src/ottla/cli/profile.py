@@ -17,6 +17,7 @@ from ottla.cli.profiles import (
     write_profiles,
 )
 from ottla.cli.screen import note, say, show_json, show_list, show_table
+from ottla.client.addresses import addresses
 
 commands = typer.Typer(help="Keep the addresses and settings of clusters, and choose one.")
 
@@ -106,7 +107,7 @@ def add(
 ) -> None:
     """Add a profile. The first one becomes the current one."""
     # Imported late: it imports librdkafka's client, and the other commands need none.
-    from ottla.cli.client import addresses, pairs
+    from ottla.cli.client import pairs
 
     if not name or not name.isprintable():
         raise UsageFailed(f"a profile cannot have the name {name!r}.")

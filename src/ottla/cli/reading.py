@@ -270,11 +270,11 @@ class Reader:
             if silent_s > JOIN_TIMEOUT_S:
                 raise Failed(
                     f"group {self.group!r} assigned no partitions within {silent_s:.0f} s.",
-                    why_no_coordinator(self.connection.bootstrap, str(self.group)),
+                    why_no_coordinator(self.connection, str(self.group)),
                 )
             if silent_s > JOIN_NOTE_S and not self.is_reported:
                 self.is_reported = True
-                reason = why_no_coordinator(self.connection.bootstrap, str(self.group))
+                reason = why_no_coordinator(self.connection, str(self.group))
                 note(f"Waiting for group {self.group}: {reason or 'a member may have died ...'}")
         elif silent_s > STALL_TIMEOUT_S:
             topic, number = min(self.waiting)

@@ -51,10 +51,13 @@ def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[s
     # Imported late: a list of topics needs no messages of Kafka's.
     from ottla.cli.topic_metadata import controller_is_away, epochs_in, metadata_of, topics_in
 
-    metadata = metadata_of(connection.bootstrap, names)
+    metadata = metadata_of(connection, names)
     # librdkafka asks only the controller, whose state is the newest. Without one, ask any broker.
-    alone = metadata is not None and controller_is_away(metadata)
-    topics = topics_in(metadata) if alone else described_topics(connection, names)
+    alone = metadata is not None and controller_is_away(connection, metadata)
+    if metadata is not None and alone:
+        topics: list[Any] = topics_in(metadata, names)
+    else:
+        topics = described_topics(connection, names)
     # Without a leader there is no broker to ask.
     led = [
         (topic.name, each.id)

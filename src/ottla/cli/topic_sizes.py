@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from ottla.cli.client import Connection
 from ottla.cli.cluster_log_dirs import leader_sizes
-from ottla.cli.log_dirs_client import log_dirs
 from ottla.cli.offsets import EARLIEST, LATEST, shown_offsets
 from ottla.cli.screen import note
 from ottla.cli.sizes import Size
+from ottla.client.admin.log_dirs import log_dirs
 
 
 class TopicSize(NamedTuple):
@@ -32,7 +32,8 @@ def topic_sizes(connection: Connection, topics: Mapping[str, Any]) -> dict[str, 
     led = [place for place, leader in leaders.items() if leader >= 0]
     (first, end), why = shown_offsets(connection, led, EARLIEST, LATEST)
     folders, silent = log_dirs(
-        connection, partitions={name: sorted(topic.partitions) for name, topic in topics.items()}
+        connection.client,
+        partitions={name: sorted(topic.partitions) for name, topic in topics.items()},
     )
     for number, reason in silent.items():
         note(f"broker {number}: {reason}.")

@@ -15,7 +15,6 @@ from ottla.cli.hanging_transactions import coordinated, find_hanging
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, Yes
 from ottla.cli.positions import AGO, UNIT_MS
 from ottla.cli.screen import ask, note, say, show_documents, show_json, show_list
-from ottla.cli.transaction_client import DescribedTransaction, OpenProducer, TransactionClient
 from ottla.cli.transaction_documents import (
     ONGOING,
     OPEN,
@@ -26,7 +25,11 @@ from ottla.cli.transaction_documents import (
     show_transaction,
     transaction_document,
 )
+from ottla.client.admin.transactions import DescribedTransaction, OpenProducer, Transactions
+from ottla.client.errors import RefusedError
+from ottla.client.metadata import TopicPartition
 from ottla.journey.formatting import elapsed_said
+from ottla.protocol.errors import ErrorCode
 
 commands = typer.Typer(help="List and describe transactions, and end those that hang.")
 
@@ -127,21 +130,31 @@ def list_transactions(
             raise UsageFailed(
                 f"--open-for allows only the states of open transactions: {', '.join(OPEN)}."
             )
-    client = TransactionClient(connect(bootstrap, client_config))
-    rows = [each._asdict() for each in client.listed(states, (), duration_ms, id_pattern)]
+    connection = connect(bootstrap, client_config)
+    transactions = Transactions(connection.client)
+    try:
+        found = transactions.listed(states, (), duration_ms, id_pattern)
+    except RefusedError as error:
+        if error.code is not ErrorCode.invalid_regular_expression:
+            raise
+        raise UsageFailed(
+            f"--id-pattern: {id_pattern!r} is not a regular expression.",
+            "Brokers use RE2: https://github.com/google/re2/wiki/Syntax",
+        ) from None
+    rows = [each._asdict() for each in found]
     columns = ["transactional id", "coordinator", "state", "producer"]
     is_filtered = bool(states) or id_pattern is not None
     none = f"No transactional id matches. {LIST_HINT}" if is_filtered else NO_TRANSACTIONS
     show_list(columns, rows, as_json=as_json, none=none)
 
 
-def existing(client: TransactionClient, names: Iterable[str]) -> dict[str, DescribedTransaction]:
+def existing(transactions: Transactions, names: Iterable[str]) -> dict[str, DescribedTransaction]:
     """Descriptions by id. Raises Failed that names the first missing id."""
     wanted = list(names)
-    found = client.described(wanted)
+    found = transactions.described(wanted)
     for name in wanted:
         if name not in found:
-            known = [each.transactional_id for each in client.listed()]
+            known = [each.transactional_id for each in transactions.listed()]
             raise unknown("transactional id", name, known, LIST_HINT)
     return found
 
@@ -154,13 +167,14 @@ def describe(
     client_config: ClientConfig = None,
 ) -> None:
     """Show a transaction's producer, age and partitions, and what ends it."""
-    client = TransactionClient(connect(bootstrap, client_config))
+    connection = connect(bootstrap, client_config)
+    transactions = Transactions(connection.client)
     if transactional_ids:
-        found = existing(client, transactional_ids)
+        found = existing(transactions, transactional_ids)
     else:
-        found = client.described(each.transactional_id for each in client.listed(OPEN))
+        found = transactions.described(each.transactional_id for each in transactions.listed(OPEN))
     places = {place for each in found.values() for place in each.partitions}
-    producers, why = client.open_producers(sorted(places))
+    producers, why = transactions.open_producers(sorted(places))
     now_ms = int(time.time() * 1000)
     documents = [transaction_document(each, producers, why, now_ms) for each in found.values()]
     none = f"No open transactions. {LIST_HINT}"
@@ -178,10 +192,11 @@ def list_hanging(
     """Find open transactions that no coordinator will end."""
     age_ms = milliseconds("--written-before", written_before)
     before_ms = int(time.time() * 1000) - age_ms
-    client = TransactionClient(connect(bootstrap, client_config))
-    if topic is not None and topic not in client.topics:
-        raise unknown("topic", topic, client.topics, TOPIC_HINT)
-    found, why = find_hanging(client, client.partitions(topic), before_ms)
+    connection = connect(bootstrap, client_config)
+    transactions = Transactions(connection.client)
+    if topic is not None and topic not in transactions.topics:
+        raise unknown("topic", topic, transactions.topics, TOPIC_HINT)
+    found, why = find_hanging(transactions, transactions.partitions(topic), before_ms)
     documents = [hanging_document(each) for each in found]
     if as_json:
         show_json(documents)
@@ -211,8 +226,9 @@ def abort(
     """
     hanging_in = (topic, partition, producer)
     if transactional_id is not None and hanging_in == (None, None, None):
-        client = TransactionClient(connect(bootstrap, client_config))
-        abort_by_id(client, transactional_id, yes=yes)
+        connection = connect(bootstrap, client_config)
+        transactions = Transactions(connection.client)
+        abort_by_id(transactions, transactional_id, yes=yes)
         document: dict[str, Any] = {"transactional_id": transactional_id, "aborted": True}
         said = f"Aborted the transaction of {transactional_id}. Its producer is fenced."
     elif (
@@ -221,8 +237,9 @@ def abort(
         and partition is not None
         and producer is not None
     ):
-        client = TransactionClient(connect(bootstrap, client_config))
-        each = abort_in_partition(client, (topic, partition), producer, yes=yes)
+        connection = connect(bootstrap, client_config)
+        transactions = Transactions(connection.client)
+        each = abort_in_partition(transactions, TopicPartition(topic, partition), producer, yes=yes)
         document = {**hanging_document(each), "aborted": True}
         said = f"Aborted the transaction of producer {producer} in {topic}-{partition}."
     else:
@@ -233,9 +250,9 @@ def abort(
         say(said)
 
 
-def abort_by_id(client: TransactionClient, transactional_id: str, *, yes: bool) -> None:
+def abort_by_id(transactions: Transactions, transactional_id: str, *, yes: bool) -> None:
     """As a new producer with this transactional id does. Raises Failed."""
-    described = existing(client, [transactional_id])[transactional_id]
+    described = existing(transactions, [transactional_id])[transactional_id]
     if described.state in PREPARED:
         raise Failed(
             f"the outcome of {transactional_id!r} is decided ({described.state}).",
@@ -253,19 +270,27 @@ def abort_by_id(client: TransactionClient, transactional_id: str, *, yes: bool) 
         f"ottla transaction abort {transactional_id} --yes",
         yes=yes,
     )
-    client.fence(transactional_id, described.timeout_ms)
+    try:
+        transactions.fence(transactional_id, described.timeout_ms)
+    except RefusedError as error:
+        if error.code is not ErrorCode.concurrent_transactions:
+            raise
+        raise Failed(
+            f"the transaction of {transactional_id!r} is not aborted yet.",
+            f"To see what is left: ottla transaction describe {transactional_id}",
+        ) from None
 
 
 def abort_in_partition(
-    client: TransactionClient, place: tuple[str, int], producer_id: int, *, yes: bool
+    transactions: Transactions, place: TopicPartition, producer_id: int, *, yes: bool
 ) -> OpenProducer:
     """Ends a transaction that its coordinator does not end. Raises Failed."""
     topic, partition = place
-    if topic not in client.topics:
-        raise unknown("topic", topic, client.topics, TOPIC_HINT)
-    if place not in client.partitions(topic):
+    if topic not in transactions.topics:
+        raise unknown("topic", topic, transactions.topics, TOPIC_HINT)
+    if place not in transactions.partitions(topic):
         raise Failed(f"{topic} has no partition {partition}.", f"ottla topic describe {topic}")
-    producers, why = client.open_producers([place])
+    producers, why = transactions.open_producers([place])
     if why:
         raise Failed(f"cannot read the producers of {topic}-{partition}: {why[place]}.")
     found = [each for each in producers if each.producer_id == producer_id]
@@ -275,7 +300,7 @@ def abort_in_partition(
             f"To find those that hang: ottla transaction hanging --topic {topic}",
         )
     (each,) = found
-    ids, described = coordinated(client, found)
+    ids, described = coordinated(transactions, found)
     name = ids.get(producer_id, "")
     if has_partition(described.get(name), each):
         # A marker of ours would abort a part of a transaction that may be committed yet.
@@ -290,7 +315,7 @@ def abort_in_partition(
         f"--producer {producer_id} --yes",
         yes=yes,
     )
-    client.abort_in_partition(each)
+    transactions.abort_in_partition(each)
     return each
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ottla.cli.screen import say, show_table
-from ottla.cli.transaction_client import DescribedTransaction, OpenProducer
+from ottla.client.admin.transactions import DescribedTransaction, OpenProducer
+from ottla.client.metadata import TopicPartition
 from ottla.journey.formatting import elapsed_said, moment_said
 
 ONGOING: Final = "Ongoing"
@@ -17,12 +18,12 @@ OPEN: Final = (ONGOING, *PREPARED)
 def transaction_document(
     described: DescribedTransaction,
     producers: Iterable[OpenProducer],
-    why: Mapping[tuple[str, int], str],
+    why: Mapping[TopicPartition, str],
     now_ms: int,
 ) -> dict[str, Any]:
     """One transactional id: its coordinator's description, and what its partitions say of it.
 
-    `producers` and `why` are those of `TransactionClient.open_producers`.
+    `producers` and `why` are those of `Transactions.open_producers`.
     """
     is_open = described.state in OPEN
     in_log = {each.place: each for each in producers if each.producer_id == described.producer_id}

@@ -104,10 +104,7 @@ class Client:
         found = read_metadata(self.ask_any(metadata_question(topics)))
         advertised = [broker.address for broker in found.brokers.values()]
         if advertised and not self._connections.reach(advertised):
-            raise AdvertisedError(
-                f"the broker at {self.bootstrap} advertises {', '.join(map(str, advertised))}, "
-                "which cannot be reached from this machine."
-            )
+            raise AdvertisedError(self.bootstrap, advertised)
         self._brokers = found.brokers
         return found
 

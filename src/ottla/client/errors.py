@@ -18,6 +18,7 @@ ClientError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,7 +68,15 @@ class RefusedError(ClientError):
 
 
 class AdvertisedError(ClientError):
-    """The addresses that the brokers advertise cannot be reached."""
+    """The addresses that the brokers advertise cannot be reached; all requests but the first use
+    those.
+    """
+
+    def __init__(self, bootstrap: str, advertised: Iterable[object]) -> None:
+        super().__init__(
+            f"the broker at {bootstrap} advertises {', '.join(map(str, advertised))}, "
+            "which cannot be reached from this machine."
+        )
 
 
 class RetriableError(ClientError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,6 +18,10 @@ TOLD: dict[str, Any] = {"journey": 1, "topic": "t", "partition": 0}
 ELSEWHERE = TOLD | {"elsewhere": [1]}
 NOT_LEADER: dict[str, Any] = {"journey": 1, "error": {"code": "not_leader", "message": "m"}}
 NO_KEY: dict[str, Any] = {"journey": 1, "error": {"code": "key_not_found", "message": "m"}}
+
+
+def joined(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"joined": answers}
 
 
 class Journeys:
@@ -34,36 +39,37 @@ class Journeys:
 
         self.cluster = FakeCluster({JOURNEY: [answer]})
 
-    def ask(self, **question: Any) -> list[dict[str, Any]]:
-        return ask_journey(self.cluster.client(), QUESTION | question)
+    def ask(self, **question: Any) -> Any:
+        return ask_journey(self.cluster.client(), QUESTION | question, joined)
 
 
 def test_a_broker_that_leads_is_the_only_one() -> None:
     journeys = Journeys(TOLD)
-    assert journeys.ask() == [TOLD]
+    assert journeys.ask() == TOLD
     assert journeys.asked == ["b1:9092"]
 
 
 def test_the_request_goes_to_the_leader() -> None:
     journeys = Journeys(NOT_LEADER, TOLD)
-    assert journeys.ask(partition=1) == [TOLD]
+    assert journeys.ask(partition=1) == {"joined": [TOLD]}
     assert journeys.asked == ["b1:9092", "b2:9092"]
 
 
 def test_all_leaders_are_asked_about_all_partitions() -> None:
     journeys = Journeys(ELSEWHERE, ELSEWHERE, NO_KEY)
-    assert journeys.ask() == [ELSEWHERE, NO_KEY]
+    assert journeys.ask() == {"joined": [ELSEWHERE, NO_KEY]}
     assert journeys.asked == ["b1:9092", "b1:9092", "b2:9092"]
 
 
 def test_without_a_leader_the_brokers_own_response_is_used() -> None:
-    assert Journeys(NOT_LEADER).ask(partition=2) == [NOT_LEADER]
+    assert Journeys(NOT_LEADER).ask(partition=2) == NOT_LEADER
 
 
 def test_leaders_are_asked_again_while_leadership_moves() -> None:
-    assert Journeys(NOT_LEADER, NOT_LEADER, TOLD).ask(partition=0) == [TOLD]
+    settling = Journeys(NOT_LEADER, NOT_LEADER, TOLD)
+    assert settling.ask(partition=0) == {"joined": [TOLD]}
     moving = Journeys(NOT_LEADER)
-    assert moving.ask(partition=0) == [NOT_LEADER]
+    assert moving.ask(partition=0) == {"joined": [NOT_LEADER]}
     assert moving.cluster.slept_s > 30
 
 
@@ -71,14 +77,14 @@ def test_leaders_are_asked_again_while_leadership_moves() -> None:
 def test_another_answer_is_not_ottlas(body: bytes) -> None:
     cluster = FakeCluster({JOURNEY: [lambda *_: body]})
     with pytest.raises(NotOttlaError, match="the server at b1:9092 is not an Ottla broker"):
-        ask_journey(cluster.client(), QUESTION)
+        ask_journey(cluster.client(), QUESTION, joined)
 
 
 def test_a_server_without_this_request_is_not_an_ottla_broker() -> None:
     with pytest.raises(NotOttlaError, match="not an Ottla broker: it closed the connection"):
-        ask_journey(FakeCluster({JOURNEY: [closing]}).client(), QUESTION)
+        ask_journey(FakeCluster({JOURNEY: [closing]}).client(), QUESTION, joined)
 
 
 def test_a_missing_response_fails() -> None:
     with pytest.raises(NoAnswerError, match="no response from"):
-        ask_journey(FakeCluster({JOURNEY: [silent]}).client(), QUESTION)
+        ask_journey(FakeCluster({JOURNEY: [silent]}).client(), QUESTION, joined)

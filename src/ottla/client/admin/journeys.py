@@ -7,7 +7,7 @@ the connection.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ottla.client.addresses import Address
@@ -23,20 +23,25 @@ class NotOttlaError(ClientError):
     """The server is a Kafka broker that is not Ottla, or no broker at all."""
 
 
-def ask_journey(client: Client, question: Mapping[str, Any]) -> list[Answer]:
-    """The documents of the leaders of the partitions that the question is about, whichever broker
-    is asked first; at least one. Without a leader, that of the first broker.
+def ask_journey(
+    client: Client,
+    question: Mapping[str, Any],
+    joined: Callable[[Sequence[Answer]], Answer],
+) -> Answer:
+    """The document of the leader of the partition that the question is about, whichever broker is
+    asked first; of all leaders if it is about several, made one by `joined`. Without a leader, that
+    of the first broker.
     """
     first = _ask(client, None, question)
     if not _is_elsewhere(first):
-        return [first]
+        return first
     retry = Retry(client.patience)
     while True:
         leaders = _leaders(client, question)
         answers = [_ask(client, address, question) for address in leaders]
         # Leadership may have moved between the two requests.
         if not answers or not all(map(_is_led_by_another, answers)) or retry.is_over:
-            return answers or [first]
+            return joined(answers) if answers else first
         retry.wait()
 
 

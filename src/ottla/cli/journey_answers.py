@@ -1,74 +1,11 @@
-"""Asks brokers for a journey: Ottla's own request, over a plain connection.
-
-librdkafka cannot send unknown requests, so this module speaks Kafka's framing with request header
-v1, followed by JSON. A broker that is not Ottla closes the connection.
-"""
+"""What several leaders say of one message, as one document: each knows only its own partitions."""
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from ottla.cli.client import connect
-from ottla.cli.failures import Failed
-from ottla.cli.plain_connection import connected
-from ottla.cli.plain_frames import CORRELATION_BYTES, framed, received
 from ottla.journey.key_elsewhere import seen_across
-from ottla.protocol.versions import JOURNEY
-
-ANSWER_TIMEOUT_S: Final = 30.0
-"""A search for a key reads a few hundred MiB at most."""
-SETTLE_S: Final = 5.0
-"""How long to retry while leadership moves."""
-SETTLE_PAUSE_S: Final = 0.2
-MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
-
-NO_OTTLA: Final = "Only Ottla brokers record the journeys of their messages."
-
-
-def ask_journey(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
-    """The document from the partition's leader, whichever broker is asked first.
-
-    Raises Failed if there is none.
-    """
-    answer = ask_broker(bootstrap, question)
-    asked_at = time.monotonic()
-    while is_elsewhere(answer):
-        leaders = leader_addresses(bootstrap, question)
-        answers = [ask_broker(address, question) for address in leaders]
-        answer = joined(answers) if answers else answer
-        if not answers or not is_led_by_another(answer):
-            return answer
-        # Leadership moved between the two requests.
-        if time.monotonic() - asked_at > SETTLE_S:
-            return answer
-        time.sleep(SETTLE_PAUSE_S)
-    return answer
-
-
-def is_led_by_another(answer: dict[str, Any]) -> bool:
-    return bool(answer.get("error", {}).get("code") == "not_leader")
-
-
-def is_elsewhere(answer: dict[str, Any]) -> bool:
-    """Whether other brokers must be asked, instead or as well."""
-    return is_led_by_another(answer) or bool(answer.get("elsewhere"))
-
-
-def leader_addresses(bootstrap: str, question: dict[str, Any]) -> list[str]:
-    """The addresses of the leaders of the requested partitions; empty if there is none."""
-    metadata = connect(bootstrap).metadata()
-    topic, wanted = metadata.topics.get(question["topic"]), question.get("partition")
-    partitions = topic.partitions if topic is not None else {}
-    leaders = {
-        partition.leader
-        for index, partition in partitions.items()
-        if wanted is None or index == wanted
-    }
-    found = [metadata.brokers[leader] for leader in sorted(leaders) if leader in metadata.brokers]
-    return [f"{broker.host}:{broker.port}" for broker in found]
 
 
 def joined(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -167,29 +104,3 @@ def joined_lists(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def newest_ms(document: dict[str, Any]) -> int:
     stamped = (document.get("published") or {}).get("timestamp_ms")
     return stamped if stamped is not None else -1
-
-
-def ask_broker(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
-    """One broker's answer: from the first address that accepts a connection."""
-    with connected(bootstrap, ANSWER_TIMEOUT_S) as connection:
-        try:
-            connection.sendall(framed(JOURNEY, json.dumps(question).encode()))
-            body = received(connection, MAX_ANSWER_BYTES)[CORRELATION_BYTES:]
-        except TimeoutError:
-            raise Failed(
-                f"no response from {bootstrap} within {ANSWER_TIMEOUT_S:g} s.", NO_OTTLA
-            ) from None
-        except (ConnectionError, EOFError):
-            raise Failed(
-                f"the server at {bootstrap} is not an Ottla broker: it closed the connection.",
-                NO_OTTLA,
-            ) from None
-        except OSError as error:
-            raise Failed(f"the connection to {bootstrap} broke: {error.strerror}.") from None
-    try:
-        document = json.loads(body)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or "journey" not in document:
-        raise Failed(f"the server at {bootstrap} is not an Ottla broker.", NO_OTTLA)
-    return document
