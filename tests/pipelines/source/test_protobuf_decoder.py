@@ -84,9 +84,20 @@ def test_data_that_is_not_of_the_message_gets_a_reason() -> None:
     made, read = parts(PROTO)
     late = made()
     late.i.seconds = 10**15
+    long = made()
+    long.j.seconds = 10**12
     for data, reason in (
         (b"", "value has Protobuf's framing damaged: no message indexes"),
-        (b"\x02\x02", "value is the message with the indexes [1], which is not there, not M"),
+        (b"\x02\x02", "value has Protobuf's framing damaged: its indexes name no message of its"),
+        (
+            b"\xff",
+            "value has Protobuf's framing damaged: its indexes name no message of its schema",
+        ),
+        (b"\0\x0a\x01x", "value is not Protobuf data of M: it is damaged"),
+        (
+            b"\0" + long.SerializeToString(),
+            "value has a time outside of the years 1 to 9999, or a d",
+        ),
         (b"\x04\x00\x00", "value is M.I, not M, by which the column is read"),
         (b"\0\xff", "value is not Protobuf data of M: it is damaged"),
         (b"\0" + late.SerializeToString(), "value has a time outside of the years 1 to 9999"),

@@ -132,3 +132,7 @@ def test_a_format_is_a_package_in_sparks_version() -> None:
     assert jars.wanted_packages(INSTALLED, [avro], [], ["avro"]) == [avro, DELTA, KAFKA]
     with pytest.raises(PipelineError, match=r"is for Spark 4\.1.*use .*spark-avro_2\.13:4\.0\.0"):
         jars.wanted_packages(INSTALLED, ["org.apache.spark:spark-avro_2.13:4.1.1"], [])
+    protobuf = "org.apache.spark:spark-protobuf_2.13:4.0.0"
+    assert jars.wanted_packages(INSTALLED, [], [], ["protobuf"]) == [DELTA, KAFKA, protobuf]
+    with pytest.raises(PipelineError, match=r"is for Spark 4\.1.*use .*spark-protobuf_2\.13:4\.0"):
+        jars.wanted_packages(INSTALLED, ["org.apache.spark:spark-protobuf_2.13:4.1.1"], [])

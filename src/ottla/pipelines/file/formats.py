@@ -9,11 +9,14 @@ from ottla.pipelines.file.specification import FileSpec, SourceSpec
 from ottla.pipelines.registry.client import Registry
 from ottla.pipelines.registry.registered import is_wanted, read_wanted
 from ottla.pipelines.registry.settings import RegistrySettings
-from ottla.pipelines.spark.versions import FORMATS
+from ottla.pipelines.spark.versions import NEEDED_FORMATS
 
 
 def formats_of(spec: FileSpec) -> list[str]:
-    """Return the formats. Raises PipelineError where a registry does not answer."""
+    """Return the formats that nothing else reads.
+
+    Raises PipelineError where a registry does not answer.
+    """
     registries: dict[RegistrySettings, Registry] = {}
     found: dict[str, None] = {}
     for pipeline in spec.pipelines:
@@ -23,7 +26,7 @@ def formats_of(spec: FileSpec) -> list[str]:
         registry = registries.setdefault(source.registry, Registry(source.registry))
         for column, word in words_of(source).items():
             format_ = registry.reader(read_wanted(word, source.topic, column)).format.lower()
-            if format_ in FORMATS:
+            if format_ in NEEDED_FORMATS:
                 found[format_] = None
     return list(found)
 

@@ -16,7 +16,7 @@ from ottla.pipelines.registry.avro_schema import END, END_BYTES, VALUE
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.framing import HEAD_BYTES, MAGIC, head
 from ottla.pipelines.registry.registered import AVRO, JSON, PROTOBUF
-from ottla.pipelines.source import protobuf_column
+from ottla.pipelines.source import protobuf_column, protobuf_spark
 from ottla.pipelines.source.checks import checks
 
 if TYPE_CHECKING:
@@ -103,9 +103,13 @@ def decode(
                 first == F.lit(head(one.id)), from_avro(marked, one.writer, options)
             )
     elif framed.format == PROTOBUF:
-        # Python sees the whole data: Spark calls it for all rows, whatever their branch is.
         heads = [F.lit(head(one.id)) for one in readable]
-        read = protobuf_column.decoded(column, framed, type_of(framed), name)
+        form = protobuf_spark.readable(framed)
+        if form is None:
+            # Python sees the whole data: Spark calls it for all rows, whatever their branch is.
+            read = protobuf_column.decoded(column, framed, type_of(framed), name)
+        else:
+            read = protobuf_spark.decoded(column, framed, form, type_of(framed), name)
         chosen = chosen.when(first.isin(heads), read)
     else:
         # JSON has the names of its fields: the one schema reads all data.

@@ -17,6 +17,11 @@ from ottla.pipelines.registry.protobuf_framing import read_indexes
 
 NO_PROTOBUF = "OTTLA_NO_PROTOBUF"
 """Begins the failure of an executor without the package protobuf."""
+NO_INDEXES = "has Protobuf's framing damaged: no message indexes"
+NO_MESSAGE = "has Protobuf's framing damaged: its indexes name no message of its schema"
+LATE = "has a time outside of the years 1 to 9999, or a duration of more than 10,000 years"
+MAX_DURATION_S = 315_576_000_000
+"""Protobuf's own limit."""
 HEAD = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NANOS = Decimal(1_000_000_000)
@@ -35,7 +40,7 @@ def decoder(
     `message`; `messages` gives the names of the messages of each known id, by the five bytes in
     front of the data. `name` is the column's.
     """
-    loaded: list[tuple[Any, Any]] = []
+    loaded: list[tuple[Any, Any, Any]] = []
 
     def decode(data: bytes | None) -> tuple[Any, str | None] | None:
         known = None if data is None else messages.get(bytes(data[:HEAD]))
@@ -43,21 +48,24 @@ def decoder(
             return None
         if not loaded:
             loaded.append(load(files, message, shape))
-        parse, convert = loaded[0]
+        parse, convert, is_strange = loaded[0]
         data = bytes(data)
         try:
             indexes, start = read_indexes(data, HEAD)
-        except ValueError as error:
-            return None, f"{name} has Protobuf's framing damaged: {error}"
+        except ValueError:
+            return None, f"{name} {NO_MESSAGE if data[HEAD:] else NO_INDEXES}"
         given = known.get(indexes)
+        if given is None:
+            return None, f"{name} {NO_MESSAGE}"
         if given != message:
-            which = given or f"the message with the indexes {list(indexes)}, which is not there"
-            return None, f"{name} is {which}, not {message}, by which the column is read"
+            return None, other(name, given, message)
         try:
             found = parse(data[start:])
         except Exception as error:
             if type(error).__name__ != "DecodeError":
                 raise
+            found = None
+        if found is None or is_strange(found):
             return None, f"{name} is not Protobuf data of {message}: it is damaged"
         if not found.IsInitialized():
             lacking = found.FindInitializationErrors()[0]
@@ -65,13 +73,20 @@ def decoder(
         try:
             return convert(found), None
         except OverflowError:
-            return None, f"{name} has a time outside of the years 1 to 9999"
+            return None, f"{name} {LATE}"
 
     return decode
 
 
-def load(files: bytes, message: str, shape: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return what parses a message's bytes, and what makes a row of a message."""
+def other(name: str, given: str, message: str) -> str:
+    """Return the reason for data of another message."""
+    return f"{name} is {given}, not {message}, by which the column is read"
+
+
+def load(files: bytes, message: str, shape: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Return what parses a message's bytes, what makes a row of a message, and what tells whether
+    the bytes have a field in another form than the message's.
+    """
     try:
         from google.protobuf.descriptor_pb2 import FileDescriptorSet
         from google.protobuf.descriptor_pool import DescriptorPool
@@ -84,7 +99,24 @@ def load(files: bytes, message: str, shape: Mapping[str, Any]) -> tuple[Any, Any
     pool = DescriptorPool()
     for one in FileDescriptorSet.FromString(files).file:
         pool.AddSerializedFile(one.SerializeToString())
-    return GetMessageClass(pool.FindMessageTypeByName(message)).FromString, struct_of(shape)
+    found = pool.FindMessageTypeByName(message)
+    return GetMessageClass(found).FromString, struct_of(shape), strangeness_of(found)
+
+
+def strangeness_of(message: Any) -> Callable[[Any], bool]:
+    """Return what tells whether data has a field of the message in another form.
+
+    Protobuf's parser takes such a field for an unknown one: data of no schema that can be read has
+    it. The enums of proto2 are no sign: a number that they do not know is unknown, too.
+    """
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    known = {
+        field.number
+        for field in message.fields
+        if field.enum_type is None or not field.enum_type.is_closed
+    }
+    return lambda found: any(one.field_number in known for one in UnknownFieldSet(found))
 
 
 def struct_of(shape: Mapping[str, Any]) -> Callable[[Any], tuple[Any, ...]]:
@@ -135,7 +167,7 @@ def value_of(shape: Mapping[str, Any]) -> Callable[[Any], Any] | None:
             EPOCH + timedelta(seconds=time.seconds, microseconds=time.nanos // 1_000)
         )
     if kind == "duration":
-        return lambda time: time.seconds + time.nanos / NANOS
+        return length_of
     if kind == "json":
         from google.protobuf.json_format import MessageToDict
 
@@ -145,6 +177,13 @@ def value_of(shape: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     if kind == "wrapped":
         return unwrapped
     return unwrapped_decimal if kind == "wrapped unsigned" else None
+
+
+def length_of(time: Any) -> Decimal:
+    """Return a duration in seconds. Raises OverflowError."""
+    if abs(time.seconds) > MAX_DURATION_S:
+        raise OverflowError
+    return Decimal(time.seconds) + Decimal(time.nanos) / NANOS
 
 
 def unwrapped(message: Any) -> Any:

@@ -96,7 +96,7 @@ def topic(
             "registry:SUBJECT@VERSION" names another one, and key_schema takes the same words.
             "#MESSAGE" after it names a message of a Protobuf schema that has several. Avro needs
             a module of Spark's: session(formats=["avro"]); Protobuf needs the package protobuf in
-            the Python of the driver and of the executors.
+            the Python of the driver and, without session(formats=["protobuf"]), of the executors.
         max_rows: the most rows that a batch reads, all partitions together.
         rejects: "keep" leaves the rows that do not parse in the frame, with null for what does
             not parse and the column `reason`, null in the other rows.

@@ -74,7 +74,8 @@ def session(
         app: the application's name.
         master: where Spark runs; `local[*]` is this machine with all its cores.
         packages: Maven coordinates to add to Delta and the Kafka source.
-        formats: "avro", for topics with a schema registry: adds Spark's module for it.
+        formats: "avro" or "protobuf", for topics with a schema registry: adds Spark's module for
+            it. Protobuf is read without it, too, but slower.
         jars: jar files, or a folder of them, for machines that do not reach Maven Central.
         ivy_settings: an ivysettings.xml that names your own repository.
         conf: Spark's settings; they win over Ottla's own. `spark.jars.packages`,

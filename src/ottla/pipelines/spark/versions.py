@@ -75,8 +75,10 @@ def kafka_artifact(spark: str) -> str:
     return f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{spark}"
 
 
-FORMATS: Final = ("avro",)
+FORMATS: Final = ("avro", "protobuf")
 """The formats for which Spark has a module apart from its own jars."""
+NEEDED_FORMATS: Final = ("avro",)
+"""Those that are read by that module alone: Protobuf is decoded in Python without it."""
 
 
 def format_artifact(spark: str, name: str) -> str:
