@@ -27,6 +27,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from ottla.pipelines import PipelineError, to_delta, to_files, to_jdbc, to_topic, topic
+from ottla.pipelines.identity import lease
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.sinks.files import FilesSink
@@ -37,6 +38,8 @@ SCHEMA = "id BIGINT NOT NULL"
 MAX_PARTITIONS = 3
 CUT = "cut off by the test"
 WITHIN_S = 120
+BEAT_S = 0.2
+SHORT = "100 milliseconds"
 SINKS: dict[str, Any] = {
     "delta": DeltaSink,
     "postgresql": JdbcSink,
@@ -90,35 +93,37 @@ class RealWorld:
 
     def run(self, checkpoint: Path | None = None, starting: str = "earliest") -> str:
         """Run the pipeline until it has all; return why it did not, empty where it did."""
-        where = {"bootstrap_servers": self.bootstrap}
-        how: dict[str, Any] = {
-            "checkpoint": checkpoint or self.checkpoint,
-            "trigger": {"availableNow": True},
-        }
         try:
-            if self.kind == "upsert":
-                of_key = {"key_schema": SCHEMA, "schema": "n BIGINT", "tombstones": "mark"}
-                frame = topic(self.spark, self.topic, starting=starting, **of_key, **where)
-                columns = ("key.id", "value.n", "partition", "offset", "timestamp", "tombstone")
-                rows = frame.select(*columns)
-                how["keys"] = ["id"]
-            else:
-                frame = topic(self.spark, self.topic, schema=SCHEMA, starting=starting, **where)
-                rows = frame.select("value.*", "partition", "offset")
-            if self.kind in ("delta", "upsert"):
-                query: Any = to_delta(rows, self.folder / "table", **how)
-            elif self.kind == "files":
-                query = to_files(rows, self.folder / "table", **how)
-            elif self.kind == "topic":
-                query = to_topic(rows, self.target, value="id", **where, **how)
-            else:
-                assert self.database is not None
-                login = {"url": self.database.url, "user": USER, "password": PASSWORD}
-                query = to_jdbc(rows, "table", **login, **how)
-            query.awaitTermination()
+            self._started(checkpoint or self.checkpoint, starting).awaitTermination()
         except PipelineError as error:
             return str(error)
         return ""
+
+    def _started(self, checkpoint: Path, starting: str, *, ends: bool = True) -> Any:
+        """Return the pipeline's query. Raises PipelineError."""
+        where = {"bootstrap_servers": self.bootstrap}
+        trigger: dict[str, Any] = {"availableNow": True} if ends else {"processingTime": SHORT}
+        how: dict[str, Any] = {"checkpoint": checkpoint, "trigger": trigger}
+        if self.kind == "upsert":
+            of_key = {"key_schema": SCHEMA, "schema": "n BIGINT", "tombstones": "mark"}
+            frame = topic(self.spark, self.topic, starting=starting, **of_key, **where)
+            columns = ("key.id", "value.n", "partition", "offset", "timestamp", "tombstone")
+            rows = frame.select(*columns)
+            how["keys"] = ["id"]
+        else:
+            frame = topic(self.spark, self.topic, schema=SCHEMA, starting=starting, **where)
+            rows = frame.select("value.*", "partition", "offset")
+        if self.kind in ("delta", "upsert"):
+            query: Any = to_delta(rows, self.folder / "table", **how)
+        elif self.kind == "files":
+            query = to_files(rows, self.folder / "table", **how)
+        elif self.kind == "topic":
+            query = to_topic(rows, self.target, value="id", **where, **how)
+        else:
+            assert self.database is not None
+            login = {"url": self.database.url, "user": USER, "password": PASSWORD}
+            query = to_jdbc(rows, "table", **login, **how)
+        return query
 
     def ids(self) -> list[int]:
         """Return what the target holds, sorted."""
@@ -237,26 +242,10 @@ class RealWorld:
 
     def kill(self, draw: random.Random) -> None:
         """A process is killed soon after it has planned a batch, or has done it."""
-        if self.kind == "topic":
-            return  # `tests/system/test_topic_crashes.py` kills those
-        sink = "database" if self.database is not None else self.kind
-        words = [sys.executable, "-m", "tests.system.pipeline_job", self.bootstrap, self.topic]
-        words += [str(self.folder), "--sink", "delta" if sink == "upsert" else sink]
-        if self.kind == "upsert":
-            words += ["--table", "upsert"]
-        if self.database is not None:
-            words += ["--url", self.database.url]
-        if self.checkpoint.name != "checkpoint":
+        if self._has_no_job():
             return
         before = self._planned()
-        with (self.folder / "job.log").open("w") as log:
-            job = subprocess.Popen(
-                words,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                cwd=Path(__file__).parents[3],
-            )
+        job = self._job()
         until = time.monotonic() + WITHIN_S
         while job.poll() is None and self._planned() == before and time.monotonic() < until:
             time.sleep(0.005)
@@ -264,6 +253,92 @@ class RealWorld:
         if job.poll() is None:
             os.killpg(job.pid, signal.SIGKILL)
         job.wait()
+
+    def _has_no_job(self) -> bool:
+        """Whether `tests.system.pipeline_job` lacks this pipeline.
+
+        `tests/system/test_topic_crashes.py` kills those of topics.
+        """
+        return self.kind == "topic" or self.checkpoint.name != "checkpoint"
+
+    def _job(self) -> subprocess.Popen[bytes]:
+        """Start the pipeline as a process of its own."""
+        sink = "database" if self.database is not None else self.kind
+        words = [sys.executable, "-m", "tests.system.pipeline_job", self.bootstrap, self.topic]
+        words += [str(self.folder), "--sink", "delta" if sink == "upsert" else sink]
+        if self.kind == "upsert":
+            words += ["--table", "upsert"]
+        if self.database is not None:
+            words += ["--url", self.database.url]
+        with (self.folder / "job.log").open("w") as log:
+            return subprocess.Popen(
+                words,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=Path(__file__).parents[3],
+            )
+
+    def _running(self) -> Any:
+        """Return a query that runs until it is stopped, None where its start is refused."""
+        try:
+            query = self._started(self.checkpoint, "earliest", ends=False)
+            query.processAllAvailable()
+        except PipelineError as error:
+            self.check(str(error))
+            return None
+        return query
+
+    def lose_lease(self, draw: random.Random) -> None:
+        """A run on another host takes the checkpoint from one that runs."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lease, "BEAT_S", BEAT_S)
+            query = self._running()
+            if query is None:
+                return
+            file = self.checkpoint / lease.FILE
+            other = json.loads(file.read_text()) | {"host": "elsewhere", "token": "of another run"}
+            file.write_text(json.dumps(other))
+            (self.checkpoint / f".{lease.FILE}.crc").unlink(missing_ok=True)
+            self.append(draw)
+            with pytest.raises(PipelineError, match="was taken by process"):
+                query.awaitTermination()
+        file.unlink()  # the other run ends, and has done nothing
+        self.check(self.run())
+
+    def second_process(self, draw: random.Random) -> None:
+        """Another process starts on the checkpoint of one that runs; some find it free."""
+        if self._has_no_job():
+            return
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lease, "BEAT_S", BEAT_S)
+            query = self._running()
+            if query is None:
+                return
+            is_free = draw.random() < 0.5
+            if is_free:
+                # As for a process that was stopped: it neither beats nor reads now.
+                patch.setattr(lease.Lease, "renew", lambda _: None)
+                (self.checkpoint / lease.FILE).unlink()
+            job = self._job()
+            while job.poll() is None:
+                self.append(draw)
+                time.sleep(draw.uniform(0, 1))
+            said = (self.folder / "job.log").read_text()
+            assert is_free or "is in use by process" in said, said
+            if is_free:
+                query.stop()
+                self.check(self.run())
+                return
+            query.processAllAvailable()
+            query.stop()
+        assert self.ids() == self.sent, self._differs(self.ids())
+
+    def second_writer(self, draw: random.Random) -> None:
+        """A pipeline with a checkpoint of its own writes the topic into the target."""
+        if self.kind != "topic":  # a topic takes the records of any producer
+            other = self.folder / f"other-{uuid.uuid4().hex[:8]}"
+            self.check(self.run(other), other)
 
     def _planned(self) -> list[str]:
         offsets = self.checkpoint / "offsets"
@@ -324,8 +399,7 @@ class RealWorld:
 
     def add_partition(self, draw: random.Random) -> None:
         """The topic gets one partition more."""
-        # A key that moves to another partition needs `order_by`.
-        if self.partitions < MAX_PARTITIONS and self.kind != "upsert":
+        if self.partitions < MAX_PARTITIONS:
             self.partitions += 1
             more = NewPartitions(self.topic, self.partitions)
             self.admin.create_partitions([more])[self.topic].result(timeout=30)
@@ -363,6 +437,7 @@ WEIGHTS: dict[Action, int] = {
     RealWorld.back_up: 1,
     RealWorld.restore: 2,
     RealWorld.run_copy: 2,
+    RealWorld.second_writer: 1,
     RealWorld.back_up_target: 1,
     RealWorld.restore_target: 2,
     RealWorld.restore_table: 1,
@@ -370,7 +445,7 @@ WEIGHTS: dict[Action, int] = {
     RealWorld.recreate_topic: 1,
     RealWorld.recreate_target: 1,
 }
-STEPS = 9
+STEPS = 10
 FIRST: tuple[Action, ...] = (
     RealWorld.append,
     RealWorld.run_all,
@@ -379,16 +454,18 @@ FIRST: tuple[Action, ...] = (
     RealWorld.append,
     RealWorld.run_all,
 )
+MUST: tuple[Action, ...] = (RealWorld.kill, RealWorld.lose_lease, RealWorld.second_process)
 
 
 def walk(world: RealWorld, seed: int) -> list[str]:
-    """Take FIRST and STEPS steps, one of them a kill, and end with a run; return what was done."""
+    """Take FIRST and STEPS steps, MUST among them, and end with a run; return what was done."""
     draw = random.Random(seed)
     done: list[str] = []
     steps = [*FIRST, *draw.choices(list(WEIGHTS), list(WEIGHTS.values()), k=STEPS)]
-    steps[draw.randrange(len(FIRST), len(steps))] = RealWorld.kill
+    for must, at in zip(MUST, draw.sample(range(len(FIRST), len(steps)), len(MUST)), strict=True):
+        steps[at] = must
     for chosen in steps:
-        if chosen in (RealWorld.kill, RealWorld.restore, RealWorld.restore_target):
+        if chosen in (*MUST, RealWorld.restore, RealWorld.restore_target):
             world.append(draw)  # there is something to lose
         done.append(chosen.__name__)
         try:
