@@ -1,84 +1,52 @@
-"""Turns: one at a time, and others while one waits for an answer."""
-
-from __future__ import annotations
-
 import asyncio
 
-import pytest
-
-from ottla.runtime.turns import MAX_AWAY, Turns
+from ottla.runtime.turns import Turns
 
 
-async def test_one_at_a_time() -> None:
-    turns, order = Turns(), []
+async def test_so_many_begin_in_a_turn_of_the_loop_in_their_order() -> None:
+    turns = Turns(2)
+    begun: list[int] = []
 
-    async def work(name: str) -> None:
-        async with turns.next():
-            order.append(f"{name} begins")
-            await asyncio.sleep(0)
-            order.append(f"{name} ends")
+    async def begin(number: int) -> None:
+        await turns.take()
+        begun.append(number)
 
-    await asyncio.gather(work("one"), work("two"))
-    assert order == ["one begins", "one ends", "two begins", "two ends"]
-    assert not turns.is_taken
-
-
-async def test_who_waits_for_an_answer_lets_others_pass() -> None:
-    turns, answers = Turns(), [asyncio.get_running_loop().create_future() for _ in range(2)]
-    at_work: list[int] = []
-
-    async def work(number: int) -> None:
-        async with turns.next() as turn:
-            await turn.away(answers[number])
-            at_work.append(number)
-            await asyncio.sleep(0)
-            assert turns.is_taken
-
-    both = [asyncio.create_task(work(number)) for number in range(2)]
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert not turns.is_taken
-    answers[1].set_result(None)
-    await both[1]
-    assert at_work == [1]
-    answers[0].set_result(None)
-    await both[0]
-    assert at_work == [1, 0]
-
-
-async def test_no_more_than_a_few_are_away() -> None:
-    turns, answer = Turns(), asyncio.get_running_loop().create_future()
-
-    async def work() -> None:
-        async with turns.next() as turn:
-            await turn.away(answer)
-
-    tasks = [asyncio.create_task(work()) for _ in range(MAX_AWAY + 1)]
-    for _ in range(4 * MAX_AWAY):
+    tasks = [asyncio.create_task(begin(number)) for number in range(5)]
+    seen = []
+    while len(begun) < 5:
         await asyncio.sleep(0)
-    assert turns.is_taken
-    answer.set_result(None)
+        seen.append(len(begun))
+    assert begun == [0, 1, 2, 3, 4]
+    assert sorted(set(seen)) == [2, 4, 5]
     await asyncio.gather(*tasks)
-    assert not turns.is_taken
 
 
-@pytest.mark.parametrize("is_back", [False, True])
-async def test_one_that_is_cancelled_takes_no_turn_of_others(is_back: bool) -> None:
-    turns, answer = Turns(), asyncio.get_running_loop().create_future()
+async def test_one_that_comes_later_does_not_overtake() -> None:
+    turns = Turns(1)
+    await turns.take()
+    begun: list[str] = []
 
-    async def work() -> None:
-        async with turns.next() as turn:
-            await turn.away(answer)
+    async def begin(name: str) -> None:
+        await turns.take()
+        begun.append(name)
 
-    task = asyncio.create_task(work())
+    tasks = [asyncio.create_task(begin(name)) for name in ("first", "second")]
+    while not begun:
+        await asyncio.sleep(0)
+    tasks.append(asyncio.create_task(begin("third")))
+    await asyncio.gather(*tasks)
+    assert begun == ["first", "second", "third"]
+
+
+async def test_one_whose_client_left_takes_no_turn() -> None:
+    turns = Turns(1)
+    first, left, stays = (asyncio.create_task(turns.take()) for _ in range(3))
     await asyncio.sleep(0)
-    async with turns.next():
-        if is_back:
-            answer.set_result(None)
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task], timeout=0)
-        assert turns.is_taken
-    await asyncio.wait([task])
-    assert task.cancelled()
-    assert not turns.is_taken
+    assert first.done()
+    assert not left.done()
+    left.cancel()
+    async with asyncio.timeout(60):
+        await stays
+    assert left.cancelled()
+    async with asyncio.timeout(60):
+        await turns.take()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.runtime.turns import Turns
+from ottla.runtime.one_at_a_time import OneAtATime
 from ottla.tracing import trace as tracing
 from ottla.tracing.find_message import JourneyError, MessageQuery
 from ottla.tracing.trace import trace
@@ -23,7 +23,7 @@ class Traced:
         self.partition = SimpleNamespace(index=0, log=SimpleNamespace(is_closed=is_closed))
         self.topics: dict[str, Any] = {}
         self.image = SimpleNamespace(topic=self.topics.get)
-        self.timelines = SimpleNamespace(explaining=Turns())
+        self.timelines = SimpleNamespace(explaining=OneAtATime())
         self.fault: Exception | None = None
         monkeypatch.setattr(tracing, "led_partitions", lambda *_: [self.partition])
         monkeypatch.setattr(tracing, "led_elsewhere", lambda *_: [1])

@@ -1,82 +1,51 @@
-"""Turns for work that needs much memory: one at a time, and not while it waits for others."""
+"""Limits how many requests of some types begin in one turn of the event loop.
+
+One poll of the sockets returns all requests that have arrived, and the loop answers them one after
+the other. The 500 members of a group join at once, and a request of somebody else that arrives
+behind them would wait for all of them. Those that take turns wait, so the others overtake them.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
-from typing import Final, TypeVar
+from collections import deque
+from typing import Final
 
-T = TypeVar("T")
-MAX_AWAY: Final = 4
-"""How many may have given their turn away at once, and still hold what they have read."""
+MAX_A_TURN: Final = 32
 
 
 class Turns:
-    """`async with turns.next() as turn` waits for its turn; `await turn.away(answer)` waits for an
-    answer meanwhile.
-    """
+    """For the event loop's thread only. First come, first served."""
 
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._away = 0
-
-    @property
-    def is_taken(self) -> bool:
-        return self._lock.locked()
-
-    @asynccontextmanager
-    async def next(self) -> AsyncIterator[Turn]:
-        turn = Turn(self)
-        await turn.take()
-        try:
-            yield turn
-        finally:
-            turn.give()
+    def __init__(self, size: int = MAX_A_TURN) -> None:
+        self._size = size
+        self._left = size
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        """Bounded by the connections: each waits for one request at most."""
+        self._is_next_due = False
 
     async def take(self) -> None:
-        await self._lock.acquire()
+        """Returns in a turn that has room for one more."""
+        if self._left and not self._waiting:
+            self._left -= 1
+            self._await_next()
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        await turn
 
-    def give(self) -> None:
-        self._lock.release()
+    def _await_next(self) -> None:
+        if not self._is_next_due:
+            self._is_next_due = True
+            asyncio.get_running_loop().call_soon(self._next)
 
-    def may_leave(self) -> bool:
-        """Whether another one may be away."""
-        return self._away < MAX_AWAY
-
-    def left(self, by: int) -> None:
-        self._away += by
-
-
-class Turn:
-    """One that was waited for."""
-
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-        self._is_held = False
-
-    async def take(self) -> None:
-        await self._turns.take()
-        self._is_held = True
-
-    def give(self) -> None:
-        """Does nothing if it was cancelled while it waited for its turn to come again."""
-        if self._is_held:
-            self._is_held = False
-            self._turns.give()
-
-    async def away(self, answer: Awaitable[T]) -> T:
-        """Wait for an answer while others have their turns. If `MAX_AWAY` do that already, it keeps
-        its own.
-        """
-        if not self._turns.may_leave():
-            return await answer
-        self._turns.left(1)
-        self.give()
-        try:
-            return await answer
-        finally:
-            try:
-                await self.take()
-            finally:
-                self._turns.left(-1)
+    def _next(self) -> None:
+        self._is_next_due = False
+        self._left = self._size
+        while self._waiting and self._left:
+            turn = self._waiting.popleft()
+            if not turn.done():  # the client left meanwhile
+                turn.set_result(None)
+                self._left -= 1
+        if self._left < self._size:
+            self._await_next()

@@ -25,7 +25,7 @@ from uuid import UUID
 from ottla.log.log import Log
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
-from ottla.runtime.turns import Turns
+from ottla.runtime.one_at_a_time import OneAtATime
 from ottla.timelines.folder import (
     GroupFolder,
     TimelineFolder,
@@ -115,7 +115,7 @@ class TimelineRecorder:
 
     def __init__(self, clock: Clock, *, enabled: bool = True) -> None:
         self.enabled = enabled
-        self.explaining = Turns()
+        self.explaining = OneAtATime()
         """One journey is explained at a time: each may read a few hundred MiB."""
         self._clock = clock
         self._dirty: dict[Gathering, None] = {}

@@ -12,7 +12,7 @@ from ottla.journey.moment import Document
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.runtime.clock import Clock
-from ottla.runtime.turns import Turn
+from ottla.runtime.one_at_a_time import Turn
 from ottla.storage.after_rebuild import after_rebuild
 from ottla.tracing.find_message import (
     Cluster,
