@@ -15,11 +15,19 @@ from ottla.client.errors import ClosedError, UnreachableError
 from ottla.client.question import Question, Versions
 from ottla.client.security import Security, authenticate, encrypted
 from ottla.client.wire import Wire
-from ottla.protocol.messages import messages_of
+from ottla.protocol.frames import write_request
+from ottla.protocol.messages import message_class, messages_of
 from ottla.protocol.versions import API_VERSIONS
 
 VERSION: Final = 0
 """Every broker answers it, and in this version (KIP-511)."""
+
+
+# What every connection needs first is imported with this module, and not while a broker waits:
+# Python reports Ctrl-C within an import as an error of what it was importing.
+_REQUEST: Final = messages_of(API_VERSIONS, VERSION, "request").ApiVersionsRequest()
+write_request(_REQUEST, 0, None)
+message_class(API_VERSIONS, VERSION, "response")
 
 
 class Connection:
@@ -79,6 +87,5 @@ def _opened(address: Address, security: Security, client_id: str, connect_s: flo
 
 
 def _asked_versions(wire: Wire, within_s: float) -> Versions:
-    request = messages_of(API_VERSIONS, VERSION, "request").ApiVersionsRequest()
-    response = wire.ask(request, within_s)
+    response = wire.ask(_REQUEST, within_s)
     return {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
