@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.tls import WAIT_S, self_signed, server_context
+from tests.client.certificates import WAIT_S, self_signed, server_context
 
 from ottla.client.client import Client
 from ottla.client.errors import SecurityError, SettingsError
+from ottla.client.login import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from ottla.client.question import Question
-from ottla.client.security import SASL_AUTHENTICATE, SASL_HANDSHAKE, security_of
+from ottla.client.security import security_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_request_body, read_request_header, write_response
 from ottla.protocol.messages import messages_of

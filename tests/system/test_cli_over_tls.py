@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.tls import self_signed, tls_in_front_of
+from tests.client.certificates import self_signed, tls_in_front_of
 from tests.system.test_cli import Typed
 
 from ottla.testing.broker_process import BrokerProcess

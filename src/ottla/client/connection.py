@@ -13,7 +13,7 @@ from typing import Any, Final
 from ottla.client.addresses import Address, why_not_connected
 from ottla.client.errors import ClosedError, UnreachableError
 from ottla.client.question import Question, Versions
-from ottla.client.security import Security, authenticate, encrypted
+from ottla.client.security import Security
 from ottla.client.wire import Wire
 from ottla.protocol.frames import write_request
 from ottla.protocol.messages import message_class, messages_of
@@ -61,6 +61,9 @@ def open_connection(
     wire = _opened(address, security, client_id, connect_s)
     try:
         if security.sasl is not None:
+            # Imported late, as TLS below: most connections have neither.
+            from ottla.client.login import authenticate
+
             authenticate(wire, security.sasl, answer_s)
         return Connection(wire, _asked_versions(wire, answer_s))
     except BaseException:
@@ -76,6 +79,8 @@ def _opened(address: Address, security: Security, client_id: str, connect_s: flo
         raise UnreachableError(f"cannot reach a broker at {address}: {reason}.") from None
     try:
         if security.tls is not None:
+            from ottla.client.tls import encrypted
+
             connection = encrypted(connection, address.host, security.tls)
     except OSError:
         connection.close()

@@ -1,4 +1,4 @@
-"""TLS and SASL of a connection, from librdkafka's settings.
+"""What comes before the first request of a connection, from librdkafka's settings.
 
 The settings have librdkafka's meanings and defaults (its CONFIGURATION.md). Those that only
 librdkafka can follow are refused.
@@ -6,31 +6,16 @@ librdkafka can follow are refused.
 
 from __future__ import annotations
 
-import secrets
-import socket
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ottla.client.errors import SecurityError, SettingsError
-from ottla.client.sasl import MECHANISMS, PLAIN, SaslError, Scram, plain_message
-from ottla.client.wire import Wire
-from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages import messages_of
+from ottla.client.errors import SettingsError
 
-SASL_HANDSHAKE: Final = 17
-SASL_AUTHENTICATE: Final = 36
-HANDSHAKE_VERSION: Final = 1
-AUTHENTICATE_VERSION: Final = 0
+if TYPE_CHECKING:
+    import ssl
 
 PROTOCOLS: Final = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
-UNSUPPORTED: Final = {
-    "ssl.keystore.location": "ssl.certificate.location and ssl.key.location",
-    "ssl.certificate.pem": "ssl.certificate.location",
-    "ssl.key.pem": "ssl.key.location",
-}
-"""What to use instead: Python reads certificates and keys of a client from files in PEM only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,53 +42,21 @@ def security_of(settings: Mapping[str, Any]) -> Security:
         raise SettingsError(
             f"security.protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}."
         )
+    tls = None
+    if protocol.endswith("ssl"):
+        # Imported late: ssl takes 10 ms.
+        from ottla.client.tls import tls_of
+
+        tls = tls_of(settings)
     return Security(
-        _tls(settings) if protocol.endswith("ssl") else None,
+        tls,
         _sasl(settings) if protocol.startswith("sasl") else None,
     )
 
 
-def _tls(settings: Mapping[str, Any]) -> ssl.SSLContext:
-    for name, instead in UNSUPPORTED.items():
-        if name in settings:
-            raise SettingsError(f"this command cannot use {name}; use {instead}.")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    verifies = str(settings.get("enable.ssl.certificate.verification", "true")).lower() == "true"
-    algorithm = str(settings.get("ssl.endpoint.identification.algorithm", "https")).lower()
-    context.check_hostname = verifies and algorithm == "https"
-    if not verifies:
-        context.verify_mode = ssl.CERT_NONE
-    authorities = settings.get("ssl.ca.location")
-    try:
-        if "ssl.ca.pem" in settings:
-            context.load_verify_locations(cadata=settings["ssl.ca.pem"])
-        elif authorities and authorities != "probe":
-            context.load_verify_locations(authorities)
-        else:
-            context.load_default_certs()
-    except (OSError, ValueError) as error:
-        given = authorities if "ssl.ca.pem" not in settings else "ssl.ca.pem"
-        raise SettingsError(f"no certificates in {given}: {error}.") from None
-    _load_own_certificate(context, settings)
-    return context
-
-
-def _load_own_certificate(context: ssl.SSLContext, settings: Mapping[str, Any]) -> None:
-    own = settings.get("ssl.certificate.location")
-    if own is None:
-        return
-    # Without the password, Python would ask for one on the terminal.
-    password = str(settings.get("ssl.key.password", ""))
-    try:
-        context.load_cert_chain(own, settings.get("ssl.key.location"), lambda: password)
-    except (OSError, ValueError) as error:
-        raise SettingsError(
-            f"cannot use the certificate {own}: {error}.",
-            "It needs ssl.key.location, and ssl.key.password if the key is encrypted.",
-        ) from None
-
-
 def _sasl(settings: Mapping[str, Any]) -> Sasl:
+    from ottla.client.sasl import MECHANISMS
+
     mechanism = str(settings.get("sasl.mechanism", settings.get("sasl.mechanisms", "GSSAPI")))
     if mechanism not in MECHANISMS:
         raise SettingsError(
@@ -114,49 +67,3 @@ def _sasl(settings: Mapping[str, Any]) -> Sasl:
         if name not in settings:
             raise SettingsError(f"{mechanism} needs {name}.")
     return Sasl(mechanism, str(settings["sasl.username"]), str(settings["sasl.password"]))
-
-
-def encrypted(connection: socket.socket, host: str, tls: ssl.SSLContext) -> socket.socket:
-    """The connection with TLS; `host` is the name that the certificate must have.
-
-    Raises SecurityError if the certificate is refused, or there is no TLS; OSError.
-    """
-    try:
-        return tls.wrap_socket(connection, server_hostname=host)
-    except ssl.SSLCertVerificationError as error:
-        raise SecurityError(f"the certificate of {host} is refused: {error.verify_message}.") from (
-            None
-        )
-    except ssl.SSLError as error:
-        raise SecurityError(f"no TLS with {host}: {error.reason or error}.") from None
-
-
-def authenticate(wire: Wire, sasl: Sasl, within_s: float) -> None:
-    """Raises SecurityError if the user is refused, and RetriableError."""
-    try:
-        _exchange_messages(wire, sasl, within_s)
-    except SaslError as error:
-        host = wire.address.host
-        raise SecurityError(f"{host} refused the SASL authentication: {error}") from None
-
-
-def _exchange_messages(wire: Wire, sasl: Sasl, within_s: float) -> None:
-    build = messages_of(SASL_HANDSHAKE, HANDSHAKE_VERSION, "request")
-    response = wire.ask(build.SaslHandshakeRequest(mechanism=sasl.mechanism), within_s)
-    if response.error_code is not ErrorCode.none:
-        offered = ", ".join(response.mechanisms) or "none"
-        raise SaslError(f"It does not offer {sasl.mechanism}; it offers {offered}.")
-    build = messages_of(SASL_AUTHENTICATE, AUTHENTICATE_VERSION, "request")
-
-    def exchanged(message: bytes) -> bytes:
-        response = wire.ask(build.SaslAuthenticateRequest(auth_bytes=message), within_s)
-        if response.error_code is not ErrorCode.none:
-            reason = response.error_message or response.error_code.name.replace("_", " ")
-            raise SaslError(f"{reason.rstrip('.')}.")
-        return bytes(response.auth_bytes)
-
-    if sasl.mechanism == PLAIN:
-        exchanged(plain_message(sasl.username, sasl.password))
-        return
-    scram = Scram(sasl.mechanism, sasl.username, sasl.password, secrets.token_hex(16))
-    scram.check(exchanged(scram.final(exchanged(scram.first()))))

@@ -1,0 +1,49 @@
+"""SASL on a connection: SaslHandshake (key 17) and SaslAuthenticate (key 36, KIP-152)."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from ottla.client.errors import SecurityError
+from ottla.client.sasl import PLAIN, SaslError, Scram, plain_message
+from ottla.client.security import Sasl
+from ottla.client.wire import Wire
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
+
+SASL_HANDSHAKE: Final = 17
+SASL_AUTHENTICATE: Final = 36
+HANDSHAKE_VERSION: Final = 1
+AUTHENTICATE_VERSION: Final = 0
+
+
+def authenticate(wire: Wire, sasl: Sasl, within_s: float) -> None:
+    """Raises SecurityError if the user is refused, and RetriableError."""
+    try:
+        _exchange_messages(wire, sasl, within_s)
+    except SaslError as error:
+        host = wire.address.host
+        raise SecurityError(f"{host} refused the SASL authentication: {error}") from None
+
+
+def _exchange_messages(wire: Wire, sasl: Sasl, within_s: float) -> None:
+    build = messages_of(SASL_HANDSHAKE, HANDSHAKE_VERSION, "request")
+    response = wire.ask(build.SaslHandshakeRequest(mechanism=sasl.mechanism), within_s)
+    if response.error_code is not ErrorCode.none:
+        offered = ", ".join(response.mechanisms) or "none"
+        raise SaslError(f"It does not offer {sasl.mechanism}; it offers {offered}.")
+    build = messages_of(SASL_AUTHENTICATE, AUTHENTICATE_VERSION, "request")
+
+    def exchanged(message: bytes) -> bytes:
+        response = wire.ask(build.SaslAuthenticateRequest(auth_bytes=message), within_s)
+        if response.error_code is not ErrorCode.none:
+            reason = response.error_message or response.error_code.name.replace("_", " ")
+            raise SaslError(f"{reason.rstrip('.')}.")
+        return bytes(response.auth_bytes)
+
+    if sasl.mechanism == PLAIN:
+        exchanged(plain_message(sasl.username, sasl.password))
+        return
+    scram = Scram(sasl.mechanism, sasl.username, sasl.password, secrets.token_hex(16))
+    scram.check(exchanged(scram.final(exchanged(scram.first()))))
