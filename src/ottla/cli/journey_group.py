@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.cli.client import connect
-from ottla.cli.group_documents import described_groups, state_name
 from ottla.cli.journey_branches import GOOD, STEP, WAITING, Branch, Clock, Document
 from ottla.cli.journey_readers import DOUBTS
 from ottla.journey.formatting import elapsed_said
@@ -25,6 +23,10 @@ _PASSED: Final = "has passed it; whether it has read it is not known"
 
 def add_asked_group(document: Document, group: str, bootstrap: str) -> None:
     """Adds `asked_group`. Raises Failed if the group's coordinator does not answer."""
+    # Imported late: only this option needs librdkafka.
+    from ottla.cli.client import connect
+    from ottla.cli.group_documents import described_groups, state_name
+
     found = described_groups(connect(bootstrap), [group]).get(group)
     place = (document["topic"], document["partition"])
     now = None
