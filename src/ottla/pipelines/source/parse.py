@@ -17,6 +17,7 @@ from ottla.pipelines.source.checks import checks
 from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.mismatches import name_mismatch
 from ottla.pipelines.source.plain import plain
+from ottla.pipelines.source.quick import is_quick
 from ottla.pipelines.source.unknown import (
     COLUMN,
     as_json,
@@ -48,8 +49,10 @@ UNKNOWN: Final = "_ottla_unknown"
 """The column of the names of a value's fields that its schema lacks, null without any."""
 _KEPT: Final = "_ottla_kept"
 # What a closer look at an object has; it is null where that is not needed.
+_BROKEN: Final = "broken"
 _TRAILING: Final = "trailing"
 _SAID: Final = "said"
+_TEXT: Final = "text"
 _CORRUPT: Final = "_ottla_corrupt"
 # No record can hold this name by design or by chance.
 _END: Final = f"_ottla_{secrets.token_hex(8)}"
@@ -121,10 +124,9 @@ def parse(
         if isinstance(schema, Framed)
     }
     frame = raw.withColumns(asked | given | looks | framed)
-    frame, changed = _with_changed(frame, schemas, objects)
+    frame, changed = _with_changed(frame, objects)
     if "value" in objects:
-        text = _data("value", schemas["value"]).cast("string")
-        frame = _with_unknown(frame, text, objects["value"], unknown_fields)
+        frame = _with_unknown(frame, objects["value"], unknown_fields)
     for name, schema in reversed(schemas.items()):
         faults = _faults(name, schema, name_fields=name_fields)
         if name in changed:
@@ -138,9 +140,7 @@ def parse(
     return frame.withColumn(REASON, reason)
 
 
-def _with_changed(
-    frame: DataFrame, schemas: dict[str, Kind], objects: dict[str, StructType]
-) -> tuple[DataFrame, list[str]]:
+def _with_changed(frame: DataFrame, objects: dict[str, StructType]) -> tuple[DataFrame, list[str]]:
     """Add the columns of what is wrong with values that the parser changed.
 
     Returns with the frame the names of the objects that have such a column.
@@ -149,7 +149,7 @@ def _with_changed(
 
     faults = {}
     for name, fields in objects.items():
-        text, parsed = _data(name, schemas[name]).cast("string"), F.col(_PARSED + name)
+        text, parsed = F.col(_LOOK + name)[_TEXT], F.col(_PARSED + name)
         if said_in_json(text, fields) is not None:
             said = F.col(_LOOK + name)[_SAID]
             fault = changed_in_json(parsed, said, text, fields, name)
@@ -157,13 +157,12 @@ def _with_changed(
     return frame.withColumns(faults), [name for name in objects if _CHANGED + name in faults]
 
 
-def _with_unknown(
-    frame: DataFrame, text: Column, fields: StructType, unknown_fields: UnknownFields
-) -> DataFrame:
+def _with_unknown(frame: DataFrame, fields: StructType, unknown_fields: UnknownFields) -> DataFrame:
     """Add the column of the names of a value's unknown fields, and that of what is kept of them."""
     from pyspark.sql import functions as F  # noqa: N812
 
     look = F.col(f"{_LOOK}value")
+    text = look[_TEXT]
     frame = frame.withColumns(own_names(look, fields))
     names = unknown_names(look, text, fields)
     frame = frame.withColumn(UNKNOWN, F.when(look.isNotNull(), names))
@@ -252,7 +251,8 @@ def _from_json(column: Column, schema: DataType) -> Column:
     assert isinstance(schema, StructType), "only objects have a corrupt record"
     with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    return F.from_json(_text(column), with_corrupt, options)
+    # Whether the text is UTF-8 is part of the closer look: here Spark would not compile that.
+    return F.from_json(column.cast("string"), with_corrupt, options)
 
 
 def _look(name: str, schema: Kind, fields: StructType) -> Column:
@@ -261,7 +261,8 @@ def _look(name: str, schema: Kind, fields: StructType) -> Column:
 
     data = _data(name, schema)
     text = data.cast("string")
-    found = {_TRAILING: _has_trailing(data)}
+    # The text itself: without it here Spark would carry the data of all records on.
+    found = {_TEXT: text, _BROKEN: ~F.is_valid_utf8(text), _TRAILING: _has_trailing(data)}
     said = said_in_json(text, fields)
     if said is not None:
         found[_SAID] = said
@@ -271,20 +272,31 @@ def _look(name: str, schema: Kind, fields: StructType) -> Column:
     expression = plain(kind_of(fields))
     if expression is None:
         return whole
-    return F.when(text.rlike(expression), F.lit(None)).otherwise(whole)
+    is_plain = F.is_valid_utf8(text) & text.rlike(expression)
+    if not isinstance(schema, Framed):
+        quick = is_quick(_parsed(name, schema), text, fields)
+        if quick is not None:
+            is_plain = (~_may_have_trailing(data) & quick) | is_plain
+    return F.when(is_plain, F.lit(None)).otherwise(whole)
+
+
+def _may_have_trailing(column: Column) -> Column:
+    """Tell whether text may follow the JSON object: a single '}' in the last byte ends it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    start = F.substring(column, F.lit(1), F.length(column) - 1)
+    return F.contains(start, F.lit(b"}")) | (F.substring(column, -1, 1) != F.lit(b"}"))
 
 
 def _has_trailing(column: Column) -> Column:
     """Tell whether text follows the JSON object: from_json stops at the object's end.
 
-    A single '}' in the last byte ends the object. For all other texts the object is read once
-    more as the first of exactly two elements of an array: text that closes the array or adds
-    elements to it changes their number.
+    Where text may follow, the object is read once more as the first of exactly two elements of an
+    array: text that closes the array or adds elements to it changes their number.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    start = F.substring(column, F.lit(1), F.length(column) - 1)
-    more = F.contains(start, F.lit(b"}")) | (F.substring(column, -1, 1) != F.lit(b"}"))
+    more = _may_have_trailing(column)
     array = F.concat(F.lit("["), column.cast("string"), F.lit(f',{{"{_END}":true}}]'))
     elements = F.from_json(array, f"array<struct<{_END}: boolean>>")
     whole = (F.size(elements) == 2) & elements[1][_END]
@@ -345,11 +357,12 @@ def _object_faults(
     from pyspark.sql import functions as F  # noqa: N812
 
     column, data = F.col(_PARSED + name), _data(name, schema)
+    look = F.col(_LOOK + name)
     words = F.lit(f"{name} is not a JSON object of the schema")
     if name_fields:
         words = F.coalesce(name_mismatch(column, _text(data), fields, name), words)
     return [
-        (column.isNull() | column[_CORRUPT].isNotNull(), words),
-        (F.col(_LOOK + name)[_TRAILING], F.lit(f"{name} has more text after its JSON object")),
+        (column.isNull() | column[_CORRUPT].isNotNull() | look[_BROKEN], words),
+        (look[_TRAILING], F.lit(f"{name} has more text after its JSON object")),
         *[(fails(column), F.lit(words)) for fails, words in checks(fields, name)],
     ]
