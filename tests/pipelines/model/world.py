@@ -63,7 +63,11 @@ KAFKA = read_settings("b:9092")
 ONCE = "exactly-once"
 AT_LEAST_ONCE = "at-least-once"
 MAX_PARTITIONS = 3
-TWICE = ("would write rows twice", "may have rows of it twice")
+TWICE = (
+    "would write rows twice",
+    "may have rows of it twice",
+    "older rows may have replaced newer ones",
+)
 """What is said where rows are doubled."""
 CHECKPOINTS = ("a", "b")
 KINDS = (

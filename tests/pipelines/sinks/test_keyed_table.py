@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.constraints import Constraint
-from ottla.pipelines.sinks.keyed_table import KeyedTable, read_keyed_table
+from ottla.pipelines.sinks.keyed_table import KeyedTable, harm, read_keyed_table
 from ottla.pipelines.sinks.record_place import RecordPlace
 
 
@@ -176,3 +176,9 @@ def test_rows_without_a_place_of_their_own_need_an_order(
         read_keyed_table(schema, ["id"], place=place, **arguments)
     assert "\n" not in str(caught.value)
     assert read_keyed_table(schema, ["id"], place=place, order_by="v").order_by == "v"
+
+
+def test_what_a_batch_beside_another_querys_may_have_done() -> None:
+    assert harm(None) == "the table may have rows of it twice"
+    assert harm(KeyedTable(("id",), ("id",), order_by="at")) == harm(None)
+    assert harm(KeyedTable(("id",), ("id",))) == "its older rows may have replaced newer ones"

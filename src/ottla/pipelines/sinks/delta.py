@@ -26,7 +26,7 @@ from ottla.pipelines.sinks.delta_table import (
     last_commit,
 )
 from ottla.pipelines.sinks.far_ahead import order_constraints, watched
-from ottla.pipelines.sinks.keyed_table import KINDS
+from ottla.pipelines.sinks.keyed_table import KINDS, harm
 from ottla.pipelines.sinks.merge import merge
 from ottla.pipelines.sinks.narrower_types import can_widen, narrower
 from ottla.pipelines.sinks.restored import still_held
@@ -423,7 +423,7 @@ class DeltaSink:
         if isinstance(answer, Refuse):
             raise PipelineError(
                 f"{answer.sentence}. Its batch {batch.number} was written before that was noticed: "
-                "the table may have rows of it twice"
+                f"{harm(self.keyed)}"
             )
 
     def _compact(self, session: SparkSession) -> None:

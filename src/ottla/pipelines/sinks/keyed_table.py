@@ -123,6 +123,13 @@ class KeyedTable:
         return (*own, *of_table)
 
 
+def harm(keyed: KeyedTable | None) -> str:
+    """Return what a batch may have done that was written beside another query's."""
+    if keyed is None or keyed.order_by is not None:
+        return "the table may have rows of it twice"
+    return "its older rows may have replaced newer ones"
+
+
 def listed(names: Sequence[str]) -> str:
     """Return columns as SQL lists them."""
     return ", ".join(map(quoted, names))
