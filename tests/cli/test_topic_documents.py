@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.topic_documents import mark, partition_document, plural, show_topic, troubles
+from ottla.cli.topic_documents import mark, partition_document, show_topic, troubles
 from ottla.cli.topic_metadata import Epoch
 
 
@@ -113,4 +113,3 @@ def test_ten_thousand_partitions_are_ten_thousand_lines(capsys):
     partitions = [document(index, 1) for index in range(10_000)]
     show_topic({"topic": "t", "partitions": partitions, "config": {}})
     assert len(capsys.readouterr().out.splitlines()) == 10_002
-    assert plural(10_000, "partition") == "10,000 partitions"

@@ -17,8 +17,8 @@ from ottla.cli.cluster_moves import (
     wait_moved,
 )
 from ottla.cli.failures import Failed, unknown
+from ottla.cli.plural import plural
 from ottla.cli.screen import note, say, show_table
-from ottla.cli.topic_documents import plural
 from ottla.client.admin.reassignments import reassign, reassignments
 from ottla.client.metadata import TopicPartition
 from ottla.controller.draining import DrainingError, drained

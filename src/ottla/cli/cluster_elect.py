@@ -25,8 +25,8 @@ from ottla.cli.options import (
     SomeTopicNames,
     Yes,
 )
+from ottla.cli.plural import plural
 from ottla.cli.screen import ask, note, show_json, show_table
-from ottla.cli.topic_documents import plural
 from ottla.cli.topic_offsets import partitions_of
 from ottla.client.admin.elections import elect_leaders
 

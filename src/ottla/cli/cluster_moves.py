@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from ottla.cli.client import Connection
 from ottla.cli.failures import Failed
+from ottla.cli.plural import plural
 from ottla.cli.progress import Watch
 from ottla.cli.screen import say, show_table
-from ottla.cli.topic_documents import plural
 from ottla.client.admin.reassignments import Assignments, Reassignment, reassignments
 from ottla.client.metadata import TopicPartition
 

@@ -35,6 +35,7 @@ from ottla.cli.options import (
     SomeTopicNames,
     Yes,
 )
+from ottla.cli.plural import plural
 from ottla.cli.reassignment_file import read_reassignments
 from ottla.cli.reassignment_plan import (
     Targets,
@@ -45,7 +46,6 @@ from ottla.cli.reassignment_plan import (
     spread_out,
 )
 from ottla.cli.screen import ask, note, say, show_json, show_table
-from ottla.cli.topic_documents import plural
 from ottla.client.admin.reassignments import (
     Reassignment,
     cancel_reassignments,

@@ -22,8 +22,8 @@ from ottla.cli.options import (
     GroupTopics,
     Yes,
 )
+from ottla.cli.plural import plural
 from ottla.cli.screen import ask, note, say, show_json, show_table
-from ottla.cli.topic_documents import plural
 
 
 def delete_offsets(

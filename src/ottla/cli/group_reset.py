@@ -11,9 +11,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicP
 from ottla.cli.client import Connection, explain
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
+from ottla.cli.plural import plural
 from ottla.cli.positions import parse_time
 from ottla.cli.screen import ask, note, show_json, show_table
-from ottla.cli.topic_documents import plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ottla.cli.journey_branches import NAMES, one_of
-from ottla.cli.topic_documents import plural
+from ottla.cli.plural import plural
 
 Document = dict[str, Any]
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 from ottla.cli.failures import Failed
 from ottla.cli.journey_fate import fate_of, fate_said
 from ottla.cli.journey_tree import shown
+from ottla.cli.plural import plural
 from ottla.cli.progress import Watch
 from ottla.cli.screen import note, show_table
-from ottla.cli.topic_documents import plural
 from ottla.journey.formatting import moment_said
 
 Document = dict[str, Any]

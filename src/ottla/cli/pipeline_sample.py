@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.topic_documents import plural
+from ottla.cli.plural import plural
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ottla.cli.failures import Failed, UsageFailed, unknown
+from ottla.cli.plural import plural
 from ottla.cli.topic_assignment import read_assignment
-from ottla.cli.topic_documents import plural
 from ottla.controller.spreading import SpreadingError, spread
 
 Targets = dict[str, dict[int, tuple[int, ...]]]

@@ -10,6 +10,7 @@ from confluent_kafka import TopicCollection
 from ottla.cli.client import Connection
 from ottla.cli.configs import describe_configs
 from ottla.cli.offsets import EARLIEST, LATEST, shown_offsets
+from ottla.cli.plural import plural
 from ottla.cli.screen import say, show_table
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ COLUMNS: Final = (
     *("partition", "leader", "epoch", "replicas", "racks", "in sync"),
     *("start offset", "end offset", "state"),
 )
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 partition`, `2,000 partitions`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def described_topics(connection: Connection, names: Sequence[str]) -> list[Any]:
