@@ -104,6 +104,29 @@ def test_a_run_that_loses_its_checkpoint_is_told_so(
     assert (tmp_path / FILE).exists(), "it is the other run's"
 
 
+def test_a_storage_that_fails_for_a_while_does_not_end_the_heartbeats(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lease, "BEAT_S", 0.05)
+    kept = Lease(Files(spark, str(tmp_path)))
+    kept.acquire()
+    told: queue.Queue[str] = queue.Queue()
+    document = (tmp_path / FILE).read_text()
+    (tmp_path / FILE).write_text("{")
+    kept.keep(lambda: True, told.put)
+    until = time.monotonic() + 60
+    while not caplog.messages and time.monotonic() < until:
+        time.sleep(0.01)
+    (warning,) = caplog.messages
+    assert "cannot be kept now, and after 10 s another host may take it" in warning
+    assert "is damaged" in warning
+
+    other = json.loads(document) | {"token": "of another run", "process": 4711}
+    (tmp_path / FILE).write_text(json.dumps(other))
+    assert "was taken by process 4711 on" in told.get(timeout=60)
+    caplog.clear()
+
+
 def test_a_run_knows_before_its_first_batch_that_another_one_was_there(
     spark, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ class Lease:
         self._files = files
         self._token = uuid.uuid4().hex
         self._beats = 0
+        self._has_warned = False
         self._ended = threading.Event()
 
     def acquire(self, *, watch_s: float = WATCH_S) -> None:
@@ -130,7 +131,7 @@ class Lease:
 
         try:
             while not self._ended.wait(BEAT_S) and is_active():
-                if reason := self.renew():
+                if reason := self._renew_or_warn():
                     lost(reason)
                     return
             if not self._ended.is_set():
@@ -138,6 +139,28 @@ class Lease:
         except (Py4JError, OSError) as error:
             # Spark's JVM has ended, and the query with it; the file that stays names its process.
             log.debug("The lease on %s ends: %s", self._files.location, error)
+
+    def _renew_or_warn(self) -> str | None:
+        """Renew, unless the storage fails: the next heartbeat may find it well."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            reason = self.renew()
+        except (Py4JJavaError, PipelineError) as error:
+            if not self._has_warned:
+                where = self._files.location.removeprefix("file:")
+                words = str(error).splitlines()[0]
+                log.warning(
+                    "The checkpoint %s cannot be kept now, and after %.0f s another host may take "
+                    "it: %s",
+                    where,
+                    WATCH_S,
+                    words,
+                )
+            self._has_warned = True
+            return None
+        self._has_warned = False
+        return reason
 
     def _beat(self) -> None:
         self._beats += 1
