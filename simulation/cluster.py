@@ -250,6 +250,11 @@ class Cluster:
 
     # Clocks.
 
+    @property
+    def has_set_clocks(self) -> bool:
+        """Whether the brokers' wall clocks have ever differed."""
+        return any(self._aheads_ms)
+
     def set_clock(self, number: int, ahead_ms: int) -> None:
         """The wall clock of a broker jumps."""
         self.brokers[number].clock.ahead_ms = ahead_ms

@@ -24,6 +24,7 @@ from simulation.consumers import Member, RefusedError
 from simulation.disk import locks_by_folder
 from simulation.faults import FIRST_MS, LAST_MS, MAX_COUNT, Fault, at_pace, draw_faults, first_ms
 from simulation.few_epochs import few_epochs
+from simulation.journeys import check_journeys, spans_of
 from simulation.log_clients import LogClients
 from simulation.log_faults import draw_log_faults
 from simulation.nemesis import Nemesis
@@ -309,6 +310,9 @@ class World:
                 continue
             ends[int(index)] = partition.high_watermark
             await self._read_all(int(index), partition)
+            spans = spans_of(workload.history.common, int(index))
+            leader = cluster.brokers[state["leader"]]
+            await check_journeys(cluster, topic, int(index), leader, partition, spans)
         cluster.invariants.ended()
         if self.of_logs is not None and self.nemesis.of_logs is not None:
             self.nemesis.of_logs.check_incarnations()

@@ -85,7 +85,7 @@ class Checked:
 
     def _is_within(self, when: Document, event: Happened, by: Broker) -> bool:
         since, until, at = when["since_ms"], when["until_ms"], by.reads(event)
-        return (since is None or since <= at) and (until is None or at <= until)
+        return (since is None or since <= at + event.took_ms) and (until is None or at <= until)
 
     def _ranges(self, said: Any) -> None:
         """No range ends before it begins."""

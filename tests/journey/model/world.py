@@ -29,10 +29,13 @@ NOBODY: Final = -1
 
 
 class Happened(NamedTuple):
-    """An event: its place in the order of all events, and its true time."""
+    """An event: its place in the order of all events, and its true time. With real brokers it was
+    at some time in the `took_ms` after that.
+    """
 
     seq: int
     ms: int
+    took_ms: int = 0
 
 
 class State(NamedTuple):
