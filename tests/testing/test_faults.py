@@ -95,7 +95,7 @@ def test_a_lost_response_leaves_the_connection_open(
     ottla_broker: Broker, ottla_topic: Topic
 ) -> None:
     fault = ottla_broker.lose_response("Produce", times=1, **KIT)
-    with pytest.raises(NoResponseError, match="timed out"):
+    with pytest.raises(NoResponseError, match="no response from"):
         ask_broker(ottla_topic.bootstrap, produce_request(ottla_topic), SHORT_S)
     assert len(fault.wait()) == 1
     ottla_topic.assert_records(["raw"])
@@ -105,7 +105,7 @@ def test_a_delay_before_or_after(ottla_broker: Broker, ottla_topic: Topic) -> No
     ottla_broker.delay("Produce", 60_000, times=1, **KIT)
     ottla_broker.delay("Produce", 60_000, times=1, after=True, **KIT)
     for stored in ([], ["raw"]):
-        with pytest.raises(NoResponseError, match="timed out"):
+        with pytest.raises(NoResponseError, match="no response from"):
             ask_broker(ottla_topic.bootstrap, produce_request(ottla_topic), SHORT_S)
         ottla_topic.assert_records(stored)
     ottla_broker.delay("Metadata", 1, topic=ottla_topic.name, times=1, **KIT)
@@ -192,7 +192,7 @@ def test_an_error_for_a_request_without_a_response(
 ) -> None:
     with (
         ottla_broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER", **KIT),
-        pytest.raises(NoResponseError, match=r"ended|reset"),
+        pytest.raises(NoResponseError, match="closed the connection"),
     ):
         ask_broker(ottla_topic.bootstrap, produce_request(ottla_topic, acks=0))
     ottla_topic.assert_records([])

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from ottla.client.coordinators import Coordinated
 from ottla.testing import KitError
 from ottla.testing.broker_process import BrokerProcess
-from ottla.testing.internal_topics import TOPICS, Coordinated, create_internal_topic
+from ottla.testing.internal_topics import TOPICS, create_internal_topic
 from ottla.testing.ports import HOST, free_ports
 
 

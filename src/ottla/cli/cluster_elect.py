@@ -82,7 +82,7 @@ def elect(
     why: dict[Partition, str] = {}
     if not dry_run:
         failed = elect_leaders(connection.client, wanted, unclean=unclean)
-        why = {(place.topic, place.partition): reason for place, reason in failed.items()}
+        why = {(each.topic, each.partition): refusal.reason for each, refusal in failed.items()}
     after = {} if dry_run else settled(connection, wanted, why)
     documents = [
         {

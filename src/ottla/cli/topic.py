@@ -27,13 +27,13 @@ from ottla.cli.options import (
     UnsetConfig,
     Yes,
 )
+from ottla.cli.plural import plural
 from ottla.cli.screen import note, say, show_documents, show_json, show_list
 from ottla.cli.setting_units import unit_hint_for
 from ottla.cli.topic_assignment import EXAMPLE, read_assignment
 from ottla.cli.topic_documents import (
     NO_TOPICS,
     described_topics,
-    plural,
     show_topic,
     topic_documents,
     topic_summary,

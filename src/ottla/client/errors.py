@@ -19,7 +19,7 @@ ClientError
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ottla.protocol.errors import ErrorCode
@@ -97,6 +97,18 @@ class ClosedError(NoAnswerError):
 
 class NotKafkaError(RetriableError):
     """The response is not one of Kafka's."""
+
+
+class Refusal(NamedTuple):
+    """The broker's error for one part of a request."""
+
+    code: ErrorCode
+    message: str | None
+
+    @property
+    def reason(self) -> str:
+        """As a part of a sentence."""
+        return reason_of(self.code, self.message)
 
 
 def reason_of(code: ErrorCode, message: str | None = None) -> str:

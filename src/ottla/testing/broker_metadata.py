@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from ottla.protocol.messages import messages_of
-from ottla.testing.broker_request import NoResponseError, ask_broker
+from ottla.testing.broker_request import NoResponseError, kit_client
 
-METADATA: Final = 3
-_VERSION: Final = 9
 TIMEOUT_S: Final = 2.0
 
 
@@ -29,16 +26,12 @@ def partitions_known_to(bootstrap: str, topics: Iterable[str]) -> Known:
     """The partitions of these topics in the metadata of the broker at this address; a topic that it
     does not know has none. Raises NoResponseError.
     """
-    build = messages_of(METADATA, _VERSION, "request")
-    wanted = tuple(build.MetadataRequestTopic(name=topic) for topic in topics)
-    request = build.MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-    response: Any = ask_broker(bootstrap, request, TIMEOUT_S)
+    with kit_client(bootstrap, TIMEOUT_S) as client:
+        found = client.metadata(list(topics))
     return {
-        (topic.name, each.partition_index): KnownPartition(
-            each.leader_id, each.leader_epoch, frozenset(each.isr_nodes)
-        )
-        for topic in response.topics
-        for each in topic.partitions
+        (topic.name, index): KnownPartition(each.leader, each.leader_epoch, frozenset(each.in_sync))
+        for topic in found.topics.values()
+        for index, each in topic.partitions.items()
     }
 
 

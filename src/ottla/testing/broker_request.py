@@ -1,14 +1,17 @@
-"""One request to one broker, on a connection of its own."""
+"""The kit's client of a cluster, whose failures are those of the kit."""
 
 from __future__ import annotations
 
-import socket
-import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
-from ottla.protocol.errors import DecodeError
-from ottla.protocol.frames import read_response, write_request
+from ottla.client.client import Client
+from ottla.client.errors import ClientError, RetriableError
+from ottla.client.patience import Patience
+from ottla.client.question import Question
 from ottla.testing.errors import KitError, is_for_the_test
+from ottla.testing.fault_rule import KIT_CLIENT_ID
 
 __tracebackhide__ = is_for_the_test
 
@@ -19,26 +22,28 @@ class NoResponseError(KitError):
     """The broker cannot be reached, or did not respond."""
 
 
-def ask_broker(bootstrap: str, request: Any, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
-    """The broker's response to a message of `messages_of`; `bootstrap` is its address. `timeout_s`
-    limits each read. Raises NoResponseError.
+@contextmanager
+def kit_client(
+    bootstrap: str, timeout_s: float = ANSWER_TIMEOUT_S, retry_for_s: float = ANSWER_TIMEOUT_S
+) -> Iterator[Client]:
+    """A client. `timeout_s` is for each response, `retry_for_s` while the cluster changes. Its
+    ClientError becomes a KitError, or a NoResponseError.
     """
-    host, _, port = bootstrap.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout_s) as connection:
-            connection.sendall(write_request(request, 1, "ottla-testing"))
-            (size_bytes,) = struct.unpack(">i", _exactly(connection, 4))
-            frame = memoryview(_exactly(connection, size_bytes))
-            return read_response(request.__api_key__, request.__version__, frame)[1]
-    except (OSError, EOFError, DecodeError) as error:
-        raise NoResponseError(f"no response from {bootstrap}: {error}") from None
+    patience = Patience(connect_s=timeout_s, answer_s=timeout_s, retry_for_s=retry_for_s)
+    with Client(bootstrap, client_id=KIT_CLIENT_ID, patience=patience) as client:
+        try:
+            yield client
+        except RetriableError as error:
+            raise NoResponseError(f"no response from {bootstrap}: {error.reason}") from None
+        except ClientError as error:
+            raise KitError(error.reason) from None
 
 
-def _exactly(connection: socket.socket, size_bytes: int) -> bytes:
-    data = b""
-    while len(data) < size_bytes:
-        piece = connection.recv(size_bytes - len(data))
-        if not piece:
-            raise EOFError("the connection ended")
-        data += piece
-    return data
+def ask_broker(bootstrap: str, request: Any, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+    """The broker's response to a message of `messages_of`; `bootstrap` is its address. Raises
+    NoResponseError.
+    """
+    version = request.__version__
+    question = Question(request.__api_key__, version, lambda _: request, version)
+    with kit_client(bootstrap, timeout_s) as client:
+        return client.ask_any(question)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from ottla.client.coordinators import Coordinated
 from ottla.testing.broker import controlled_program
 from ottla.testing.broker_metadata import Known, not_yet_known
 from ottla.testing.broker_process import SERVE, BrokerProcess
@@ -18,7 +19,7 @@ from ottla.testing.cluster_state import ClusterState
 from ottla.testing.control_socket import ControlSocket
 from ottla.testing.election import elect
 from ottla.testing.errors import KitError, counted, is_for_the_test, last_lines
-from ottla.testing.internal_topics import Coordinated, create_internal_topic
+from ottla.testing.internal_topics import create_internal_topic
 from ottla.testing.network import Network
 from ottla.testing.ports import HOST, free_ports
 from ottla.testing.timed import Timed

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import time
-from enum import IntEnum
 from typing import Final
 
+from ottla.client.coordinators import Coordinated
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages import messages_of
-from ottla.testing.broker_request import NoResponseError, ask_broker
+from ottla.testing.broker_request import NoResponseError, kit_client
 from ottla.testing.errors import KitError, is_for_the_test
 
 __tracebackhide__ = is_for_the_test
 
-FIND_COORDINATOR: Final = 10
-_VERSION: Final = 3
+ANY_KEY: Final = "ottla"
 PAUSE_S: Final = 0.05
-
-
-class Coordinated(IntEnum):
-    """What a coordinator is for: the key types of FindCoordinator."""
-
-    GROUP = 0
-    TRANSACTION = 1
 
 
 TOPICS: Final = {
@@ -49,12 +40,11 @@ def create_internal_topic(bootstrap: str, kind: Coordinated, timeout_s: float) -
 
 def _refusal(bootstrap: str, kind: Coordinated) -> str | None:
     """Why there is no coordinator now, or None."""
-    build = messages_of(FIND_COORDINATOR, _VERSION, "request")
-    request = build.FindCoordinatorRequest(key="ottla", key_type=kind)
     try:
-        response = ask_broker(bootstrap, request)
+        with kit_client(bootstrap) as client:
+            (found,) = client.find_coordinators(kind, [ANY_KEY])
     except NoResponseError as error:
         return str(error)
-    if response.error_code is ErrorCode.none:
+    if found.error is ErrorCode.none:
         return None
-    return str(response.error_message or response.error_code.name)
+    return str(found.message or found.error.name)

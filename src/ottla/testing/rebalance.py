@@ -6,20 +6,27 @@ leaves before the others have joined again. So the group rebalances once, and st
 
 from __future__ import annotations
 
-import socket
 import time
+from contextlib import closing, suppress
 from typing import Any, Final
 
+from ottla.client.addresses import addresses
+from ottla.client.connection import open_connection
+from ottla.client.coordinators import Coordinated
+from ottla.client.errors import NoAnswerError
+from ottla.client.question import Question
+from ottla.client.security import Security
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.frames import write_request
 from ottla.protocol.messages import messages_of
-from ottla.testing.broker_request import ask_broker
+from ottla.testing.broker_request import ask_broker, kit_client
 from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.fault_rule import KIT_CLIENT_ID
 
 __tracebackhide__ = is_for_the_test
 
-_FIND_COORDINATOR, _JOIN, _LEAVE, _DESCRIBE = 10, 11, 13, 15
+_JOIN, _LEAVE, _DESCRIBE = 11, 13, 15
+_JOIN_VERSION: Final = 5
+_JOIN_WAIT_S: Final = 0.01
 _SESSION_MS: Final = 30_000
 _CONNECT_S: Final = 10.0
 _BEGINS_WITHIN_S: Final = 10.0
@@ -37,10 +44,14 @@ def force_rebalance(bootstrap: str, group: str) -> None:
         state = described.group_state or "unknown"
         raise KitError(f"group {group} cannot rebalance: its state is {state}, not {STABLE}")
     member_id = ask_broker(address, _join(group, "", described)).member_id
-    host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), _CONNECT_S) as connection:
+    (place,) = addresses(address)
+    with closing(
+        open_connection(place, Security(), KIT_CLIENT_ID, _CONNECT_S, _CONNECT_S)
+    ) as connection:
         # The response comes when all members have joined again: nobody waits for it.
-        connection.sendall(write_request(_join(group, member_id, described), 1, KIT_CLIENT_ID))
+        with suppress(NoAnswerError):
+            join = _join(group, member_id, described)
+            connection.ask(Question(_JOIN, _JOIN_VERSION, lambda _: join), _JOIN_WAIT_S)
         _wait_until_begun(address, group)
         build = messages_of(_LEAVE, 4, "request")
         leaving = build.MemberIdentity(member_id=member_id)
@@ -48,11 +59,11 @@ def force_rebalance(bootstrap: str, group: str) -> None:
 
 
 def _coordinator(bootstrap: str, group: str) -> str:
-    build = messages_of(_FIND_COORDINATOR, 3, "request")
-    found = ask_broker(bootstrap, build.FindCoordinatorRequest(key=group, key_type=0))
-    if found.error_code is not ErrorCode.none:
-        raise KitError(f"group {group} has no coordinator: {found.error_code.name.upper()}")
-    return f"{found.host}:{found.port}"
+    with kit_client(bootstrap) as client:
+        (found,) = client.find_coordinators(Coordinated.GROUP, [group])
+    if found.error is not ErrorCode.none:
+        raise KitError(f"group {group} has no coordinator: {found.error.name.upper()}")
+    return str(found.broker.address)
 
 
 def _describe(address: str, group: str) -> Any:
@@ -62,7 +73,7 @@ def _describe(address: str, group: str) -> Any:
 
 def _join(group: str, member_id: str, described: Any) -> Any:
     """Joins with the protocol that the members have chosen, and the subscription of one of them."""
-    build = messages_of(_JOIN, 5, "request")
+    build = messages_of(_JOIN, _JOIN_VERSION, "request")
     protocol = build.JoinGroupRequestProtocol(
         name=described.protocol_data, metadata=described.members[0].member_metadata
     )

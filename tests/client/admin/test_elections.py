@@ -40,7 +40,9 @@ def test_an_election_that_was_not_needed_has_not_failed() -> None:
 
 def test_a_failed_election_has_its_reason() -> None:
     refused = cluster(ErrorCode.none, ErrorCode.eligible_leaders_not_available)
-    assert elected(refused) == {("t", 0): "eligible leaders not available"}
+    ((place, refusal),) = elected(refused).items()
+    assert (place, refusal.code) == (("t", 0), ErrorCode.eligible_leaders_not_available)
+    assert refusal.reason == "eligible leaders not available"
 
 
 def test_a_cluster_that_refuses_all_of_it() -> None:

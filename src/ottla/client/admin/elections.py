@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ottla.client.admin.partitions import by_topic
 from ottla.client.client import Client
-from ottla.client.errors import reason_of
+from ottla.client.errors import Refusal
 from ottla.client.metadata import TopicPartition
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
@@ -22,9 +22,9 @@ ANSWER_TIMEOUT_MS: Final = 25_000
 
 def elect_leaders(
     client: Client, partitions: Iterable[tuple[str, int]], *, unclean: bool
-) -> dict[TopicPartition, str]:
-    """Preferred leaders, or `unclean` ones. Returns the reason, as a part of a sentence, for each
-    partition whose election failed.
+) -> dict[TopicPartition, Refusal]:
+    """Preferred leaders, or `unclean` ones. Returns the partitions whose election
+    failed.
     """
     topics = by_topic(partitions)
 
@@ -41,9 +41,7 @@ def elect_leaders(
     # Before version 1, the response has no error of its own.
     response = client.ask_controller(Question(ELECT_LEADERS, 2, build, 1), "elect leaders")
     return {
-        TopicPartition(found.topic, each.partition_id): reason_of(
-            each.error_code, each.error_message
-        )
+        TopicPartition(found.topic, each.partition_id): Refusal(each.error_code, each.error_message)
         for found in response.replica_election_results
         for each in found.partition_result
         # Not needed: the partition got its leader in the meantime.
