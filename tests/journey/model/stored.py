@@ -130,6 +130,8 @@ class Stored:
         self.committed: Before | None = None
         self.rows: dict[bytes, Kept] = {}
         """The table: a record for each key that has a row, or one that is marked deleted."""
+        self.versions: dict[bytes, list[Kept]] = {}
+        """The records of each key that were delivered to a history."""
 
     # The log.
 
@@ -265,6 +267,10 @@ class Stored:
                 record.deeds[batch] = Deed("skipped")
             else:
                 by_key.setdefault(record.key, []).append(record)
+        if self.sink.rows == "history":
+            for key, some in by_key.items():
+                self.versions.setdefault(key, []).extend(some)
+            return
         for key, some in by_key.items():
             last = max(some, key=self._order)
             for record in some:
@@ -272,6 +278,24 @@ class Stored:
                     how = "deleted" if last.is_tombstone else "superseded"
                     record.deeds[batch] = Deed("replaced", None, how, last.offset)
             self._merge_one(batch, key, last)
+
+    def deed_of(self, record: Kept) -> Deed | None:
+        """What the record did to the table, as far as it is known now."""
+        if self.sink.rows == "upsert" or (record.is_tombstone and self.sink.deletes == "skip"):
+            return record.deeds.get(record.batches[0])
+        every = self.versions.get(record.key or b"", [])
+        if record not in every:
+            return None
+        ordered = sorted(every, key=self._order)
+        at = ordered.index(record)
+        before = ordered[at - 1] if at else None
+        if record.is_tombstone:
+            has_row = before is not None and not before.is_tombstone
+            return Deed("closed", before and before.offset) if has_row else Deed("opened")
+        after = ordered[at + 1] if at + 1 < len(ordered) else None
+        if after is None:
+            return Deed("opened", None, "current")
+        return Deed("opened", None, "deleted" if after.is_tombstone else "superseded", after.offset)
 
     def _order(self, record: Kept) -> tuple[int, int]:
         stamp = record.timestamp_ms if self.sink.order == "timestamp" else 0

@@ -42,7 +42,7 @@ class StoredLife:
             min_cleanable_dirty_ratio=0.0,
         )
         sink = Sink(
-            "upsert",
+            Random(f"{seed} rows").choice(("upsert", "upsert", "history")),
             random.choice(("offset", "timestamp")),
             random.choice(("skip", "remove", "mark")),
             reads_committed=random.random() < 0.7,

@@ -183,10 +183,10 @@ class StoredChecked:
                 self._is(record.rejected, "rejected", said)
                 self._is((said["reason"], said["kept"]) in ((WHY, KEPT), (None, KEPT)), "why", said)
             if one["row"] is not None:
-                self._row(record, one["row"], truth)
+                self._row(record, one["row"])
 
-    def _row(self, record: Kept, row: Document, batches: list[int]) -> None:
-        deed = record.deeds.get(batches[0])
+    def _row(self, record: Kept, row: Document) -> None:
+        deed = self.world.deed_of(record)
         self._is(deed is not None, "row", row)
         assert deed is not None
         truth = (row, deed)

@@ -118,6 +118,11 @@ def a_row_of_aborted_records(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(explain, "row_of", row)
 
 
+def a_history_has_one_row(patch: pytest.MonkeyPatch) -> None:
+    row_of = explain.row_of
+    patch.setattr(explain, "row_of", lambda to, *more: row_of(to._replace(rows="upsert"), *more))
+
+
 def nothing_is_rejected(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(explain, "rejection_of", lambda *_: None)
 
@@ -146,6 +151,7 @@ PLANTED: Final[tuple[Plant, ...]] = (
     the_stable_end_is_the_high_watermark,
     every_pipeline_reads_what_is_committed,
     a_row_of_aborted_records,
+    a_history_has_one_row,
     nothing_is_rejected,
     a_compacted_record_was_delivered,
     a_delivery_has_the_batch_before,
