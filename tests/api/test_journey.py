@@ -68,7 +68,12 @@ def context(tmp_path: Path) -> Any:
             log.append(batch, list(iterate_headers(batch)), leader_epoch=0, now_ms=1000)
             timeline.appended(0, len(keys) - 1, NOW_MS, "client", -1)
         partition = SimpleNamespace(
-            topic="t", index=index, log=log, timeline=timeline, high_watermark=log.end_offset
+            topic="t",
+            index=index,
+            log=log,
+            timeline=timeline,
+            high_watermark=log.end_offset,
+            leader=SimpleNamespace(followers={}),
         )
         partitions.by_topic.setdefault("t", []).append(partition)
     state = PartitionState(1, 0, (1,), (1,), 0)
