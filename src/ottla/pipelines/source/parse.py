@@ -42,6 +42,7 @@ GIVEN: Final = "_ottla_given_"  # with the column's name: whether the record has
 _PARSED: Final = "_ottla_parsed_"
 PARSED_KEY: Final = f"{_PARSED}key"
 """The column of the parsed key in the plan of a topic's rows."""
+_FAILED: Final = "_ottla_failed_"
 _FRAMING: Final = "_ottla_framing_"
 _LOOK: Final = "_ottla_look_"
 _CHANGED: Final = "_ottla_changed_"
@@ -115,6 +116,12 @@ def parse(
     }
     # What is asked of the raw bytes is asked here, so that Spark does not carry them on.
     asked = {_PARSED + name: _parsed(name, schema) for name, schema in schemas.items()}
+    for name in objects:
+        # In the projection of the parse, which Spark computes once: a later one would read each
+        # field of the object again.
+        column = asked[_PARSED + name]
+        asked[_PARSED + name] = column.dropFields(_CORRUPT)
+        asked[_FAILED + name] = column.isNull() | column[_CORRUPT].isNotNull()
     given = {GIVEN + name: F.col(name).isNotNull() for name in schemas}
     # All of a closer look at once: each step that Spark cannot compile costs a copy of the row.
     looks = {_LOOK + name: _look(name, schemas[name], fields) for name, fields in objects.items()}
@@ -180,7 +187,6 @@ def take_parsed(frame: DataFrame, schemas: dict[str, Kind]) -> list[Column]:
     for name, schema in schemas.items():
         column = F.col(_PARSED + name)
         if as_json_object(schema) is not None:
-            column = column.dropFields(_CORRUPT)
             if name == "value" and _KEPT in frame.columns:
                 column = column.withField(COLUMN, F.col(_KEPT))
         elif isinstance(schema, Framed):
@@ -362,7 +368,7 @@ def _object_faults(
     if name_fields:
         words = F.coalesce(name_mismatch(column, _text(data), fields, name), words)
     return [
-        (column.isNull() | column[_CORRUPT].isNotNull() | look[_BROKEN], words),
+        (F.col(_FAILED + name) | look[_BROKEN], words),
         (look[_TRAILING], F.lit(f"{name} has more text after its JSON object")),
         *[(fails(column), F.lit(words)) for fails, words in checks(fields, name)],
     ]
