@@ -257,6 +257,21 @@ for words, wrong, most in (
 """
 
 
+JOURNEY = """
+import sys
+sys.modules["hypothesis"] = None
+from ottla.cli.app import run_command
+run_command(["journey", "t", "0", "0", "--bootstrap", "127.0.0.1:1"])
+found = {"confluent_kafka", "ssl", "hashlib"} & sys.modules.keys()
+assert not found, found
+"""
+
+
+def test_a_journey_needs_no_librdkafka_and_no_tls() -> None:
+    done = subprocess.run([sys.executable, "-c", JOURNEY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_command_imports_little(tmp_path: Path) -> None:
     """Modules are counted, since times differ: a command starts in 0.15 s with these."""
     environment = {**os.environ, "OTTLA_PROFILES": str(tmp_path / "none"), "COLUMNS": "100"}
