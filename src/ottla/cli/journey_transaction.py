@@ -40,7 +40,7 @@ def _transaction(top: Branch, transaction: Document, clock: Clock) -> Branch:
         branch.add(("marker  ", WEAK), said, clock.at(marker["timestamp_ms"]))
     elif transaction["state"] == "unknown":
         branch.add(f"the log was searched up to offset {transaction['searched_to']}")
-    else:
+    elif transaction["first_offset"] is not None:
         branch.add(f"its first record here is at offset {transaction['first_offset']}")
     return branch
 

@@ -60,13 +60,18 @@ def tell(document: Document) -> Branch:
     place = f"partition {document['partition']}  offset {document['offset']}"
     top = line((document["topic"], "bold"), f"  {place}", ("  (times are UTC)", WEAK))
     state = document["state"]
+    if document.get("computed"):
+        top.parts.append(("  computed now: these brokers record nothing", WAITING))
     if state == "not_yet_written":
         end = document["log"]["end_offset"]
-        top.add(("Not yet written: ", WAITING), f"the log ends at offset {end}")
+        what = f"the log ends at offset {end}"
+        if document.get("computed"):
+            what = f"or not replicated yet: consumers get the offsets before {end}"
+        top.add(("Not yet written: ", WAITING), what)
         _readers(top, document, "Waiting for it")
         grow_asked_group(top, document)
         return top
-    if not document["recorded"]:
+    if not document["recorded"] and not document.get("computed"):
         top.add(("No times recorded: ", WAITING), "ottla.journey.enable is false on the broker")
     clock = Clock(document)
     if state == "removed":
@@ -90,7 +95,7 @@ def tell(document: Document) -> Branch:
     grow_replicated(top, document["replicated"], clock)
     grow_transaction(top, document, clock)
     _readers(top, document, "Read and delivered", clock)
-    _retention(top, document["retention"])
+    _retention(top, document["retention"], is_computed=bool(document.get("computed")))
     grow_asked_group(top, document)
     return top
 
@@ -153,14 +158,28 @@ def _appended(top: Branch, document: Document, clock: Clock) -> None:
             ("wait     ", WEAK),
             "may include librdkafka's 0.5 s, if it is the producer's first record",
         )
-    segment = appended.get("segment")
-    if not segment:
+    batch, record, segment = appended.get("batch"), appended.get("record"), appended.get("segment")
+    if not batch:
         return
-    active = "active" if segment["active"] else "closed"
-    branch.add(
-        ("segment  ", WEAK), segment["file"], f"  ({active}, {bytes_said(segment['size_bytes'])})"
-    )
-    batch, record, entry = appended["batch"], appended["record"], appended["index"]["entry"]
+    if segment:
+        active = "active" if segment["active"] else "closed"
+        size = bytes_said(segment["size_bytes"])
+        branch.add(("segment  ", WEAK), segment["file"], f"  ({active}, {size})")
+    branch.add(("batch    ", WEAK), _batch_said(batch))
+    if record:
+        packed = "uncompressed " if batch["compression"] != "none" else ""
+        which = f"number {record['number'] + 1} of {batch['records']}"
+        where = f"at byte {record['position']} of the batch's {packed}records"
+        branch.add(("record   ", WEAK), f"{which}, {where}, {bytes_said(record['size_bytes'])}")
+    if segment:
+        entry = appended["index"]["entry"]
+        leads = "no entry before it: reads start at the beginning of the segment"
+        if entry:
+            leads = f"nearest entry: offset {entry['offset']} at byte {entry['position']}"
+        branch.add(("index    ", WEAK), leads)
+
+
+def _batch_said(batch: Document) -> str:
     size = bytes_said(batch["size_bytes"])
     if batch["compression"] != "none":
         size += f" {batch['compression']}"
@@ -168,17 +187,8 @@ def _appended(top: Branch, document: Document, clock: Clock) -> None:
             size += f" ({bytes_said(batch['uncompressed_bytes'])} uncompressed)"
     many = f"{batch['records']} records" if batch["records"] != 1 else "1 record"
     reach = f"offsets {batch['base_offset']} to {batch['last_offset']}"
-    branch.add(("batch    ", WEAK), f"at byte {batch['position']}, {size}, {many}, {reach}")
-    if record:
-        packed = "uncompressed " if batch["compression"] != "none" else ""
-        which = f"number {record['number'] + 1} of {batch['records']}"
-        where = f"at byte {record['position']} of the batch's {packed}records"
-        branch.add(("record   ", WEAK), f"{which}, {where}, {bytes_said(record['size_bytes'])}")
-    if entry:
-        leads = f"nearest entry: offset {entry['offset']} at byte {entry['position']}"
-    else:
-        leads = "no entry before it: reads start at the beginning of the segment"
-    branch.add(("index    ", WEAK), leads)
+    where = "" if batch["position"] is None else f"at byte {batch['position']}, "
+    return f"{where}{size}, {many}, {reach}"
 
 
 def _waited_for_its_producer_id(document: Document) -> bool:
@@ -349,12 +359,16 @@ def _removed(top: Branch, document: Document, clock: Clock) -> None:
     top.add(("Removed  ", BAD), at, f"{why}: the log starts at offset {start}")
 
 
-def _retention(top: Branch, retention: Document | None) -> None:
+def _retention(top: Branch, retention: Document | None, *, is_computed: bool) -> None:
     if retention is None:
         return
     not_before = retention["not_before_ms"]
     branch = top.add(("Retention  ", STEP))
-    if retention["may_be_removed"]:
+    if retention["may_be_removed"] and is_computed:
+        branch.parts.append(
+            ("not known: it cannot be excluded that it may be deleted now", WAITING)
+        )
+    elif retention["may_be_removed"]:
         branch.parts.append(("may be deleted at any time", WAITING))
     elif not_before is None:
         branch.parts.append(("not deleted by any current rule", GOOD))

@@ -36,6 +36,7 @@ from ottla.journey.offset_history import (
 from ottla.journey.partitioner import explain_choice
 from ottla.journey.rejection import Rejection, rejection_of
 from ottla.journey.replica_history import leadership_at, leaderships
+from ottla.journey.retention_bounds import bound_retention
 from ottla.journey.retention_rules import Counts, RecordFacts, explain_retention
 from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
@@ -261,21 +262,25 @@ def _appended(facts: Facts, replicas: Replicas) -> Document:
 
 
 def _where(location: LogLocation) -> Document:
-    header, entry = location.header, location.index_entry
+    header, entry, segment = location.header, location.index_entry, location.segment
     document: Document = {
         "leader_epoch": header.leader_epoch,
-        "segment": {
+        "segment": None
+        if segment is None
+        else {
             "file": f"{location.folder}/{location.log_file}",
-            "base_offset": location.segment.base_offset,
-            "size_bytes": location.segment.size_bytes,
-            "active": location.segment.is_active,
+            "base_offset": segment.base_offset,
+            "size_bytes": segment.size_bytes,
+            "active": segment.is_active,
         },
-        "index": {
+        "index": None
+        if segment is None
+        else {
             "file": f"{location.folder}/{location.index_file}",
             "entry": {"offset": entry[0], "position": entry[1]} if entry else None,
         },
         "batch": {
-            "position": location.batch_position,
+            "position": None if segment is None else location.batch_position,
             "base_offset": header.base_offset,
             "last_offset": header.last_offset,
             "records": header.count,
@@ -573,11 +578,15 @@ def _retention(facts: Facts) -> Document:
     )
     known = facts.transactions
     stable = facts.high_watermark if known is None else known.last_stable_offset
-    retention = explain_retention(facts.config, facts.segments, asked, stable, facts.now_ms)
+    if location.segment is None:
+        newest_ms = location.header.max_timestamp
+        retention = bound_retention(facts.config, newest_ms, facts.now_ms)
+    else:
+        retention = explain_retention(facts.config, facts.segments, asked, stable, facts.now_ms)
     return {
         "may_be_removed": retention.may_now,
         "not_before_ms": retention.not_before_ms,
-        "segment_active": location.segment.is_active,
+        "segment_active": None if location.segment is None else location.segment.is_active,
         "rules": [
             {
                 "setting": rule.setting,

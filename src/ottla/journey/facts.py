@@ -53,10 +53,11 @@ class LogLocation:
     """Where the offset is stored, or would be if compaction had not removed it (`record` None).
 
     `index_entry` is (offset, position) of the nearest index entry; None: reads start at the
-    segment's beginning. `damage` says why the batch cannot be read.
+    segment's beginning. `damage` says why the batch cannot be read. Without `segment`, the batch
+    was fetched from a broker, and what lies between here and `header` is not known.
     """
 
-    segment: SegmentFacts
+    segment: SegmentFacts | None
     folder: str
     log_file: str
     index_file: str

@@ -66,6 +66,8 @@ class TransactionFacts:
     """By producer id."""
     unanswered: tuple[int, ...] = ()
     """Brokers that may coordinate it and did not answer."""
+    was_aborted: bool | None = None
+    """How the record's transaction ended, where that is known without its marker."""
 
 
 def transaction_of(header: BatchHeader, facts: TransactionFacts) -> Document | None:
@@ -78,6 +80,8 @@ def transaction_of(header: BatchHeader, facts: TransactionFacts) -> Document | N
     marker, first_offset = facts.marker, None
     if marker is not None:
         state = "committed" if marker.is_commit else "aborted"
+    elif facts.was_aborted is not None:
+        state = "aborted" if facts.was_aborted else "committed"
     else:
         state = "unknown"
         for each in facts.open:
@@ -111,13 +115,17 @@ def read_committed(
         state, held_by = "waiting", _held_by(high_watermark, facts)
     elif header.is_control:
         state = "control"
-    elif header.is_transactional and facts.marker is not None and not facts.marker.is_commit:
+    elif header.is_transactional and _is_aborted(facts):
         state = "aborted"
     return {
         "state": state,
         "last_stable_offset": facts.last_stable_offset,
         "held_by": held_by,
     }
+
+
+def _is_aborted(facts: TransactionFacts) -> bool:
+    return facts.was_aborted is True if facts.marker is None else not facts.marker.is_commit
 
 
 def _held_by(high_watermark: int, facts: TransactionFacts) -> Document:

@@ -1,0 +1,118 @@
+"""The stored batches of a partition, as consumers get them: ListOffsets and Fetch.
+
+For a few of them, at any offset. To consume a topic, use a consumer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from ottla.client.client import Client
+from ottla.client.errors import RefusedError
+from ottla.client.metadata import TopicPartition
+from ottla.client.question import Question
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import Messages
+
+FETCH: Final = 1
+LIST_OFFSETS: Final = 2
+FETCH_NEWEST: Final = 12
+"""Later versions name topics by id, which is not needed here."""
+FETCH_OLDEST: Final = 4
+"""The first with the format of batches (Apache Kafka 0.11)."""
+LIST_NEWEST: Final = 7
+EARLIEST: Final = -2
+LATEST: Final = -1
+READ_COMMITTED: Final = 1
+NO_SESSION_EPOCH: Final = -1
+CONSUMER: Final = -1
+MAX_BYTES: Final = 1 << 20
+"""A batch that is larger comes alone and whole (KIP-74)."""
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction that was aborted, with its first record in this partition."""
+
+    producer_id: int
+    first_offset: int
+
+
+class Batches(NamedTuple):
+    """What one Fetch returned from an offset on."""
+
+    high_watermark: int
+    last_stable_offset: int
+    """-1 if the broker does not say."""
+    aborted: tuple[AbortedTransaction, ...]
+    """Those with records or markers in `data`."""
+    data: bytes
+    """Batches; the first one contains the offset or lies after it, the last one may be cut."""
+
+
+def offset_at(client: Client, leader: int, place: TopicPartition, timestamp: int) -> int:
+    """The log start offset (EARLIEST) or the high watermark (LATEST) of a partition."""
+
+    def build(messages: Messages) -> Any:
+        partition = messages.ListOffsetsPartition(
+            partition_index=place.partition, current_leader_epoch=-1, timestamp=timestamp
+        )
+        topic = messages.ListOffsetsTopic(name=place.topic, partitions=(partition,))
+        return messages.ListOffsetsRequest(replica_id=CONSUMER, topics=(topic,))
+
+    response = client.ask_broker(leader, Question(LIST_OFFSETS, LIST_NEWEST, build, 1))
+    found = response.topics[0].partitions[0]
+    if found.error_code is not ErrorCode.none:
+        raise RefusedError(f"read the offsets of {place}", found.error_code)
+    return int(found.offset)
+
+
+def fetch_batches(client: Client, leader: int, place: TopicPartition, offset: int) -> Batches:
+    """The batches from `offset` on, MAX_BYTES of them, up to the last stable offset: as under
+    read_committed, with the aborted transactions among them. Does not wait for more.
+
+    Raises RefusedError, with offset_out_of_range for an offset that the log does not have.
+    """
+
+    def build(messages: Messages) -> Any:
+        partition = messages.FetchPartition(
+            partition=place.partition,
+            current_leader_epoch=-1,
+            fetch_offset=offset,
+            last_fetched_epoch=-1,
+            log_start_offset=-1,
+            partition_max_bytes=MAX_BYTES,
+        )
+        return messages.FetchRequest(
+            replica_id=CONSUMER,
+            max_wait=0,
+            min_bytes=0,
+            max_bytes=MAX_BYTES,
+            isolation_level=isolation,
+            session_epoch=NO_SESSION_EPOCH,
+            topics=(messages.FetchTopic(topic=place.topic, partitions=(partition,)),),
+        )
+
+    isolation = READ_COMMITTED
+    found = _fetched(client, leader, place, Question(FETCH, FETCH_NEWEST, build, FETCH_OLDEST))
+    if 0 <= found.last_stable_offset <= offset < found.high_watermark:
+        isolation = 0  # of an open transaction, or after one
+        found = _fetched(
+            client, leader, place, Question(FETCH, FETCH_NEWEST, build, FETCH_OLDEST)
+        )._replace(last_stable_offset=found.last_stable_offset)
+    return found
+
+
+def _fetched(client: Client, leader: int, place: TopicPartition, question: Question) -> Batches:
+    response = client.ask_broker(leader, question)
+    found = response.responses[0].partitions[0]
+    if found.error_code is not ErrorCode.none:
+        raise RefusedError(f"read {place}", found.error_code)
+    return Batches(
+        found.high_watermark,
+        found.last_stable_offset,
+        tuple(
+            AbortedTransaction(each.producer_id, each.first_offset)
+            for each in found.aborted_transactions or ()
+        ),
+        bytes(found.records or b""),
+    )
