@@ -20,7 +20,7 @@ def broker(monkeypatch) -> dict[str, Any]:
     """What the broker was asked (`asked`), and what it answers (`answer`)."""
     talk: dict[str, Any] = {}
 
-    def ask(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
+    def ask(bootstrap: str, question: dict[str, Any], settings: Any) -> dict[str, Any]:
         if question.get("offset") is not None and "messages" in talk["answer"]:
             talk["explained"] = [*talk.get("explained", ()), question["offset"]]
             journey: dict[str, Any] = talk.get("journeys", {}).get(question["offset"], STORED)

@@ -16,11 +16,11 @@ from ottla.cli.journey_group import add_asked_group
 from ottla.cli.journey_list import add_fates, show_messages
 from ottla.cli.journey_tree import rich_tree, tell
 from ottla.cli.journey_watch import watch_until_read
-from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
+from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, TopicName
 from ottla.cli.screen import console, note, print_trimmed, show_json
 from ottla.client.admin.journeys import NotOttlaError, ask_journey
 from ottla.client.client import Client
-from ottla.client.errors import NoAnswerError
+from ottla.client.errors import RetriableError
 from ottla.client.patience import Patience
 
 Document = dict[str, Any]
@@ -28,7 +28,6 @@ Document = dict[str, Any]
 VERSION = 1
 PATIENCE = Patience(answer_s=30.0, retry_for_s=5.0)
 """A search for a key reads a few hundred MiB at most; leadership may move meanwhile."""
-NO_OTTLA = "Only Ottla brokers record the journeys of their messages."
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 WAYS = "For example: ottla journey TOPIC 0 42, or TOPIC --key KEY, or TOPIC --latest"
@@ -87,6 +86,7 @@ def journey(
     ] = 1.0,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
 ) -> None:
     """Show what happened to one message.
 
@@ -94,20 +94,24 @@ def journey(
     which Delta version contains it, and when it may be deleted.
     """
     question = asked(topic, partition, offset, key, key_base64, latest)
+
+    def answer(question: Document) -> Document:
+        return answered(bootstrap, question, client_config)
+
     if all_of_key:
         check_all(question, table, group, watch=watch)
-        document = answered(bootstrap, question | {"all": True})
+        document = answer(question | {"all": True})
         document.setdefault("unanswered", document.pop("elsewhere", []))
 
         def ask(partition: int, offset: int) -> Document:
-            return answered(bootstrap, asked(topic, partition, offset, None, None, False))
+            return answer(asked(topic, partition, offset, None, None, False))
 
         add_fates(document, ask, quiet=as_json)
         show_json(document) if as_json else show_messages(document)
         return
     if watch and table:
         raise UsageFailed("--watch and --table exclude each other: ask for the table afterwards.")
-    document = answered(bootstrap, question)
+    document = answer(question)
     for line in ask_tables(document, table or (), bootstrap):
         note(line)
     # From now on this message, also if there is a newer one.
@@ -116,7 +120,7 @@ def journey(
     def complete(document: Document) -> Document:
         add_files(document)
         if group is not None:
-            add_asked_group(document, group, bootstrap)
+            add_asked_group(document, group, bootstrap, client_config)
         return document
 
     def show(document: Document) -> None:
@@ -124,16 +128,14 @@ def journey(
 
     if watch:
         document = complete(document)
-        watch_until_read(
-            document, lambda: complete(answered(bootstrap, question)), show, group, every
-        )
+        watch_until_read(document, lambda: complete(answer(question)), show, group, every)
     else:
         show(complete(document))
 
 
-def answered(bootstrap: str, question: Document) -> Document:
+def answered(bootstrap: str, question: Document, client_config: list[str] | None) -> Document:
     """The broker's answer. Raises Failed, and UsageFailed."""
-    document = asked_journey(bootstrap, question)
+    document = asked_journey(bootstrap, question, client_config)
     if "error" in document:
         raise refused(question["topic"], document["error"])
     if document["journey"] != VERSION:
@@ -145,13 +147,29 @@ def answered(bootstrap: str, question: Document) -> Document:
     return document
 
 
-def asked_journey(bootstrap: str, question: Document) -> Document:
-    """The document of the partition's leader, or of all leaders together. Raises Failed."""
-    with Client(bootstrap, client_id="ottla-cli", patience=PATIENCE) as client:
+def asked_journey(
+    bootstrap: str, question: Document, client_config: list[str] | None = None
+) -> Document:
+    """The document of the partition's leader, or of all leaders together; on brokers that are not
+    Ottla's, what can be computed. Raises Failed.
+    """
+    settings: dict[str, Any] = {}
+    if client_config:
+        # Imported late: only this option needs librdkafka.
+        from ottla.cli.client import client_settings
+
+        settings = client_settings(bootstrap, client_config)
+    with Client(bootstrap, settings, client_id="ottla-cli", patience=PATIENCE) as client:
         try:
             return ask_journey(client, question, joined)
-        except (NotOttlaError, NoAnswerError) as error:
-            raise Failed(error.message, NO_OTTLA) from None
+        except NotOttlaError as error:
+            # Imported late: it needs much that a journey of Ottla's does not.
+            from ottla.cli.journey_computed import computed_journey
+
+            try:
+                return computed_journey(client, question)
+            except RetriableError:  # it is no broker at all
+                raise Failed(error.message) from None
 
 
 def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> list[str]:

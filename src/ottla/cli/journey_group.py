@@ -21,13 +21,15 @@ _TITLES: Final = {
 _PASSED: Final = "has passed it; whether it has read it is not known"
 
 
-def add_asked_group(document: Document, group: str, bootstrap: str) -> None:
+def add_asked_group(
+    document: Document, group: str, bootstrap: str, client_config: list[str] | None
+) -> None:
     """Adds `asked_group`. Raises Failed if the group's coordinator does not answer."""
     # Imported late: only this option needs librdkafka.
     from ottla.cli.client import connect
     from ottla.cli.group_documents import described_groups, state_name
 
-    found = described_groups(connect(bootstrap), [group]).get(group)
+    found = described_groups(connect(bootstrap, client_config), [group]).get(group)
     place = (document["topic"], document["partition"])
     now = None
     if found is not None:
