@@ -245,7 +245,8 @@ def test_a_key_that_two_partitioners_have_put_into_two_partitions(broker):
     assert ask(broker.bootstrap, "mixed", chosen, offset=0)["key_elsewhere"] is None
 
 
-def test_all_messages_of_a_key_are_listed(broker):
+def test_all_messages_of_a_key_are_listed(broker, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     create(broker.bootstrap, "listed", 4)
     records = [{"key": "same", "value": "old"}, {"key": "other"}, {"key": "same", "value": "new"}]
     publish(broker.bootstrap, "listed", records)
