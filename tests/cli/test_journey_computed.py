@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.journey import asked_journey
 from ottla.cli.journey_branches import Branch
 from ottla.cli.journey_computed import computed_journey
 from ottla.cli.journey_tree import tell
@@ -170,3 +171,12 @@ def test_what_only_a_broker_can_search_is_refused(bootstrap: str) -> None:
         ask(bootstrap, "flights", key="a2V5")
     with pytest.raises(Failed, match="topic 'none' has no records"):
         ask(bootstrap, "none", latest=True)
+
+
+def test_the_command_computes_only_where_nothing_is_recorded(
+    bootstrap: str, request: pytest.FixtureRequest
+) -> None:
+    question = {"journey": 1, "topic": "flights", "partition": 0, "offset": 2}
+    found = asked_journey(bootstrap, question)
+    is_kafka = request.node.callspec.params["bootstrap"] != "Ottla"
+    assert (found.get("computed", False), found["recorded"]) == (is_kafka, not is_kafka)
