@@ -35,8 +35,10 @@ class Groups:
     def __init__(self, metadata: str = "m") -> None:
         self.metadata = metadata
         self.asked_again: Any = None
+        self.time = SystemTime()
 
     async def find(self, offset: int) -> FoundGroups:
+        self.time.ms += 7  # it takes time
         told = Step(Kind.GROUP, f"told-{offset}", 1000, 1000, 0, 60, 60)
         positions = {"readers": Position(12, self.metadata)}
         return FoundGroups(positions, (told,), KnownGroups((3,)))
@@ -47,11 +49,14 @@ class Groups:
 
 
 class SystemTime:
+    def __init__(self) -> None:
+        self.ms = 5 * DAY_MS
+
     def now_ms(self) -> int:
-        return 5 * DAY_MS
+        return self.ms
 
     def monotonic_ms(self) -> int:
-        return 5 * DAY_MS
+        return self.ms
 
 
 def log_of(folder: Path, config: LogConfig) -> Log:
@@ -118,7 +123,8 @@ async def elsewhere(key: bytes) -> KeyElsewhere:
 
 
 async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[Any, ...] = ()):
-    journey = TimelineRecorder(SystemTime())
+    groups = groups or Groups()
+    journey = TimelineRecorder(groups.time)
     partition: Any = SimpleNamespace(
         topic="t",
         index=0,
@@ -129,10 +135,9 @@ async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[A
     )
     for group, at, metadata in committed:
         partition.timeline.committed(group, at, metadata, 1000)
-    groups = groups or Groups()
     nobody: Any = None
     around = Around(1, 4, 2, journey, groups.find, nobody, groups.steps, elsewhere)
-    found = await gather(partition, offset, around, 5 * DAY_MS)
+    found = await gather(partition, offset, around, groups.time.now_ms)
     await journey.close()
     return found
 
@@ -149,6 +154,11 @@ async def test_all_is_gathered(log):
     assert facts.opening.end_offset == 60
     assert facts.superseded_by is None
     assert facts.fetched == {2: 60}
+
+
+async def test_what_is_recorded_meanwhile_is_not_of_a_clock_that_was_set_back(log):
+    """It would be if the facts had the time at which they began to be gathered."""
+    assert (await facts_of(log, 17)).now_ms == 5 * DAY_MS + 7
 
 
 async def test_the_steps_of_the_messages_of_a_key_are_read_from_all_their_files(tmp_path):

@@ -28,6 +28,8 @@ Document = dict[str, Any]
 VERSION = 1
 PATIENCE = Patience(answer_s=30.0, retry_for_s=5.0)
 """A search for a key reads a few hundred MiB at most; leadership may move meanwhile."""
+COMPUTING = Patience(answer_s=5.0, retry_for_s=5.0)
+"""For Kafka's own requests: each is answered at once."""
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 WAYS = "For example: ottla journey TOPIC 0 42, or TOPIC --key KEY, or TOPIC --latest"
@@ -163,13 +165,15 @@ def asked_journey(
         try:
             return ask_journey(client, question, joined)
         except NotOttlaError as error:
-            # Imported late: it needs much that a journey of Ottla's does not.
-            from ottla.cli.journey_computed import computed_journey
+            not_ottla = error
+    # Imported late: it needs much that a journey of Ottla's does not.
+    from ottla.cli.journey_computed import computed_journey
 
-            try:
-                return computed_journey(client, question)
-            except RetriableError:  # it is no broker at all
-                raise Failed(error.message) from None
+    with Client(bootstrap, settings, client_id="ottla-cli", patience=COMPUTING) as client:
+        try:
+            return computed_journey(client, question)
+        except RetriableError:  # it is no broker at all
+            raise Failed(not_ottla.message) from None
 
 
 def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> list[str]:

@@ -50,8 +50,14 @@ class Around(NamedTuple):
     state: PartitionState = PartitionState(-1, -1, (), (), -1)
 
 
-async def gather(partition: Partition, offset: int, around: Around, now_ms: int) -> Facts:
-    """All facts about `offset`. Raises ApiError if storage or the coordinator fails."""
+async def gather(
+    partition: Partition, offset: int, around: Around, now_ms: Callable[[], int]
+) -> Facts:
+    """All facts about `offset`. Raises ApiError if storage or the coordinator fails.
+
+    The clock is read at the end: a step that was recorded meanwhile would look like one from before
+    the clock was set back.
+    """
     history = await around.timelines.history(partition.timeline, offset)
     groups = await around.find_groups(offset)
     positions = groups.positions
@@ -89,7 +95,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         topic=partition.topic,
         partition=partition.index,
         offset=offset,
-        now_ms=now_ms,
+        now_ms=now_ms(),
         broker_id=around.broker_id,
         partition_count=around.partition_count,
         replica_count=around.replica_count,

@@ -96,4 +96,4 @@ async def _facts(
         elsewhere,
         state,
     )
-    return await gather(partition, offset, around, broker.clock.now_ms())
+    return await gather(partition, offset, around, broker.clock.now_ms)
