@@ -367,4 +367,4 @@ class Stored:
             return ()
 
         around = Around(1, 1, 1, self.recorder, groups, transactions, steps, elsewhere)
-        return await gather(partition, offset, around, self.clock.ms)
+        return await gather(partition, offset, around, lambda: self.clock.ms)
