@@ -119,7 +119,7 @@ class Connections:
         return found
 
     def _is_good(self, connection: OpenConnection) -> bool:
-        """Whether an open connection is to be used: its broker responds, or is the only one."""
+        """Whether to use an open connection: its broker responds, or is the only one."""
         if len(self._places) == 1:
             return True
         try:
