@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.journey import near_keys as limits
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
@@ -44,9 +45,9 @@ async def test_keys_of_the_same_producer_before_and_after(log: Log) -> None:
 
 
 async def test_it_reads_no_more_than_its_limits(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_KEYS", 2)
+    monkeypatch.setattr(limits, "MAX_KEYS", 2)
     assert await near_keys(log, 4, -1) == {b"a", b"b"}
-    monkeypatch.setattr(reading, "MAX_RECORDS", 1)
+    monkeypatch.setattr(limits, "MAX_RECORDS", 1)
     assert await near_keys(log, 4, -1) == {b"a"}
     monkeypatch.setattr(reading, "OFFSETS_BEFORE", 0)
     assert await near_keys(log, 4, -1) == {b"c"}

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Final
 
+from ottla.journey.near_keys import OFFSETS_BEFORE, keys_of_producer
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFile
 from ottla.log.scan import scan_batches
-from ottla.records.errors import CorruptBatchError, InvalidRecordError
-from ottla.records.iterate import iterate_records
+from ottla.records.header import BatchHeader, Buffer
 from ottla.tracing.key_search import storage_refusals
 
-MAX_KEYS: Final = 256
-"""Different ones; with two partitions 10 exclude a coincidence."""
-MAX_RECORDS: Final = 5_000
-"""That are read to find them: 30 ms, in a thread."""
 MAX_BYTES: Final = 1 << 20
-OFFSETS_BEFORE: Final = 1_000
-"""Where the reading begins, if the segment has so many."""
 
 
 async def near_keys(log: Log, offset: int, producer_id: int) -> frozenset[bytes]:
@@ -37,20 +32,11 @@ async def near_keys(log: Log, offset: int, producer_id: int) -> frozenset[bytes]
 
 def _read(file: OpenFile, position: int, end: int, producer_id: int) -> frozenset[bytes]:
     """Raises OSError."""
-    keys: set[bytes] = set()
-    left = MAX_RECORDS
-    try:
-        for at, header, batch in scan_batches(file, position, end):
-            if at - position >= MAX_BYTES or left <= 0 or len(keys) >= MAX_KEYS:
-                break
-            if header.is_control or header.producer_id != producer_id:
-                continue
-            for record in iterate_records(batch, header):
-                left -= 1
-                if record.key is not None:
-                    keys.add(record.key)
-                if left <= 0 or len(keys) >= MAX_KEYS:
-                    break
-    except (CorruptBatchError, InvalidRecordError):
-        pass  # what comes after is unknown, and the record itself may be sound
-    return frozenset(keys)
+    return keys_of_producer(_batches(file, position, end), producer_id)
+
+
+def _batches(file: OpenFile, position: int, end: int) -> Iterator[tuple[BatchHeader, Buffer]]:
+    for at, header, batch in scan_batches(file, position, end):
+        if at - position >= MAX_BYTES:
+            return
+        yield header, batch
