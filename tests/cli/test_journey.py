@@ -8,6 +8,7 @@ import pytest
 from ottla.cli import journey as command
 from ottla.cli.app import run_command
 from ottla.cli.journey_list import MAX_FATES
+from ottla.client.errors import UnreachableError
 
 RANGES = [
     {"partition": 0, "start_offset": 0, "end_offset": 0},
@@ -23,8 +24,11 @@ def broker(monkeypatch) -> dict[str, Any]:
     def ask(bootstrap: str, question: dict[str, Any], settings: Any) -> dict[str, Any]:
         if question.get("offset") is not None and "messages" in talk["answer"]:
             talk["explained"] = [*talk.get("explained", ()), question["offset"]]
-            journey: dict[str, Any] = talk.get("journeys", {}).get(question["offset"], STORED)
-            return journey
+            journey: Any = talk.get("journeys", {}).get(question["offset"], STORED)
+            if isinstance(journey, Exception):
+                raise journey
+            found: dict[str, Any] = journey
+            return found
         talk["asked"] = question
         talk["bootstrap"] = bootstrap
         answer: dict[str, Any] = talk["answer"]
@@ -160,6 +164,14 @@ def test_all_messages_of_a_key_are_a_table(broker, capsys):
         "2 messages with this key.",
         "The fate of 1 message is not shown. For one: ottla journey flights PARTITION OFFSET",
     ]
+
+
+def test_a_leader_that_left_costs_one_fate(broker, capsys):
+    broker["answer"] = listed()
+    broker["journeys"] = {70: UnreachableError("cannot reach a broker at b1:9092.")}
+    assert run_command(["journey", "flights", "--key", "N1", "--all", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["messages"]
+    assert [one["fate"] is None for one in said] == [False, True]
 
 
 def test_the_fates_of_the_newest_are_asked_for(broker, capsys):

@@ -35,6 +35,7 @@ def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
     with running(request.param, jars) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})
         topics = [NewTopic("flights", 2, 1), NewTopic("paid", 1, 1), NewTopic("none", 2, 1)]
+        topics.append(NewTopic("closed", 1, 1))
         for future in admin.create_topics(topics).values():
             future.result(WITHIN_S)
         publish(broker.address)
@@ -67,7 +68,9 @@ def commit(bootstrap: str, group: str, offset: int) -> None:
 
 
 def transact(bootstrap: str) -> None:
-    """Offsets: 0 aborted, 1 marker, 2 committed, 3 marker, 4 open."""
+    """Offsets: 0 aborted, 1 marker, 2 committed, 3 marker, 4 open, 5 committed by another producer,
+    6 its marker. Of `closed`: 0 committed, 1 its marker.
+    """
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "till"})
     producer.init_transactions(WITHIN_S)
     for end in (producer.abort_transaction, producer.commit_transaction, None):
@@ -76,6 +79,12 @@ def transact(bootstrap: str) -> None:
         producer.flush(WITHIN_S)
         if end is not None:
             end(WITHIN_S)
+    for topic in ("paid", "closed"):
+        other = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"other-{topic}"})
+        other.init_transactions(WITHIN_S)
+        other.begin_transaction()
+        other.produce(topic, "x")
+        other.commit_transaction(WITHIN_S)
 
 
 def ask(bootstrap: str, topic: str, **more: Any) -> dict[str, Any]:
@@ -131,6 +140,7 @@ def test_the_end_is_that_of_consumers(bootstrap: str) -> None:
         (2, "committed", "visible"),
         (3, "committed", "control"),
         (4, "open", "waiting"),
+        (5, "unknown", "waiting"),
     ],
 )
 def test_transactions(bootstrap: str, offset: int, state: str, reading: str) -> None:
@@ -146,6 +156,15 @@ def test_an_open_transaction_has_its_coordinator(bootstrap: str) -> None:
     assert (coordinator["transactional_id"], coordinator["hanging"]) == ("till", False)
 
 
+def test_a_marker_that_was_not_searched_is_not_said_to_be_missing(bootstrap: str) -> None:
+    """The record's own transaction has ended; an older one holds the last stable offset."""
+    assert ask(bootstrap, "paid", offset=5)["transaction"]["searched_to"] == 5
+
+
+def test_the_latest_is_no_marker(bootstrap: str) -> None:
+    assert ask(bootstrap, "closed", latest=True)["offset"] == 0
+
+
 def test_the_latest_of_all_partitions(bootstrap: str) -> None:
     found = ask(bootstrap, "flights", latest=True)
     assert found["offset"] == found["log"]["end_offset"] - 1
@@ -156,6 +175,7 @@ def test_the_latest_of_all_partitions(bootstrap: str) -> None:
     [
         ("flihgts", {"offset": 1}, "unknown_topic"),
         ("flights", {"partition": 7, "offset": 1}, "unknown_partition"),
+        ("flights", {"partition": 7, "latest": True}, "unknown_partition"),
         ("flights", {"offset": 1}, "which_offset"),
         ("flights", {"partition": 1}, "which_offset"),
     ],

@@ -151,3 +151,13 @@ def test_a_record_that_is_not_replicated() -> None:
         header_of(), 42, 42, TransactionFacts(42, [OPEN._replace(first_offset=44)])
     )
     assert said["held_by"] == {"reason": "high_watermark"}
+
+
+def test_what_holds_readers_is_not_guessed() -> None:
+    """A broker that cannot say which transactions are open leaves both questions open."""
+    facts = TransactionFacts(50, None, searched_to=42)
+    reading = read_committed(header_of(), 52, 90, facts)
+    assert (reading["state"], reading["held_by"]) == ("waiting", {"reason": "not_known"})
+    transaction = transaction_of(header_of(), facts)
+    assert transaction is not None
+    assert (transaction["state"], transaction["searched_to"]) == ("unknown", 42)

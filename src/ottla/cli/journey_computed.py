@@ -27,21 +27,19 @@ from ottla.client.errors import RefusedError, UnsupportedError
 from ottla.client.metadata import Metadata, Partition, TopicPartition
 from ottla.journey.explain import explain
 from ottla.journey.facts import Facts, KnownGroups, LogLocation, Position
+from ottla.journey.near_keys import OFFSETS_BEFORE, keys_of_producer
 from ottla.journey.record_in_batch import find_record
 from ottla.journey.transactions import CoordinatedTransaction, OpenTransaction, TransactionFacts
 from ottla.log.config import LogConfig
 from ottla.protocol.errors import ErrorCode
 from ottla.records.errors import CorruptBatchError, InvalidRecordError
 from ottla.records.header import HEADER_BYTES, BatchHeader, read_header
-from ottla.records.iterate import iterate_records
 
 Document = dict[str, Any]
 StoredBatch = tuple[BatchHeader, bytes]
 
-MAX_KEYS: Final = 256
-"""Of the same producer that are compared with the partitioners."""
-OFFSETS_BEFORE: Final = 500
-"""Where reading them begins."""
+MAX_MARKERS_PASSED: Final = 20
+"""Batches at the end of a log that are asked for to find the newest message."""
 HOW: Final = "These brokers record no journeys: give PARTITION and OFFSET, or --latest."
 
 
@@ -93,25 +91,42 @@ def _message(
         return TopicPartition(topic, index), offset
     wanted = [index] if index is not None else sorted(partitions)
     newest: tuple[int, TopicPartition, int] | None = None
+    without_leader: list[TopicPartition] = []
     for each in wanted:
         place = TopicPartition(topic, each)
-        leader = partitions[each].leader if each in partitions else -1
-        if leader not in metadata.brokers:
+        if each not in partitions or partitions[each].leader not in metadata.brokers:
+            without_leader.append(place)
             continue
-        last = offset_at(client, leader, place, LATEST) - 1
-        if last < 0 or last < offset_at(client, leader, place, EARLIEST):
-            continue
-        at_ms = max(
-            (
-                header.max_timestamp
-                for header, _ in _stored(fetch_batches(client, leader, place, last))
-            ),
-            default=-1,
-        )
-        newest = max(newest or (at_ms, place, last), (at_ms, place, last))
+        found = _newest(client, partitions[each].leader, place)
+        if found is not None:
+            newest = max(newest or (found[0], place, found[1]), (found[0], place, found[1]))
+    if newest is None and without_leader:
+        return without_leader[0], -1  # the error about it
     if newest is None:
         raise Failed(f"topic {topic!r} has no records.")
     return newest[1], newest[2]
+
+
+def _newest(client: Client, leader: int, place: TopicPartition) -> tuple[int, int] | None:
+    """The time and offset of the partition's last message that is no transaction marker, as far as
+    MAX_MARKERS_PASSED allow; None if it has no records.
+    """
+    start = offset_at(client, leader, place, EARLIEST)
+    offset = last = offset_at(client, leader, place, LATEST) - 1
+    at_ms = -1
+    for _ in range(MAX_MARKERS_PASSED):
+        if offset < start:
+            break
+        header = next(
+            (each for each, _ in _stored(fetch_batches(client, leader, place, offset))), None
+        )
+        if header is None:
+            break
+        at_ms = max(at_ms, header.max_timestamp)
+        if not header.is_control:
+            return at_ms, offset
+        offset = header.base_offset - 1
+    return None if last < start else (at_ms, last)
 
 
 def _facts(
@@ -195,22 +210,13 @@ def _near_keys(
     """Keys of records near it of the same producer."""
     if location.record is None or location.record.record.key is None:
         return frozenset()
-    keys: set[bytes] = set()
     try:
-        for header, batch in _stored(fetch_batches(client, leader, place, start)):
-            if header.is_control or header.producer_id != location.header.producer_id:
-                continue
-            keys.update(
-                record.key for record in iterate_records(batch, header) if record.key is not None
-            )
-            if len(keys) >= MAX_KEYS:
-                break
-    except (CorruptBatchError, InvalidRecordError):
-        pass  # what comes after is unknown, and the record itself is sound
+        found = fetch_batches(client, leader, place, start)
     except RefusedError as refused:
         if refused.code is not ErrorCode.offset_out_of_range:  # retention deleted them meanwhile
             raise
-    return frozenset(sorted(keys)[:MAX_KEYS])
+        return frozenset()
+    return keys_of_producer(_stored(found), location.header.producer_id)
 
 
 def _transactions(
@@ -226,17 +232,19 @@ def _transactions(
         return TransactionFacts(stable, was_aborted=aborted)
     try:
         known = Transactions(client)
-        producers, _ = known.open_producers([place])
+        producers, refused = known.open_producers([place])
         coordinated = _coordinated(known, place, [each.producer_id for each in producers])
     except UnsupportedError:  # these requests are of Apache Kafka 3.0
-        return TransactionFacts(stable, searched_to=offset)
+        return TransactionFacts(stable, None, searched_to=offset)
+    if refused:
+        return TransactionFacts(stable, None, searched_to=offset)
     return TransactionFacts(
         stable,
         [
             OpenTransaction(each.producer_id, each.epoch, each.first_offset, each.last_write_ms)
             for each in producers
         ],
-        searched_to=found.high_watermark,
+        searched_to=offset,  # its marker was not searched
         coordinated=coordinated,
     )
 

@@ -11,6 +11,7 @@ from ottla.cli.journey_tree import shown
 from ottla.cli.plural import plural
 from ottla.cli.progress import Watch
 from ottla.cli.screen import note, show_table
+from ottla.client.errors import ClientError
 from ottla.journey.formatting import moment_said
 
 Document = dict[str, Any]
@@ -22,7 +23,7 @@ MAX_FATES: Final = 100
 
 def add_fates(document: Document, ask: Callable[[int, int], Document], *, quiet: bool) -> None:
     """Adds `fate` to the newest messages, and null to the others. `ask` returns the journey of a
-    partition and offset, or raises Failed: then the fate is null, too.
+    partition and offset, or raises Failed or ClientError: then the fate is null, too.
     """
     messages = document["messages"]
     newest = sorted(messages, key=lambda one: int(one["timestamp_ms"]), reverse=True)[:MAX_FATES]
@@ -33,7 +34,7 @@ def add_fates(document: Document, ask: Callable[[int, int], Document], *, quiet:
             watch.at(done)
             try:
                 one["fate"] = fate_of(ask(one["partition"], one["offset"]))
-            except Failed:  # its leader has left, or it was removed meanwhile
+            except (Failed, ClientError):  # its leader has left, or it was removed meanwhile
                 continue
 
 

@@ -55,6 +55,8 @@ def _waiting(branch: Branch, reading: Document, clock: Clock) -> None:
                 why += f", last written to at {clock.at(held_by['last_write_ms'])}"
         case "marker_not_replicated":
             why = "the marker of an ended transaction is not replicated yet"
+        case "not_known":
+            why = "which transaction is open there is not known"
         case _:
             why = "it is not replicated yet"
     reason = branch.add((stop, WAITING), why)

@@ -57,7 +57,8 @@ class TransactionFacts:
     """
 
     last_stable_offset: int
-    open: Sequence[OpenTransaction] = ()
+    open: Sequence[OpenTransaction] | None = ()
+    """None: not known."""
     marker: EndMarker | None = None
     """The one that ended the record's transaction, or the record itself if that is a marker."""
     searched_to: int = 0
@@ -84,7 +85,7 @@ def transaction_of(header: BatchHeader, facts: TransactionFacts) -> Document | N
         state = "aborted" if facts.was_aborted else "committed"
     else:
         state = "unknown"
-        for each in facts.open:
+        for each in facts.open or ():
             if each.producer_id == header.producer_id and each.first_offset <= header.base_offset:
                 state, first_offset = "open", each.first_offset
     return {
@@ -133,6 +134,8 @@ def _held_by(high_watermark: int, facts: TransactionFacts) -> Document:
     stable = facts.last_stable_offset
     if stable >= high_watermark:
         return {"reason": "high_watermark"}
+    if facts.open is None:
+        return {"reason": "not_known"}
     for each in facts.open:
         if each.first_offset <= stable:
             return {
