@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.journey import asked_journey
-from ottla.cli.journey_branches import Branch
 from ottla.cli.journey_computed import computed_journey
-from ottla.cli.journey_tree import tell
 from ottla.client.client import Client
+from ottla.journey.words.line import Branch
+from ottla.journey.words.tell import tell
 
 WITHIN_S = 60
 MOVING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)

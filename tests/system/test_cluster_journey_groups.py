@@ -12,8 +12,8 @@ from tests.system.cluster_load import QUICK, create, produce, wait_for
 from tests.system.test_cluster_groups import commit
 
 from ottla.cli.journey import asked_journey
-from ottla.cli.journey_tree import tell
 from ottla.journey.offset_history import MAX_SKEW_MS
+from ottla.journey.words.tell import tell
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.shards.partitioning import partition_for
 from ottla.testing import Cluster

@@ -14,7 +14,7 @@ from ottla.cli.journey_answers import joined
 from ottla.cli.journey_files import add_files
 from ottla.cli.journey_group import add_asked_group
 from ottla.cli.journey_list import add_fates, show_messages
-from ottla.cli.journey_tree import rich_tree, tell
+from ottla.cli.journey_tree import rich_tree
 from ottla.cli.journey_watch import watch_until_read
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, TopicName
 from ottla.cli.screen import console, note, print_trimmed, show_json
@@ -22,6 +22,8 @@ from ottla.client.admin.journeys import NotOttlaError, ask_journey
 from ottla.client.client import Client
 from ottla.client.errors import RetriableError
 from ottla.client.patience import Patience
+from ottla.journey.words.search import ranges_said, searched_said
+from ottla.journey.words.tell import tell
 
 Document = dict[str, Any]
 
@@ -262,31 +264,3 @@ def refused(topic: str, error: Document) -> Failed:
         hint = searched_said(error.get("searched", ()))
     failure = UsageFailed if error["code"] in ("which_offset", "bad_request") else Failed
     return failure(message, hint)
-
-
-def ranges_said(topic: str, partitions: list[Document]) -> str:
-    """The offsets of each partition, one line each, and how to ask for one."""
-    lines: list[str] = []
-    example: Document | None = None
-    for one in partitions:
-        start, end = one["start_offset"], one["end_offset"]
-        if start == end:
-            has = f"empty, next offset {end}"
-        else:
-            has = f"offsets {start} to {end - 1}"
-            example = example or one
-        lines.append(f"partition {one['partition']}: {has}")
-    if example is not None:
-        place = f"{example['partition']} {example['end_offset'] - 1}"
-        lines.append(f"For example: ottla journey {topic} {place}")
-        lines.append(f"Or: ottla journey {topic} --latest, or with --key KEY")
-    return "\n  ".join(lines)
-
-
-def searched_said(searched: list[Document]) -> str | None:
-    """How far a search came if it stopped before the start of the log."""
-    ended = [one for one in searched if not one["whole"]]
-    if not ended:
-        return None
-    places = ", ".join(f"partition {one['partition']} to {one['down_to_offset']}" for one in ended)
-    return f"Searched from the end back to {places}. Give the PARTITION to search further back."

@@ -1,24 +1,12 @@
-"""`ottla journey --group`: why one group has not read the message."""
+"""`ottla journey --group`: what the group's coordinator says of it now."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any
 
-from ottla.cli.journey_branches import GOOD, STEP, WAITING, Branch, Clock, Document
-from ottla.cli.journey_readers import DOUBTS
-from ottla.journey.formatting import elapsed_said
 from ottla.journey.why_not_read import GroupNow, MemberNow, why_not_read
 
-_TITLES: Final = {
-    "read": "has read it",
-    "not_yet": "has not read it",
-    "missed": "has missed it",
-    "set_back": "has passed it, and was set back",
-    "not_known": "it is not known whether it has read it",
-    "no_offset": "has committed nothing for this partition",
-    "unknown": "not known",
-}
-_PASSED: Final = "has passed it; whether it has read it is not known"
+Document = dict[str, Any]
 
 
 def add_asked_group(
@@ -47,83 +35,3 @@ def add_asked_group(
         ]
         now = GroupNow(state_name(found.state), bool(found.is_simple_consumer_group), members)
     document["asked_group"] = why_not_read(document, group, now)
-
-
-def grow_asked_group(top: Branch, document: Document) -> None:
-    """The branch of the group that was asked for."""
-    asked = document.get("asked_group")
-    if asked is None:
-        return
-    is_certain = asked["state"] == "read" and not asked["reasons"]
-    title = _TITLES[asked["state"]]
-    if asked["state"] == "read" and not is_certain:
-        title = _PASSED
-    colour = GOOD if is_certain else WAITING
-    branch = top.add(("Group  ", STEP), (asked["group"], "bold"), "  ", (title, colour))
-    clock = Clock(document)
-    for reason in asked["reasons"]:
-        branch.add(reason_said(reason, document, clock))
-
-
-def reason_said(reason: Document, document: Document, clock: Clock) -> str:
-    """One reason in words."""
-    match reason["why"]:
-        case "not_written":
-            return f"the message does not exist yet: the log ends at offset {reason['end_offset']}"
-        case "coordinator_unknown":
-            silent = ", ".join(map(str, reason["unanswered"])) or "none has answered"
-            return f"its coordinator did not answer, perhaps broker {silent}"
-        case "no_group":
-            return "there is no such group; to list them: ottla group list"
-        case "no_offset":
-            return "it has committed nothing for this partition"
-        case "forgotten":
-            at = "" if reason["at_ms"] is None else f" at {clock.at(reason['at_ms'])}"
-            by = "" if reason["reason"] is None else f" by {reason['reason']}"
-            return f"its offset was removed{at}{by}"
-        case "set_back":
-            at = "" if reason["at_ms"] is None else f" at {clock.at(reason['at_ms'])}"
-            return f"it was set back to offset {reason['to_offset']}{at}"
-        case "doubt":
-            return DOUBTS.get(reason["doubt"], "its commit came before the message, see above")
-        case "not_replicated":
-            return (
-                "it is not replicated yet, so nobody can read it: the high watermark is "
-                f"{reason['high_watermark']}"
-            )
-        case "not_visible":
-            what = "of an aborted transaction" if reason["state"] == "aborted" else "a marker"
-            return f"it is {what}: under isolation.level=read_committed nobody gets it"
-        case "open_transaction":
-            where = f"offset {reason['last_stable_offset']}, see Transaction"
-            if reason["is_there"]:
-                return f"under isolation.level=read_committed it waits at {where}"
-            return f"under isolation.level=read_committed it will stop at {where}"
-    return _group_said(reason, document, clock)
-
-
-def _group_said(reason: Document, document: Document, clock: Clock) -> str:
-    """A reason that lies in the group itself."""
-    match reason["why"]:
-        case "behind":
-            word = "message" if reason["behind"] == 1 else "messages"
-            at = ""
-            if reason["committed_ms"] is not None:
-                at = f", committed at {clock.at(reason['committed_ms'])}"
-            return (
-                f"{reason['behind']} {word} behind: its offset is {reason['committed_offset']}{at}"
-            )
-        case "no_members":
-            if reason["is_simple"]:
-                return "it has no members: its consumer assigns partitions to itself, or is gone"
-            return "it has no members: no consumer reads as this group now"
-        case "rebalancing":
-            return f"its members are being assigned (state: {reason['state']})"
-        case "not_assigned":
-            word = "member" if reason["members"] == 1 else "members"
-            return f"assigned to nobody: none of its {reason['members']} {word} has this partition"
-    said = f"assigned to client {reason['client_id']} at {reason['host']}"
-    if reason["committed_ms"] is None:
-        return f"{said}, which has committed nothing for this partition"
-    ago_ms = document["asked_ms"] - reason["committed_ms"]
-    return f"{said}; the last commit is {elapsed_said(max(ago_ms, 0))} ago"

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.cli.failures import Failed
-from ottla.cli.journey_fate import fate_of, fate_said
-from ottla.cli.journey_tree import shown
 from ottla.cli.plural import plural
 from ottla.cli.progress import Watch
 from ottla.cli.screen import note, show_table
 from ottla.client.errors import ClientError
 from ottla.journey.formatting import moment_said
+from ottla.journey.words.fate import fate_of, fate_said
+from ottla.journey.words.published import shown
+from ottla.journey.words.search import left_out
 
 Document = dict[str, Any]
 
@@ -68,22 +69,3 @@ def show_messages(document: Document) -> None:
 
 def said_time(ms: int) -> str | None:
     return None if ms == NO_TIMESTAMP else moment_said(ms)
-
-
-def left_out(document: Document) -> list[str]:
-    """A line for the partitions that were not searched, or not to their start."""
-    lines: list[str] = []
-    ended = [one for one in document["searched"] if not one["whole"]]
-    if ended:
-        places = ", ".join(
-            f"partition {one['partition']} before offset {one['down_to_offset']}" for one in ended
-        )
-        lines.append(f"Not searched: {places}.")
-        alone = "Give a PARTITION to search it alone; " if len(document["searched"]) > 1 else ""
-        lines.append(f"{alone}ottla consume {document['topic']} --key KEY reads all.")
-    missing = document["unanswered"]
-    if missing:
-        names = ", ".join(map(str, missing))
-        word = "Partitions" if len(missing) > 1 else "Partition"
-        lines.append(f"{word} {names}: no leader answered.")
-    return lines

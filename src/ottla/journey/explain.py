@@ -41,6 +41,8 @@ from ottla.journey.retention_rules import Counts, RecordFacts, explain_retention
 from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
 from ottla.journey.unknown_fields import unknown_fields_of
+from ottla.journey.words.partition import choice_said
+from ottla.journey.words.retention import delay_said, why_said
 from ottla.records.compression import Compression
 from ottla.records.header import BatchHeader
 from ottla.records.record import Record
@@ -242,7 +244,9 @@ def _chosen(facts: Facts) -> Document | None:
         "certain": choice.certain,
         "keys": choice.keys,
         "agreeing": dict(choice.agreeing),
-        "why": choice.why,
+        "reason": choice.reason.value,
+        "may_be_chance": choice.may_be_chance,
+        "why": choice_said(choice),
     }
 
 
@@ -592,8 +596,10 @@ def _retention(facts: Facts) -> Document:
                 "setting": rule.setting,
                 "may_be_removed": rule.may_now,
                 "not_before_ms": rule.not_before_ms,
-                "why": rule.why,
-                "note": rule.note,
+                "reason": rule.reason,
+                "delay": rule.delay,
+                "why": why_said(rule),
+                "note": delay_said(rule.delay),
             }
             for rule in retention.rules
         ],

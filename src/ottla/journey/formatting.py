@@ -55,3 +55,8 @@ def elapsed_said(ms: int) -> str:
         return f"{seconds // 3600} h {seconds % 3600 // 60} min"
     days = seconds // 86_400
     return f"{days} {'day' if days == 1 else 'days'} {seconds % 86_400 // 3600} h"
+
+
+def one_of(noun: str, first: int, last: int) -> str:
+    """`version 7`, or a bound: `one of version 5 to 7`."""
+    return f"{noun} {last}" if first == last else f"one of {noun} {first} to {last}"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ottla.journey.moment import Document
 from ottla.journey.partitioner import explain_choice
+from ottla.journey.words.partition import choice_said
 from ottla.timelines.destination import Destination
 
 
@@ -40,7 +41,7 @@ class KeyElsewhere(NamedTuple):
             "messages": [
                 {
                     **hit._asdict(),
-                    "why": explain_choice(key, hit.partition, partition_count).why,
+                    "why": choice_said(explain_choice(key, hit.partition, partition_count)),
                 }
                 for hit in self.messages
             ],

@@ -14,7 +14,8 @@ if that is no coincidence.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -23,30 +24,43 @@ _M: Final = 0x5BD1E995
 _32_BITS: Final = 0xFFFFFFFF
 _31_BITS: Final = 0x7FFFFFFF
 
-WHOSE: Final = {
-    "murmur2": "Java's default",
-    "crc32": "librdkafka's default",
-    "fnv1a": "Sarama's default",
-}
-
-
 COINCIDENCE: Final = 1_000
 """A partitioner that agrees by chance less often than once in so many cases is believed."""
 
 
+class Reason(StrEnum):
+    """What can be said of a choice; `words.partition` has the sentences."""
+
+    ONE_PARTITION = "one_partition"
+    NO_KEY = "no_key"
+    AGREED = "agreed"
+    """At least one partitioner chooses the partition for all keys."""
+    NONE_AGREES = "none_agrees"
+    """Set by the producer, or by another partitioner, or there were fewer partitions."""
+
+
 class Choice(NamedTuple):
-    """Why a record is in its partition: the partitioners that match its key, and a sentence.
+    """Why a record is in its partition: the partitioners that match its key.
 
     `keys`: how many different keys were looked at, its own included; `agreeing`: for how many of
-    them each partitioner chooses the partition. `certain`: one partitioner does for all of them,
-    and no other, which is no coincidence.
+    them each partitioner chooses the partition. `may_be_chance`: so few agree by chance. `certain`:
+    one partitioner does for all of them, and no other, which is no coincidence.
     """
 
-    matches: tuple[str, ...]
-    why: str
+    reason: Reason
+    matches: tuple[str, ...] = ()
     keys: int = 0
     agreeing: Mapping[str, int] = MappingProxyType({})
-    certain: bool = False
+    may_be_chance: bool = False
+
+    @property
+    def always(self) -> list[str]:
+        """The partitioners that choose the partition for all keys."""
+        return [name for name in self.matches if self.agreeing[name] == self.keys]
+
+    @property
+    def certain(self) -> bool:
+        return len(self.always) == 1 and not self.may_be_chance
 
 
 def explain_choice(
@@ -57,9 +71,9 @@ def explain_choice(
     `near`: keys of records of the same producer in the partition.
     """
     if partition_count == 1:
-        return Choice((), "the topic has one partition")
+        return Choice(Reason.ONE_PARTITION)
     if key is None:
-        return Choice((), "no key: the producer chose (sticky or round-robin)")
+        return Choice(Reason.NO_KEY)
     keys = {key, *near}
     agreeing = {
         name: sum(_chooses(name, each, partition, partition_count) for each in keys)
@@ -68,36 +82,9 @@ def explain_choice(
     matches = tuple(
         name for name in _PARTITIONERS if _chooses(name, key, partition, partition_count)
     )
-    always = [name for name in matches if agreeing[name] == len(keys)]
     is_chance = partition_count ** len(keys) < COINCIDENCE
-    if always:
-        why = _agreed(always, len(keys), is_chance=is_chance)
-    elif is_chance:
-        whose = "this key" if len(keys) == 1 else f"all {len(keys)} keys near it"
-        why = f"{_UNKNOWN}: no default one chooses it for {whose}"
-    else:
-        best = max(agreeing, key=lambda name: agreeing[name])
-        why = f"{_UNKNOWN}: {_named(best)} agrees for {agreeing[best]} of {len(keys)} keys near it"
-    return Choice(matches, why, len(keys), agreeing, len(always) == 1 and not is_chance)
-
-
-_UNKNOWN: Final = (
-    "set by the producer, or by a partitioner that Ottla does not know, or there were fewer "
-    "partitions"
-)
-
-
-def _agreed(names: Sequence[str], keys: int, *, is_chance: bool) -> str:
-    """The partitioners that choose the partition for all keys."""
-    *others, last = map(_named, names)
-    said = f"{', '.join(others)} and {last} choose it" if others else f"{last} chooses it"
-    if keys == 1:
-        return f"{said} for this key; there is no other near it to compare"
-    return f"{said} for all {keys} keys near it" + (", which may be chance" if is_chance else "")
-
-
-def _named(name: str) -> str:
-    return f"{name} ({WHOSE[name]})"
+    choice = Choice(Reason.AGREED, matches, len(keys), agreeing, is_chance)
+    return choice if choice.always else choice._replace(reason=Reason.NONE_AGREES)
 
 
 def _chooses(name: str, key: bytes, partition: int, partition_count: int) -> bool:

@@ -13,11 +13,13 @@ records at any time (DeleteRecords).
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from ottla.journey.formatting import bytes_said, moment_said, span_said
 from ottla.log.config import FOREVER_MS, LogConfig
 from ottla.log.expiry import cleanable_ms, expires_ms, missing_bytes
+
+Statement = dict[str, Any]
+"""What is said: its `kind`, and its values. `words.retention` has the sentences."""
 
 
 class SegmentFacts(NamedTuple):
@@ -62,14 +64,34 @@ class RecordFacts(NamedTuple):
 
 class Rule(NamedTuple):
     """One rule: its setting, whether it may delete the record now, the earliest time (None: the
-    rule does not depend on time), why, and what can delay that.
+    rule does not depend on time), the reason, and what can delay that. Sizes are in bytes.
+
+        older         its `of` (segment or batch) is older than `span_ms`
+        not_old       `of` (segment, older_segment or batch) has a record of `newest_ms`
+        no_timestamp  its batch has none
+        surplus       the log without its segment still has `keeps_bytes`
+        needs         `missing_bytes` more, until it has; missing is null where it is not known
+        no_retention  no rule is set
+        superseded    by the record at `by_offset`
+        aborted, no_key, open, marker_not_found
+        tombstone, marker    kept `kept_ms` after the first cleaning, if it `was_cleaned`
+        latest        of its key, `searched_to` (null: to the end); `is_committed`: of these
+        not_searched  whether there is a later record with its key
+
+    `dirty_ratio` is in the reason where only this must be reached. What delays it:
+
+        active_segment  that of `offset` (null: its own), until it rolls: `segment_bytes`,
+                        `size_bytes`, `rolls_ms` (or null). `stops`: newer records, or the cleaner
+        stable_offset   the cleaner stops at this `offset`
+        undecided       the record at `offset`, with its key, may be committed
+        unknown_segment what else is in its segment is not known
     """
 
     setting: str
     may_now: bool
     not_before_ms: int | None
-    why: str
-    note: str | None = None
+    reason: Statement
+    delay: Statement | None = None
 
 
 class Retention(NamedTuple):
@@ -82,7 +104,7 @@ class Retention(NamedTuple):
     rules: tuple[Rule, ...]
 
 
-NEVER: Final = "kept until it is deleted manually: no retention is set"
+NEVER: Final[Statement] = {"kind": "no_retention"}
 
 
 def explain_retention(
@@ -126,49 +148,46 @@ def _by_time(
     not_before_ms = expires_ms(newest_ms, config)
     if not_before_ms is None:
         return
-    span = span_said(config.retention_ms)
+    span_ms = config.retention_ms
     if now_ms > not_before_ms:
-        why = f"its segment's newest record is older than {span}: the next check may delete it"
-        yield Rule("retention.ms", True, not_before_ms, why)
+        older: Statement = {"kind": "older", "of": "segment", "span_ms": span_ms}
+        yield Rule("retention.ms", True, not_before_ms, older)
         return
-    whose = "its segment's" if newest == place else "an older segment's"
-    why = f"{span} after {whose} newest record ({moment_said(newest_ms)})"
-    note = None
-    if segment.is_active:
-        note = f"its segment is active: newer records delay this until {_rolls(config, segment)}"
-    yield Rule("retention.ms", False, not_before_ms, why, note)
+    whose = "segment" if newest == place else "older_segment"
+    reason = {"kind": "not_old", "of": whose, "span_ms": span_ms, "newest_ms": newest_ms}
+    delay = _until_rolled(config, segment, "newer_records") if segment.is_active else None
+    yield Rule("retention.ms", False, not_before_ms, reason, delay)
 
 
-def _rolls(config: LogConfig, segment: SegmentFacts) -> str:
-    """When the active segment rolls."""
-    full = f"{bytes_said(config.segment_bytes)} (now {bytes_said(segment.size_bytes)})"
-    if segment.rolls_ms is None:
-        return f"it rolls, at {full}"
-    return f"it rolls, at {full} or at {moment_said(segment.rolls_ms)}"
+def _until_rolled(
+    config: LogConfig, segment: SegmentFacts, stops: str, offset: int | None = None
+) -> Statement:
+    """The active segment, and when it rolls."""
+    return {
+        "kind": "active_segment",
+        "stops": stops,
+        "offset": offset,
+        "segment_bytes": config.segment_bytes,
+        "size_bytes": segment.size_bytes,
+        "rolls_ms": segment.rolls_ms,
+    }
 
 
 def _by_size(config: LogConfig, segments: Sequence[SegmentFacts], place: int) -> Iterator[Rule]:
     missing = missing_bytes(sum(each.size_bytes for each in segments[place + 1 :]), config)
     if missing is None:
         return
-    limit = bytes_said(config.retention_bytes)
+    keeps_bytes = config.retention_bytes
     if missing <= 0:
-        why = f"the log holds {limit} without its segment: the next check may delete it"
-        yield Rule("retention.bytes", True, None, why)
+        yield Rule("retention.bytes", True, None, {"kind": "surplus", "keeps_bytes": keeps_bytes})
         return
-    why = f"the log keeps {limit}: its segment is deleted after {bytes_said(missing)} more"
-    yield Rule("retention.bytes", False, None, why)
+    needs = {"kind": "needs", "keeps_bytes": keeps_bytes, "missing_bytes": missing}
+    yield Rule("retention.bytes", False, None, needs)
 
 
 COMPACT: Final = "cleanup.policy=compact"
-_DROPPED: Final = {
-    Counts.ABORTED: "aborted: compaction removes it, whatever its key is",
-    Counts.NO_KEY: "a record without a key: compaction removes it",
-}
-_STAYS: Final = {
-    Counts.OPEN: "its transaction is open: compaction stops before it",
-    Counts.UNKNOWN: "not known: the marker of its transaction was not found",
-}
+_DROPPED: Final = {Counts.ABORTED: "aborted", Counts.NO_KEY: "no_key"}
+_STAYS: Final = {Counts.OPEN: "open", Counts.UNKNOWN: "marker_not_found"}
 
 
 def _by_compaction(
@@ -179,29 +198,29 @@ def _by_compaction(
     now_ms: int,
 ) -> Rule:
     if record.counts in _STAYS:
-        return Rule(COMPACT, False, None, _STAYS[record.counts])
+        return Rule(COMPACT, False, None, {"kind": _STAYS[record.counts]})
 
-    def once_cleaned(last: int, why: str, after_ms: int | None = None) -> Rule:
+    def once_cleaned(last: int, reason: Statement, after_ms: int | None = None) -> Rule:
         return _once_cleaned(
-            config, segments, record.offset, last, why, after_ms, last_stable_offset, now_ms
+            config, segments, record.offset, last, reason, after_ms, last_stable_offset, now_ms
         )
 
     if record.counts in _DROPPED:
-        return once_cleaned(record.offset, _DROPPED[record.counts])
+        return once_cleaned(record.offset, {"kind": _DROPPED[record.counts]})
     rules: list[Rule] = []
     if record.counts is Counts.BY_KEY and record.superseded_by is not None:
-        rules.append(
-            once_cleaned(record.superseded_by, f"superseded by offset {record.superseded_by}")
-        )
+        by_offset = record.superseded_by
+        rules.append(once_cleaned(by_offset, {"kind": "superseded", "by_offset": by_offset}))
     if record.counts is Counts.MARKER or record.is_tombstone:
-        what = "a tombstone" if record.counts is Counts.BY_KEY else "a transaction's marker"
-        since = "" if record.counts is Counts.BY_KEY else " that finds no record of it"
-        kept = span_said(config.delete_retention_ms)
-        why = f"{what}, kept {kept} after the first cleaning{since}"
+        reason: Statement = {
+            "kind": "tombstone" if record.counts is Counts.BY_KEY else "marker",
+            "kept_ms": config.delete_retention_ms,
+            "was_cleaned": record.delete_horizon_ms is not None,
+        }
         if record.delete_horizon_ms is not None:
-            rules.append(once_cleaned(record.offset, why, record.delete_horizon_ms))
+            rules.append(once_cleaned(record.offset, reason, record.delete_horizon_ms))
         elif not rules:
-            rules.append(Rule(COMPACT, False, None, f"{why}, which has not happened yet"))
+            rules.append(Rule(COMPACT, False, None, reason))
     # A tombstone that is superseded goes with whichever comes first.
     return min(rules, key=_soonest) if rules else _kept(record)
 
@@ -212,15 +231,15 @@ def _soonest(rule: Rule) -> tuple[bool, bool, int]:
 
 def _kept(record: RecordFacts) -> Rule:
     """The last of its key, as far as is known."""
-    why = "the latest record with its key"
-    if record.undecided is not None:
-        why = "the latest record with its key that is committed"
-    elif record.searched_to < FOREVER_MS:
-        why = f"no later record with its key up to offset {record.searched_to - 1}"
-    note = None
-    if record.undecided is not None:
-        note = f"superseded once offset {record.undecided} is committed, which has its key, too"
-    return Rule(COMPACT, False, None, f"{why}: compaction keeps it", note)
+    is_undecided = record.undecided is not None
+    is_all = record.searched_to >= FOREVER_MS
+    reason = {
+        "kind": "latest",
+        "is_committed": is_undecided,
+        "searched_to": None if is_all or is_undecided else record.searched_to,
+    }
+    delay = {"kind": "undecided", "offset": record.undecided} if is_undecided else None
+    return Rule(COMPACT, False, None, reason, delay)
 
 
 def _once_cleaned(
@@ -228,7 +247,7 @@ def _once_cleaned(
     segments: Sequence[SegmentFacts],
     offset: int,
     last: int,
-    why: str,
+    reason: Statement,
     after_ms: int | None,
     last_stable_offset: int,
     now_ms: int,
@@ -237,18 +256,16 @@ def _once_cleaned(
     same.
     """
     needed = segments[_segment_of(segments, offset) : _segment_of(segments, last) + 1]
-    whose = "its segment" if last == offset else f"the segment of offset {last}"
     if needed[-1].is_active:
-        note = f"{whose} is active: the cleaner skips it until {_rolls(config, needed[-1])}"
-        return Rule(COMPACT, False, None, why, note)
+        whose = None if last == offset else last
+        delay = _until_rolled(config, needed[-1], "the_cleaner", whose)
+        return Rule(COMPACT, False, None, reason, delay)
     if needed[-1].next_offset > last_stable_offset:
-        note = f"the cleaner stops at the last stable offset, {last_stable_offset}"
-        return Rule(COMPACT, False, None, why, note)
+        stops = {"kind": "stable_offset", "offset": last_stable_offset}
+        return Rule(COMPACT, False, None, reason, stops)
     times = [cleanable_ms(each.largest_timestamp_ms, config) for each in needed]
     not_before_ms = max((at for at in (*times, after_ms) if at is not None), default=None)
     if not_before_ms is not None and now_ms < not_before_ms:
-        said = f"{why}; not before {moment_said(not_before_ms)}"
-        return Rule(COMPACT, False, not_before_ms, said)
-    ratio = config.min_cleanable_dirty_ratio
-    why += f": the cleaner may remove it once {ratio:.0%} of the log is dirty"
-    return Rule(COMPACT, True, not_before_ms, why)
+        return Rule(COMPACT, False, not_before_ms, reason)
+    ready = reason | {"dirty_ratio": config.min_cleanable_dirty_ratio}
+    return Rule(COMPACT, True, not_before_ms, ready)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from tests.journey.model.statements import UntrueError
 
 from ottla.journey.partitioner import explain_choice
+from ottla.journey.words.partition import choice_said
 from ottla.log.config import LogConfig
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
@@ -136,7 +137,8 @@ class PartitionerLife:
         for name, number in choice.agreeing.items():
             agree = sum(KNOWN[name](each, self.count) == self.partition for each in own)
             self._is(number == agree, producer, choice)
-        named = re.findall(r"(\w+) \(\w+'s default\)", choice.why)
+        why = choice_said(choice)
+        named = re.findall(r"(\w+) \(\w+'s default\)", why)
         if choice.certain:
             (name,) = named
             if how == "explicit":
@@ -145,9 +147,9 @@ class PartitionerLife:
             else:
                 self._is(name == how, producer, choice)
         if how != "explicit":
-            self._is(not choice.why.startswith("set by the producer"), producer, choice)
+            self._is(not why.startswith("set by the producer"), producer, choice)
             self._is(how in named, producer, choice)
-        if "may be chance" not in choice.why and "choose it for all" in choice.why:
+        if "may be chance" not in why and "choose it for all" in why:
             self._is(len(own) > 1, producer, choice)
 
     def _is(self, is_true: bool, producer: int, choice: Any) -> None:

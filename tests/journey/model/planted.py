@@ -11,12 +11,12 @@ from tests.journey.model.life import live
 from tests.journey.model.statements import UntrueError
 from tests.journey.model.world import Broker, World
 
-from ottla.cli import journey_readers, journey_tree
-from ottla.cli.journey_branches import Clock
 from ottla.journey import explain, explain_groups, explain_replication, group_reads
 from ottla.journey.explain_replication import Replicas
 from ottla.journey.offset_history import Removed, When, Written
 from ottla.journey.replica_history import Copy
+from ottla.journey.words import readers, tell
+from ottla.journey.words.clock import Clock
 from ottla.timelines.step import COPIED, By
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -153,12 +153,12 @@ def no_offset_is_removed(patch: pytest.MonkeyPatch) -> None:
 
 def a_doubt_is_not_said(patch: pytest.MonkeyPatch) -> None:
     """The words say that a group has read the message, and the value does not."""
-    grow = journey_readers.grow_reader
+    grow = readers.grow_reader
 
     def grow_reader(branch: Any, group: Any, clock: Any) -> None:
         grow(branch, {**group, "doubt": None}, clock)
 
-    patch.setattr(journey_tree, "grow_reader", grow_reader)
+    patch.setattr(tell, "grow_reader", grow_reader)
 
 
 def the_end_of_a_range(patch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from tests.journey.model.world import Broker, Happened, World, Written
 
-from ottla.cli.journey_branches import Branch
-from ottla.cli.journey_tree import tell
 from ottla.journey.explain import explain
+from ottla.journey.words.line import Branch
+from ottla.journey.words.tell import tell
 from ottla.timelines.step import By
 
 Document = dict[str, Any]

@@ -70,7 +70,7 @@ def compaction_keeps_what_has_no_key(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_superseded_tombstone_has_no_horizon(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(retention_rules, "_soonest", lambda rule: "superseded" not in rule.why)
+    patch.setattr(retention_rules, "_soonest", lambda rule: rule.reason["kind"] != "superseded")
 
 
 def an_old_marker_ends_a_transaction(patch: pytest.MonkeyPatch) -> None:

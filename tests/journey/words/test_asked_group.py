@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.journey_branches import Clock
-from ottla.cli.journey_group import grow_asked_group, reason_said
-from ottla.cli.journey_tree import tell
+from ottla.journey.words.asked_group import grow_asked_group, reason_said
+from ottla.journey.words.clock import Clock
+from ottla.journey.words.tell import tell
 
 DOCUMENT: dict[str, Any] = {"published": None, "asked_ms": 91_000}
 

@@ -1,54 +1,15 @@
-"""Branches of the journey's tree, and how the tree formats times."""
+"""Times in words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from ottla.cli.screen import printable
 from ottla.journey.formatting import elapsed_said, moment_said
+from ottla.journey.words.line import Document
 
-Document = dict[str, Any]
-
-STEP: Final = "bold cyan"
-WEAK: Final = "dim"
-GOOD: Final = "green"
-WAITING: Final = "yellow"
-BAD: Final = "red"
 NO_TIME: Final = "time not recorded"
 DATE_CHARACTERS: Final = len("2026-01-31")
 TIME_CHARACTERS: Final = len("12:00:00.123")
-
-NAMES: Final = {
-    "delta": "Delta",
-    "parquet": "Parquet files",
-    "json": "JSON files",
-    "postgresql": "PostgreSQL",
-    "topic": "a topic",
-}
-"""The kinds of destinations."""
-
-
-@dataclass(slots=True)
-class Branch:
-    """A line made of styled parts, and the lines below it."""
-
-    parts: list[tuple[str, str]]
-    below: list[Branch] = field(default_factory=list)
-
-    def text(self) -> str:
-        return "".join(text for text, _ in self.parts)
-
-    def add(self, *parts: tuple[str, str] | str) -> Branch:
-        branch = line(*parts)
-        self.below.append(branch)
-        return branch
-
-
-def line(*parts: tuple[str, str] | str) -> Branch:
-    """A branch of plain and styled parts. Text from outside is made printable."""
-    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
-    return Branch([(printable(text), style) for text, style in pairs])
 
 
 class Clock:
@@ -95,8 +56,3 @@ class Clock:
         if len(last) > TIME_CHARACTERS and first[:DATE_CHARACTERS] == last[:DATE_CHARACTERS]:
             last = last[-TIME_CHARACTERS:]
         return f"between {first} and {last}"
-
-
-def one_of(noun: str, first: int, last: int) -> str:
-    """`version 7`, or a bound: `one of version 5 to 7`."""
-    return f"{noun} {last}" if first == last else f"one of {noun} {first} to {last}"

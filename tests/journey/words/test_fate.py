@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.journey_fate import fate_of, fate_said
+from ottla.journey.words.fate import fate_of, fate_said
 
 Document = dict[str, Any]
 ALL = {"complete": True, "unanswered": [], "without_leader": 0, "left_out": 0}

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.cli.journey_branches import BAD, GOOD, STEP, WAITING, WEAK, Branch, Clock, Document
+from ottla.journey.words.clock import Clock
+from ottla.journey.words.line import BAD, GOOD, NAME, STEP, WAITING, WEAK, Branch, Document
 
 
 def grow_replicated(top: Branch, replicated: Document, clock: Clock) -> None:
@@ -33,7 +34,7 @@ def grow_replicated(top: Branch, replicated: Document, clock: Clock) -> None:
 
 
 def _copy(branch: Branch, copy: Document, clock: Clock) -> None:
-    name, when = (f"broker {copy['broker']}", "bold"), copy["when"]
+    name, when = (f"broker {copy['broker']}", NAME), copy["when"]
     if copy["state"] == "leader":
         branch.add(name, "  leader, appended it  ", clock.moment(when), (clock.after(when), WEAK))
     elif copy["state"] == "copied":

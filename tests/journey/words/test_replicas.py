@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from ottla.cli.journey_branches import Branch, Clock, line
-from ottla.cli.journey_replicas import grow_replicated
+from ottla.journey.words.clock import Clock
+from ottla.journey.words.line import Branch, line
+from ottla.journey.words.replicas import grow_replicated
 
 
 def when(ms: int) -> dict[str, Any]:

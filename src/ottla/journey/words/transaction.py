@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.cli.journey_branches import BAD, GOOD, STEP, WAITING, WEAK, Branch, Clock, Document
+from ottla.journey.words.clock import Clock
+from ottla.journey.words.line import BAD, GOOD, STEP, WAITING, WEAK, Branch, Document
 
 _STATES: Final = {
     "open": ("open", WAITING),

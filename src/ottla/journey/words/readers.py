@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.cli.journey_branches import BAD, GOOD, WAITING, WEAK, Branch, Clock, Document
+from ottla.journey.words.clock import Clock
+from ottla.journey.words.line import BAD, GOOD, NAME, WAITING, WEAK, Branch, Document
 
 NOT_REACHED: Final = frozenset({"not_yet", "missed"})
 DOUBTS: Final = {
@@ -25,7 +26,7 @@ DOUBTS: Final = {
 
 def grow_reader(branch: Branch, group: Document, clock: Clock) -> None:
     """The line of a group that passed the message, and what became of its offset."""
-    name, when, doubt = (group["group"], "bold"), group["when"], group.get("doubt")
+    name, when, doubt = (group["group"], NAME), group["when"], group.get("doubt")
     if group["state"] == "not_known":
         said = branch.add(name, ("  not known", WAITING), _not_known(group, clock))
         if group.get("forgotten"):
@@ -79,7 +80,7 @@ def _forgotten(group: Document, clock: Clock) -> str:
 
 def grow_not_reached(branch: Branch, group: Document) -> None:
     """The line of a group whose offset is at or before the message."""
-    behind, name = group["behind"], (group["group"], "bold")
+    behind, name = group["behind"], (group["group"], NAME)
     word = "message" if behind == 1 else "messages"
     if group["state"] == "missed":
         at = f": it was {behind} {word} behind, at offset {group['committed_offset']}"

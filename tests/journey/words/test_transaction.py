@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from ottla.cli.journey_branches import Branch, Clock, line
-from ottla.cli.journey_transaction import grow_transaction
+from ottla.journey.words.clock import Clock
+from ottla.journey.words.line import Branch, line
+from ottla.journey.words.transaction import grow_transaction
 
 VISIBLE = {"state": "visible", "last_stable_offset": 70, "held_by": None}
 PRODUCER = {"id": 7, "epoch": 1}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from ottla.cli.journey_branches import NAMES, one_of
-from ottla.cli.plural import plural
+from ottla.journey.formatting import one_of
+from ottla.journey.words.destinations import NAMES
 
 Document = dict[str, Any]
 
@@ -75,7 +75,7 @@ def _state(group: Document) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    return " and ".join(names) if len(names) <= MAX_NAMES else plural(len(names), "group")
+    return " and ".join(names) if len(names) <= MAX_NAMES else f"{len(names)} groups"
 
 
 def _delivered(one: Document) -> str:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.journey_branches import Branch
-from ottla.cli.journey_tree import tell
+from ottla.journey.words.line import Branch
+from ottla.journey.words.tell import tell
 
 MOMENT = {"since_ms": 1000, "until_ms": 1000, "exact": True}
 UNKNOWN = {"since_ms": None, "until_ms": None, "exact": False}

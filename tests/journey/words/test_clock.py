@@ -1,10 +1,6 @@
-"""Lines of the tree, and moments as they are said."""
+"""Moments as they are said."""
 
-from ottla.cli.journey_branches import NO_TIME, Clock, line
-
-
-def test_message_content_is_made_printable():
-    assert line("a\x1b", ("b", "bold")).text() == "a\\x1bb"
+from ottla.journey.words.clock import NO_TIME, Clock
 
 
 def test_without_a_publishing_time_the_clock_shows_dates():
