@@ -101,8 +101,8 @@ class Witness:
                 )
             self.log.append(record)
 
-    def committed(self, group: str, offset: int, event: Happened) -> None:
-        passing = Passing(event, By.SIMPLE, group not in self.positions)
+    def committed(self, group: str, offset: int, event: Happened, by: By = By.SIMPLE) -> None:
+        passing = Passing(event, by, group not in self.positions)
         for record in self.log:
             if record.offset >= offset:
                 record.past.discard(group)
