@@ -1,5 +1,6 @@
 """At the end of a run, each partition's leader is asked for the journeys of some records, and what
-it says is compared with the tree's leaders, the replicas, and the clients' history.
+it says is compared with the tree's leaders, the replicas, and the clients' history. What it says of
+the group is judged when all of its commits are over: see `journey_reads`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ottla.tracing.find_message import JourneyError, MessageQuery
 from ottla.tracing.trace import trace
 from simulation.broker import FIRST_WALL_MS, Broker
 from simulation.cluster import Cluster
+from simulation.journey_reads import Asked
 from simulation.violation import Violation
 
 MAX_ASKED: Final = 4
@@ -44,28 +46,42 @@ def spans_of(events: Iterable[Event], partition: int) -> dict[int, Span]:
 
 
 async def check_journeys(
-    cluster: Cluster, topic: str, index: int, broker: Broker, partition: Any, spans: dict[int, Span]
-) -> None:
-    """Raises Violation for a journey that says what is not true."""
+    cluster: Cluster,
+    topic: str,
+    index: int,
+    broker: Broker,
+    partition: Any,
+    spans: dict[int, Span],
+    again: str = "",
+) -> list[Asked]:
+    """The journeys of some records, others if it is asked `again`. Raises Violation for one that
+    says what is not true.
+    """
     node, process, loop = broker.node, broker.process, cluster.loop
+    said_all: list[Asked] = []
     if node is None or process is None:
-        return
+        return said_all
+    account = cluster.invariants.account(topic, index)
     start, high = partition.log.start_offset, partition.high_watermark
-    random = Random(f"{cluster.seed} journeys of {topic}-{index}")
+    random = Random(f"{cluster.seed} journeys{again} of {topic}-{index}")
     asked = sorted(random.sample(range(start, high), min(MAX_ASKED, high - start)))
     for offset in asked:
-        query = MessageQuery(topic, index, offset, None, latest=False)
+        query, began_ms = MessageQuery(topic, index, offset, None, latest=False), loop.now_ms
         try:
             said = await loop.start_in(process, partial(trace, query, node))
         except JourneyError as error:
             if error.code in ("not_leader", "not_available"):
-                return
+                return said_all
             raise Violation(f"no journey of {topic}-{index} {offset}: {error}") from None
         wrong = untrue(cluster, topic, index, partition, said)
         if wrong is None and not cluster.has_set_clocks and offset in spans:
             wrong = untrue_time(said, spans[offset])
         if wrong is not None:
             raise Violation(f"the journey of {topic}-{index} {offset} says {wrong}")
+        has_lost = account is None or bool(account.lost) or account.is_forgiven
+        sent_ms = spans[offset].sent_ms if offset in spans else None
+        said_all.append(Asked(topic, index, said, began_ms, loop.now_ms, has_lost, sent_ms))
+    return said_all
 
 
 def untrue(cluster: Cluster, topic: str, index: int, partition: Any, said: Document) -> str | None:

@@ -60,6 +60,11 @@ class Workload:
         events = (event for _, event in self.history.group)
         return len({event.generation for event in events if isinstance(event, Synced)})
 
+    @property
+    def is_committing(self) -> bool:
+        """Whether a member waits for the answer to a commit."""
+        return any(member is not None and member.unanswered for member in self.members)
+
     # The history.
 
     def common(self, event: Event) -> None:

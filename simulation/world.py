@@ -20,10 +20,11 @@ from faults.history import Epochs, Event, FinalCommitted, FinalRead
 from simulation.broker import Broker
 from simulation.cluster import COMPACTED, OFFSETS, TOPIC, WRITTEN, Cluster
 from simulation.connection import NoAnswerError
-from simulation.consumers import Member, RefusedError
+from simulation.consumers import GROUP, Member, RefusedError
 from simulation.disk import locks_by_folder
 from simulation.faults import FIRST_MS, LAST_MS, MAX_COUNT, Fault, at_pace, draw_faults, first_ms
 from simulation.few_epochs import few_epochs
+from simulation.journey_reads import Asked, ReadsSaid, commits_of
 from simulation.journeys import check_journeys, spans_of
 from simulation.log_clients import LogClients
 from simulation.log_faults import draw_log_faults
@@ -301,7 +302,7 @@ class World:
 
     async def _check(self) -> None:
         cluster, workload = self.cluster, self.workload
-        ends = {}
+        ends, asked, places = {}, [], []
         for name, state in cluster.states().items():
             assert state is not None
             topic, _, index = name.rpartition("-")
@@ -312,7 +313,9 @@ class World:
             await self._read_all(int(index), partition)
             spans = spans_of(workload.history.common, int(index))
             leader = cluster.brokers[state["leader"]]
-            await check_journeys(cluster, topic, int(index), leader, partition, spans)
+            place = cluster, topic, int(index), leader, partition, spans
+            asked += await check_journeys(*place)
+            places.append(place)
         cluster.invariants.ended()
         if self.of_logs is not None and self.nemesis.of_logs is not None:
             self.nemesis.of_logs.check_incarnations()
@@ -321,6 +324,25 @@ class World:
         policy = Policy.unclean if cluster.is_unclean else Policy.strict
         self._judge(workload.history.of_readers(), policy)
         self._judge(workload.history.of_group(), policy)
+        for place in places:
+            asked += await check_journeys(*place, again=" again")
+        await self._until(lambda: not workload.is_committing)
+        self._judge_reads(asked)
+
+    def _judge_reads(self, asked: list[Asked]) -> None:
+        """Raises Violation for a journey that says of the group what is not true."""
+        cluster, events = self.cluster, [event for _, event in self.workload.history.group]
+        for one in asked:
+            said = ReadsSaid(
+                one,
+                commits_of(events, one.partition),
+                has_clocks=not cluster.has_set_clocks,
+                may_lose_offsets=bool(cluster.invariants.forgiven(OFFSETS)),
+            )
+            wrong = said.untrue(GROUP)
+            if wrong is not None:
+                place = f"{one.topic}-{one.partition} {one.said['offset']}"
+                raise Violation(f"the journey of {place} says of the group: {wrong}")
 
     async def _read_all(self, index: int, partition: Any) -> None:
         reader = self.workload.reader(0, index, lambda event: None)
