@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ottla.cli.cluster_errors import DevClusterError, OptionError
 from ottla.cli.cluster_layout import Layout, chosen_layout, claimed, write_layout
-from ottla.cli.failures import Failed, UsageFailed
 from ottla.testing.ports import HOST, claim, free_ports
 from ottla.testing.zookeeper_server import ZooKeeperServer
 
@@ -29,7 +29,7 @@ def test_the_next_start_uses_the_first_ones_layout(tmp_path: Path) -> None:
 
 def test_brokers_with_data_may_not_be_left_out(tmp_path: Path) -> None:
     write_layout(tmp_path, Layout(3, 12000, 12100))
-    with pytest.raises(Failed, match="holds a cluster of 3 brokers"):
+    with pytest.raises(DevClusterError, match="holds a cluster of 3 brokers"):
         chosen_layout(tmp_path, 2, None)
 
 
@@ -44,18 +44,18 @@ def test_racks_are_given_in_the_order_of_the_brokers_and_kept(tmp_path: Path) ->
 
 @pytest.mark.parametrize("given", ["", ",", "a,,c", "a,b, "])
 def test_racks_without_a_name_are_rejected(tmp_path: Path, given: str) -> None:
-    with pytest.raises(UsageFailed, match=f"--racks must be names .* not {given!r}"):
+    with pytest.raises(OptionError, match=f"--racks must be names .* not {given!r}"):
         chosen_layout(tmp_path, None, None, given)
 
 
 def test_each_broker_needs_a_rack(tmp_path: Path) -> None:
-    with pytest.raises(UsageFailed, match=r"--racks names 2 \(a,b\) for 3 brokers") as raised:
+    with pytest.raises(OptionError, match=r"--racks names 2 \(a,b\) for 3 brokers") as raised:
         chosen_layout(tmp_path, None, None, "a,b")
     assert str(raised.value.hint).endswith("--racks a,b,a")
-    with pytest.raises(UsageFailed, match=r"--racks names 2 \(a,b\) for 1 broker;"):
+    with pytest.raises(OptionError, match=r"--racks names 2 \(a,b\) for 1 broker;"):
         chosen_layout(tmp_path, 1, None, "a,b")
     write_layout(tmp_path, Layout(2, 12000, 12100, ("a", "b")))
-    with pytest.raises(UsageFailed, match=r"cluster has 2 racks \(a,b\) for 3 brokers"):
+    with pytest.raises(OptionError, match=r"cluster has 2 racks \(a,b\) for 3 brokers"):
         chosen_layout(tmp_path, 3, None)
     assert chosen_layout(tmp_path, 3, None, "a,b,c").racks == ("a", "b", "c")
 
@@ -69,14 +69,14 @@ def test_an_older_folder_has_no_racks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"brokers": "many"}'])
 def test_an_unknown_file_is_rejected(tmp_path: Path, content: str) -> None:
     (tmp_path / "cluster.json").write_text(content)
-    with pytest.raises(Failed, match=r"cluster\.json was not written by"):
+    with pytest.raises(DevClusterError, match=r"cluster\.json was not written by"):
         chosen_layout(tmp_path, None, None)
 
 
 def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     zookeeper, port = free_ports(2)
     with socket.create_server((HOST, port)):
-        with pytest.raises(Failed, match=f"port {port}, for broker 1, is in use"):
+        with pytest.raises(DevClusterError, match=f"port {port}, for broker 1, is in use"):
             claimed(Layout(1, port, zookeeper), tmp_path, own_zookeeper=True).__enter__()
         # An ensemble of somebody's own has no port of ours.
         with claimed(Layout(1, zookeeper, port), tmp_path, own_zookeeper=False) as layout:
@@ -88,7 +88,7 @@ def test_of_two_concurrent_starts_one_gets_the_ports(tmp_path: Path) -> None:
     wanted = Layout(1, port, zookeeper)
     with claimed(wanted, tmp_path, own_zookeeper=True) as layout:
         assert layout == wanted
-        with pytest.raises(Failed, match=f"port {port}, for broker 1, is in use"):
+        with pytest.raises(DevClusterError, match=f"port {port}, for broker 1, is in use"):
             claimed(wanted, tmp_path / "other", own_zookeeper=True).__enter__()
     with claimed(wanted, tmp_path / "other", own_zookeeper=True) as layout:
         assert layout == wanted
@@ -114,7 +114,7 @@ def test_a_running_zookeeper_is_not_started_twice(
     with socket.create_server((HOST, zookeeper)):
         wanted = Layout(1, port, zookeeper)
         with pytest.raises(
-            Failed, match=f"still runs on port {zookeeper}: its `cluster start` was killed"
+            DevClusterError, match=f"still runs on port {zookeeper}: its `cluster start` was killed"
         ):
             claimed(wanted, tmp_path, own_zookeeper=True).__enter__()
         with claimed(wanted, tmp_path / "other", own_zookeeper=True) as layout:

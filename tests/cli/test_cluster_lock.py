@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from ottla.cli.cluster_errors import DevClusterError
 from ottla.cli.cluster_lock import held, is_held
-from ottla.cli.failures import Failed
 
 
 def test_only_one_cluster_uses_a_folder_at_a_time(tmp_path: Path) -> None:
-    in_use = pytest.raises(Failed, match="is in use by another `ottla cluster start`")
+    in_use = pytest.raises(DevClusterError, match="is in use by another `ottla cluster start`")
     with held(tmp_path / "data"), in_use:
         held(tmp_path / "data")
     with held(tmp_path / "data"):
@@ -20,7 +20,7 @@ def test_only_one_cluster_uses_a_folder_at_a_time(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(Failed, match=r"cannot use .*file/data: Not a directory"):
+    with pytest.raises(DevClusterError, match=r"cannot use .*file/data: Not a directory"):
         held(tmp_path / "file" / "data")
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ottla.cli import cluster_requests
+from ottla.cli.cluster_errors import DevClusterError
 from ottla.cli.cluster_lock import held
 from ottla.cli.cluster_requests import Request, Requests, ask
-from ottla.cli.failures import Failed
 
 
 def answered_with(data: Path, document: dict[str, Any], request: Request) -> Any:
@@ -44,13 +44,13 @@ def test_an_answer_comes_back_and_no_file_is_left(tmp_path: Path) -> None:
 
 def test_a_refusal_is_a_failure_with_its_hint(tmp_path: Path) -> None:
     refusal = {"failed": "broker 2 is not running.", "hint": "To start it: ..."}
-    with pytest.raises(Failed, match="broker 2 is not running") as caught:
+    with pytest.raises(DevClusterError, match="broker 2 is not running") as caught:
         answered_with(tmp_path, refusal, Request("stop", 2))
     assert caught.value.hint == "To start it: ..."
 
 
 def test_without_a_running_cluster_nothing_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(Failed, match="no `ottla cluster start` runs on"):
+    with pytest.raises(DevClusterError, match="no `ottla cluster start` runs on"):
         ask(tmp_path / "nowhere", Request("kill", 1))
     assert not (tmp_path / "nowhere").exists()
 
@@ -61,11 +61,11 @@ def test_a_cluster_that_ends_or_stays_silent_is_not_waited_for(
     lock = held(tmp_path)
     Requests(tmp_path)
     monkeypatch.setattr(cluster_requests, "ANSWER_WITHIN_S", 0.0)
-    with pytest.raises(Failed, match="did not answer within"):
+    with pytest.raises(DevClusterError, match="did not answer within"):
         ask(tmp_path, Request("kill", 1))
     looks = iter([True, False])
     monkeypatch.setattr(cluster_requests, "is_held", lambda data: next(looks))
-    with pytest.raises(Failed, match="ended before it answered"):
+    with pytest.raises(DevClusterError, match="ended before it answered"):
         ask(tmp_path, Request("kill", 1))
     lock.close()
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.cli.cluster_reports import Reports
 
 from ottla.cli import cluster_watch
 from ottla.cli.cluster_layout import Layout
@@ -58,8 +59,9 @@ def cluster(tmp_path: Path) -> FakeCluster:
     return FakeCluster(tmp_path)
 
 
-def watch_of(cluster: Any, *racks: str) -> ClusterWatch:
-    return ClusterWatch(cluster, Layout(2, 100, 99, racks), SimpleNamespace())  # type: ignore[arg-type]
+def watch_of(cluster: Any, *racks: str, reports: Reports | None = None) -> ClusterWatch:
+    requests: Any = SimpleNamespace()
+    return ClusterWatch(cluster, Layout(2, 100, 99, racks), requests, reports or Reports())
 
 
 @pytest.mark.parametrize(
@@ -98,18 +100,16 @@ def test_an_unknown_broker_and_a_failing_one(cluster: FakeCluster) -> None:
     assert refusal == {"failed": "broker 1 was not ready within 60 s.", "hint": "in the end"}
 
 
-def test_only_an_exit_that_nobody_asked_for_is_reported(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    watch = watch_of(cluster)
+def test_only_an_exit_that_nobody_asked_for_is_reported(cluster: FakeCluster) -> None:
+    reports = Reports()
+    watch = watch_of(cluster, reports=reports)
     watch.answer(Request("kill", 1))
     cluster.brokers[2].running = False
     cluster.zookeeper_is_running = False
-    capsys.readouterr()
+    assert reports.notes == ["broker 1: killed, as asked"]
     watch.look()
     watch.look()
-    told = capsys.readouterr().err.splitlines()
-    assert told == [
+    assert reports.notes[1:] == [
         "broker 2 exited unexpectedly: signal SIGKILL, after 'its last words' (log: its log)",
         "ZooKeeper exited unexpectedly. Brokers continue to serve, but the cluster cannot change.",
     ]

@@ -91,9 +91,10 @@ def start(
     racks.
     """
     # Imported late: completion and the other commands start no processes.
-    from ottla.cli.cluster_start import run_cluster
+    from ottla.cli.cluster_start import run_in_terminal
 
-    raise typer.Exit(run_cluster(brokers, zookeeper, data, port, racks, pairs("--config", config)))
+    settings = pairs("--config", config)
+    raise typer.Exit(run_in_terminal(brokers, zookeeper, data, port, racks, settings))
 
 
 @commands.command()

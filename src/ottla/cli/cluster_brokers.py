@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from ottla.cli.cluster_failures import cluster_failures
 from ottla.cli.cluster_requests import Request, ask
 from ottla.cli.options import AsJson
 from ottla.cli.screen import say, show_json
@@ -31,12 +32,12 @@ RunningData = Annotated[
 
 def complete_own_broker(context: typer.Context, incomplete: str) -> list[str]:
     """Ids of the cluster in the folder that begin with what was typed."""
+    from ottla.cli.cluster_errors import DevClusterError
     from ottla.cli.cluster_layout import read_layout
-    from ottla.cli.failures import Failed
 
     try:
         layout = read_layout(Path(context.params.get("data") or DEFAULT_DATA))
-    except Failed:
+    except DevClusterError:
         return []
     numbers = map(str, range(1, layout.brokers + 1)) if layout is not None else ()
     return [number for number in numbers if number.startswith(incomplete)]
@@ -56,7 +57,8 @@ NewRack = Annotated[
 
 def carry_out(command: str, data: Path, as_json: bool, **what: Any) -> None:
     """Ask the running `cluster start`, and print its answer."""
-    document = ask(data, Request(command, **what))
+    with cluster_failures():
+        document = ask(data, Request(command, **what))
     if as_json:
         show_json(document)
     else:

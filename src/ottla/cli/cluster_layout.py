@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.cluster_errors import DevClusterError, OptionError
 from ottla.testing.ports import claim, free_ports
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble
 
@@ -47,14 +47,14 @@ class Layout:
 def chosen_layout(
     data: Path, brokers: int | None, port: int | None, racks: str | None = None
 ) -> Layout:
-    """The stored layout, overridden by the options that were typed. Raises Failed."""
+    """The stored layout, overridden by the options that were typed. Raises DevClusterError."""
     known = read_layout(data)
     if known is None:
         if data.is_file():
-            raise Failed(f"--data {data} is a file, not a folder.")
+            raise DevClusterError(f"--data {data} is a file, not a folder.")
         known = Layout(brokers or DEFAULT_BROKERS, port or FIRST_PORT, ZOOKEEPER_PORT)
     elif brokers is not None and brokers < known.brokers:
-        raise Failed(
+        raise DevClusterError(
             f"{data} holds a cluster of {known.brokers} brokers; with {brokers}, some of its data "
             "would be missing.",
             f"Give --brokers {known.brokers}, leave it out, or give another --data.",
@@ -67,7 +67,7 @@ def chosen_layout(
     )
     check_racks(chosen, typed=racks is not None)
     if chosen.first_port + chosen.brokers > 65536:
-        raise Failed(
+        raise DevClusterError(
             f"--port {chosen.first_port} is too high for {chosen.brokers} brokers: ports end at "
             "65535."
         )
@@ -75,10 +75,10 @@ def chosen_layout(
 
 
 def read_racks(text: str) -> tuple[str, ...]:
-    """`a,b,c` as names. Raises UsageFailed."""
+    """`a,b,c` as names. Raises OptionError."""
     racks = tuple(each.strip() for each in text.split(","))
     if not all(racks):
-        raise UsageFailed(
+        raise OptionError(
             f"--racks must be names separated by commas, not {text!r}.",
             "For three brokers in two racks: --racks a,b,a",
         )
@@ -86,12 +86,12 @@ def read_racks(text: str) -> tuple[str, ...]:
 
 
 def check_racks(layout: Layout, *, typed: bool) -> None:
-    """Raises UsageFailed unless every broker has a rack, or none has."""
+    """Raises OptionError unless every broker has a rack, or none has."""
     count, brokers = len(layout.racks), layout.brokers
     if count in (0, brokers):
         return
     named = f"--racks names {count:,}" if typed else f"the folder's cluster has {count:,} racks"
-    raise UsageFailed(
+    raise OptionError(
         f"{named} ({','.join(layout.racks)}) for {brokers:,} "
         f"broker{'' if brokers == 1 else 's'}; it must name one per broker, in order.",
         "Brokers may share a rack. For example: --racks "
@@ -100,7 +100,7 @@ def check_racks(layout: Layout, *, typed: bool) -> None:
 
 
 def read_layout(data: Path) -> Layout | None:
-    """The layout of an earlier start, or None. Raises Failed for a file with other contents."""
+    """The layout of an earlier start, or None. Raises DevClusterError for an unknown file."""
     file = data / FILE_NAME
     try:
         found = json.loads(file.read_text())
@@ -109,9 +109,9 @@ def read_layout(data: Path) -> Layout | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Failed(f"{file} cannot be read: {error.strerror}.") from None
+        raise DevClusterError(f"{file} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError):
-        raise Failed(
+        raise DevClusterError(
             f"{file} was not written by `ottla cluster start`.", "Give another --data."
         ) from None
 
@@ -124,15 +124,15 @@ def write_layout(data: Path, layout: Layout) -> None:
 def claimed(layout: Layout, data: Path, *, own_zookeeper: bool) -> Iterator[Layout]:
     """Hold the layout's ports, so that no other start can take them meanwhile.
 
-    The brokers' ports are fixed: raises Failed if one is in use. ZooKeeper moves to a free port if
-    its own is in use, since no user configured it.
+    The brokers' ports are fixed: raises DevClusterError if one is in use. ZooKeeper moves to a free
+    port if its own is in use, since no user configured it.
     """
     with ExitStack() as holding:
         # In ascending order: of two starts that want the same ports, one gets all of them.
         for number, port in enumerate(layout.ports, 1):
             holder = claim(port)
             if holder is None:
-                raise Failed(
+                raise DevClusterError(
                     f"port {port}, for broker {number}, is in use.",
                     "Stop the process that listens there, or give another --port.",
                 )
@@ -143,7 +143,7 @@ def claimed(layout: Layout, data: Path, *, own_zookeeper: bool) -> Iterator[Layo
 
 
 def zookeeper_port(layout: Layout, data: Path, holding: ExitStack) -> int:
-    """The layout's port or, if it is in use, a free one. Raises Failed."""
+    """The layout's port or, if it is in use, a free one. Raises DevClusterError."""
     wanted = layout.zookeeper_port
     for port in (wanted, *free_ports(OTHER_PORTS_TRIED)):
         if (holder := claim(port)) is not None:
@@ -151,9 +151,9 @@ def zookeeper_port(layout: Layout, data: Path, holding: ExitStack) -> int:
             return port
         # If the kernel does not end child processes with us, a killed start leaves them running.
         if port == wanted and ZooKeeperEnsemble(data, 1, port).servers[0].is_serving():
-            raise Failed(
+            raise DevClusterError(
                 f"the ZooKeeper of {data} still runs on port {port}: its `cluster start` was "
                 "killed.",
                 "End that process, or give another --data.",
             )
-    raise Failed("no port is free for ZooKeeper.")
+    raise DevClusterError("no port is free for ZooKeeper.")

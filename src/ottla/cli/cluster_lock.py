@@ -10,21 +10,24 @@ import fcntl
 from pathlib import Path
 from typing import Final, TextIO
 
-from ottla.cli.failures import Failed
+from ottla.cli.cluster_errors import DevClusterError
 
 LOCK_NAME: Final = ".lock"
 
 
 def held(data: Path) -> TextIO:
-    """Create the folder if missing, and lock it for this process until closed. Raises Failed."""
+    """Create the folder if missing, and lock it for this process until closed.
+
+    Raises DevClusterError.
+    """
     try:
         data.mkdir(parents=True, exist_ok=True)
         file = (data / LOCK_NAME).open("w")
     except OSError as error:
-        raise Failed(f"cannot use {data}: {error.strerror or error}.") from None
+        raise DevClusterError(f"cannot use {data}: {error.strerror or error}.") from None
     if not _locked(file):
         file.close()
-        raise Failed(
+        raise DevClusterError(
             f"{data} is in use by another `ottla cluster start`.",
             "Stop that one, or give another --data.",
         )

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+from ottla.cli.cluster_errors import DevClusterError
 from ottla.cli.cluster_lock import is_held
-from ottla.cli.failures import Failed
 
 FOLDER: Final = "requests"
 REQUEST: Final = ".request"
@@ -68,9 +68,9 @@ class Requests:
 
 
 def ask(data: Path, request: Request) -> dict[str, Any]:
-    """The answer of the `cluster start` on this folder. Raises Failed."""
+    """The answer of the `cluster start` on this folder. Raises DevClusterError."""
     if not is_held(data):
-        raise Failed(
+        raise DevClusterError(
             f"no `ottla cluster start` runs on {data}.",
             "Start it, or name the folder of the one that runs: --data DIR",
         )
@@ -79,12 +79,12 @@ def ask(data: Path, request: Request) -> dict[str, Any]:
         _write(file, asdict(request))
         document = _answered(data, file.with_suffix(ANSWER))
     except OSError as error:
-        raise Failed(f"cannot use {data}: {error.strerror or error}.") from None
+        raise DevClusterError(f"cannot use {data}: {error.strerror or error}.") from None
     finally:
         file.unlink(missing_ok=True)
         file.with_suffix(ANSWER).unlink(missing_ok=True)
     if "failed" in document:
-        raise Failed(document["failed"], document["hint"])
+        raise DevClusterError(document["failed"], document["hint"])
     return document
 
 
@@ -92,9 +92,9 @@ def _answered(data: Path, file: Path) -> dict[str, Any]:
     until = time.monotonic() + ANSWER_WITHIN_S
     while not file.exists():
         if not is_held(data):
-            raise Failed(f"the `ottla cluster start` on {data} ended before it answered.")
+            raise DevClusterError(f"the `ottla cluster start` on {data} ended before it answered.")
         if time.monotonic() > until:
-            raise Failed(
+            raise DevClusterError(
                 f"the `ottla cluster start` on {data} did not answer within {ANSWER_WITHIN_S:g} s."
             )
         time.sleep(LOOK_PAUSE_S)

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
 
+from ottla.cli.cluster_errors import DevClusterError
 from ottla.cli.cluster_layout import Layout, write_layout
+from ottla.cli.cluster_reporter import Reporter
 from ottla.cli.cluster_requests import Request, Requests
-from ottla.cli.failures import EXIT_FAILED, Failed
-from ottla.cli.screen import note, printable
 from ottla.testing.broker_process import BrokerProcess
 from ottla.testing.cluster import Cluster
 from ottla.testing.errors import KitError
@@ -23,8 +23,11 @@ LOOK_PAUSE_S: Final = 0.1
 class ClusterWatch:
     """Knows which brokers should run: a broker that a request stopped has not exited by itself."""
 
-    def __init__(self, cluster: Cluster, layout: Layout, requests: Requests) -> None:
+    def __init__(
+        self, cluster: Cluster, layout: Layout, requests: Requests, reporter: Reporter
+    ) -> None:
         self._cluster = cluster
+        self._reporter = reporter
         self._layout = layout
         self._requests = requests
         self._expected = set(cluster.brokers)
@@ -32,26 +35,25 @@ class ClusterWatch:
         self._zookeeper = True
         self._ports = ExitStack()
 
-    def run(self) -> int:
-        """Until Ctrl-C, or until every broker has exited by itself; returns the exit code."""
+    def run(self) -> None:
+        """Until Ctrl-C, or until every broker has exited by itself."""
         with self._ports:
             while self._expected or self._asked_down:
                 self.look()
                 for request_id, request in self._requests.waiting().items():
                     self._requests.answer(request_id, self.answer(request))
                 time.sleep(LOOK_PAUSE_S)
-        note("No broker is running.")
-        return EXIT_FAILED
+        self._reporter.note("No broker is running.")
 
     def look(self) -> None:
         """Report each process that has exited by itself, once."""
         for number in sorted(self._expected):
             broker = self._cluster.brokers[number]
             if not broker.running:
-                note(f"broker {number} exited unexpectedly: {why_ended(broker)}")
+                self._reporter.note(f"broker {number} exited unexpectedly: {why_ended(broker)}")
                 self._expected.discard(number)
         if self._zookeeper and not self._cluster.zookeeper_is_running:
-            note(
+            self._reporter.note(
                 "ZooKeeper exited unexpectedly. Brokers continue to serve, but the cluster cannot "
                 "change."
             )
@@ -64,9 +66,9 @@ class ClusterWatch:
         except KitError as error:
             first, *more = str(error).splitlines()
             return {"failed": f"{first.rstrip(':.')}.", "hint": more[-1].strip() if more else None}
-        except Failed as failure:
-            return {"failed": failure.message, "hint": failure.hint}
-        note(f"broker {document['broker']}: {document['state']}, as asked")
+        except DevClusterError as error:
+            return {"failed": error.message, "hint": error.hint}
+        self._reporter.note(f"broker {document['broker']}: {document['state']}, as asked")
         return document
 
     def _carried_out(self, request: Request) -> dict[str, Any]:
@@ -75,12 +77,12 @@ class ClusterWatch:
         number = request.broker
         if number not in self._cluster.brokers:
             numbers = ", ".join(map(str, self._cluster.brokers))
-            raise Failed(f"there is no broker {number}; this cluster has {numbers}.")
+            raise DevClusterError(f"there is no broker {number}; this cluster has {numbers}.")
         assert number is not None
         if request.command == "restart":
             return self._restart(number)
         if not self._cluster.brokers[number].running:
-            raise Failed(
+            raise DevClusterError(
                 f"broker {number} is not running.", f"To start it: ottla cluster restart {number}"
             )
         if request.command == "pause":
@@ -123,12 +125,12 @@ class ClusterWatch:
     def _add(self, rack: str | None) -> dict[str, Any]:
         racks = self._layout.racks
         if racks and rack is None:
-            raise Failed(
+            raise DevClusterError(
                 "every broker of this cluster has a rack.",
                 f"Name one: ottla cluster add --rack {racks[0]}",
             )
         if rack is not None and not racks:
-            raise Failed("the brokers of this cluster have no racks: leave out --rack.")
+            raise DevClusterError("the brokers of this cluster have no racks: leave out --rack.")
         layout = replace(
             self._layout,
             brokers=self._layout.brokers + 1,
@@ -137,7 +139,7 @@ class ClusterWatch:
         port = layout.ports[-1]
         holder = claim(port)
         if holder is None:
-            raise Failed(f"port {port}, for broker {layout.brokers}, is in use.")
+            raise DevClusterError(f"port {port}, for broker {layout.brokers}, is in use.")
         number = self._cluster.add(port, rack)
         self._ports.enter_context(holder)
         self._layout = layout
@@ -151,5 +153,5 @@ def why_ended(broker: BrokerProcess) -> str:
     code = broker.process.returncode
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     lines = broker.said().strip().splitlines()
-    said = f", after {printable(lines[-1])!r}" if lines else ""
+    said = f", after {lines[-1]!r}" if lines else ""
     return f"{how}{said} (log: {broker.errors})"
