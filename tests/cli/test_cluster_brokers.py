@@ -12,9 +12,9 @@ import typer
 from ottla.cli import cluster_brokers
 from ottla.cli.app import build
 from ottla.cli.cluster_brokers import SENTENCES, complete_own_broker
-from ottla.cli.cluster_layout import Layout, write_layout
-from ottla.cli.cluster_requests import Request
 from ottla.cli.main import main
+from ottla.devcluster.layout import Layout, write_layout
+from ottla.devcluster.requests import Request
 
 
 @pytest.mark.parametrize("command", sorted(SENTENCES))

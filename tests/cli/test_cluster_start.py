@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ottla.cli import cluster_start
-from ottla.cli.cluster_errors import DevClusterError, OptionError
 from ottla.cli.cluster_start import Printed, interrupted_by_signals, run_in_terminal
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failed
+from ottla.devcluster.errors import DevClusterError, OptionError
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -27,10 +27,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.cli import client
 from ottla.cli.app import COMMANDS, build
-from ottla.cli.cluster_lock import held
-from ottla.cli.cluster_requests import Requests
 from ottla.cli.main import main
 from ottla.cli.profiles import FILE_VARIABLE
+from ottla.devcluster.lock import held
+from ottla.devcluster.requests import Requests
 from ottla.pipelines.kafka import brokers
 from ottla.pipelines.progress import group
 from ottla.testing import Broker

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from ottla.cli.cluster_failures import cluster_failures
-from ottla.cli.cluster_requests import Request, ask
 from ottla.cli.options import AsJson
 from ottla.cli.screen import say, show_json
+from ottla.devcluster.requests import Request, ask
 
 DEFAULT_DATA: Final = Path("ottla-cluster")
 SENTENCES: Final = {
@@ -32,8 +32,8 @@ RunningData = Annotated[
 
 def complete_own_broker(context: typer.Context, incomplete: str) -> list[str]:
     """Ids of the cluster in the folder that begin with what was typed."""
-    from ottla.cli.cluster_errors import DevClusterError
-    from ottla.cli.cluster_layout import read_layout
+    from ottla.devcluster.errors import DevClusterError
+    from ottla.devcluster.layout import read_layout
 
     try:
         layout = read_layout(Path(context.params.get("data") or DEFAULT_DATA))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ottla.cli.cluster_errors import DevClusterError, OptionError
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.screen import printable
+from ottla.devcluster.errors import DevClusterError, OptionError
 
 
 @contextmanager

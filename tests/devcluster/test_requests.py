@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import cluster_requests
-from ottla.cli.cluster_errors import DevClusterError
-from ottla.cli.cluster_lock import held
-from ottla.cli.cluster_requests import Request, Requests, ask
+from ottla.devcluster import requests
+from ottla.devcluster.errors import DevClusterError
+from ottla.devcluster.lock import held
+from ottla.devcluster.requests import Request, Requests, ask
 
 
 def answered_with(data: Path, document: dict[str, Any], request: Request) -> Any:
@@ -60,11 +60,11 @@ def test_a_cluster_that_ends_or_stays_silent_is_not_waited_for(
 ) -> None:
     lock = held(tmp_path)
     Requests(tmp_path)
-    monkeypatch.setattr(cluster_requests, "ANSWER_WITHIN_S", 0.0)
+    monkeypatch.setattr(requests, "ANSWER_WITHIN_S", 0.0)
     with pytest.raises(DevClusterError, match="did not answer within"):
         ask(tmp_path, Request("kill", 1))
     looks = iter([True, False])
-    monkeypatch.setattr(cluster_requests, "is_held", lambda data: next(looks))
+    monkeypatch.setattr(requests, "is_held", lambda data: next(looks))
     with pytest.raises(DevClusterError, match="ended before it answered"):
         ask(tmp_path, Request("kill", 1))
     lock.close()

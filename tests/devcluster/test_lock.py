@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.cluster_errors import DevClusterError
-from ottla.cli.cluster_lock import held, is_held
+from ottla.devcluster.errors import DevClusterError
+from ottla.devcluster.lock import held, is_held
 
 
 def test_only_one_cluster_uses_a_folder_at_a_time(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.cli.cluster_reports import Reports
+from tests.devcluster.reports import Reports
 
-from ottla.cli import cluster_supervisor
-from ottla.cli.cluster_errors import DevClusterError, OptionError
-from ottla.cli.cluster_layout import Layout
-from ottla.cli.cluster_supervisor import check_settings, check_zookeeper, run_cluster
+from ottla.devcluster import supervisor
+from ottla.devcluster.errors import DevClusterError, OptionError
+from ottla.devcluster.layout import Layout
+from ottla.devcluster.supervisor import check_settings, check_zookeeper, run_cluster
 from ottla.testing.errors import KitError
 from ottla.testing.ports import HOST
 
@@ -84,9 +84,9 @@ class Starting:
 def test_a_slow_start_is_noted_once_with_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_supervisor, "SLOW_START_S", -1)
+    monkeypatch.setattr(supervisor, "SLOW_START_S", -1)
     starting, reports = Starting(tmp_path), Reports()
-    cluster_supervisor.start(starting, Layout(1, 1, 2), None, reports)  # type: ignore[arg-type]
+    supervisor.start(starting, Layout(1, 1, 2), None, reports)  # type: ignore[arg-type]
     assert reports.notes == [f"Still starting: brokers 1. Logs: {starting.errors}"]
     assert reports.up == ["ZooKeeper", "broker 1"]
     assert reports.ready
@@ -125,7 +125,7 @@ class RunningBrokers:
 
 
 def stopped(cluster: RunningBrokers, reports: Reports) -> bool:
-    return cluster_supervisor.stop(cluster, reports)  # type: ignore[arg-type]
+    return supervisor.stop(cluster, reports)  # type: ignore[arg-type]
 
 
 def test_brokers_stop_in_turn_and_an_unexpected_exit_is_reported() -> None:

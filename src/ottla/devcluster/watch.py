@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
 
-from ottla.cli.cluster_errors import DevClusterError
-from ottla.cli.cluster_layout import Layout, write_layout
-from ottla.cli.cluster_reporter import Reporter
-from ottla.cli.cluster_requests import Request, Requests
+from ottla.devcluster.errors import DevClusterError
+from ottla.devcluster.layout import Layout, write_layout
+from ottla.devcluster.reporter import Reporter
+from ottla.devcluster.requests import Request, Requests
 from ottla.testing.broker_process import BrokerProcess
 from ottla.testing.cluster import Cluster
 from ottla.testing.errors import KitError

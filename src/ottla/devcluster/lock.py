@@ -10,7 +10,7 @@ import fcntl
 from pathlib import Path
 from typing import Final, TextIO
 
-from ottla.cli.cluster_errors import DevClusterError
+from ottla.devcluster.errors import DevClusterError
 
 LOCK_NAME: Final = ".lock"
 

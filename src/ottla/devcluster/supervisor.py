@@ -8,13 +8,13 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.cluster_errors import DevClusterError, OptionError
-from ottla.cli.cluster_layout import Layout, chosen_layout, claimed, write_layout
-from ottla.cli.cluster_lock import held
-from ottla.cli.cluster_reporter import Reporter
-from ottla.cli.cluster_requests import Requests
-from ottla.cli.cluster_watch import ClusterWatch
 from ottla.client.addresses import why_unreachable
+from ottla.devcluster.errors import DevClusterError, OptionError
+from ottla.devcluster.layout import Layout, chosen_layout, claimed, write_layout
+from ottla.devcluster.lock import held
+from ottla.devcluster.reporter import Reporter
+from ottla.devcluster.requests import Requests
+from ottla.devcluster.watch import ClusterWatch
 from ottla.testing.broker_process import POLL_S, BrokerProcess
 from ottla.testing.cluster import Cluster
 from ottla.testing.errors import KitError, ProcessEndedError

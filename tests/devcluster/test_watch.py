@@ -8,12 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.cli.cluster_reports import Reports
+from tests.devcluster.reports import Reports
 
-from ottla.cli import cluster_watch
-from ottla.cli.cluster_layout import Layout
-from ottla.cli.cluster_requests import Request
-from ottla.cli.cluster_watch import ClusterWatch
+from ottla.devcluster.layout import Layout
+from ottla.devcluster.requests import Request
+from ottla.devcluster.watch import ClusterWatch
 from ottla.testing.errors import KitError
 
 
@@ -118,7 +117,7 @@ def test_only_an_exit_that_nobody_asked_for_is_reported(cluster: FakeCluster) ->
 def test_an_added_broker_is_in_the_layout(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cluster_watch, "claim", lambda port: (tmp_path / "claim").open("w"))
+    monkeypatch.setattr("ottla.devcluster.watch.claim", lambda port: (tmp_path / "claim").open("w"))
     watch = watch_of(cluster, "a", "b")
     refusal = watch.answer(Request("add"))
     assert "--rack a" in refusal["hint"]
@@ -126,7 +125,7 @@ def test_an_added_broker_is_in_the_layout(
     assert cluster.calls == [("add", (102, "b"))]
     layout = json.loads((tmp_path / "cluster.json").read_text())
     assert (layout["brokers"], layout["racks"]) == (3, ["a", "b", "b"])
-    monkeypatch.setattr(cluster_watch, "claim", lambda port: None)
+    monkeypatch.setattr("ottla.devcluster.watch.claim", lambda port: None)
     refusal = watch.answer(Request("add", rack="b"))
     assert refusal["failed"] == "port 103, for broker 4, is in use."
     assert "leave out --rack" in watch_of(cluster).answer(Request("add", rack="b"))["failed"]

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from ottla.cli.cluster_errors import DevClusterError
-from ottla.cli.cluster_lock import is_held
+from ottla.devcluster.errors import DevClusterError
+from ottla.devcluster.lock import is_held
 
 FOLDER: Final = "requests"
 REQUEST: Final = ".request"

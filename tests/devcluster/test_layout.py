@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.cluster_errors import DevClusterError, OptionError
-from ottla.cli.cluster_layout import Layout, chosen_layout, claimed, write_layout
+from ottla.devcluster.errors import DevClusterError, OptionError
+from ottla.devcluster.layout import Layout, chosen_layout, claimed, write_layout
 from ottla.testing.ports import HOST, claim, free_ports
 from ottla.testing.zookeeper_server import ZooKeeperServer
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.cluster_errors import DevClusterError, OptionError
+from ottla.devcluster.errors import DevClusterError, OptionError
 from ottla.testing.ports import claim, free_ports
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble
 
