@@ -104,7 +104,19 @@ def test_a_fault_is_reported_and_exits_with_1(
     assert out.startswith("t-0: 1 fault;")
     code, out, _ = run(capsys, "check", folder, "--json")
     assert code == 1
-    assert json.loads(out)[0]["faults"][0]["file"] == path.name
+    (document,) = json.loads(out)
+    (fault,) = document.pop("faults")
+    assert (fault["file"], fault["position"]) == (path.name, len(data) * 2 // 3)
+    assert document == {
+        "partition": "t-0",
+        "segments": 1,
+        "batches": 3,
+        "records": 6,
+        "bytes": len(data),
+        "start_offset": 0,
+        "end_offset": 9,
+        "torn_tail_bytes": 0,
+    }
 
 
 def test_reading_changes_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.log_check import check_partition
-from ottla.cli.log_folder import OFFSET_ENTRY, TIME_ENTRY
+from ottla.cli.log_check import Checked, check_partition
+from ottla.log import offset_index, time_index
 from ottla.records.build import build_batch
 from ottla.records.compression import Compression
 from ottla.records.record import Record
@@ -27,33 +27,29 @@ def folder(tmp_path: Path) -> Path:
     folder.mkdir()
     one, two = batch(0, compression=Compression.zstd), batch(5)
     (folder / f"{FIRST}.log").write_bytes(one + two)
-    (folder / f"{FIRST}.index").write_bytes(OFFSET_ENTRY.pack(9, len(one)))
-    (folder / f"{FIRST}.timeindex").write_bytes(TIME_ENTRY.pack(1009, 9))
+    (folder / f"{FIRST}.index").write_bytes(offset_index.ENTRY.pack(9, len(one)))
+    (folder / f"{FIRST}.timeindex").write_bytes(time_index.ENTRY.pack(1009, 9))
     (folder / f"{SECOND}.log").write_bytes(batch(10) + batch(20, epoch=3))
     (folder / f"{SECOND}.index").write_bytes(bytes(800))
     return folder
 
 
 def faults(folder: Path) -> list[str]:
-    return [
-        f"{each['file']}@{each['position']}: {each['fault']}"
-        for each in check_partition(folder).faults
-    ]
+    return [f"{each.file}@{each.position}: {each.fault}" for each in check_partition(folder).faults]
 
 
 def test_sound_folder(folder: Path) -> None:
-    document = check_partition(folder).document()
-    assert document.pop("bytes") == sum(path.stat().st_size for path in folder.glob("*.log"))
-    assert document == {
-        "partition": "t-0",
-        "segments": 2,
-        "batches": 4,
-        "records": 20,
-        "start_offset": 0,
-        "end_offset": 25,
-        "torn_tail_bytes": 0,
-        "faults": [],
-    }
+    size_bytes = sum(path.stat().st_size for path in folder.glob("*.log"))
+    assert check_partition(folder) == Checked(
+        folder,
+        segments=2,
+        batches=4,
+        records=20,
+        size_bytes=size_bytes,
+        start_offset=0,
+        next_offset=25,
+        leader_epoch=3,
+    )
 
 
 def test_torn_tail_of_the_last_segment_is_no_fault(folder: Path) -> None:
@@ -108,7 +104,7 @@ def test_wrong_offset_index(folder: Path, entries: list[tuple[int, int | None]],
     second = len(batch(0, compression=Compression.zstd))
     (folder / f"{FIRST}.index").write_bytes(
         b"".join(
-            OFFSET_ENTRY.pack(offset, second if position is None else position)
+            offset_index.ENTRY.pack(offset, second if position is None else position)
             for offset, position in entries
         )
     )
@@ -125,7 +121,7 @@ def test_wrong_offset_index(folder: Path, entries: list[tuple[int, int | None]],
 )
 def test_wrong_time_index(folder: Path, entries: list[tuple[int, int]], what: str) -> None:
     (folder / f"{FIRST}.timeindex").write_bytes(
-        b"".join(TIME_ENTRY.pack(*entry) for entry in entries)
+        b"".join(time_index.ENTRY.pack(*entry) for entry in entries)
     )
     assert any(what in each for each in faults(folder))
 

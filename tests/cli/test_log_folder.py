@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.failures import Failed
+from ottla.cli.log_errors import InspectError
 from ottla.cli.log_folder import (
-    OFFSET_ENTRY,
-    TIME_ENTRY,
     Segment,
     SegmentReader,
     is_partition,
@@ -15,6 +13,7 @@ from ottla.cli.log_folder import (
     read_entries,
     read_partition,
 )
+from ottla.log import offset_index, time_index
 from ottla.records.build import build_batch
 from ottla.records.errors import CorruptBatchError
 from ottla.records.record import Record
@@ -51,18 +50,18 @@ def test_data_folder_names_its_partitions(tmp_path: Path) -> None:
     names = [each.name for each in partition_folders(tmp_path)]
     assert names == ["a-9", "a-10", "b-0", "with-dash-1"]
     assert not is_partition(tmp_path)
-    with pytest.raises(Failed, match="is a data folder") as failure:
+    with pytest.raises(InspectError, match="is a data folder") as failure:
         read_partition(tmp_path)
     assert "a-9, a-10" in (failure.value.hint or "")
 
 
 def test_a_folder_that_is_not_a_partition_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(Failed, match="holds no segments"):
+    with pytest.raises(InspectError, match="holds no segments"):
         read_partition(tmp_path)
-    with pytest.raises(Failed, match="does not exist"):
+    with pytest.raises(InspectError, match="does not exist"):
         read_partition(tmp_path / "missing")
     (tmp_path / "notes.log").write_text("x")
-    with pytest.raises(Failed, match="is not a segment"):
+    with pytest.raises(InspectError, match="is not a segment"):
         read_partition(tmp_path / "notes.log")
 
 
@@ -96,6 +95,6 @@ def test_invalid_bytes_are_reported_with_their_position(tmp_path: Path) -> None:
 def test_entries_end_at_the_zeros_of_a_live_index(tmp_path: Path) -> None:
     path = tmp_path / "x.index"
     entries = [(number, number * 100) for number in range(1, 5000)]
-    path.write_bytes(b"".join(OFFSET_ENTRY.pack(*entry) for entry in entries) + bytes(80_000))
-    assert read_entries(path, OFFSET_ENTRY) == entries
-    assert read_entries(tmp_path / "missing.timeindex", TIME_ENTRY) == []
+    path.write_bytes(b"".join(offset_index.ENTRY.pack(*entry) for entry in entries) + bytes(80_000))
+    assert read_entries(path, offset_index.ENTRY) == entries
+    assert read_entries(tmp_path / "missing.timeindex", time_index.ENTRY) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,9 +12,8 @@ import typer
 
 from ottla.cli.failures import EXIT_FAILED, Failed
 from ottla.cli.log_check import Checked, check_partition
+from ottla.cli.log_failures import inspect_failures
 from ottla.cli.log_folder import (
-    OFFSET_ENTRY,
-    TIME_ENTRY,
     Batch,
     Segment,
     SegmentReader,
@@ -26,6 +26,7 @@ from ottla.cli.log_stray import commands as stray_commands
 from ottla.cli.options import AsJson
 from ottla.cli.rendering import time_text
 from ottla.cli.screen import note, say, show_json, show_table, write
+from ottla.log import offset_index, time_index
 from ottla.protocol.errors import ApiError
 
 commands = typer.Typer(
@@ -53,6 +54,7 @@ MostBatches = Annotated[
 
 
 @commands.command()
+@inspect_failures()
 def segments(folder: Partition, as_json: AsJson = False) -> None:
     """Show a partition's segments."""
     found = [segment_document(segment) for segment in read_partition(folder)]
@@ -109,8 +111,8 @@ def segment_document(segment: Segment) -> dict[str, Any]:
         "bytes": size_bytes,
         "first_timestamp": times[0] if times else None,
         "last_timestamp": times[1] if times else None,
-        "index_entries": len(read_entries(segment.index, OFFSET_ENTRY)),
-        "time_index_entries": len(read_entries(segment.time_index, TIME_ENTRY)),
+        "index_entries": len(read_entries(segment.index, offset_index.ENTRY)),
+        "time_index_entries": len(read_entries(segment.time_index, time_index.ENTRY)),
         "fault": fault,
     }
 
@@ -120,6 +122,7 @@ def shown_time(at_ms: int | None) -> str | None:
 
 
 @commands.command()
+@inspect_failures()
 def batches(
     folder: Partition,
     from_offset: FromOffset = 0,
@@ -229,6 +232,7 @@ def kind_name(document: dict[str, Any]) -> str:
 
 
 @commands.command()
+@inspect_failures()
 def check(folders: Folders, as_json: AsJson = False) -> None:
     """Read every byte of partitions and report each fault. Exit code 1 if there is one."""
     partitions: list[Path] = []
@@ -241,9 +245,23 @@ def check(folders: Folders, as_json: AsJson = False) -> None:
         if not as_json:
             show_checked(results[-1])
     if as_json:
-        show_json([result.document() for result in results])
+        show_json([checked_document(result) for result in results])
     if any(result.faults for result in results):
         raise typer.Exit(EXIT_FAILED)
+
+
+def checked_document(checked: Checked) -> dict[str, Any]:
+    return {
+        "partition": checked.folder.name,
+        "segments": checked.segments,
+        "batches": checked.batches,
+        "records": checked.records,
+        "bytes": checked.size_bytes,
+        "start_offset": checked.start_offset,
+        "end_offset": checked.next_offset,
+        "torn_tail_bytes": checked.torn_bytes,
+        "faults": [asdict(fault) for fault in checked.faults],
+    }
 
 
 def show_checked(checked: Checked) -> None:
@@ -254,7 +272,7 @@ def show_checked(checked: Checked) -> None:
         f"{checked.batches:,}, records {checked.records:,}, next offset {checked.next_offset:,}."
     )
     for fault in checked.faults:
-        say(f"  {fault['file']} at byte {fault['position']}: {fault['fault']}")
+        say(f"  {fault.file} at byte {fault.position}: {fault.fault}")
     if checked.torn_bytes:
         say(
             f"  {checked.torn_bytes:,} bytes at the end are not a whole batch: either being "

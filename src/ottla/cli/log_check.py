@@ -12,20 +12,27 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ottla.cli.log_folder import (
-    OFFSET_ENTRY,
-    TIME_ENTRY,
     Batch,
     Segment,
     SegmentReader,
     read_entries,
     read_partition,
 )
+from ottla.log import offset_index, time_index
 from ottla.protocol.errors import ApiError
 from ottla.records.header import ensure_crc
 from ottla.records.iterate import iterate_records
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong in a file, and at which byte of it."""
+
+    file: str
+    position: int
+    fault: str
 
 
 @dataclass(slots=True)
@@ -41,24 +48,10 @@ class Checked:
     next_offset: int = 0
     leader_epoch: int = -1
     torn_bytes: int = 0
-    faults: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
 
-    def fault(self, path: Path, position: int | None, what: str) -> None:
-        self.faults.append({"file": path.name, "position": position, "fault": what})
-
-    def document(self) -> dict[str, Any]:
-        """For `--json`."""
-        return {
-            "partition": self.folder.name,
-            "segments": self.segments,
-            "batches": self.batches,
-            "records": self.records,
-            "bytes": self.size_bytes,
-            "start_offset": self.start_offset,
-            "end_offset": self.next_offset,
-            "torn_tail_bytes": self.torn_bytes,
-            "faults": self.faults,
-        }
+    def fault(self, path: Path, position: int, what: str) -> None:
+        self.faults.append(Fault(path.name, position, what))
 
 
 def check_partition(folder: Path) -> Checked:
@@ -68,8 +61,8 @@ def check_partition(folder: Path) -> Checked:
     for number, segment in enumerate(segments):
         after = segments[number + 1].base_offset if number + 1 < len(segments) else None
         # Read before the log: a broker that is writing adds the bytes first, then the entry.
-        offsets = read_entries(segment.index, OFFSET_ENTRY)
-        times = read_entries(segment.time_index, TIME_ENTRY)
+        offsets = read_entries(segment.index, offset_index.ENTRY)
+        times = read_entries(segment.time_index, time_index.ENTRY)
         seen = check_segment(checked, segment, after)
         check_offset_index(checked, segment, seen, offsets)
         check_time_index(checked, segment, seen, times)
@@ -131,7 +124,7 @@ def check_offset_index(
     before = (-1, -1)
     for number, entry in enumerate(entries):
         offset, position = segment.base_offset + entry[0], entry[1]
-        at = number * OFFSET_ENTRY.size
+        at = number * offset_index.ENTRY.size
         if entry <= before:
             checked.fault(segment.index, at, f"entry {entry} does not follow {before}")
         elif position not in last_offsets:
@@ -152,7 +145,7 @@ def check_time_index(
     last_offsets = [batch.header.last_offset for batch in seen]
     before_ms = -1
     for number, (time_ms, relative) in enumerate(entries):
-        offset, at = segment.base_offset + relative, number * TIME_ENTRY.size
+        offset, at = segment.base_offset + relative, number * time_index.ENTRY.size
         place = bisect_left(last_offsets, offset)
         if time_ms < before_ms:
             checked.fault(segment.time_index, at, f"time {time_ms} after {before_ms}")

@@ -13,11 +13,9 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from ottla.cli.failures import Failed
+from ottla.cli.log_errors import InspectError
 from ottla.records.header import HEADER_BYTES, BatchHeader, read_header
 
-OFFSET_ENTRY: Final = Struct(">ii")
-TIME_ENTRY: Final = Struct(">qi")
 READ_BYTES: Final = 1024 * 1024
 MAX_NAMED: Final = 5
 ENTRIES_AT_A_TIME: Final = 4096
@@ -65,31 +63,31 @@ def partition_folders(folder: Path) -> list[Path]:
 def read_partition(path: Path) -> list[Segment]:
     """The segments of a partition's folder, or the one of a `.log` file, ordered by offset.
 
-    Raises Failed that says what the path is instead.
+    Raises InspectError that says what the path is instead.
     """
     try:
         if path.is_file() and is_segment(path):
             return [Segment(int(path.stem), path)]
         if path.is_file():
-            raise Failed(f"{path} is not a segment. Segments have names like {0:020d}.log.")
+            raise InspectError(f"{path} is not a segment. Segments have names like {0:020d}.log.")
         segments = [Segment(int(each.stem), each) for each in path.iterdir() if is_segment(each)]
         if segments:
             return sorted(segments, key=lambda segment: segment.base_offset)
         inside = partition_folders(path)
     except FileNotFoundError:
-        raise Failed(
+        raise InspectError(
             f"{path} does not exist.", "A partition gets its folder with its first record."
         ) from None
     except OSError as error:
-        raise Failed(f"cannot read {path}: {error.strerror}.") from error
+        raise InspectError(f"cannot read {path}: {error.strerror}.") from error
     if inside:
         names = ", ".join(each.name for each in inside[:MAX_NAMED])
         more = " ..." if len(inside) > MAX_NAMED else ""
-        raise Failed(
+        raise InspectError(
             f"{path} is a data folder; give a partition's folder.",
             f"Partitions: {names}{more}. For example: ottla log segments {inside[0]}",
         )
-    raise Failed(f"{path} holds no segments (files named like {0:020d}.log).")
+    raise InspectError(f"{path} holds no segments (files named like {0:020d}.log).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +103,14 @@ class SegmentReader:
     """The batches of one segment file, up to the size that the file had when it was opened."""
 
     def __init__(self, segment: Segment) -> None:
-        """Raises Failed when the file cannot be read."""
+        """Raises InspectError when the file cannot be read."""
         self.segment = segment
         self.position = 0
         try:
             self.descriptor = os.open(segment.log, os.O_RDONLY)
             self.size_bytes = os.fstat(self.descriptor).st_size
         except OSError as error:
-            raise Failed(f"cannot read {segment.log}: {error.strerror}.") from error
+            raise InspectError(f"cannot read {segment.log}: {error.strerror}.") from error
 
     def __enter__(self) -> SegmentReader:
         return self
@@ -171,5 +169,5 @@ def read_entries(path: Path, entry: Struct) -> list[tuple[int, int]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise Failed(f"cannot read {path}: {error.strerror}.") from error
+        raise InspectError(f"cannot read {path}: {error.strerror}.") from error
     return found

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.failures import EXIT_FAILED, Failed
+from ottla.cli.log_errors import InspectError
+from ottla.cli.log_failures import inspect_failures
 from ottla.cli.log_folder import SegmentReader, read_partition
 from ottla.cli.options import AsJson, Partitions, Yes
 from ottla.cli.rendering import time_text
@@ -44,6 +46,7 @@ ZooKeeper = Annotated[
 
 
 @commands.command("list")
+@inspect_failures()
 def list_strays(folder: DataFolder, as_json: AsJson = False) -> None:
     """List the folders that a broker set aside, because no topic had them and nothing proved that
     their topic was deleted.
@@ -102,7 +105,7 @@ def stored_log(stray: StrayFolder) -> StoredLog:
     epoch = LeaderEpochs(stray.path).latest
     try:
         segments = read_partition(Path(stray.path))
-    except Failed:
+    except InspectError:
         return StoredLog(0, 0, epoch)
     start = max(segments[0].base_offset, stray.log_start_offset or 0)
     end = segments[-1].base_offset
@@ -118,6 +121,7 @@ def stored_log(stray: StrayFolder) -> StoredLog:
 
 
 @commands.command("adopt")
+@inspect_failures()
 def adopt_stray(folder: Stray, partitions: Partitions = None, zookeeper: ZooKeeper = None) -> None:
     """Put a folder back as its partition's log, while its broker is stopped.
 
