@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ottla.cli.failures import Failed
-from ottla.cli.log_errors import InspectError
+from ottla.log.inspect.errors import InspectError
 
 
 @contextmanager

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.failures import EXIT_FAILED, Failed
-from ottla.cli.log_errors import InspectError
 from ottla.cli.log_failures import inspect_failures
-from ottla.cli.log_folder import SegmentReader, read_partition
 from ottla.cli.options import AsJson, Partitions, Yes
 from ottla.cli.rendering import time_text
 from ottla.cli.screen import ask, note, say, show_json, show_table
 from ottla.cli.sizes import size_text
 from ottla.log import names
+from ottla.log.inspect.errors import InspectError
+from ottla.log.inspect.folder import SegmentReader, read_partition
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.protocol.errors import ApiError
 from ottla.protocol.kafka_uuid import random_uuid, uuid_text

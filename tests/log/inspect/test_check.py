@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.log_check import Checked, check_partition
 from ottla.log import offset_index, time_index
+from ottla.log.inspect.check import Checked, check_partition
 from ottla.records.build import build_batch
 from ottla.records.compression import Compression
 from ottla.records.record import Record

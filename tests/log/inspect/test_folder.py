@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.log_errors import InspectError
-from ottla.cli.log_folder import (
+from ottla.log import offset_index, time_index
+from ottla.log.inspect.errors import InspectError
+from ottla.log.inspect.folder import (
     Segment,
     SegmentReader,
     is_partition,
@@ -13,7 +14,6 @@ from ottla.cli.log_folder import (
     read_entries,
     read_partition,
 )
-from ottla.log import offset_index, time_index
 from ottla.records.build import build_batch
 from ottla.records.errors import CorruptBatchError
 from ottla.records.record import Record

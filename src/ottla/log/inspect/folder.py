@@ -13,7 +13,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from ottla.cli.log_errors import InspectError
+from ottla.log.inspect.errors import InspectError
 from ottla.records.header import HEADER_BYTES, BatchHeader, read_header
 
 READ_BYTES: Final = 1024 * 1024

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ottla.cli.log_folder import (
+from ottla.log import offset_index, time_index
+from ottla.log.inspect.folder import (
     Batch,
     Segment,
     SegmentReader,
     read_entries,
     read_partition,
 )
-from ottla.log import offset_index, time_index
 from ottla.protocol.errors import ApiError
 from ottla.records.header import ensure_crc
 from ottla.records.iterate import iterate_records

@@ -1,0 +1,1 @@
+"""A partition's files, read from outside: without a broker, and while one writes them."""
