@@ -1,34 +1,22 @@
-"""How a running pipeline stands."""
+"""How a running pipeline is shown."""
 
 from dataclasses import replace
 
 import pytest
+from tests.cli.session_states import RUN, SNAPSHOT
 
-from ottla.cli.pipeline_snapshot import COLUMNS, Snapshot, rate_said
-from ottla.pipelines.progress.commits import Delivered
-from ottla.pipelines.progress.state import Run
-from ottla.pipelines.progress.status import Lag
-
-RUN = Run(
-    id="9f2c41d0",
-    state="running",
-    host="etl-3",
-    pid=4711,
-    since_ms=1_000,
-    seen_ms=60_000,
-    every_s=10,
-    batch_at_ms=59_000,
-    batch_ms=410,
-    rows=12_000,
-    rows_per_s=29_268.3,
-    rejected=3,
+from ottla.cli.pipeline_snapshot import (
+    COLUMNS,
+    rate_said,
+    snapshot_document,
+    snapshot_line,
+    snapshot_row,
 )
-LATEST = Delivered("flights", "id-1", 7, {"flights": {0: 12_000}}, "/lake/flights", 9)
-SNAPSHOT = Snapshot("flights", RUN, LATEST, Lag(1_200, 2_300))
+from ottla.cli.session_snapshot import Snapshot
 
 
 def test_a_row_has_a_cell_for_each_column() -> None:
-    assert dict(zip(COLUMNS, SNAPSHOT.row(), strict=True)) == {
+    assert dict(zip(COLUMNS, snapshot_row(SNAPSHOT), strict=True)) == {
         "pipeline": "flights",
         "state": "running",
         "rows/s": "29,268",
@@ -40,22 +28,22 @@ def test_a_row_has_a_cell_for_each_column() -> None:
         "rejected": "3",
         "version": "9",
     }
-    assert Snapshot("flights").row() == ["flights", "starting", *["-"] * 8]
+    assert snapshot_row(Snapshot("flights")) == ["flights", "starting", *["-"] * 8]
 
 
 def test_a_line_for_a_log() -> None:
-    assert SNAPSHOT.line() == (
+    assert snapshot_line(SNAPSHOT) == (
         "flights: running. batch 7 in 410 ms (29,268 rows/s); 12,000 rows, 3 rejected; "
         "lag 1,200 messages (2.3 s); Delta version 9"
     )
-    assert Snapshot("flights").line() == "flights: starting"
+    assert snapshot_line(Snapshot("flights")) == "flights: starting"
     failed = replace(RUN, state="failed", failure="The disk is full")
-    assert Snapshot("flights", failed).line() == "flights: failed. The disk is full"
-    assert Snapshot("flights", failure="No table").line() == "flights: failed. No table"
+    assert snapshot_line(Snapshot("flights", failed)) == "flights: failed. The disk is full"
+    assert snapshot_line(Snapshot("flights", failure="No table")) == "flights: failed. No table"
 
 
 def test_a_document_for_programs() -> None:
-    document = SNAPSHOT.document(70_000)
+    document = snapshot_document(SNAPSHOT, 70_000)
     assert document == {
         "at_ms": 70_000,
         "pipeline": "flights",
@@ -74,25 +62,21 @@ def test_a_document_for_programs() -> None:
         "version": 9,
         "failure": None,
     }
-    assert Snapshot("flights").document(1)["state"] == "starting"
-
-
-def test_the_mark_changes_with_what_is_worth_a_line() -> None:
-    assert replace(SNAPSHOT, lag=Lag(7, 7)).mark == SNAPSHOT.mark
-    assert replace(SNAPSHOT, latest=replace(LATEST, batch=8)).mark != SNAPSHOT.mark
-    assert replace(SNAPSHOT, failure="x").mark != SNAPSHOT.mark
+    assert snapshot_document(Snapshot("flights"), 1)["state"] == "starting"
 
 
 def test_the_most_frequent_reason_of_the_rejected_rows() -> None:
     run = replace(RUN, state="finished", rejected_reason="value is not a bigint")
     snapshot = replace(SNAPSHOT, run=run)
-    assert "12,000 rows, 3 rejected (most of them: value is not a bigint)" in snapshot.line()
-    assert snapshot.document(0)["rejected_reason"] == "value is not a bigint"
+    assert "12,000 rows, 3 rejected (most of them: value is not a bigint)" in snapshot_line(
+        snapshot
+    )
+    assert snapshot_document(snapshot, 0)["rejected_reason"] == "value is not a bigint"
 
 
 def test_rows_with_unknown_fields() -> None:
     snapshot = replace(SNAPSHOT, run=replace(RUN, unknown=7_000, unknown_fields="delay_min"))
-    assert "3 rejected; 7,000 with unknown fields (delay_min)" in snapshot.line()
+    assert "3 rejected; 7,000 with unknown fields (delay_min)" in snapshot_line(snapshot)
 
 
 @pytest.mark.parametrize(

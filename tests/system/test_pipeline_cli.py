@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.cli.test_pipeline_snapshot import RUN
+from tests.cli.session_states import RUN
 from tests.pipelines.environment import serve
 from tests.pipelines.jars import fetch_jars_once
 from tests.system.pipeline_commands import TEXT, WAIT_S, Running, ottla, produce

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from ottla.cli.pipeline_snapshot import COLUMNS, Snapshot
-from ottla.cli.screen import (
-    GAP,
-    MIN_FOLD,
-    console,
-    note,
-    printable,
-    terminal_size,
-    write,
-)
+from ottla.cli.pipeline_snapshot import COLUMNS, snapshot_document, snapshot_line, snapshot_row
+from ottla.cli.screen import GAP, MIN_FOLD, console, note, printable, terminal_size, write
+from ottla.cli.session_snapshot import Snapshot
+from ottla.cli.session_view import View
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -26,23 +19,6 @@ if TYPE_CHECKING:
 
 LINE_S: Final = 2.0
 """In a pipe a pipeline that runs gets no more than one line in this time."""
-
-
-class View(Protocol):
-    """Shows the state of the pipelines; called several times a second. May raise OutputClosed
-    and OutputFailed.
-    """
-
-    shows_inside: bool
-    """Whether it shows how far a batch under way has come."""
-
-    def show(self, snapshots: Sequence[Snapshot]) -> None: ...
-
-    def tell(self, line: str) -> None:
-        """Show a notice beside the state, such as a warning."""
-
-    def close(self, snapshots: Sequence[Snapshot]) -> None:
-        """Show the last state, and leave it on the screen."""
 
 
 def open_view(*, as_json: bool) -> View:
@@ -53,7 +29,10 @@ def open_view(*, as_json: bool) -> View:
 
 
 class LineView:
-    """A line for each batch, at most one in LINE_S, and for each other state."""
+    """A line for each batch, at most one in LINE_S, and for each other state.
+
+    All of them raise OutputClosed and OutputFailed.
+    """
 
     shows_inside = False
 
@@ -86,14 +65,14 @@ class LineView:
         write(self._line(snapshot), flush=True)
 
     def _line(self, snapshot: Snapshot) -> str:
-        return f"{time.strftime('%H:%M:%S')} {printable(snapshot.line())}\n"
+        return f"{time.strftime('%H:%M:%S')} {printable(snapshot_line(snapshot))}\n"
 
 
 class JsonView(LineView):
     """The same as JSON, one document a line; notices go to standard error."""
 
     def _line(self, snapshot: Snapshot) -> str:
-        document = snapshot.document(int(time.time() * 1_000))
+        document = snapshot_document(snapshot, int(time.time() * 1_000))
         return json.dumps(document, ensure_ascii=False) + "\n"
 
 
@@ -137,7 +116,7 @@ def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[printable(cell) for cell in snapshot.row()] for snapshot in snapshots]
+    cells = [[printable(cell) for cell in snapshot_row(snapshot)] for snapshot in snapshots]
     widths = [
         max(cell_len(name), *(cell_len(row[index]) for row in cells))
         for index, name in enumerate(COLUMNS)
@@ -175,14 +154,3 @@ def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
             reason = f"{snapshot.pipeline}: {snapshot.reason}"
             parts.append(Text(printable(reason), style="red", overflow="fold"))
     return Group(*parts)
-
-
-class TellLog(logging.Handler):
-    """Collects what Ottla's pipelines log in a list, from which the view shows it."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__(logging.WARNING)
-        self._lines = lines
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(record.getMessage())

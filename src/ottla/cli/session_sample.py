@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.plural import plural
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
@@ -46,7 +45,7 @@ def sample_said(sample: Sample | str) -> str:
 
 
 def _fit_said(sample: Sample) -> str:
-    newest = f"newest {plural(sample.records, 'record')}" if sample.records > 1 else "newest record"
+    newest = f"newest {sample.records:,} records" if sample.records > 1 else "newest record"
     unchecked = sample.not_checked
     left = f" ({unchecked} can only be checked by Spark)" if unchecked else ""
     if not sample.rejected:

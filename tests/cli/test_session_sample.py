@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_pipeline_snapshot import RUN
+from tests.cli.session_states import RUN
 
-from ottla.cli import pipeline_sample
-from ottla.cli.pipeline_sample import check_newest, sample_said
+from ottla.cli import session_sample
+from ottla.cli.session_sample import check_newest, sample_said
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.file.read import read_text
 from ottla.pipelines.file.specification import PipelineSpec
@@ -51,8 +51,8 @@ class Topic:
         self.metadata: OffsetMetadata | None = None
         self.group_fails = False
         self.unknown_fields = ""
-        monkeypatch.setattr(pipeline_sample, "parse_newest", self.parse_newest)
-        monkeypatch.setattr(pipeline_sample, "read_status", self.read_status)
+        monkeypatch.setattr(session_sample, "parse_newest", self.parse_newest)
+        monkeypatch.setattr(session_sample, "read_status", self.read_status)
 
     def parse_newest(
         self, _kafka: Any, _state: Any, _schema: Any, _key: Any, unknown: str, limit: int
