@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import pipeline_check, session_sample
+from ottla.cli import pipeline_check
 from ottla.cli.failures import Failed
 from ottla.cli.pipeline_check import check_file
+from ottla.pipelines.session import sample
 from ottla.pipelines.source.judge import Sample
 
 
@@ -52,7 +53,7 @@ def broker_with_topic_t(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def samples(monkeypatch: pytest.MonkeyPatch, found: Sample | str) -> None:
-    monkeypatch.setattr(session_sample, "parse_newest", lambda *_: found)
+    monkeypatch.setattr(sample, "parse_newest", lambda *_: found)
 
 
 REASON = "key is not a JSON object of the schema"

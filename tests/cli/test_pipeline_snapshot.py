@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.cli.session_states import RUN, SNAPSHOT
+from tests.pipelines.session.states import RUN, SNAPSHOT
 
 from ottla.cli.pipeline_snapshot import (
     COLUMNS,
@@ -12,7 +12,7 @@ from ottla.cli.pipeline_snapshot import (
     snapshot_line,
     snapshot_row,
 )
-from ottla.cli.session_snapshot import Snapshot
+from ottla.pipelines.session.snapshot import Snapshot
 
 
 def test_a_row_has_a_cell_for_each_column() -> None:

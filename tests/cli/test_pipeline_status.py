@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.cli.session_states import RUN
+from tests.pipelines.session.states import RUN
 
 from ottla.cli.pipeline_status import COLUMNS, remarks, status_document, status_row
 from ottla.pipelines.file.read import read_text

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-from tests.cli.session_states import LATEST, RUN, SNAPSHOT
+from tests.pipelines.session.states import LATEST, RUN, SNAPSHOT
 
 from ottla.cli import pipeline_view
 from ottla.cli.pipeline_snapshot import COLUMNS
 from ottla.cli.pipeline_view import JsonView, LineView, LiveView, open_view, table_of
-from ottla.cli.session_snapshot import Snapshot
 from ottla.pipelines.progress.running_batch import RunningBatch
+from ottla.pipelines.session.snapshot import Snapshot
 
 
 def drawn(snapshots: list[Snapshot], width: int) -> str:

@@ -16,14 +16,16 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
-from tests.cli.session_states import RUN
+from tests.pipelines.session.states import RUN
 
-from ottla.cli import pipeline_run, session_pipeline, session_run
+from ottla.cli import pipeline_run
 from ottla.cli.main import main
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.file import build
 from ottla.pipelines.progress.report import REPORTERS
 from ottla.pipelines.progress.status import LagReader
+from ottla.pipelines.session import pipeline as one_pipeline
+from ottla.pipelines.session import session
 
 ONE = """
 [[pipeline]]
@@ -149,10 +151,10 @@ def command(
     spark = SimpleNamespace(stop=lambda: None)
     monkeypatch.setenv("OTTLA_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr(pipeline_run, "look_up_topic", lambda _pipeline: None)
-    monkeypatch.setattr(session_run, "check_newest", lambda _pipeline, _cluster: None)
-    monkeypatch.setattr(session_pipeline, "StartingRun", Starting)
-    monkeypatch.setattr(session_run, "SIGNAL_S", 0.01)
-    monkeypatch.setattr(session_run, "TICK_S", 0.01)
+    monkeypatch.setattr(session, "check_newest", lambda _pipeline, _cluster: None)
+    monkeypatch.setattr(one_pipeline, "StartingRun", Starting)
+    monkeypatch.setattr(session, "SIGNAL_S", 0.01)
+    monkeypatch.setattr(session, "TICK_S", 0.01)
     monkeypatch.setattr(LagReader, "read", lambda _self, _offsets: None)
     monkeypatch.setattr(build, "open_session", lambda *_args, **_given: spark)
     monkeypatch.setattr(build, "start_pipeline", made.start_pipeline)
@@ -235,7 +237,7 @@ def test_newest_records_that_are_mostly_rejected_end_with_3_before_spark_starts(
             raise MostlyRejectedError("Of the newest records, 0 of 9 parse")
         return "of the newest records, 8 of 9 parse"
 
-    monkeypatch.setattr(session_run, "check_newest", reject)
+    monkeypatch.setattr(session, "check_newest", reject)
     opened = []
     spark = SimpleNamespace(stop=lambda: None)
     monkeypatch.setattr(build, "open_session", lambda *_args, **_given: opened.append(1) or spark)
@@ -326,7 +328,7 @@ def test_a_failure_while_spark_is_stopped_ends_with_1(
     def fail(_spark: Any) -> None:
         raise AttributeError("_gateway")
 
-    monkeypatch.setattr(session_run, "stop_spark", fail)
+    monkeypatch.setattr(session, "stop_spark", fail)
     assert command.run(numbers=finishes) == 1
     assert "AttributeError: _gateway" in command.err
 
@@ -350,7 +352,7 @@ def test_a_signal_that_also_ended_spark_is_no_failure(
     command: Command, monkeypatch: pytest.MonkeyPatch, number: int, code: int
 ) -> None:
     """The whole process group gets a signal: py4j then loses its connection."""
-    monkeypatch.setattr(session_run, "SIGNAL_S", 5.0)
+    monkeypatch.setattr(session, "SIGNAL_S", 5.0)
 
     def dies(_spark: Any) -> Query:
         os.kill(os.getpid(), number)
@@ -388,7 +390,7 @@ def test_a_bug_in_the_look_at_the_lag_is_told_and_the_lag_is_unknown(
     def fail(_self: Any, _reader: Any) -> None:
         raise LookupError("no such partition")
 
-    monkeypatch.setattr(session_pipeline.Pipeline, "read_lag", fail)
+    monkeypatch.setattr(one_pipeline.Pipeline, "read_lag", fail)
     assert command.run(numbers=finishes) == 0
     assert "LookupError: no such partition" in command.err
     assert "Traceback" not in command.err

@@ -8,10 +8,10 @@ from ottla.cli.failures import Failed
 from ottla.cli.pipeline_broker import look_up_topic
 from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.screen import note, say, show_json, show_table
-from ottla.cli.session_sample import is_mostly_rejected, read_sample, sample_said
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
+from ottla.pipelines.session.sample import is_mostly_rejected, read_sample, sample_said
 
 Document = dict[str, Any]
 

@@ -8,10 +8,10 @@ from ottla.cli.failures import Failed
 from ottla.cli.pipeline_broker import look_up_topic
 from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.pipeline_view import open_view
-from ottla.cli.session_run import Session
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.identity.lease import taken_here
+from ottla.pipelines.session.session import Session
 
 
 def run_file(spec: FileSpec, log: Path | None, *, as_json: bool) -> int:

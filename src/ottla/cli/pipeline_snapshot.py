@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.cli.session_snapshot import Snapshot
 from ottla.journey.formatting import elapsed_said
+from ottla.pipelines.session.snapshot import Snapshot
 
 Document = dict[str, Any]
 

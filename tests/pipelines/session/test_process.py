@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ottla.cli import session_process
-from ottla.cli.session_process import end_at_once, stop_spark
+from ottla.pipelines.session import process
+from ottla.pipelines.session.process import end_at_once, stop_spark
 
 
 def test_the_end_at_once_does_not_wait(
@@ -14,7 +14,7 @@ def test_the_end_at_once_does_not_wait(
 ) -> None:
     left: list[int] = []
     killed: list[bool] = []
-    monkeypatch.setattr(session_process, "kill_spark", lambda: killed.append(True))
+    monkeypatch.setattr(process, "kill_spark", lambda: killed.append(True))
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     end_at_once(130, left.append)
     assert (left, killed) == ([130], [True])
@@ -27,7 +27,7 @@ def test_the_end_at_once_does_not_wait(
 
 def test_spark_may_have_ended_before_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[bool] = []
-    monkeypatch.setattr(session_process, "kill_spark", lambda: killed.append(True))
+    monkeypatch.setattr(process, "kill_spark", lambda: killed.append(True))
 
     def refuse() -> None:
         raise ConnectionRefusedError

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.cli.session_states import LATEST, SNAPSHOT
+from tests.pipelines.session.states import LATEST, SNAPSHOT
 
 from ottla.pipelines.progress.status import Lag
 

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.session_states import RUN
+from tests.pipelines.session.states import RUN
 
-from ottla.cli import session_sample
-from ottla.cli.session_sample import check_newest, sample_said
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.file.read import read_text
 from ottla.pipelines.file.specification import PipelineSpec
@@ -19,6 +17,8 @@ from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.state import OffsetMetadata
 from ottla.pipelines.progress.status import Status
 from ottla.pipelines.run import first_batch
+from ottla.pipelines.session import sample
+from ottla.pipelines.session.sample import check_newest, sample_said
 from ottla.pipelines.source.judge import Sample
 from ottla.pipelines.source.newest import MAX_RECORDS
 
@@ -51,8 +51,8 @@ class Topic:
         self.metadata: OffsetMetadata | None = None
         self.group_fails = False
         self.unknown_fields = ""
-        monkeypatch.setattr(session_sample, "parse_newest", self.parse_newest)
-        monkeypatch.setattr(session_sample, "read_status", self.read_status)
+        monkeypatch.setattr(sample, "parse_newest", self.parse_newest)
+        monkeypatch.setattr(sample, "read_status", self.read_status)
 
     def parse_newest(
         self, _kafka: Any, _state: Any, _schema: Any, _key: Any, unknown: str, limit: int
