@@ -96,5 +96,7 @@ def test_a_journey_gets_versions_from_the_tables(tmp_path: Path) -> None:
         str(one),
         1,
     )
+    with pytest.raises(FileNotFoundError):
+        next(read_commits(tmp_path / "nowhere", "flights", TOPIC_ID, CLUSTER, 0))
     with pytest.raises(Failed, match="is not a Delta table: no such file"):
         add_tables(document, [tmp_path / "nowhere"], TOPIC_ID, CLUSTER)

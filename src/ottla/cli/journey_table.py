@@ -101,7 +101,11 @@ def add_tables(
         commits = read_commits(
             table, document["topic"], topic_id, cluster_id, document["partition"]
         )
-        delivered = find_delivery(commits, document["offset"])
+        try:
+            delivered = find_delivery(commits, document["offset"])
+        except OSError as error:
+            why = (error.strerror or "").lower()
+            raise Failed(f"{table} is not a Delta table: {why}.") from error
         if delivered is None:
             missing.append(
                 f"{table}: none of the last {MAX_COMMITS} commits says that a pipeline delivered "
@@ -116,12 +120,12 @@ def add_tables(
 def read_commits(
     table: Path, topic: str, topic_id: str, cluster_id: str, partition: int
 ) -> Iterator[TableCommit]:
-    """Yield the commits of pipelines that read this topic, newest first."""
+    """Yield the commits of pipelines that read this topic, newest first.
+
+    Raises OSError if the folder has no Delta log.
+    """
     log = table / "_delta_log"
-    try:
-        names = sorted((name.name for name in log.iterdir()), reverse=True)
-    except OSError as error:
-        raise Failed(f"{table} is not a Delta table: {(error.strerror or '').lower()}.") from error
+    names = sorted((name.name for name in log.iterdir()), reverse=True)
     commits = [match for match in map(_COMMIT.fullmatch, names) if match]
     for match in commits[:MAX_COMMITS]:
         info = _commit_info(log / match.group())
