@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
-from typing import Any, Final
+from typing import Final
 
-import typer
-import typer.core
+import click
 
-from ottla.cli.app import COMMANDS, build
+from ottla.cli.app import root
+from ottla.cli.command import Group
 
 HEAD: Final = """# Commands
 
@@ -21,20 +20,18 @@ prints the same. [The command line](cli.md) shows them at work.
 
 def page() -> str:
     """The page as Markdown."""
-    root = typer.main.get_command(build([]))
     parts = [HEAD]
-    for name in COMMANDS:
-        parts += described(f"ottla {name}", root.commands[name], 2)  # type: ignore[attr-defined]
+    for name, command in root().all().items():
+        parts += described(f"ottla {name}", command, 2)
     return "\n".join(parts)
 
 
-def described(path: str, command: Any, level: int) -> Iterator[str]:
+def described(path: str, command: click.Command, level: int) -> Iterator[str]:
     """The Markdown of one command, and of the commands in it."""
     yield f"{'#' * level} {path}\n"
     yield f"{sentences(command.help or '')}\n"
-    inner = getattr(command, "commands", None)
-    if inner:
-        for name, each in inner.items():
+    if isinstance(command, Group):
+        for name, each in command.all().items():
             yield from described(f"{path} {name}", each, level + 1)
         return
     yield f"```text\n{usage(path, command)}\n```\n"
@@ -53,32 +50,24 @@ def cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def usage(path: str, command: Any) -> str:
-    words = [argument_name(each) for each in command.params if is_argument(each)]
+def usage(path: str, command: click.Command) -> str:
+    words = [name.strip("`") for name, _ in arguments(command)]
     return " ".join([path, "[OPTIONS]", *words])
 
 
-def is_argument(parameter: Any) -> bool:
-    return bool(parameter.param_type_name == "argument")
-
-
-def argument_name(argument: Any) -> str:
-    pieces = argument.get_usage_pieces(typer.Context(typer.core.TyperCommand("ottla")))
-    return " ".join(pieces).replace("{", "").replace("}", "")
-
-
-def arguments(command: Any) -> list[tuple[str, str]]:
+def arguments(command: click.Command) -> list[tuple[str, str]]:
+    context = click.Context(command)
     return [
-        (f"`{argument_name(each)}`", sentences(each.help or ""))
+        (f"`{each.make_metavar(context)}`", sentences(each.help or ""))
         for each in command.params
-        if is_argument(each)
+        if isinstance(each, click.Argument)
     ]
 
 
-def options(command: Any) -> list[tuple[str, str]]:
+def options(command: click.Command) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     for each in command.params:
-        if is_argument(each) or getattr(each, "hidden", False):
+        if not isinstance(each, click.Option) or each.hidden:
             continue
         names = sorted([*each.opts, *each.secondary_opts], key=len, reverse=True)
         value = "" if each.is_flag else f" {each.metavar or value_name(each)}"
@@ -87,16 +76,16 @@ def options(command: Any) -> list[tuple[str, str]]:
     return rows
 
 
-def value_name(option: Any) -> str:
+def value_name(option: click.Option) -> str:
     """The words that an option takes, or its own name."""
-    if isinstance(option.default, Enum):
-        return "|".join(str(each.value) for each in type(option.default))
+    if isinstance(option.type, click.Choice):
+        return "|".join(map(str, option.type.choices))
     return str(option.name).upper().replace("_", "-")
 
 
-def default(option: Any) -> str:
+def default(option: click.Option) -> str:
     """The default, where the help does not name it."""
-    value = option.default.value if isinstance(option.default, Enum) else option.default
-    if callable(value) or value in (None, "", ()) or option.is_flag or "efault" in option.help:
+    value = option.to_info_dict()["default"]
+    if value in (None, "", (), []) or option.is_flag or "efault" in (option.help or ""):
         return ""
     return f" Default: `{value}`."

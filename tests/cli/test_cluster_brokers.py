@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-import typer
 
 from ottla.cli import cluster_brokers
-from ottla.cli.app import build
+from ottla.cli.app import root
 from ottla.cli.cluster_brokers import SENTENCES, complete_own_broker
 from ottla.cli.main import main
 from ottla.devcluster.layout import Layout, write_layout
@@ -36,9 +36,7 @@ def test_each_command_asks_the_running_cluster_and_prints_its_answer(
 
 
 def test_brokers_of_the_folder_complete(tmp_path: Path) -> None:
-    command: Any = typer.main.get_command(build(["cluster"]))
-    kill = command.commands["cluster"].commands["kill"]
-    context = typer.Context(kill)
+    context = click.Context(root().leaves()["cluster kill"])
     context.params = {"data": tmp_path}
     assert complete_own_broker(context, "") == []
     write_layout(tmp_path, Layout(12, 9092, 2181))

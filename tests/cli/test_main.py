@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ottla.cli import app, serve
-from ottla.cli.main import COMPLETION_VARIABLE, main
+from ottla.cli.completion import COMPLETION_VARIABLE
+from ottla.cli.main import main
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return taken
 
 
-def test_a_broker_starts_without_typer_if_its_options_are_understood(ways: list[Any]) -> None:
+def test_a_broker_starts_without_click_if_its_options_are_understood(ways: list[Any]) -> None:
     assert main(["serve", "--id", "7"]) == 5
     assert ways == [serve.ServeOptions(node_id="7")]
 
@@ -41,13 +42,13 @@ def test_a_broker_starts_without_typer_if_its_options_are_understood(ways: list[
     "words",
     [["serve", "--help"], ["serve", "--ids", "7"], ["topic", "list"], [], ["topic", "serve"]],
 )
-def test_all_else_is_left_to_typer(ways: list[Any], words: list[str]) -> None:
+def test_all_else_is_left_to_click(ways: list[Any], words: list[str]) -> None:
     assert main(words) == 6
     assert ways == [(words, False)]
 
 
-def test_completion_is_left_to_typer(ways: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(COMPLETION_VARIABLE, "complete_bash")
+def test_completion_is_left_to_click(ways: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMPLETION_VARIABLE, "bash_complete")
     assert main(["serve"]) == 6
     assert ways == [(["serve"], True)]
 

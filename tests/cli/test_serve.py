@@ -41,22 +41,16 @@ def test_config_may_repeat_and_keeps_its_equals_signs() -> None:
         ["--data", "d", "-h"],
     ],
 )
-def test_unknown_options_are_left_to_typer(words: list[str]) -> None:
+def test_unknown_options_are_left_to_click(words: list[str]) -> None:
     assert parse(words) is None
 
 
-def test_the_fast_path_and_typer_have_the_same_options() -> None:
-    import typer
+def test_the_fast_path_and_click_have_the_same_options() -> None:
+    from ottla.cli.app import root
 
-    from ottla.cli.app import build
-
-    command = typer.main.get_command(build(["serve"]))
-    options = {
-        name
-        for parameter in command.commands["serve"].params  # type: ignore[attr-defined]
-        for name in parameter.opts
-        if parameter.name != "help"
-    }
+    command = root().load("serve")
+    assert command is not None
+    options = {name for parameter in command.params for name in parameter.opts}
     assert options == set(OPTION_NAMES) | set(FLAGS)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from ottla.cli import serve_command
+from ottla.cli.app import carry_out
 from ottla.cli.serve import ServeOptions, parse
 
 WORDS = [
@@ -24,10 +23,7 @@ def started(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> ServeOptions:
         return 3
 
     monkeypatch.setattr(serve_command, "run", run)
-    app = typer.Typer()
-    app.command()(serve_command.serve)
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 3, result.output
+    assert carry_out(["serve", *words]) == 3
     return given[0]
 
 
@@ -47,8 +43,8 @@ def test_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_the_short_way_past_typer_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ottla serve` starts without typer if it can: see `parse`."""
+def test_the_short_way_past_click_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ottla serve` starts without click if it can: see `parse`."""
     assert parse(WORDS) == started(monkeypatch, WORDS)
     assert parse([]) == started(monkeypatch, []) == ServeOptions()
 

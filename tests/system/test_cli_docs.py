@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from ottla.cli.app import COMMANDS, build
+from ottla.cli.app import COMMANDS, root
+from ottla.cli.command import Group
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "cli.md"
@@ -110,6 +110,6 @@ def test_page_names_every_command(name: str) -> None:
     text = PAGE.read_text()
     assert heading in text
     section = text[text.index(heading) :].split("\n## ")[1]
-    command = typer.main.get_command(build([name])).commands[name]  # type: ignore[attr-defined]
-    for inner in getattr(command, "commands", ()):
+    command = root().load(name)
+    for inner in command.names() if isinstance(command, Group) else ():
         assert f"`{inner}" in section, f"{name} {inner}"

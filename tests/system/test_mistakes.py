@@ -18,15 +18,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 from uuid import uuid4
 
 import pytest
-import typer
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.cli import client
-from ottla.cli.app import COMMANDS, build
+from ottla.cli.app import COMMANDS, root
 from ottla.cli.main import main
 from ottla.cli.profiles import FILE_VARIABLE
 from ottla.devcluster.lock import held
@@ -426,19 +425,7 @@ ROWS: Final = {
 }  # fmt: skip
 
 
-def leaves(group: Any, before: str = "") -> dict[str, Any]:
-    """All commands of a group, and of the groups in it, by their words."""
-    found: dict[str, Any] = {}
-    for word, command in group.commands.items():
-        name = f"{before}{word}"
-        if hasattr(command, "commands"):
-            found |= leaves(command, f"{name} ")
-        else:
-            found[name] = command
-    return found
-
-
-LEAVES: Final = leaves(typer.main.get_command(build([])))
+LEAVES: Final = root().leaves()
 HAS_BOOTSTRAP: Final = {
     name
     for name, leaf in LEAVES.items()

@@ -11,7 +11,6 @@ from ottla.cli.bench_meter import Meter, show_run
 from ottla.cli.bench_produce import Load, produce_load
 from ottla.cli.client import connect
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, UsageFailed
-from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, TopicName
 from ottla.cli.produce import (
     Acks,
     AcksOption,
@@ -22,6 +21,7 @@ from ottla.cli.produce import (
 )
 from ottla.cli.screen import note, show_json
 from ottla.cli.sizes import parse_size
+from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, TopicName
 
 commands = typer.Typer(help="Measure the throughput and latency of a cluster.")
 

@@ -16,8 +16,8 @@ from ottla.cli.cluster_log_dirs import describe_log_dirs
 from ottla.cli.cluster_reassign import reassign_replicas
 from ottla.cli.cluster_throttle import throttle
 from ottla.cli.complete import complete_broker, complete_broker_setting
-from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, DryRun
 from ottla.cli.screen import show_json
+from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, DryRun
 
 commands = typer.Typer(help="Start, describe and change a cluster.")
 

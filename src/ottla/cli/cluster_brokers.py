@@ -7,11 +7,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import click
 import typer
 
 from ottla.cli.cluster_failures import cluster_failures
-from ottla.cli.options import AsJson
 from ottla.cli.screen import say, show_json
+from ottla.cli.typer_options import AsJson
 from ottla.devcluster.requests import Request, ask
 
 DEFAULT_DATA: Final = Path("ottla-cluster")
@@ -30,7 +31,7 @@ RunningData = Annotated[
 ]
 
 
-def complete_own_broker(context: typer.Context, incomplete: str) -> list[str]:
+def complete_own_broker(context: click.Context, incomplete: str) -> list[str]:
     """Ids of the cluster in the folder that begin with what was typed."""
     from ottla.devcluster.errors import DevClusterError
     from ottla.devcluster.layout import read_layout

@@ -15,7 +15,10 @@ import typer
 from ottla.cli.client import Connection, connect
 from ottla.cli.failures import EXIT_FAILED, UsageFailed
 from ottla.cli.offsets import Partition
-from ottla.cli.options import (
+from ottla.cli.plural import plural
+from ottla.cli.screen import ask, note, show_json, show_table
+from ottla.cli.topic_offsets import partitions_of
+from ottla.cli.typer_options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
@@ -25,9 +28,6 @@ from ottla.cli.options import (
     SomeTopicNames,
     Yes,
 )
-from ottla.cli.plural import plural
-from ottla.cli.screen import ask, note, show_json, show_table
-from ottla.cli.topic_offsets import partitions_of
 from ottla.client.admin.elections import elect_leaders
 
 SETTLE_TIMEOUT_S: Final = 5.0

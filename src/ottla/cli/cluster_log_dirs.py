@@ -11,15 +11,15 @@ import typer
 from ottla.cli.client import connect
 from ottla.cli.complete import complete_broker
 from ottla.cli.failures import EXIT_FAILED, unknown
-from ottla.cli.options import (
+from ottla.cli.screen import note, say, show_json, show_table
+from ottla.cli.sizes import Size, shown_size
+from ottla.cli.typer_options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
     ClientConfig,
     SomeTopicNames,
 )
-from ottla.cli.screen import note, say, show_json, show_table
-from ottla.cli.sizes import Size, shown_size
 from ottla.client.admin.log_dirs import LogDir, StoredReplica, log_dirs
 
 OfBroker = Annotated[

@@ -24,17 +24,6 @@ from ottla.cli.cluster_moves import (
     wait_moved,
 )
 from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed
-from ottla.cli.options import (
-    DEFAULT_BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    ClientConfig,
-    DryRun,
-    OfPartition,
-    ReplicationFactor,
-    SomeTopicNames,
-    Yes,
-)
 from ottla.cli.plural import plural
 from ottla.cli.reassignment_file import read_reassignments
 from ottla.cli.reassignment_plan import (
@@ -46,6 +35,17 @@ from ottla.cli.reassignment_plan import (
     spread_out,
 )
 from ottla.cli.screen import ask, note, say, show_json, show_table
+from ottla.cli.typer_options import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    ClientConfig,
+    DryRun,
+    OfPartition,
+    ReplicationFactor,
+    SomeTopicNames,
+    Yes,
+)
 from ottla.client.admin.reassignments import (
     Reassignment,
     cancel_reassignments,

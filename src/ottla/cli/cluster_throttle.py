@@ -10,7 +10,6 @@ import typer
 from ottla.cli.client import Connection, connect
 from ottla.cli.configs import alter_configs, describe_configs
 from ottla.cli.failures import UsageFailed
-from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, SomeTopicNames
 from ottla.cli.replication_throttle import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -26,6 +25,13 @@ from ottla.cli.replication_throttle import (
 )
 from ottla.cli.screen import note, say, show_json, show_table
 from ottla.cli.sizes import parse_size, size_text
+from ottla.cli.typer_options import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    ClientConfig,
+    SomeTopicNames,
+)
 from ottla.client.admin.reassignments import reassignments
 
 MAX_TOPICS_ASKED: Final = 500

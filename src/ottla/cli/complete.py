@@ -11,17 +11,22 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-import typer
+import click
 
+from ottla.cli.context import DEFAULT_BOOTSTRAP, cluster_of
 from ottla.cli.failures import Failed
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from ottla.cli.client import Connection
 
 ANSWER_TIMEOUT_S: Final = 2.0
 
 
-def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
+def complete_topic(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Topics that begin with what was typed."""
     from ottla.cli.client import is_internal
 
@@ -32,7 +37,9 @@ def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
     return complete(context, incomplete, names)
 
 
-def complete_group(context: typer.Context, incomplete: str) -> list[str]:
+def complete_group(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Groups that begin with what was typed."""
 
     def names(connection: Connection) -> Iterable[str]:
@@ -41,7 +48,9 @@ def complete_group(context: typer.Context, incomplete: str) -> list[str]:
     return complete(context, incomplete, names)
 
 
-def complete_broker(context: typer.Context, incomplete: str) -> list[str]:
+def complete_broker(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Ids of live brokers that begin with what was typed."""
 
     def names(connection: Connection) -> Iterable[str]:
@@ -50,71 +59,80 @@ def complete_broker(context: typer.Context, incomplete: str) -> list[str]:
     return complete(context, incomplete, names)
 
 
-def complete_topic_setting(incomplete: str) -> list[str]:
+def complete_topic_setting(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Names of topic settings, each with its `=`."""
     from ottla.config.topic import TopicConfig
 
     return assignments(TopicConfig.definitions, incomplete)
 
 
-def complete_broker_setting(incomplete: str) -> list[str]:
+def complete_broker_setting(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Names of broker settings, each with its `=`."""
     from ottla.config import BrokerConfig
 
     return assignments(BrokerConfig.definitions, incomplete)
 
 
-def complete_unset(context: typer.Context, incomplete: str) -> list[str]:
+def complete_unset(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Names of settings to reset: a broker's after `config alter broker`, else a topic's."""
     kind = str(context.params.get("kind"))
     complete = complete_broker_setting if kind == "broker" else complete_topic_setting
-    return [each.removesuffix("=") for each in complete(incomplete)]
+    return [each.removesuffix("=") for each in complete(context, parameter, incomplete)]
 
 
-def complete_setting(context: typer.Context, incomplete: str) -> list[str]:
+def complete_setting(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """The same, each with its `=`."""
-    return [f"{each}=" for each in complete_unset(context, incomplete)]
+    return [f"{each}=" for each in complete_unset(context, parameter, incomplete)]
 
 
 def assignments(names: Iterable[str], incomplete: str) -> list[str]:
     return [f"{name}=" for name in sorted(names) if name.startswith(incomplete)]
 
 
-def complete_start(incomplete: str) -> list[tuple[str, str]]:
+def complete_start(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
     """What `--from` takes, with examples of times and ages."""
+    from click.shell_completion import CompletionItem
+
     words = {
         "beginning": "the first record",
         "end": "only records from now on",
         "15m": "the records of the last 15 minutes; also s, h, d",
         f"{datetime.now():%Y-%m-%dT%H:00}": "since that local time",
     }
-    return [(word, what) for word, what in words.items() if word.startswith(incomplete)]
+    return [
+        CompletionItem(word, help=what)
+        for word, what in words.items()
+        if word.startswith(incomplete)
+    ]
 
 
 def complete(
-    context: typer.Context, incomplete: str, names: Callable[[Connection], Iterable[str]]
+    context: click.Context, incomplete: str, names: Callable[[Connection], Iterable[str]]
 ) -> list[str]:
     from ottla.cli.client import connect
-    from ottla.cli.profile_option import cluster_of
     from ottla.client.errors import ClientError
 
     typed = context.params
     try:
-        bootstrap, client_config = cluster_of(
+        cluster = cluster_of(
             context,
-            typed.get("bootstrap") or default_of(context, "bootstrap"),
-            typed.get("client_config"),
+            typed.get("bootstrap") or DEFAULT_BOOTSTRAP,
+            typed.get("client_config") or (),
             typed.get("profile"),
         )
-        connection = connect(bootstrap, client_config, answer_timeout_s=ANSWER_TIMEOUT_S)
+        connection = connect(
+            cluster.bootstrap, cluster.client_config, answer_timeout_s=ANSWER_TIMEOUT_S
+        )
         return sorted(name for name in names(connection) if name.startswith(incomplete))
     except (Failed, ClientError):
         return []
-
-
-def default_of(context: typer.Context, name: str) -> str:
-    """The default of a command's option: completion leaves defaults out of the context."""
-    for option in context.command.params:
-        if option.name == name:
-            return str(option.get_default(context))
-    raise AssertionError(f"{context.command.name} has no option {name}")

@@ -5,15 +5,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
+import click
 import typer
 
 from ottla.cli.client import Connection, connect, pairs
 from ottla.cli.complete import complete_setting, complete_topic, complete_unset
 from ottla.cli.configs import alter_configs, describe_configs
 from ottla.cli.failures import Failed, UsageFailed, unknown
-from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, UnsetConfig
 from ottla.cli.screen import note, show_json, show_table
 from ottla.cli.setting_units import unit_hint_for
+from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, UnsetConfig
 
 commands = typer.Typer(help="Show and change the settings of topics and brokers.")
 
@@ -26,11 +27,11 @@ class Kind(StrEnum):
 KindOption = Annotated[Kind, typer.Argument(help="What to configure: topic or broker.")]
 
 
-def complete_name(context: typer.Context, incomplete: str) -> list[str]:
+def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Topic names after `topic`."""
     if str(context.params.get("kind")) != Kind.TOPIC:
         return []
-    return complete_topic(context, incomplete)
+    return complete_topic(context, parameter, incomplete)
 
 
 Name = Annotated[

@@ -13,7 +13,6 @@ from ottla.cli.client import Connection, connect
 from ottla.cli.complete import complete_group, complete_start
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicNames
 from ottla.cli.positions import Start, parse_start, parse_time, start_offsets
 from ottla.cli.progress import Watch
 from ottla.cli.reading import Reader
@@ -22,6 +21,7 @@ from ottla.cli.rendering import Render, Shown, render_json, text_renderer
 from ottla.cli.schema_registry import Decoder, Registry, client_of
 from ottla.cli.screen import note, write_bytes
 from ottla.cli.selection import Newest, both, key_matcher, matcher
+from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicNames
 
 T = TypeVar("T")
 

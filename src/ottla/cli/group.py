@@ -33,7 +33,8 @@ from ottla.cli.group_reset import (
 )
 from ottla.cli.group_transfer import export_offsets, import_offsets
 from ottla.cli.name_filter import Filter, name_filter
-from ottla.cli.options import (
+from ottla.cli.screen import CLEAR, note, show_documents, show_list, write
+from ottla.cli.typer_options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
@@ -45,7 +46,6 @@ from ottla.cli.options import (
     SomeGroupNames,
     Yes,
 )
-from ottla.cli.screen import CLEAR, note, show_documents, show_list, write
 from ottla.cli.unread_times import UnreadTimes, add_times
 
 commands = typer.Typer(help="List, describe, reset and delete consumer groups.")

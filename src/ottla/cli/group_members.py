@@ -8,8 +8,14 @@ from typing import Any, Final
 from ottla.cli.client import Connection, connect
 from ottla.cli.failures import unknown
 from ottla.cli.group_documents import described_groups, state_name
-from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, SomeGroupNames
 from ottla.cli.screen import show_documents, show_table
+from ottla.cli.typer_options import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    ClientConfig,
+    SomeGroupNames,
+)
 
 LIST_HINT: Final = "To list all groups: ottla group list"
 NO_GROUPS: Final = "No groups yet. Create one with: ottla consume TOPIC --group NAME"

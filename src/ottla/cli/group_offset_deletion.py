@@ -12,7 +12,9 @@ from ottla.cli.group_documents import committed_offsets
 from ottla.cli.group_members import existing_groups
 from ottla.cli.group_reset import choose_partitions
 from ottla.cli.offsets import Partition
-from ottla.cli.options import (
+from ottla.cli.plural import plural
+from ottla.cli.screen import ask, note, say, show_json, show_table
+from ottla.cli.typer_options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
@@ -22,8 +24,6 @@ from ottla.cli.options import (
     GroupTopics,
     Yes,
 )
-from ottla.cli.plural import plural
-from ottla.cli.screen import ask, note, say, show_json, show_table
 
 
 def delete_offsets(

@@ -16,7 +16,8 @@ from ottla.cli.group_documents import committed_offsets, described_groups, no_ac
 from ottla.cli.group_file import offsets_text, read_offsets
 from ottla.cli.group_members import existing_groups
 from ottla.cli.group_reset import carry_out, choose_partitions, plan_to
-from ottla.cli.options import (
+from ottla.cli.screen import show_json, write
+from ottla.cli.typer_options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
@@ -25,7 +26,6 @@ from ottla.cli.options import (
     GroupName,
     GroupTopics,
 )
-from ottla.cli.screen import show_json, write
 
 File = Annotated[
     str | None,

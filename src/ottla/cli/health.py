@@ -12,10 +12,10 @@ from ottla.cli.client import Connection, connect
 from ottla.cli.cluster_documents import cluster_document
 from ottla.cli.failures import EXIT_FAILED
 from ottla.cli.hanging_transactions import find_hanging
-from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig
 from ottla.cli.plural import plural
 from ottla.cli.screen import note, say, show_json
 from ottla.cli.transaction_documents import hanging_document
+from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig
 from ottla.client.admin.transactions import Transactions
 from ottla.client.errors import ClientError
 

@@ -16,8 +16,8 @@ from ottla.cli.journey_group import add_asked_group
 from ottla.cli.journey_list import add_fates, show_messages
 from ottla.cli.journey_tree import rich_tree
 from ottla.cli.journey_watch import watch_until_read
-from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, TopicName
 from ottla.cli.screen import console, note, print_trimmed, show_json
+from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, TopicName
 from ottla.client.admin.journeys import NotOttlaError, ask_journey
 from ottla.client.client import Client
 from ottla.client.errors import RetriableError

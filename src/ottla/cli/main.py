@@ -1,8 +1,8 @@
-"""The entry point: `ottla serve` starts directly, all other commands go through typer.
+"""The entry point: `ottla serve` starts directly, all other commands go through click.
 
-Importing typer and building its commands takes about 100 ms and 15 MB, and a broker's whole start
+Importing click and building its commands takes about 100 ms and 15 MB, and a broker's whole start
 may take 500 ms. So if all options of `serve` are understood, the broker starts at once. Everything
-else (`--help`, completion, a mistake in serve's options) is left to typer, so that there is one
+else (`--help`, completion, a mistake in serve's options) is left to click, so that there is one
 help and one set of messages.
 """
 
@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 
-COMPLETION_VARIABLE = "_OTTLA_COMPLETE"
+from ottla.cli.completion import COMPLETION_VARIABLE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,10 +1,10 @@
-"""Options that several commands share."""
+"""Arguments and options that several commands share; those of the cluster are in `context`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Any, Final
 
-import typer
+import click
 
 from ottla.cli.complete import (
     complete_group,
@@ -12,99 +12,90 @@ from ottla.cli.complete import (
     complete_topic_setting,
     complete_unset,
 )
+from ottla.cli.value_types import WholeNumber
 
-DEFAULT_BOOTSTRAP: Final = "localhost:9092"
+AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+YES: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+DRY_RUN: Final = click.option(
+    "--dry-run", is_flag=True, help="Show what would be done, but change nothing."
+)
+FILTER: Final = click.option(
+    "--filter", "filter_", metavar="REGEX", help="Only names that have a match (RE2)."
+)
 
-Bootstrap = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap",
-        "-b",
-        metavar="HOST:PORT",
-        envvar="OTTLA_BOOTSTRAP",
-        help="A broker to connect to first, or several separated by commas.",
-    ),
-]
-ClientConfig = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--client-config",
-        metavar="NAME=VALUE",
-        help="Any librdkafka setting. Repeatable.",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be done, but change nothing.")
-]
 
-TopicName = Annotated[
-    str, typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=complete_topic)
-]
-TopicNames = Annotated[
-    list[str],
-    typer.Argument(metavar="TOPIC", help="Topic names.", autocompletion=complete_topic),
-]
-SomeTopicNames = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="TOPIC", help="Topic names. Default: all.", autocompletion=complete_topic
-    ),
-]
-Partitions = Annotated[
-    int | None,
-    typer.Option("--partitions", "-p", min=1, metavar="N", help="Number of partitions."),
-]
-ReplicationFactor = Annotated[
-    int | None,
-    typer.Option("--replication-factor", "-r", min=1, metavar="N", help="Number of replicas."),
-]
-TopicConfig = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--config",
-        "-c",
-        metavar="NAME=VALUE",
-        help="A topic setting, such as retention.ms=3600000. Repeatable.",
-        autocompletion=complete_topic_setting,
-    ),
-]
-UnsetConfig = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--unset",
-        metavar="NAME",
-        help="Reset a setting to its default.",
-        autocompletion=complete_unset,
-    ),
-]
-Internal = Annotated[bool, typer.Option("--internal", help="Include internal topics.")]
+def topic_argument(**more: Any) -> Any:
+    """`topic`: one name."""
+    options = {"metavar": "TOPIC", "help": "The topic's name.", "shell_complete": complete_topic}
+    return click.argument("topic", **{**options, **more})
 
-GroupName = Annotated[
-    str, typer.Argument(metavar="GROUP", help="The group's name.", autocompletion=complete_group)
-]
-GroupNames = Annotated[
-    list[str],
-    typer.Argument(metavar="GROUP", help="Group names.", autocompletion=complete_group),
-]
-SomeGroupNames = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="GROUP", help="Group names. Default: all.", autocompletion=complete_group
-    ),
-]
-OfPartition = Annotated[
-    list[int] | None,
-    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. Repeatable."),
-]
-GroupTopics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--topic",
-        "-t",
-        metavar="TOPIC[:0,1]",
-        help="Only this topic (and these partitions). Repeatable.",
-        autocompletion=complete_topic,
-    ),
-]
+
+def topics_argument(*, required: bool = True) -> Any:
+    """`topics`: names, or if not required perhaps none, which means all."""
+    return click.argument(
+        "topics",
+        metavar="TOPIC..." if required else "[TOPIC]...",
+        nargs=-1,
+        required=required,
+        shell_complete=complete_topic,
+        help="Topic names." if required else "Topic names. Default: all.",
+    )
+
+
+def group_argument() -> Any:
+    """`group`: one name."""
+    return click.argument(
+        "group", metavar="GROUP", shell_complete=complete_group, help="The group's name."
+    )
+
+
+def groups_argument(*, required: bool = True) -> Any:
+    """`groups`: names, or if not required perhaps none, which means all."""
+    return click.argument(
+        "groups",
+        metavar="GROUP..." if required else "[GROUP]...",
+        nargs=-1,
+        required=required,
+        shell_complete=complete_group,
+        help="Group names." if required else "Group names. Default: all.",
+    )
+
+
+PARTITIONS: Final = click.option(
+    "--partitions", "-p", type=WholeNumber(1), metavar="N", help="Number of partitions."
+)
+REPLICATION_FACTOR: Final = click.option(
+    "--replication-factor", "-r", type=WholeNumber(1), metavar="N", help="Number of replicas."
+)
+TOPIC_CONFIG: Final = click.option(
+    "--config",
+    "-c",
+    metavar="NAME=VALUE",
+    multiple=True,
+    shell_complete=complete_topic_setting,
+    help="A topic setting, such as retention.ms=3600000. Repeatable.",
+)
+UNSET_CONFIG: Final = click.option(
+    "--unset",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=complete_unset,
+    help="Reset a setting to its default.",
+)
+OF_PARTITION: Final = click.option(
+    "--partition",
+    "-p",
+    type=WholeNumber(0),
+    metavar="N",
+    multiple=True,
+    help="Only this one. Repeatable.",
+)
+GROUP_TOPICS: Final = click.option(
+    "--topic",
+    "-t",
+    metavar="TOPIC[:0,1]",
+    multiple=True,
+    shell_complete=complete_topic,
+    help="Only this topic (and these partitions). Repeatable.",
+)
+INTERNAL: Final = click.option("--internal", is_flag=True, help="Include internal topics.")

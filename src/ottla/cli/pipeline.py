@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.options import AsJson
+from ottla.cli.typer_options import AsJson
 
 commands = typer.Typer(
     help="Run pipelines into Delta: run, check, status, stop, rejects, maintain, package."

@@ -15,7 +15,6 @@ from ottla.cli.client import Connection, connect
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed, unknown
 from ottla.cli.jsonlines import LineError, Outgoing
 from ottla.cli.old_timestamps import OldTimestamps
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicName
 from ottla.cli.produce_lines import (
     Decode,
     iterate_lines,
@@ -28,6 +27,7 @@ from ottla.cli.progress import Watch
 from ottla.cli.schema_registry import Encoder, Registry, client_of
 from ottla.cli.screen import note, say, write
 from ottla.cli.topic_producer import TopicProducer
+from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicName
 
 POLL_EVERY: Final = 100
 MAX_RECORD_BYTES: Final = 1_000_000_000

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ottla.cli.context import complete_profile
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.options import AsJson, ClientConfig
-from ottla.cli.profile_option import profile_names
 from ottla.cli.profiles import (
     Profile,
     is_secret,
@@ -17,6 +16,7 @@ from ottla.cli.profiles import (
     write_profiles,
 )
 from ottla.cli.screen import note, say, show_json, show_list, show_table
+from ottla.cli.typer_options import AsJson, ClientConfig
 from ottla.client.addresses import addresses
 
 commands = typer.Typer(help="Keep the addresses and settings of clusters, and choose one.")
@@ -25,7 +25,7 @@ NO_PROFILES = "No profiles yet. Create one with: ottla profile add NAME --bootst
 HIDDEN = "(hidden)"
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="The profile's name.", autocompletion=profile_names)
+    str, typer.Argument(metavar="NAME", help="The profile's name.", autocompletion=complete_profile)
 ]
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="The profile's name.")]
 SomeName = Annotated[
@@ -33,7 +33,7 @@ SomeName = Annotated[
     typer.Argument(
         metavar="NAME",
         help="The profile's name. Default: the current one.",
-        autocompletion=profile_names,
+        autocompletion=complete_profile,
     ),
 ]
 Addresses = Annotated[

@@ -1,6 +1,6 @@
 """`ottla serve`: turns options into Kafka's property names and starts the broker.
 
-Imports neither typer nor rich nor a Kafka client (`main.py` says why).
+Imports neither click nor rich nor a Kafka client (`main.py` says why).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ServeOptions:
 
 
 def parse(words: Sequence[str]) -> ServeOptions | None:
-    """Read serve's options; None if typer should handle the command line."""
+    """Read serve's options; None if click should handle the command line."""
     options = ServeOptions()
     position = 0
     while position < len(words):

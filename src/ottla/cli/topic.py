@@ -12,7 +12,19 @@ from ottla.cli.configs import alter_configs
 from ottla.cli.deletion import delete_all
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.name_filter import Filter, name_filter
-from ottla.cli.options import (
+from ottla.cli.plural import plural
+from ottla.cli.screen import note, say, show_documents, show_json, show_list
+from ottla.cli.setting_units import unit_hint_for
+from ottla.cli.topic_assignment import EXAMPLE, read_assignment
+from ottla.cli.topic_documents import (
+    NO_TOPICS,
+    described_topics,
+    show_topic,
+    topic_documents,
+    topic_summary,
+)
+from ottla.cli.topic_offsets import offsets, trim
+from ottla.cli.typer_options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
@@ -27,18 +39,6 @@ from ottla.cli.options import (
     UnsetConfig,
     Yes,
 )
-from ottla.cli.plural import plural
-from ottla.cli.screen import note, say, show_documents, show_json, show_list
-from ottla.cli.setting_units import unit_hint_for
-from ottla.cli.topic_assignment import EXAMPLE, read_assignment
-from ottla.cli.topic_documents import (
-    NO_TOPICS,
-    described_topics,
-    show_topic,
-    topic_documents,
-    topic_summary,
-)
-from ottla.cli.topic_offsets import offsets, trim
 
 commands = typer.Typer(help="Create, list, describe, alter, trim and delete topics.")
 

@@ -14,7 +14,9 @@ from confluent_kafka import TopicPartition
 from ottla.cli.client import Connection, connect, is_internal
 from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
-from ottla.cli.options import (
+from ottla.cli.positions import parse_time
+from ottla.cli.screen import ask, note, say, show_json, show_table
+from ottla.cli.typer_options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
@@ -25,8 +27,6 @@ from ottla.cli.options import (
     TopicNames,
     Yes,
 )
-from ottla.cli.positions import parse_time
-from ottla.cli.screen import ask, note, say, show_json, show_table
 
 FORMS: Final = "For example: --before 7d, --before 2026-01-31T12:00, --before-offset 42"
 

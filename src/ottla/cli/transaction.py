@@ -12,7 +12,6 @@ from ottla.cli.client import connect
 from ottla.cli.complete import complete_topic
 from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed, unknown
 from ottla.cli.hanging_transactions import coordinated, find_hanging
-from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, Yes
 from ottla.cli.positions import AGO, UNIT_MS
 from ottla.cli.screen import ask, note, say, show_documents, show_json, show_list
 from ottla.cli.transaction_documents import (
@@ -25,6 +24,7 @@ from ottla.cli.transaction_documents import (
     show_transaction,
     transaction_document,
 )
+from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, Yes
 from ottla.client.admin.transactions import DescribedTransaction, OpenProducer, Transactions
 from ottla.client.errors import RefusedError
 from ottla.client.metadata import TopicPartition

@@ -1,10 +1,9 @@
 """Help at every width, of every command."""
 
 import pytest
-import typer
 
-from ottla.cli.app import GROUPS, build
-from ottla.cli.help import reflowed, with_headings
+from ottla.cli.app import root
+from ottla.cli.command import reflowed, with_headings
 from ottla.cli.main import main
 
 
@@ -18,9 +17,8 @@ def test_help_has_whole_sentences_no_types_and_fits(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERMINAL_WIDTH", str(columns))
-    commands = typer.main.get_command(build([])).commands  # type: ignore[attr-defined]
-    paths = [[]] + [[name] for name in commands]
-    paths += [[name, inner] for name in GROUPS for inner in commands[name].commands]
+    paths = [[]] + [[name] for name in root().names()]
+    paths += [name.split() for name in root().leaves()]
     for path in paths:
         main([*path, "--help"])
         out = capsys.readouterr().out
@@ -28,18 +26,15 @@ def test_help_has_whole_sentences_no_types_and_fits(
             assert name not in out, (path, name)
         assert max(map(len, out.splitlines())) <= max(columns, 46), path
     assert " stored, which groups have read it, which Delta" in " ".join(
-        str(commands["journey"].help).split()
+        str(root().leaves()["journey"].help).split()
     )
 
 
 def test_no_line_of_a_help_text_breaks_a_sentence() -> None:
-    commands = typer.main.get_command(build([])).commands  # type: ignore[attr-defined]
-    leaves = [leaf for name in GROUPS for leaf in commands[name].commands.values()]
-    leaves += [command for name, command in commands.items() if name not in GROUPS]
-    for leaf in leaves:
-        for line in filter(None, leaf.help.splitlines()):
+    for leaf in root().leaves().values():
+        for line in filter(None, str(leaf.help).splitlines()):
             assert line.endswith((".", "3600000")), (leaf.name, line)
-        assert len(leaf.help.splitlines()[0]) <= 100, leaf.name
+        assert len(str(leaf.help).splitlines()[0]) <= 100, leaf.name
 
 
 def test_summaries_in_a_list_of_commands_are_whole(
