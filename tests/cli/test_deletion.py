@@ -1,8 +1,8 @@
 from concurrent.futures import Future
 from typing import Any
 
+import click
 import pytest
-import typer
 
 from ottla.cli import deletion
 from ottla.cli.deletion import delete_all
@@ -49,7 +49,7 @@ def test_a_no_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         return False
 
     monkeypatch.setattr(deletion, "ask", say_no)
-    with pytest.raises(typer.Exit) as ended:
+    with pytest.raises(click.exceptions.Exit) as ended:
         delete(broker, "a", "b", yes=False)
     assert (ended.value.exit_code, broker.deleted) == (EXIT_FAILED, [])
     how = "To delete without confirmation: ottla topic delete a b --yes"

@@ -219,23 +219,22 @@ def print_usage_error(error: click.ClickException, words: Sequence[str]) -> int:
     if path == PROGRAM and words[:1] and words[0] in COMMANDS:
         path = command_path(words)
     message = error.format_message()
+    said = error.message
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(message, err=True)
         return EXIT_USAGE
     option = str(getattr(error, "option_name", ""))
     if isinstance(error, click.NoSuchOption):
-        error.message = message = f"No such option: {option}"
-    elif isinstance(error, click.NoSuchCommand):
-        message = error.message
+        message = said = f"No such option: {option}"
     meant = joined_option(option, words, context) or MEANT.get((path, option))
-    extra = EXTRA.search(error.message)
+    extra = EXTRA.search(said)
     if extra and path == "ottla produce":
         meant = f"--file {extra[1]}"
     close = [meant] if meant else getattr(error, "possibilities", None)
     if close:
         quote = repr if isinstance(error, click.NoSuchCommand) else str
         question = " or ".join(map(quote, sorted(close)))
-        message = f"{error.message.rstrip('.')}. Did you mean {question}?"
+        message = f"{said.rstrip('.')}. Did you mean {question}?"
     elif not message.endswith((".", "?", "!")):
         message += "."
     print_failure(path, message, f"For help: {path} --help")

@@ -10,7 +10,7 @@ from ottla.cli.client import Connection, is_internal
 from ottla.cli.configs import describe_configs
 from ottla.cli.plural import plural
 from ottla.cli.screen import say, show_table
-from ottla.cli.topic_documents import NO_TOPICS
+from ottla.cli.topic.description import NO_TOPICS
 from ottla.client.admin.cluster import any_brokers_view, controller_epoch
 from ottla.client.errors import ClientError
 from ottla.client.metadata import Broker

@@ -14,10 +14,9 @@ import typer
 
 from ottla.cli.client import Connection, connect
 from ottla.cli.failures import EXIT_FAILED, UsageFailed
-from ottla.cli.offsets import Partition
+from ottla.cli.offsets import Partition, partitions_of
 from ottla.cli.plural import plural
 from ottla.cli.screen import ask, note, show_json, show_table
-from ottla.cli.topic_offsets import partitions_of
 from ottla.cli.typer_options import (
     DEFAULT_BOOTSTRAP,
     AsJson,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
-import typer
+import click
 
 from ottla.cli.client import Connection
 from ottla.cli.failures import EXIT_FAILED
@@ -28,15 +28,15 @@ def delete_all(
 ) -> None:
     """Delete `names`, all of one `kind` (topic, group); `with_what` is deleted with them.
 
-    Raises typer.Exit with code 1 if the user answers no, and Failed for the first that cannot be
-    deleted.
+    Raises click's Exit with code 1 if the user answers no, and Failed for the first that cannot
+    be deleted.
     """
     if not yes:
         outright = f"ottla {kind} delete {' '.join(names)} --yes"
         question = f"Delete {', '.join(names)} with all {with_what}?"
         if not ask(question, what_else=f"To delete without confirmation: {outright}"):
             note("Nothing was deleted.")
-            raise typer.Exit(EXIT_FAILED)
+            raise click.exceptions.Exit(EXIT_FAILED)
     futures = begin(list(names), request_timeout=connection.answer_timeout_s)
     for name in names:
         connection.wait(futures[name], f"delete {kind} {name!r}")

@@ -37,6 +37,18 @@ EARLIEST: Final = OffsetSpec.earliest()
 LATEST: Final = OffsetSpec.latest()
 
 
+def partitions_of(topics: Mapping[str, Any], wanted: Iterable[int] | None) -> list[Partition]:
+    """The chosen partitions, in order. Raises Failed for one that does not exist."""
+    chosen: list[Partition] = []
+    for name, topic in topics.items():
+        for number in sorted(set(wanted)) if wanted else sorted(topic.partitions):
+            if number not in topic.partitions:
+                last = len(topic.partitions) - 1
+                raise Failed(f"topic {name!r} has partitions 0 to {last}, not {number}.")
+            chosen.append((name, number))
+    return chosen
+
+
 def answered_offsets(
     connection: Connection, wanted: Mapping[Partition, Any], within_s: float
 ) -> tuple[dict[Partition, int], dict[Partition, str]]:

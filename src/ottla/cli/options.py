@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 import click
 
@@ -14,6 +15,9 @@ from ottla.cli.complete import (
 )
 from ottla.cli.value_types import WholeNumber
 
+Parameter: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Gives a function an option or an argument."""
+
 AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 YES: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 DRY_RUN: Final = click.option(
@@ -24,13 +28,13 @@ FILTER: Final = click.option(
 )
 
 
-def topic_argument(**more: Any) -> Any:
+def topic_argument(**more: Any) -> Parameter:
     """`topic`: one name."""
     options = {"metavar": "TOPIC", "help": "The topic's name.", "shell_complete": complete_topic}
     return click.argument("topic", **{**options, **more})
 
 
-def topics_argument(*, required: bool = True) -> Any:
+def topics_argument(*, required: bool = True) -> Parameter:
     """`topics`: names, or if not required perhaps none, which means all."""
     return click.argument(
         "topics",
@@ -42,14 +46,14 @@ def topics_argument(*, required: bool = True) -> Any:
     )
 
 
-def group_argument() -> Any:
+def group_argument() -> Parameter:
     """`group`: one name."""
     return click.argument(
         "group", metavar="GROUP", shell_complete=complete_group, help="The group's name."
     )
 
 
-def groups_argument(*, required: bool = True) -> Any:
+def groups_argument(*, required: bool = True) -> Parameter:
     """`groups`: names, or if not required perhaps none, which means all."""
     return click.argument(
         "groups",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ottla.cli.failures import Failed, UsageFailed, unknown
 from ottla.cli.plural import plural
-from ottla.cli.topic_assignment import read_assignment
+from ottla.cli.topic.assignment import read_assignment
 from ottla.controller.spreading import SpreadingError, spread
 
 Targets = dict[str, dict[int, tuple[int, ...]]]

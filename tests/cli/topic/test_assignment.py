@@ -1,7 +1,7 @@
 import pytest
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.topic_assignment import read_assignment
+from ottla.cli.topic.assignment import read_assignment
 
 
 def test_an_assignment_is_read() -> None:

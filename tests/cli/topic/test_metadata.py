@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from tests.client.fake_cluster import FakeCluster, closing
 
-from ottla.cli.topic_metadata import (
+from ottla.cli.topic.metadata import (
     Epoch,
     Partition,
     ReplicaBroker,

@@ -9,8 +9,8 @@ import pytest
 from tests.client.answers import stored
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import topic_sizes as module
-from ottla.cli.topic_sizes import topic_sizes
+from ottla.cli.topic import sizes as module
+from ottla.cli.topic.sizes import topic_sizes
 from ottla.client.admin.log_dirs import DESCRIBE_LOG_DIRS, LogDir, StoredReplica
 
 

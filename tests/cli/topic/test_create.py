@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.topic import assignment_of, new_topic
+from ottla.cli.topic.create import assignment_of, new_topic
 
 
 def test_an_assignment_is_read() -> None:

@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.topic_documents import mark, partition_document, show_topic, troubles
-from ottla.cli.topic_metadata import Epoch
+from ottla.cli.rows import document as document_of
+from ottla.cli.topic.description import (
+    PartitionDescription,
+    TopicDescription,
+    described_partition,
+    mark,
+    troubles,
+)
+from ottla.cli.topic.metadata import Epoch
 
 
 def node(number: int, rack: str | None = None) -> Any:
@@ -22,12 +29,14 @@ def partition(index: int, leader: int | None, isr: tuple[int, ...] = (1, 2)) -> 
     )
 
 
-def document(*args: Any, epoch: Epoch | None = None, why: str | None = None) -> dict[str, Any]:
-    return partition_document(partition(*args), epoch, 3, 9 if why is None else None, why)
+def described(
+    *args: Any, epoch: Epoch | None = None, why: str | None = None
+) -> PartitionDescription:
+    return described_partition(partition(*args), epoch, 3, 9 if why is None else None, why)
 
 
 def test_a_healthy_partition():
-    assert document(0, 1, epoch=Epoch(5, ())) == {
+    assert document_of(described(0, 1, epoch=Epoch(5, ()))) == {
         "partition": 0,
         "leader": 1,
         "leader_epoch": 5,
@@ -43,11 +52,11 @@ def test_a_healthy_partition():
 
 
 def test_a_partition_whose_leader_is_silent():
-    told = document(0, 1, epoch=Epoch(5, ()), why="it says nothing")
-    assert (told["state"], told["leader"]) == ("ok", 1)
-    assert (told["start_offset"], told["end_offset"]) == (None, None)
-    assert told["offsets_error"] == mark(told) == "it says nothing"
-    short = document(0, 1, (1,), epoch=Epoch(6, (2,)), why="it says nothing")
+    told = described(0, 1, epoch=Epoch(5, ()), why="it says nothing")
+    assert (told.state, told.leader) == ("ok", 1)
+    assert (told.start_offset, told.end_offset) == (None, None)
+    assert told.offsets_error == mark(told) == "it says nothing"
+    short = described(0, 1, (1,), epoch=Epoch(6, (2,)), why="it says nothing")
     assert mark(short) == "under-replicated, down: 2, it says nothing"
 
 
@@ -62,16 +71,16 @@ def test_a_partition_whose_leader_is_silent():
     ],
 )
 def test_problems_are_marked(leader, isr, epoch, state, said):
-    told = document(0, leader, isr, epoch=epoch)
-    assert told["state"] == state
+    told = described(0, leader, isr, epoch=epoch)
+    assert told.state == state
     assert mark(told) == said
 
 
 def test_the_title_counts_problems(capsys):
-    partitions = [document(0, 1), document(1, 1, (1,)), document(2, None, (1,))]
+    partitions = [described(0, 1), described(1, 1, (1,)), described(2, None, (1,))]
     assert troubles(partitions) == ", 1 offline, 1 under-replicated"
-    assert troubles([document(0, 1), document(1, 1, why="?")]) == ", 1 without offsets"
-    show_topic({"topic": "t", "partitions": partitions, "config": {"retention.ms": "5"}})
+    assert troubles([described(0, 1), described(1, 1, why="?")]) == ", 1 without offsets"
+    TopicDescription("t", "id", False, partitions, {"retention.ms": "5"}).show()
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "t: 3 partitions, 1 offline, 1 under-replicated"
     assert shown[1].split() == [
@@ -82,7 +91,7 @@ def test_the_title_counts_problems(capsys):
 
 
 def test_without_problems_there_is_no_problem_column(capsys):
-    show_topic({"topic": "t", "partitions": [document(0, 1)], "config": {}})
+    TopicDescription("t", "id", False, [described(0, 1)], {}).show()
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "t: 1 partition"
     assert "state" not in shown[1]
@@ -91,9 +100,9 @@ def test_without_problems_there_is_no_problem_column(capsys):
 def test_racks_are_shown_if_there_are_any(capsys):
     one = partition(0, 1)
     one.replicas = [node(1, "east"), node(2)]
-    told = partition_document(one, None, None, None, None)
-    assert told["racks"] == ["east", None]
-    show_topic({"topic": "t", "partitions": [told], "config": {}})
+    told = described_partition(one, None, None, None, None)
+    assert told.racks == ["east", None]
+    TopicDescription("t", "id", False, [told], {}).show()
     assert capsys.readouterr().out.splitlines()[2].split() == [
         *("0", "1", "-", "1", "2", "east", "-", "1", "2", "-", "-"),
     ]
@@ -102,14 +111,14 @@ def test_racks_are_shown_if_there_are_any(capsys):
 @pytest.mark.parametrize("columns", [30, 60, 120])
 def test_nothing_is_lost_on_a_narrow_terminal(columns, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
-    told = document(0, 1, (1,), epoch=Epoch(6, (2,)))
-    show_topic({"topic": "t", "partitions": [told], "config": {}})
+    told = described(0, 1, (1,), epoch=Epoch(6, (2,)))
+    TopicDescription("t", "id", False, [told], {}).show()
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= columns
     assert "under-replicated,down:2" in "".join(shown.split())
 
 
 def test_ten_thousand_partitions_are_ten_thousand_lines(capsys):
-    partitions = [document(index, 1) for index in range(10_000)]
-    show_topic({"topic": "t", "partitions": partitions, "config": {}})
+    partitions = [described(index, 1) for index in range(10_000)]
+    TopicDescription("t", "id", False, partitions, {}).show()
     assert len(capsys.readouterr().out.splitlines()) == 10_002

@@ -1,0 +1,99 @@
+"""What `ottla topic trim` deletes and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from ottla.cli.app import carry_out
+from ottla.cli.client import Connection
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.topic import trim
+from ottla.cli.topic.trim import check_target, planned
+
+FIRST = {("t", 0): 10, ("t", 1): 0}
+END = {("t", 0): 20, ("t", 1): 5}
+
+
+def test_only_partitions_that_begin_before_the_target_change() -> None:
+    assert planned({("t", 0): 10, ("t", 1): 3}, FIRST, END) == {("t", 1): 3}
+    assert planned(END, FIRST, END) == END
+
+
+def test_an_offset_past_the_end_is_refused() -> None:
+    with pytest.raises(Failed, match="has no offset 21: allowed are 10 to 20, the end"):
+        planned({("t", 0): 21}, FIRST, END)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "give either --before or --before-offset"),
+        (["--before", "1h", "--before-offset", "3", "-p0"], "give either --before or"),
+        (["--before-offset", "3"], "--before-offset needs --partition"),
+        (["--before-offset", "3", "-p", "0", "-p", "1"], "--before-offset needs --partition"),
+        (["--before", "soon"], "--before: 'soon' is not a time"),
+    ],
+)
+def test_a_target_that_is_not_clear_is_refused(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert carry_out(["topic", "trim", "t", *options]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_an_internal_topic_is_left_to_its_coordinators() -> None:
+    check_target("t", -1, None, [])
+    check_target("t", None, 3, [1])
+    with pytest.raises(UsageFailed, match="internal topic"):
+        check_target("__consumer_offsets", -1, None, [])
+
+
+class Admin:
+    """Deletes what it is told to."""
+
+    def delete_records(self, places: list[TopicPartition], **_: Any) -> dict[Any, Future[Any]]:
+        found = {}
+        for place in places:
+            found[place] = Future()
+            found[place].set_result(SimpleNamespace(low_watermark=place.offset))
+        return found
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A topic t with partitions 0 (10 to 20) and 1 (0 to 5)."""
+    monkeypatch.setattr(trim, "first_offsets", lambda *_: FIRST)
+    monkeypatch.setattr(trim, "end_offsets", lambda *_: END)
+    monkeypatch.setattr(trim, "offsets_at", lambda *_: {("t", 0): 12, ("t", 1): 0})
+    connection = Connection("b:1", {}, Admin(), 1.0)
+    monkeypatch.setattr(
+        Connection,
+        "existing_topics",
+        lambda *_: {"t": SimpleNamespace(partitions={0: None, 1: None})},
+    )
+    return SimpleNamespace(connection=connection)
+
+
+@pytest.mark.parametrize(
+    ("options", "starts"),
+    [
+        (["--before", "end"], {0: 20, 1: 5}),
+        (["--before", "2h"], {0: 12}),
+        (["--before-offset", "3", "-p", "1"], {1: 3}),
+    ],
+)
+def test_the_new_starts_are_printed(
+    cluster: Any, options: list[str], starts: dict[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert carry_out(["topic", "trim", "t", *options, "--yes", "--json"], cluster) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["applied"]
+    assert {each["partition"]: each["after"] for each in told["partitions"]} == starts
+    assert carry_out(["topic", "trim", "t", *options, "--dry-run"], cluster) == 0
+    assert "new start offset" in capsys.readouterr().out
