@@ -24,7 +24,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     [
         (["topik"], "No such command 'topik'. Did you mean 'topic'?", "ottla --help"),
         (["topic", "creat"], "Did you mean 'create'", "ottla topic --help"),
-        (["topic", "create"], "Missing argument 'TOPIC...'", "ottla topic create --help"),
+        (["topic", "create"], "Missing argument 'TOPIC'", "ottla topic create --help"),
         (
             ["topic", "create", "t", "--partition", "3"],
             "No such option: --partition. Did you mean --partitions?",

@@ -20,6 +20,7 @@ from ottla.cli.cluster_documents import (
     partition_documents,
     show_cluster,
 )
+from ottla.cli.configs import Setting
 from ottla.client.admin.cluster import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from ottla.client.metadata import Broker
 
@@ -160,9 +161,9 @@ def test_librdkafka_is_used_if_the_client_cannot_connect(
 
 def settings(
     connection: Any, kind: str, names: list[str], *, alone: bool
-) -> dict[str, list[dict[str, str]]]:
+) -> dict[str, list[Setting]]:
     assert alone
-    return {name: [{"name": "min.insync.replicas", "value": "2"}] for name in names}
+    return {name: [Setting("min.insync.replicas", "2", "topic")] for name in names}
 
 
 def test_without_a_controller_any_broker_describes_the_rest(

@@ -11,6 +11,7 @@ from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli import cluster_throttle
 from ottla.cli.cluster_throttle import throttle
+from ottla.cli.configs import Setting
 from ottla.cli.failures import UsageFailed
 from ottla.cli.replication_throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES, REPLICAS
 from ottla.client.admin.reassignments import LIST_PARTITION_REASSIGNMENTS, Reassignment
@@ -36,10 +37,7 @@ class Cluster:
         # librdkafka: "Only one ConfigResource of type BROKER is allowed per call".
         assert kind != "broker" or len(names) == 1
         return {
-            name: [
-                {"name": setting, "value": value, "source": kind}
-                for setting, value in self.set[kind, name].items()
-            ]
+            name: [Setting(setting, value, kind) for setting, value in self.set[kind, name].items()]
             for name in names
         }
 

@@ -109,7 +109,7 @@ def test_the_profile_says_which_broker_to_ask(
         monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
         assert main(words[1:]) == 0
         assert offers(capsys) == [offered], line
-    assert asked == [("prod:1", ["a=b"])]
+    assert asked == [("prod:1", ("a=b",))]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

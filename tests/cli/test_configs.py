@@ -30,7 +30,7 @@ def test_settings_match_the_controllers_response() -> None:
     cluster = FakeCluster({DESCRIBE_CONFIGS: [settings]})
     connection: Any = SimpleNamespace(client=cluster.client())
     found = describe_configs(connection, "topic", ["t"], alone=True)
-    assert [(each["name"], each["value"], each["source"]) for each in found["t"]] == [
+    assert [(each.name, each.value, each.source) for each in found["t"]] == [
         ("cleanup.policy", "delete", "default"),
         ("retention.ms", "5", "topic"),
     ]

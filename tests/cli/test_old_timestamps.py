@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.cli import old_timestamps
+from ottla.cli.configs import Setting
 from ottla.cli.failures import Failed
 from ottla.cli.jsonlines import Outgoing
 from ottla.cli.old_timestamps import OldTimestamps
@@ -30,7 +31,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         topic["asked"] += 1
         if "fault" in topic:
             raise topic["fault"]
-        return {"t": [{"name": name, "value": value} for name, value in topic.items()]}
+        return {"t": [Setting(name, value, "topic") for name, value in topic.items()]}
 
     monkeypatch.setattr(old_timestamps, "describe_configs", describe)
     return topic

@@ -1,3 +1,4 @@
+from ottla.cli.configs import Setting
 from ottla.cli.replication_throttle import (
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
@@ -24,13 +25,10 @@ def test_a_rate_is_for_both_directions() -> None:
 
 
 def test_only_what_is_set_on_the_topic_itself_counts() -> None:
-    def entry(name: str, value: str, source: str) -> dict[str, object]:
-        return {"name": name, "value": value, "source": source}
-
     entries = [
-        entry(LEADER_REPLICAS, "*", "topic"),
-        entry(FOLLOWER_REPLICAS, "", "default"),
-        entry("retention.ms", "1", "topic"),
+        Setting(LEADER_REPLICAS, "*", "topic"),
+        Setting(FOLLOWER_REPLICAS, "", "default"),
+        Setting("retention.ms", "1", "topic"),
     ]
     assert own_settings(entries, (LEADER_REPLICAS, FOLLOWER_REPLICAS), "topic") == {
         LEADER_REPLICAS: "*"

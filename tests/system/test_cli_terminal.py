@@ -303,7 +303,7 @@ def test_tab_completes_topics_and_groups(broker: Any, many: str) -> None:
             check=False,
             env=environment(
                 broker,
-                _OTTLA_COMPLETE="complete_bash",
+                _OTTLA_COMPLETE="bash_complete",
                 COMP_WORDS=line,
                 COMP_CWORD=str(line.count(" ")),
             ),

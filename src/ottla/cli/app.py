@@ -218,6 +218,8 @@ def print_usage_error(error: click.ClickException, words: Sequence[str]) -> int:
     path = context.command_path if context is not None else PROGRAM
     if path == PROGRAM and words[:1] and words[0] in COMMANDS:
         path = command_path(words)
+    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument):
+        error.param_hint = [error.param.human_readable_name.strip("[].")]
     message = error.format_message()
     said = error.message
     if isinstance(error, click.exceptions.NoArgsIsHelpError):

@@ -93,7 +93,7 @@ def min_in_sync(
     for first in range(0, len(topics), MAX_TOPICS_ASKED):
         names = topics[first : first + MAX_TOPICS_ASKED]
         for name, entries in describe_configs(connection, "topic", names, alone=alone).items():
-            values = {entry["name"]: entry["value"] for entry in entries}
+            values = {entry.name: entry.value for entry in entries}
             found[name] = int(values.get(MIN_IN_SYNC) or 1)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka.admin import (
     AlterConfigOpType,
@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
 )
 
 from ottla.cli.client import Connection
+from ottla.cli.rows import column, only_json, row
 
 KINDS: Final = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
 HEARD_TIMEOUT_S: Final = 2.0
@@ -28,10 +29,21 @@ SOURCES: Final = {
 }
 
 
+@row
+class Setting:
+    """A setting of a topic or a broker. `value` of one that is `sensitive` is None."""
+
+    name: str = column("setting")
+    value: str | None = column(cell=lambda each: "(hidden)" if each.sensitive else each.value)
+    source: str = column("from")
+    read_only: bool = only_json(default=False)
+    sensitive: bool = only_json(default=False)
+
+
 def describe_configs(
     connection: Connection, kind: str, names: Sequence[str], *, alone: bool = False
-) -> dict[str, list[dict[str, Any]]]:
-    """All settings of each topic or broker: name, value, source, read_only, sensitive.
+) -> dict[str, list[Setting]]:
+    """All settings of each topic or broker.
 
     `alone`, for topics: there is no controller; librdkafka would ask only the controller.
     """
@@ -43,38 +55,36 @@ def describe_configs(
     futures = connection.admin.describe_configs(
         resources, request_timeout=connection.answer_timeout_s
     )
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[Setting]] = {}
     for resource, future in futures.items():
         entries = connection.wait(future, f"read the settings of {kind} {resource.name!r}")
         found[resource.name] = [
-            {
-                "name": entry.name,
-                "value": entry.value,
-                "source": SOURCES.get(entry.source, "unknown"),
-                "read_only": bool(entry.is_read_only),
-                "sensitive": bool(entry.is_sensitive),
-            }
+            Setting(
+                entry.name,
+                entry.value,
+                SOURCES.get(entry.source, "unknown"),
+                bool(entry.is_read_only),
+                bool(entry.is_sensitive),
+            )
             for entry in sorted(entries.values(), key=lambda entry: str(entry.name))
         ]
     return found
 
 
-def topic_configs_of_any(
-    connection: Connection, names: Sequence[str]
-) -> dict[str, list[dict[str, Any]]]:
+def topic_configs_of_any(connection: Connection, names: Sequence[str]) -> dict[str, list[Setting]]:
     """Topic settings as known by the first broker that responds. Raises ClientError."""
     # Imported late: only a cluster without a controller is asked in this way.
     from ottla.client.admin.configs import topic_settings
 
     return {
         name: [
-            {
-                "name": each.name,
-                "value": each.value,
-                "source": SOURCES.get(each.source, "unknown"),
-                "read_only": each.is_read_only,
-                "sensitive": each.is_sensitive,
-            }
+            Setting(
+                each.name,
+                each.value,
+                SOURCES.get(each.source, "unknown"),
+                each.is_read_only,
+                each.is_sensitive,
+            )
             for each in settings
         ]
         for name, settings in topic_settings(connection.client, names).items()
@@ -118,7 +128,7 @@ def await_configs(
     deadline = time.monotonic() + HEARD_TIMEOUT_S
     while time.monotonic() < deadline:
         entries = describe_configs(connection, kind, [name])[name]
-        own = {entry["name"]: entry["value"] for entry in entries if entry["source"] == kind}
+        own = {entry.name: entry.value for entry in entries if entry.source == kind}
         if settings.items() <= own.items() and own.keys().isdisjoint(unset):
             return
         time.sleep(HEARD_PAUSE_S)

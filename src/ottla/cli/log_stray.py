@@ -48,8 +48,9 @@ ZooKeeper = Annotated[
 @commands.command("list")
 @inspect_failures()
 def list_strays(folder: DataFolder, as_json: AsJson = False) -> None:
-    """List the folders that a broker set aside, because no topic had them and nothing proved that
-    their topic was deleted.
+    """List the folders that a broker set aside.
+
+    No topic had them, and nothing proved that their topic was deleted.
     """
     try:
         found = [document(each) for each in stray_folders(str(folder))]

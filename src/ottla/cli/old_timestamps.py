@@ -66,7 +66,7 @@ def kept_ms(connection: Connection, topic: str) -> int | None:
         entries = describe_configs(connection, "topic", [topic])[topic]
     except Failed:
         return None
-    settings = {entry["name"]: entry["value"] for entry in entries}
+    settings = {entry.name: entry.value or "" for entry in entries}
     by_producer = settings.get("message.timestamp.type") == "CreateTime"
     if not by_producer or "delete" not in settings.get("cleanup.policy", ""):
         return None

@@ -13,6 +13,7 @@ from ottla.cli.complete import (
     complete_topic_setting,
     complete_unset,
 )
+from ottla.cli.context import complete_profile
 from ottla.cli.value_types import WholeNumber
 
 Parameter: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -26,6 +27,16 @@ DRY_RUN: Final = click.option(
 FILTER: Final = click.option(
     "--filter", "filter_", metavar="REGEX", help="Only names that have a match (RE2)."
 )
+
+
+def profile_argument(**more: Any) -> Parameter:
+    """`name`: of a profile."""
+    options = {
+        "metavar": "NAME",
+        "help": "The profile's name.",
+        "shell_complete": complete_profile,
+    }
+    return click.argument("name", **{**options, **more})
 
 
 def topic_argument(**more: Any) -> Parameter:

@@ -6,8 +6,10 @@ replicas that the topic's settings list: `partition:broker`, or `*` for all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
+
+from ottla.cli.configs import Setting
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
@@ -56,12 +58,10 @@ def _pairs(partition: int, brokers: Sequence[int]) -> list[str]:
     return [f"{partition}:{broker}" for broker in sorted(brokers)]
 
 
-def own_settings(
-    entries: Iterable[Mapping[str, object]], names: Sequence[str], source: str
-) -> dict[str, str]:
+def own_settings(entries: Iterable[Setting], names: Sequence[str], source: str) -> dict[str, str]:
     """Which of the named settings are set on a broker or topic, from their descriptions."""
     return {
-        str(entry["name"]): str(entry["value"])
+        str(entry.name): str(entry.value)
         for entry in entries
-        if entry["name"] in names and entry["source"] == source and entry["value"]
+        if entry.name in names and entry.source == source and entry.value
     }

@@ -63,7 +63,7 @@ class TopicDescription:
     id: str
     internal: bool
     partitions: Sequence[PartitionDescription]
-    config: dict[str, str]
+    config: dict[str, str | None]
 
     def show(self) -> None:
         title = f"{self.topic}: {plural(len(self.partitions), 'partition')}"
@@ -123,11 +123,7 @@ def topic_descriptions(connection: Connection, names: Sequence[str]) -> list[Top
                 for each in topic.partitions
                 for place in [(topic.name, each.id)]
             ],
-            {
-                entry["name"]: entry["value"]
-                for entry in configs[topic.name]
-                if entry["source"] == "topic"
-            },
+            {entry.name: entry.value for entry in configs[topic.name] if entry.source == "topic"},
         )
         for topic in topics
     ]

@@ -1,0 +1,3 @@
+"""Show and change the settings of topics and brokers."""
+
+FIRST = ("describe", "alter")

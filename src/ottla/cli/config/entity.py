@@ -1,0 +1,70 @@
+"""What has settings: a topic or a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from ottla.cli.client import Connection
+from ottla.cli.complete import complete_topic
+from ottla.cli.configs import Setting
+from ottla.cli.failures import Failed
+from ottla.cli.options import Parameter
+from ottla.cli.rows import row, show_rows
+from ottla.cli.screen import note
+
+TOPIC: Final = "topic"
+BROKER: Final = "broker"
+
+
+@row
+class EntitySettings:
+    """The settings of one of them that were asked for."""
+
+    kind: str
+    name: str
+    settings: Sequence[Setting]
+
+    def show(self) -> None:
+        if self.settings:
+            show_rows(self.settings)
+        else:
+            note(f"{self.kind} {self.name} has only default settings. To see them, add --all.")
+
+
+def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Topic names after `topic`."""
+    if context.params.get("kind") != TOPIC:
+        return []
+    return complete_topic(context, parameter, incomplete)
+
+
+KIND: Final[Parameter] = click.argument(
+    "kind",
+    metavar="KIND",
+    type=click.Choice([TOPIC, BROKER]),
+    help="What to configure: topic or broker.",
+)
+NAME: Final[Parameter] = click.argument(
+    "name", shell_complete=complete_name, help="A topic name or a broker id."
+)
+
+
+def check_exists(connection: Connection, kind: str, name: str) -> None:
+    """Raises Failed if there is no such topic or broker."""
+    if kind == TOPIC:
+        connection.existing_topics([name])
+        return
+    brokers = sorted(connection.metadata().brokers)
+    if not name.isdecimal() or int(name) not in brokers:
+        numbers = ", ".join(map(str, brokers))
+        raise Failed(
+            f"there is no broker {name!r}; there {'is' if len(brokers) == 1 else 'are'} {numbers}.",
+            f"For example: ottla config describe broker {brokers[0]}",
+        )
+
+
+def list_hint(kind: str, name: str) -> str:
+    return f"To list all settings: ottla config describe {kind} {name} --all"

@@ -1,0 +1,3 @@
+"""Keep the addresses and settings of clusters, and choose one."""
+
+FIRST = ("list", "show", "add", "use", "remove")

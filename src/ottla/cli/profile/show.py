@@ -1,0 +1,51 @@
+"""`ottla profile show`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.cli.command import command
+from ottla.cli.failures import Failed
+from ottla.cli.options import AS_JSON, profile_argument
+from ottla.cli.profiles import is_secret, profiles_file, read_profiles
+from ottla.cli.rows import emit, row
+from ottla.cli.screen import show_table
+
+HIDDEN: Final = "(hidden)"
+
+
+@row
+class ShownProfile:
+    """A profile, its passwords hidden."""
+
+    profile: str
+    bootstrap: str
+    current: bool
+    client: dict[str, str]
+
+    def show(self) -> None:
+        show_table(
+            ["setting", "value"],
+            [["bootstrap", self.bootstrap], *self.client.items()],
+            title=f"{self.profile}, in {profiles_file()}",
+        )
+
+
+@command()
+@profile_argument(
+    required=False, metavar="[NAME]", help="The profile's name. Default: the current one."
+)
+@AS_JSON
+def show(name: str | None, as_json: bool) -> None:
+    """Show a profile. Passwords are not shown."""
+    profiles = read_profiles(profiles_file())
+    chosen = name or profiles.current
+    if chosen is None:
+        raise Failed("no profile is current.", "Name one: ottla profile show NAME")
+    profile = profiles.find(chosen)
+    client = {
+        setting: HIDDEN if is_secret(setting) else value
+        for setting, value in sorted(profile.client.items())
+    }
+    shown = ShownProfile(chosen, profile.bootstrap, chosen == profiles.current, client)
+    emit(shown, as_json=as_json)
