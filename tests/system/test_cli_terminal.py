@@ -290,10 +290,10 @@ def wait_for(what: Callable[[], bool]) -> None:
 def test_tab_completes_topics_and_groups(broker: Any, many: str) -> None:
     run(broker, "consume", many, "-n", "1", "-g", "mane")
     for line, expected in {
-        "ottla consume man": b"many",
-        "ottla group describe man": b"mane",
-        "ottla consume many --group man": b"mane",
-        "ottla config describe topic man": b"many",
+        "ottla consume man": b"plain,many",
+        "ottla group describe man": b"plain,mane",
+        "ottla consume many --group man": b"plain,mane",
+        "ottla config describe topic man": b"plain,many",
         "ottla topic describe --bootstrap 127.0.0.1:1 man": b"",
     }.items():
         done = subprocess.run(
