@@ -7,7 +7,7 @@ from tests.pipelines.session.states import RUN, SNAPSHOT
 
 from ottla.cli.pipeline_snapshot import (
     COLUMNS,
-    rate_said,
+    format_rate,
     snapshot_document,
     snapshot_line,
     snapshot_row,
@@ -84,4 +84,4 @@ def test_rows_with_unknown_fields() -> None:
     [(None, "-"), (0.0, "0"), (0.04, "0.0"), (0.5, "0.5"), (9.96, "10.0"), (1_234.5, "1,234")],
 )
 def test_a_small_rate_has_a_digit_more(rows_per_s: float | None, said: str) -> None:
-    assert rate_said(rows_per_s) == said
+    assert format_rate(rows_per_s) == said

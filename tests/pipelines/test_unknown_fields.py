@@ -10,7 +10,7 @@ from ottla.pipelines.unknown_fields import (
     MAX_NAMES,
     MAX_SAID_CHARS,
     UnknownFields,
-    names_said,
+    format_names,
     read_unknown_fields,
 )
 
@@ -33,8 +33,10 @@ def test_names_have_limits() -> None:
     fields = many.document()["fields"]
     assert len(fields) == MAX_NAMES
     assert max(map(len, fields)) == 100
-    said = names_said([many, many])
+    said = format_names([many, many])
     assert said is not None
     assert len(said) == MAX_SAID_CHARS
-    assert names_said([]) is None
-    assert names_said([UnknownFields("drop", ("a", "b")), UnknownFields("drop", ("b",))]) == "a, b"
+    assert format_names([]) is None
+    assert (
+        format_names([UnknownFields("drop", ("a", "b")), UnknownFields("drop", ("b",))]) == "a, b"
+    )

@@ -11,7 +11,7 @@ from ottla.cli.screen import note, say, show_json, show_table
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
-from ottla.pipelines.session.sample import is_mostly_rejected, read_sample, sample_said
+from ottla.pipelines.session.sample import format_sample, is_mostly_rejected, read_sample
 
 Document = dict[str, Any]
 
@@ -62,7 +62,7 @@ def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
 def parse_sample(pipeline: PipelineSpec, state: ClusterState, document: Document) -> list[str]:
     """Parse the newest records before Spark starts; returns the problem, if it is one."""
     sample = read_sample(pipeline, state)
-    line = f"{pipeline.name}: {sample_said(sample)}"
+    line = f"{pipeline.name}: {format_sample(sample)}"
     if not isinstance(sample, str):
         document["sample"] = sample.document()
         if is_mostly_rejected(pipeline, sample):

@@ -55,7 +55,7 @@ def snapshot_row(snapshot: Snapshot) -> list[str]:
     return [
         snapshot.pipeline,
         snapshot.state,
-        rate_said(run.rows_per_s if run else None),
+        format_rate(run.rows_per_s if run else None),
         _number(run.rows if run else None),
         _number(lag.messages if lag else None),
         behind,
@@ -73,7 +73,7 @@ def snapshot_line(snapshot: Snapshot) -> str:
     if run is not None and run.batch_ms is not None and latest and latest.batch is not None:
         parts.append(
             f"batch {latest.batch} in {elapsed_said(run.batch_ms)} "
-            f"({rate_said(run.rows_per_s)} rows/s)"
+            f"({format_rate(run.rows_per_s)} rows/s)"
         )
         why = f" (most of them: {run.rejected_reason})" if run.rejected_reason else ""
         parts.append(f"{_number(run.rows)} rows, {_number(run.rejected)} rejected{why}")
@@ -90,7 +90,7 @@ def snapshot_line(snapshot: Snapshot) -> str:
     return f"{snapshot.pipeline}: {snapshot.state}{'. ' if details else ''}{details}"
 
 
-def rate_said(rows_per_s: float | None) -> str:
+def format_rate(rows_per_s: float | None) -> str:
     """A rate, with a digit after the point where it is small: 34 rows in a minute are not 0."""
     if rows_per_s is not None and 0 < rows_per_s < 10:
         return f"{rows_per_s:.1f}"

@@ -42,7 +42,7 @@ def read_unknown_fields(said: Any) -> UnknownFields | None:
     return UnknownFields(did, tuple(names[:MAX_NAMES]))
 
 
-def names_said(found: Iterable[UnknownFields]) -> str | None:
+def format_names(found: Iterable[UnknownFields]) -> str | None:
     """Return the names as one text, None where there are none."""
     names = list(dict.fromkeys(name for one in found for name in one.names))
     text = ", ".join(names)

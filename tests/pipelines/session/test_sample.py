@@ -18,7 +18,7 @@ from ottla.pipelines.progress.state import OffsetMetadata
 from ottla.pipelines.progress.status import Status
 from ottla.pipelines.run import first_batch
 from ottla.pipelines.session import sample
-from ottla.pipelines.session.sample import check_newest, sample_said
+from ottla.pipelines.session.sample import check_newest, format_sample
 from ottla.pipelines.source.judge import Sample
 from ottla.pipelines.source.newest import MAX_RECORDS
 
@@ -194,4 +194,4 @@ OTHER = "value is not UTF-8 text"
     ],
 )
 def test_what_became_of_the_newest_records_in_plain_words(sample: Sample | str, said: str) -> None:
-    assert sample_said(sample) == said
+    assert format_sample(sample) == said

@@ -35,7 +35,7 @@ from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.spark.jvm.events import wait_for_events
 from ottla.pipelines.spark.jvm.required import require_jvm
-from ottla.pipelines.unknown_fields import UnknownFields, names_said
+from ottla.pipelines.unknown_fields import UnknownFields, format_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -379,7 +379,7 @@ class QueryReporter(Reporter):
                 rejected=self._rejected,
                 rejected_reason=_reason_of(running),
                 unknown=self._unknown,
-                unknown_fields=names_said(running.unknown_fields.values()) if running else None,
+                unknown_fields=format_names(running.unknown_fields.values()) if running else None,
             )
             self._report(progress)
 

@@ -31,20 +31,20 @@ def read_sample(
     )
 
 
-def sample_said(sample: Sample | str) -> str:
+def format_sample(sample: Sample | str) -> str:
     """Return it as a line without a full stop."""
     if isinstance(sample, str):
         return f"the newest records were not checked: {sample}"
     if not sample.records:
         return "there is no record to check"
     if not sample.unknown:
-        return _fit_said(sample)
+        return _format_fit(sample)
     names = ", ".join(sample.unknown_fields[:MAX_SHOWN])
     have = "has" if sample.unknown == 1 else "have"
-    return f"{_fit_said(sample)}; {sample.unknown} {have} fields that the schema lacks: {names}"
+    return f"{_format_fit(sample)}; {sample.unknown} {have} fields that the schema lacks: {names}"
 
 
-def _fit_said(sample: Sample) -> str:
+def _format_fit(sample: Sample) -> str:
     newest = f"newest {sample.records:,} records" if sample.records > 1 else "newest record"
     unchecked = sample.not_checked
     left = f" ({unchecked} can only be checked by Spark)" if unchecked else ""
@@ -84,12 +84,12 @@ def check_newest(pipeline: PipelineSpec, cluster: ClusterState) -> str | None:
     if is_mostly_rejected(pipeline, sample) and begins_with_newest(pipeline):
         first = read_sample(pipeline, cluster, first_batch.MAX_RECORDS)
         if isinstance(first, Sample) and is_mostly_rejected(pipeline, first):
-            said = sample_said(first)
+            said = format_sample(first)
             raise MostlyRejectedError(
                 f"{said[0].upper()}{said[1:]}. Spark was not started, and nothing is written: "
                 "mend the schema, or write on_rejects = 'continue' to write the others"
             )
-    return sample_said(sample)
+    return format_sample(sample)
 
 
 def begins_with_newest(pipeline: PipelineSpec) -> bool:
