@@ -19,8 +19,8 @@ from ottla.pipelines.identity.record import FILE, Identity, Replacing
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.run import begin as module
 from ottla.pipelines.run.begin import (
+    archive_old_state,
     begin,
-    make_room,
     stream_writer,
     topic_ids_now,
     why_silent,
@@ -198,7 +198,7 @@ def test_a_move_is_noted_before_it_begins(world: World) -> None:
     starting = {"t": {0: 5}, "u": {0: 7, 1: 8}}
     world.checked.replacing, world.checked.starting = Replacing(4, starting), starting
     identity = Identity("cluster", {}, "", "", "exactly-once", replacing=Replacing(4, starting))
-    make_room(world.checked, identity)
+    archive_old_state(world.checked, identity)
     assert world.steps == [
         ("write", FILE, identity.text()),
         ("replace", 4),
@@ -209,7 +209,7 @@ def test_a_move_is_noted_before_it_begins(world: World) -> None:
 
 
 def test_a_query_that_continues_needs_no_room(world: World) -> None:
-    make_room(world.checked, Identity("cluster", {}, "", "", "exactly-once"))
+    archive_old_state(world.checked, Identity("cluster", {}, "", "", "exactly-once"))
     assert world.steps == []
 
 

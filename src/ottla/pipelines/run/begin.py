@@ -122,7 +122,7 @@ def begin(
     return query
 
 
-def make_room(checked: Checked, identity: Identity) -> None:
+def archive_old_state(checked: Checked, identity: Identity) -> None:
     """Move the state of a former query away, and write the first offsets of a new one.
 
     A move is noted before it begins. The caller removes the note when all is in place.

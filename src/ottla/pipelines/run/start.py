@@ -18,8 +18,8 @@ from ottla.pipelines.identity.topic_watch import TopicWatch
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.run.begin import (
     Clients,
+    archive_old_state,
     begin,
-    make_room,
     stream_writer,
     topic_ids_now,
     why_silent,
@@ -213,7 +213,7 @@ def _prepare_checkpoint(checked: Plan) -> None:
         checked.after,
         checked.newest,
     )
-    make_room(checked, identity)
+    archive_old_state(checked, identity)
     if checked.due:
         write_due(checkpoint.files, list(checked.due))
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())

@@ -18,8 +18,8 @@ from ottla.pipelines.kafka.settings import read_settings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.begin import (
     Clients,
+    archive_old_state,
     begin,
-    make_room,
     stream_writer,
     topic_ids_now,
     why_silent,
@@ -153,7 +153,7 @@ def _prepare_checkpoint(checked: TopicPlan) -> None:
     checkpoint = checked.checkpoint
     identity = checked.identity(checked.replacing)
     keep_tasks(checkpoint.files, checked.sink.tasks)
-    make_room(checked, identity)
+    archive_old_state(checked, identity)
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())
 
 
