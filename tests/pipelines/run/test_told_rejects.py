@@ -7,7 +7,7 @@ import pytest
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.run import told_rejects
-from ottla.pipelines.run.due_rejects import Part
+from ottla.pipelines.run.pending_rejects import Part
 from ottla.pipelines.run.told_rejects import (
     anywhere,
     by_partition,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.kafka.brokers import TopicState
-from ottla.pipelines.run.due_rejects import Part
+from ottla.pipelines.run.pending_rejects import Part
 from ottla.pipelines.run.rejects import read_parts, whole_part
 from ottla.pipelines.source.judge import most_frequent
 from ottla.pipelines.source.newest import newest_ranges

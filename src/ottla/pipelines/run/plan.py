@@ -18,7 +18,7 @@ from ottla.pipelines.identity.next_batch import Held, Refuse, Skip, decide
 from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing, read_identity
 from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.run.checkpoint import Checkpoint, Position
-from ottla.pipelines.run.due_rejects import Due
+from ottla.pipelines.run.pending_rejects import PendingReject
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import (
     FORMER,
@@ -63,7 +63,7 @@ class Plan:
     starting: Offsets | None
     replacing: Replacing | None
     notices: tuple[str, ...]
-    due: tuple[Due, ...]
+    due: tuple[PendingReject, ...]
     after: tuple[str, ...]
     newest: dict[str, tuple[str, int]] | None
     sink_of: SinkOf

@@ -30,7 +30,7 @@ from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.kafka.records import RangeReader, Record
 from ottla.pipelines.registry.framed import Framed, read_framed
 from ottla.pipelines.rejected_offsets import Told, joined
-from ottla.pipelines.run.due_rejects import Due, Part, read_due, write_due
+from ottla.pipelines.run.pending_rejects import Part, PendingReject, read_pending, write_pending
 from ottla.pipelines.run.told_rejects import anywhere, rejected_in, somewhere, told
 from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
 from ottla.pipelines.sinks.dead_letters import DeadLetters
@@ -183,12 +183,12 @@ class Rejects:
         where the brokers do not answer.
         """
         dropped, self._waiting = self._waiting, None
-        left = read_due(self.files)
+        left = read_pending(self.files)
         number = 0
         if left:
             topics = look_up()
             number = sum(self._write_left(due, topics) for due in left)
-            write_due(self.files, [])
+            write_pending(self.files, [])
         if dropped is not None:
             self.count += number - dropped.counted
 
@@ -236,8 +236,10 @@ class Rejects:
         waiting = self._waiting
         assert waiting is not None, "the parts wait"
         last = waiting.last
-        due = Due(last.query_id, last.number, last.once, last.metadata, tuple(waiting.parts))
-        write_due(self.files, [due])
+        due = PendingReject(
+            last.query_id, last.number, last.once, last.metadata, tuple(waiting.parts)
+        )
+        write_pending(self.files, [due])
         waiting.is_noted = True
 
     def _flush(
@@ -287,7 +289,7 @@ class Rejects:
         self._waiting = None
         self.count += number - (waiting.counted if waiting else 0)
         if waiting is not None and waiting.is_noted:
-            write_due(self.files, [])
+            write_pending(self.files, [])
 
     def _tell(
         self, frame: DataFrame, number: int, waited: list[Part], execution: Execution
@@ -317,7 +319,7 @@ class Rejects:
         assert self._place is not None
         return self._place
 
-    def _write_left(self, due: Due, topics: Mapping[str, TopicState]) -> int:
+    def _write_left(self, due: PendingReject, topics: Mapping[str, TopicState]) -> int:
         """Write the rows of a note and return their number, 0 where they are written already."""
         # Asked first: what the broker has removed since then is not lost.
         if self.sink.rejected_hold(due.query_id, due.batch):

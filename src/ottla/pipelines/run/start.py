@@ -24,7 +24,6 @@ from ottla.pipelines.run.begin import (
     topic_ids_now,
     why_silent,
 )
-from ottla.pipelines.run.due_rejects import write_due
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.frame import Written, write_frame
 from ottla.pipelines.run.guard import BatchGuard
@@ -32,6 +31,7 @@ from ottla.pipelines.run.interrupt import interruptible
 from ottla.pipelines.run.late_rows import LateRows
 from ottla.pipelines.run.local_files import local_files
 from ottla.pipelines.run.message_key import destination_of
+from ottla.pipelines.run.pending_rejects import write_pending
 from ottla.pipelines.run.plan import (
     Plan,
     SinkOf,
@@ -215,7 +215,7 @@ def _prepare_checkpoint(checked: Plan) -> None:
     )
     archive_old_state(checked, identity)
     if checked.due:
-        write_due(checkpoint.files, list(checked.due))
+        write_pending(checkpoint.files, list(checked.due))
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())
 
 

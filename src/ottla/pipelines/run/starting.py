@@ -10,7 +10,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.changes import Partitions, losses, more_partitions
 from ottla.pipelines.identity.next_batch import hole
 from ottla.pipelines.identity.record import Identity, Offsets
-from ottla.pipelines.run.due_rejects import Due
+from ottla.pipelines.run.pending_rejects import PendingReject
 from ottla.pipelines.run.rejects import whole_part
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata, is_of_query, latest_of_topics
 from ottla.pipelines.source.starting import starting_offsets
@@ -36,7 +36,7 @@ class Start:
 
     offsets: Offsets = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
-    due: list[Due] = field(default_factory=list)
+    due: list[PendingReject] = field(default_factory=list)
     after: tuple[str, ...] = field(default=(), compare=False)
     newest: dict[str, tuple[str, int]] | None = field(default=None, compare=False)
 
@@ -177,7 +177,7 @@ def _check_repeat(
         )
 
 
-def _due(source: Source, state: TopicState, last: CommitMetadata | None) -> list[Due]:
+def _due(source: Source, state: TopicState, last: CommitMetadata | None) -> list[PendingReject]:
     """Return the end of the table for which nobody knows whether its rejected rows are written.
 
     A kill between the commit of a batch and the commit of its rejected rows leaves such an end.
@@ -186,7 +186,7 @@ def _due(source: Source, state: TopicState, last: CommitMetadata | None) -> list
         return []
     first, end = last.rejects_from[source.name], last.offsets[source.name]
     part = whole_part(source, last.topic_ids[source.name], first, end)
-    return [Due(last.query_id, last.batch, True, last.text(), (part,))]
+    return [PendingReject(last.query_id, last.batch, True, last.text(), (part,))]
 
 
 def _held(sink: TableSink, names: list[str]) -> dict[str, CommitMetadata]:

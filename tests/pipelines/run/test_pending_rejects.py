@@ -6,13 +6,21 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError
-from ottla.pipelines.run.due_rejects import FILE, Due, Part, read_due, write_due
+from ottla.pipelines.run.pending_rejects import (
+    FILE,
+    Part,
+    PendingReject,
+    read_pending,
+    write_pending,
+)
 from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark
 
 PART = Part("flights", "t1", {"key": "binary", "value": "string"}, {0: 5, 1: 7}, {0: 9, 1: 8}, 3)
-DUE = [Due("q", 4, True, '{"batch": 4}', (PART, Part("w", "t2", {}, {0: -2}, {0: 1}, None)))]
+PENDING = [
+    PendingReject("q", 4, True, '{"batch": 4}', (PART, Part("w", "t2", {}, {0: -2}, {0: 1}, None)))
+]
 
 
 @pytest.fixture
@@ -21,11 +29,11 @@ def files(spark: Any, tmp_path: Path) -> Files:
 
 
 def test_a_note_is_read_as_it_was_written(files: Files) -> None:
-    assert read_due(files) == []
-    write_due(files, DUE)
-    assert read_due(files) == DUE
-    write_due(files, [])
-    assert read_due(files) == []
+    assert read_pending(files) == []
+    write_pending(files, PENDING)
+    assert read_pending(files) == PENDING
+    write_pending(files, [])
+    assert read_pending(files) == []
 
 
 def test_a_note_that_cannot_be_read_is_refused(files: Files) -> None:
@@ -36,4 +44,4 @@ def test_a_note_that_cannot_be_read_is_refused(files: Files) -> None:
     ):
         files.write(FILE, text)
         with pytest.raises(PipelineError, match=words):
-            read_due(files)
+            read_pending(files)

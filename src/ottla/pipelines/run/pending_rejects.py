@@ -48,7 +48,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class PendingReject:
     """The rejected rows of one query's batches up to `batch`, for one commit."""
 
     query_id: str
@@ -58,7 +58,7 @@ class Due:
     parts: tuple[Part, ...]
 
 
-def write_due(files: Files, due: list[Due]) -> None:
+def write_pending(files: Files, due: list[PendingReject]) -> None:
     """Note what is to be written; an empty list removes the note."""
     if not due:
         files.delete(FILE)
@@ -87,7 +87,7 @@ def write_due(files: Files, due: list[Due]) -> None:
     files.write(FILE, json.dumps({"version": VERSION, "due": entries}) + "\n")
 
 
-def read_due(files: Files) -> list[Due]:
+def read_pending(files: Files) -> list[PendingReject]:
     """Return what an earlier run left to be written. Raises PipelineError for a damaged note."""
     text = files.read(FILE)
     if not text:
@@ -101,7 +101,7 @@ def read_due(files: Files) -> list[Due]:
                 "leave out the rejected rows that it names"
             )
         return [
-            Due(
+            PendingReject(
                 one["query"],
                 int(one["batch"]),
                 bool(one["once"]),
