@@ -4,7 +4,7 @@ from typing import Any
 import click
 import pytest
 
-from ottla.cli import deletion
+from ottla.cli import confirmation
 from ottla.cli.deletion import delete_all
 from ottla.cli.failures import EXIT_FAILED, Failed
 
@@ -48,7 +48,7 @@ def test_a_no_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append((question, what_else))
         return False
 
-    monkeypatch.setattr(deletion, "ask", say_no)
+    monkeypatch.setattr(confirmation, "ask", say_no)
     with pytest.raises(click.exceptions.Exit) as ended:
         delete(broker, "a", "b", yes=False)
     assert (ended.value.exit_code, broker.deleted) == (EXIT_FAILED, [])

@@ -6,7 +6,16 @@ import json
 
 import pytest
 
-from ottla.cli.rows import column, emit, only_json, row, show_rows
+from ottla.cli.rows import (
+    NOT_ASKED,
+    NotAsked,
+    column,
+    document,
+    emit,
+    only_json,
+    row,
+    show_rows,
+)
 from ottla.cli.screen import say
 
 
@@ -38,6 +47,19 @@ def test_json_has_the_fields_in_order(capsys: pytest.CaptureFixture[str]) -> Non
     assert list(first) == ["number", "start_offset", "brokers", "why", "id"]
     emit(Whole("w", PARTS[:1]), as_json=True)
     assert json.loads(capsys.readouterr().out)["parts"] == [first]
+
+
+@row
+class Late:
+    name: str
+    behind_ms: int | NotAsked | None = NOT_ASKED
+
+
+def test_json_leaves_out_what_nobody_asked_for() -> None:
+    assert document([Late("a"), Late("b", None)]) == [
+        {"name": "a"},
+        {"name": "b", "behind_ms": None},
+    ]
 
 
 def test_a_table_has_the_columns_that_have_cells(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
-import click
-
 from ottla.cli.client import Connection
-from ottla.cli.failures import EXIT_FAILED
-from ottla.cli.screen import ask, note, say, show_json
+from ottla.cli.confirmation import confirm
+from ottla.cli.screen import say, show_json
 
 Begin: TypeAlias = Callable[..., Mapping[str, Future[Any]]]
 """An admin client's call: takes names and `request_timeout` (s), returns a future per name."""
@@ -31,12 +29,12 @@ def delete_all(
     Raises click's Exit with code 1 if the user answers no, and Failed for the first that cannot
     be deleted.
     """
-    if not yes:
-        outright = f"ottla {kind} delete {' '.join(names)} --yes"
-        question = f"Delete {', '.join(names)} with all {with_what}?"
-        if not ask(question, what_else=f"To delete without confirmation: {outright}"):
-            note("Nothing was deleted.")
-            raise click.exceptions.Exit(EXIT_FAILED)
+    confirm(
+        f"Delete {', '.join(names)} with all {with_what}?",
+        yes=yes,
+        what_else=f"To delete without confirmation: ottla {kind} delete {' '.join(names)} --yes",
+        refused="Nothing was deleted.",
+    )
     futures = begin(list(names), request_timeout=connection.answer_timeout_s)
     for name in names:
         connection.wait(futures[name], f"delete {kind} {name!r}")

@@ -15,7 +15,7 @@ def add_asked_group(
     """Adds `asked_group`. Raises Failed if the group's coordinator does not answer."""
     # Imported late: only this option needs librdkafka.
     from ottla.cli.client import connect
-    from ottla.cli.group_documents import described_groups, state_name
+    from ottla.cli.group.description import described_groups, state_name
 
     found = described_groups(connect(bootstrap, client_config), [group]).get(group)
     place = (document["topic"], document["partition"])

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
-
-import typer
 
 from ottla.cli.failures import UsageFailed
 
 Matches = Callable[[str], bool]
-
-Filter = Annotated[
-    str | None,
-    typer.Option("--filter", metavar="REGEX", help="Only names that have a match (RE2)."),
-]
 
 
 def name_filter(pattern: str | None) -> Matches:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
 from typing import Any, Final, TypeVar, dataclass_transform
 
 from ottla.cli.screen import note, say, show_json, show_table
@@ -30,6 +31,15 @@ class Column:
 
 
 PLAIN: Final = Column()
+
+
+class NotAsked(Enum):
+    """The value of a field that nobody asked for: JSON leaves it out."""
+
+    NOT_ASKED = ""
+
+
+NOT_ASKED: Final = NotAsked.NOT_ASKED
 
 
 def column(
@@ -65,7 +75,7 @@ def document(value: Any) -> Any:
         return {
             each.name: document(getattr(value, each.name))
             for each in fields(value)
-            if each.metadata.get(KEY, PLAIN).in_json
+            if each.metadata.get(KEY, PLAIN).in_json and getattr(value, each.name) is not NOT_ASKED
         }
     if isinstance(value, dict):
         return {key: document(each) for key, each in value.items()}

@@ -10,12 +10,13 @@ from confluent_kafka import TopicPartition
 
 from ottla.cli.client import Connection, is_internal
 from ottla.cli.command import command
+from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed
+from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at, partitions_of
 from ottla.cli.options import AS_JSON, DRY_RUN, OF_PARTITION, YES, topic_argument
 from ottla.cli.rows import column, emit, row, show_rows
-from ottla.cli.screen import ask, note, say
+from ottla.cli.screen import note, say
 from ottla.cli.value_types import Time, WholeNumber
 
 FORMS: Final = "For example: --before 7d, --before 2026-01-31T12:00, --before-offset 42"
@@ -96,11 +97,12 @@ def trim(
         wanted = end
     targets = planned(wanted, first, end)
     gone = sum(target - first[key] for key, target in targets.items())
-    if targets and not dry_run and not yes:
-        question = f"Delete {gone:,} offsets of {topic}?"
-        if not ask(question, what_else="To delete without confirmation, add --yes."):
-            note("Nothing was deleted.")
-            raise click.exceptions.Exit(EXIT_FAILED)
+    confirm(
+        f"Delete {gone:,} offsets of {topic}?",
+        yes=yes or dry_run or not targets,
+        what_else="To delete without confirmation, add --yes.",
+        refused="Nothing was deleted.",
+    )
     after = targets if dry_run else trimmed(connection, targets)
     starts = [Start(*key, first[key], after.get(key)) for key in targets]
     emit(Trimmed(topic, not dry_run, starts), as_json=as_json)

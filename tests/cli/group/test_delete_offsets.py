@@ -7,14 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import group_offset_deletion
-from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.group_offset_deletion import delete_offsets
+from ottla.cli import confirmation
+from ottla.cli.app import carry_out
+from ottla.cli.group import delete_offsets
 from ottla.client.admin.groups import OFFSET_DELETE
-from ottla.client.errors import ClientError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 
@@ -43,21 +41,24 @@ class Coordinator:
 @pytest.fixture
 def coordinator(monkeypatch: pytest.MonkeyPatch) -> Coordinator:
     made = Coordinator()
-    committed = {("t", 0): SimpleNamespace(offset=5), ("t", 1): SimpleNamespace(offset=7)}
     for name, stand_in in {
-        "connect": lambda *_: SimpleNamespace(client=made.cluster.client()),
         "existing_groups": lambda *_: {"g": None},
-        "committed_offsets": lambda *_: committed,
+        "committed_offsets": lambda *_: {("t", 0): 5, ("t", 1): 7},
         "choose_partitions": lambda _, __, given, ___: [(each[0], int(each[2])) for each in given],
     }.items():
-        monkeypatch.setattr(group_offset_deletion, name, stand_in)
+        monkeypatch.setattr(delete_offsets, name, stand_in)
     return made
+
+
+def run(coordinator: Coordinator, *words: str) -> int:
+    cluster = SimpleNamespace(connection=SimpleNamespace(client=coordinator.cluster.client()))
+    return carry_out(["group", "delete-offsets", "g", *words], cluster)
 
 
 def test_what_was_committed_is_deleted(
     coordinator: Coordinator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    delete_offsets("g", ["t:0", "t:9"], yes=True, as_json=True)
+    assert run(coordinator, "-t", "t:0", "-t", "t:9", "--yes", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "group": "g",
         "deleted": True,
@@ -72,18 +73,19 @@ def test_what_was_committed_is_deleted(
 def test_a_no_and_a_dry_run_delete_nothing(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_offset_deletion, "ask", lambda *_, **__: False)
-    with pytest.raises(typer.Exit):
-        delete_offsets("g", ["t:0"])
-    delete_offsets("g", ["t:0"], dry_run=True)
+    monkeypatch.setattr(confirmation, "ask", lambda *_, **__: False)
+    assert run(coordinator, "-t", "t:0") == 1
+    assert run(coordinator, "-t", "t:0", "--dry-run") == 0
     assert coordinator.asked == []
 
 
-def test_without_a_topic_or_an_offset_nothing_is_asked(coordinator: Coordinator) -> None:
-    with pytest.raises(UsageFailed, match="no topic given"):
-        delete_offsets("g", yes=True)
-    with pytest.raises(Failed, match="has no committed offsets there"):
-        delete_offsets("g", ["t:9"], yes=True)
+def test_without_a_topic_or_an_offset_nothing_is_asked(
+    coordinator: Coordinator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(coordinator, "--yes") == 2
+    assert "no topic given" in capsys.readouterr().err
+    assert run(coordinator, "-t", "t:9", "--yes") == 1
+    assert "has no committed offsets there" in capsys.readouterr().err
     assert coordinator.asked == []
 
 
@@ -96,8 +98,12 @@ def test_without_a_topic_or_an_offset_nothing_is_asked(coordinator: Coordinator)
     ],
 )
 def test_a_refusal_is_one_line(
-    coordinator: Coordinator, code: ErrorCode, of_partition: ErrorCode, reason: str
+    coordinator: Coordinator,
+    code: ErrorCode,
+    of_partition: ErrorCode,
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     coordinator.code, coordinator.partition_code = code, of_partition
-    with pytest.raises((Failed, ClientError), match=reason):
-        delete_offsets("g", ["t:0"], yes=True)
+    assert run(coordinator, "-t", "t:0", "--yes") == 1
+    assert reason in capsys.readouterr().err

@@ -88,22 +88,15 @@ def _ends(event: Any) -> bool:
     )
 
 
-def add_times(documents: list[dict[str, Any]], times: UnreadTimes, now_ms: int) -> None:
-    """Add to each group's document and partitions `behind_ms`, the age of the first record that is
-    not read: 0 if all are, null if unknown. Of a group, the oldest.
+def ages_ms(
+    times: UnreadTimes,
+    committed: Mapping[Partition, int],
+    lags: Mapping[Partition, int],
+    now_ms: int,
+) -> dict[Partition, int]:
+    """The age of the first record of each partition that is not read: 0 if all are. Those that are
+    unknown are left out.
     """
-    for document in documents:
-        behind = {
-            (each["topic"], each["partition"]): each["committed_offset"]
-            for each in document["partitions"]
-            if each["lag"]
-        }
-        read = times.read(behind)
-        for each in document["partitions"]:
-            at_ms = read.get((each["topic"], each["partition"]))
-            if each["lag"] == 0:
-                each["behind_ms"] = 0
-            else:
-                each["behind_ms"] = None if at_ms is None else max(0, now_ms - at_ms)
-        known = [each["behind_ms"] for each in document["partitions"]]
-        document["behind_ms"] = max((age for age in known if age is not None), default=None)
+    read = times.read({key: committed[key] for key, lag in lags.items() if lag})
+    ages = {key: max(0, now_ms - at_ms) for key, at_ms in read.items()}
+    return {key: ages[key] if lag else 0 for key, lag in lags.items() if not lag or key in ages}

@@ -14,9 +14,9 @@ from confluent_kafka import (
     KafkaException,
 )
 
-from ottla.cli import unread_times
 from ottla.cli.failures import Failed
-from ottla.cli.unread_times import UnreadTimes, add_times
+from ottla.cli.group import unread_times
+from ottla.cli.group.unread_times import UnreadTimes, ages_ms
 
 
 class Event:
@@ -91,16 +91,9 @@ def test_a_silent_leader_costs_a_limited_time(
 
 def test_ages_of_a_group(times: UnreadTimes) -> None:
     Reading.events = [[Event(1, 400), Event(2, 900)]]
-
-    def partition(number: int, lag: int | None) -> dict[str, Any]:
-        return {"topic": "t", "partition": number, "committed_offset": 5, "lag": lag}
-
-    document: dict[str, Any] = {
-        "partitions": [partition(0, 0), partition(1, 3), partition(2, 1), partition(3, None)]
-    }
-    add_times([document], times, 1000)
-    assert [each["behind_ms"] for each in document["partitions"]] == [0, 600, 100, None]
-    assert document["behind_ms"] == 600
+    committed = {("t", number): 5 for number in range(5)}
+    lags = {("t", 0): 0, ("t", 1): 3, ("t", 2): 1, ("t", 3): 2}
+    assert ages_ms(times, committed, lags, 1000) == {("t", 0): 0, ("t", 1): 600, ("t", 2): 100}
 
 
 def test_a_consumer_that_fails_is_one_line(times: UnreadTimes) -> None:

@@ -4,36 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import typer
-
-from ottla.cli.client import Connection, connect
-from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed
-from ottla.cli.group_documents import committed_offsets
-from ottla.cli.group_members import existing_groups
-from ottla.cli.group_reset import choose_partitions
+from ottla.cli.client import Connection
+from ottla.cli.command import command
+from ottla.cli.confirmation import confirm
+from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.group.description import committed_offsets, existing_groups
+from ottla.cli.group.moves import choose_partitions
 from ottla.cli.offsets import Partition
+from ottla.cli.options import AS_JSON, DRY_RUN, GROUP_TOPICS, YES, group_argument
 from ottla.cli.plural import plural
-from ottla.cli.screen import ask, note, say, show_json, show_table
-from ottla.cli.typer_options import (
-    DEFAULT_BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    ClientConfig,
-    DryRun,
-    GroupName,
-    GroupTopics,
-    Yes,
-)
+from ottla.cli.rows import column, emit, row, show_rows
+from ottla.cli.screen import note, say
 
 
+@row
+class DeletedOffset:
+    topic: str
+    partition: int
+    committed_offset: int = column("committed")
+
+
+@row
+class DeletedOffsets:
+    """`deleted`: not with --dry-run."""
+
+    group: str
+    deleted: bool
+    partitions: list[DeletedOffset]
+
+    def show(self) -> None:
+        if self.deleted:
+            say(
+                f"Deleted {plural(len(self.partitions), 'committed offset')} of group {self.group}."
+            )
+        else:
+            note("Nothing was deleted (--dry-run).")
+
+
+@command()
+@group_argument()
+@GROUP_TOPICS
+@DRY_RUN
+@YES
+@AS_JSON
+@cluster_options
 def delete_offsets(
-    group: GroupName,
-    topic: GroupTopics = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    client_config: ClientConfig = None,
+    cluster: Cluster, group: str, topic: Sequence[str], dry_run: bool, yes: bool, as_json: bool
 ) -> None:
     """Delete a group's committed offsets of topics. No member may be subscribed to them."""
     if not topic:
@@ -42,9 +59,9 @@ def delete_offsets(
             f"For example: ottla group delete-offsets {group} --topic TOPIC. "
             f"To delete the group: ottla group delete {group}",
         )
-    connection = connect(bootstrap, client_config)
+    connection = cluster.connection
     existing_groups(connection, [group])
-    committed = {key: at.offset for key, at in committed_offsets(connection, group).items()}
+    committed = committed_offsets(connection, group)
     chosen = [
         key for key in choose_partitions(connection, group, topic, committed) if key in committed
     ]
@@ -53,23 +70,18 @@ def delete_offsets(
             f"group {group!r} has no committed offsets there.",
             f"To see what it has: ottla group describe {group}",
         )
-    documents = [
-        {"topic": key[0], "partition": key[1], "committed_offset": committed[key]} for key in chosen
-    ]
+    rows = [DeletedOffset(*key, committed[key]) for key in chosen]
     if not as_json:
-        show_table(["topic", "partition", "committed"], [list(each.values()) for each in documents])
+        show_rows(rows)
     if not dry_run:
-        question = f"Delete {plural(len(chosen), 'committed offset')} of group {group}?"
-        if not yes and not ask(question, what_else="To delete without confirmation: --yes"):
-            note("Nothing was deleted.")
-            raise typer.Exit(EXIT_FAILED)
+        confirm(
+            f"Delete {plural(len(chosen), 'committed offset')} of group {group}?",
+            yes=yes,
+            what_else="To delete without confirmation: --yes",
+            refused="Nothing was deleted.",
+        )
         delete_at_coordinator(connection, group, chosen)
-    if as_json:
-        show_json({"group": group, "deleted": not dry_run, "partitions": documents})
-    elif dry_run:
-        note("Nothing was deleted (--dry-run).")
-    else:
-        say(f"Deleted {plural(len(chosen), 'committed offset')} of group {group}.")
+    emit(DeletedOffsets(group, not dry_run, rows), as_json=as_json)
 
 
 def delete_at_coordinator(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupState, TopicPartition
 
-from ottla.cli.group_members import members_document, ranges, show_members
+from ottla.cli.group.members import group_members, ranges
+from ottla.cli.rows import document
 
 
 def member(client: str, *places: tuple[str, int], instance: str | None = None) -> Any:
@@ -30,8 +31,8 @@ def test_members_with_their_partitions(capsys: pytest.CaptureFixture[str]) -> No
             member("busy", ("u", 0), ("t", 2), ("t", 0), ("t", 1), instance="i"),
         ],
     )
-    document = members_document("g", description)
-    assert document["members"][0] == {
+    found = group_members("g", description)
+    assert document(found)["members"][0] == {
         "member_id": "busy-1",
         "instance_id": "i",
         "client_id": "busy",
@@ -41,7 +42,7 @@ def test_members_with_their_partitions(capsys: pytest.CaptureFixture[str]) -> No
             {"topic": "u", "partitions": [0]},
         ],
     }
-    show_members(document)
+    found.show()
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         ["g:", "stable,", "2", "members,", "assignor", "range"],

@@ -1,20 +1,23 @@
 """Which way a group's offsets are to go."""
 
+import click
 import pytest
 
-from ottla.cli import group_reset
+from ottla.cli import confirmation
 from ottla.cli.client import Connection
 from ottla.cli.failures import UsageFailed
-from ottla.cli.group_reset import (
+from ottla.cli.group import moves as group_moves
+from ottla.cli.group.moves import (
+    Move,
+    MovedGroup,
     Target,
-    confirm,
+    confirm_moves,
     consequence,
     move,
-    parse_target,
     plan,
     plan_to,
-    show_moves,
 )
+from ottla.cli.group.reset import checked
 
 NOWHERE = Connection("h:1", {}, None, 1.0)
 
@@ -24,9 +27,9 @@ def log_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Partition 0 has offsets 5 to 14, its record of time 7 at offset 7."""
     for name, offset in (("first_offsets", 5), ("end_offsets", 15)):
         monkeypatch.setattr(
-            group_reset, name, lambda _c, keys, offset=offset: dict.fromkeys(keys, offset)
+            group_moves, name, lambda _c, keys, offset=offset: dict.fromkeys(keys, offset)
         )
-    monkeypatch.setattr(group_reset, "offsets_at", lambda _c, keys, _at: dict.fromkeys(keys, 7))
+    monkeypatch.setattr(group_moves, "offsets_at", lambda _c, keys, _at: dict.fromkeys(keys, 7))
 
 
 @pytest.mark.parametrize(
@@ -49,27 +52,25 @@ def test_plan_stays_within_the_log(
 ) -> None:
     key = ("t", 0)
     committed = {} if before is None else {key: before}
-    assert plan(NOWHERE, target, [key], committed) == [
-        {"topic": "t", "partition": 0, "before": before, "after": after, "note": note}
-    ]
+    assert plan(NOWHERE, target, [key], committed) == [Move("t", 0, before, after, note)]
 
 
 def test_exactly_one_way_must_be_given() -> None:
     with pytest.raises(UsageFailed, match="no target given"):
-        parse_target(Target(), "g", 0)
+        checked(Target(), "g")
     with pytest.raises(UsageFailed, match="--to-earliest and --shift-by exclude each other"):
-        parse_target(Target(earliest=True, shift=0), "g", 0)
-    assert parse_target(Target(offset=0), "g", 0) == Target(offset=0)
-    assert parse_target(Target(time="1m"), "g", 90_000).at_ms == 30_000
+        checked(Target(earliest=True, shift=0), "g")
+    assert checked(Target(offset=0), "g") == Target(offset=0)
+    assert checked(Target(at_ms=0), "g").at_ms == 0
 
 
 def test_given_offsets_stay_within_the_log_too() -> None:
     moves = plan_to(NOWHERE, {("t", 1): 99, ("t", 0): 7}, {("t", 0): 9})
-    assert [(each["partition"], each["before"], each["after"]) for each in moves] == [
+    assert [(each.partition, each.before, each.after) for each in moves] == [
         (0, 9, 7),
         (1, None, 15),
     ]
-    assert moves[1]["note"] == "99 is outside the log; moved to its end, 15."
+    assert moves[1].note == "99 is outside the log; moved to its end, 15."
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_records_that_are_skipped_or_read_again_are_counted(
 ) -> None:
     moves = [move(("t", at), before, after, 5, 15) for at, (before, after) in enumerate(steps)]
     assert consequence(moves) == said
-    show_moves(moves, dry_run=True)
+    MovedGroup("g", False, moves).show()
     assert said in capsys.readouterr().err
 
 
@@ -100,12 +101,13 @@ def test_it_asks_only_before_it_moves_topics_that_nobody_named(
         asked.append((question, what_else))
         return False
 
-    monkeypatch.setattr(group_reset, "ask", answer)
+    monkeypatch.setattr(confirmation, "ask", answer)
     one = [move(("a", 0), 9, 5, 5, 15), move(("b", 0), 5, 5, 5, 15)]
-    assert confirm("g", one)
+    confirm_moves("g", one)
     assert asked == []
     both = [move(("a", 0), 9, 5, 5, 15), move(("b", 0), 6, 5, 5, 15)]
-    assert not confirm("g", both)
+    with pytest.raises(click.exceptions.Exit):
+        confirm_moves("g", both)
     ((question, what_else),) = asked
     assert question == "Move g on 2 topics (a, b)? 5 records read again."
     assert what_else == "For one topic add --topic a, for all add --yes."

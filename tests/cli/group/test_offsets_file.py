@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.group_file import offsets_text, read_offsets
+from ottla.cli.group.offsets_file import offsets_text, read_offsets
 
 
 def test_what_is_exported_can_be_imported() -> None:

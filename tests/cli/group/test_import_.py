@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.failures import Failed
-from ottla.cli.group_transfer import text_of
+from ottla.cli.group.import_ import text_of
 
 
 def test_lines_come_from_a_file_or_from_standard_input(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
 from ottla.cli.client import Connection, explain
+from ottla.cli.confirmation import confirm
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
 from ottla.cli.plural import plural
-from ottla.cli.positions import parse_time
-from ottla.cli.screen import ask, note, show_json, show_table
+from ottla.cli.rows import column, emit, only_json, row, show_rows
+from ottla.cli.screen import note
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,35 +23,44 @@ class Target:
     earliest: bool = False
     latest: bool = False
     offset: int | None = None
-    time: str | None = None
-    shift: int | None = None
     at_ms: int | None = None
+    shift: int | None = None
 
 
-def parse_target(target: Target, group: str, now_ms: int) -> Target:
-    """The target with its time in ms. Raises UsageFailed unless exactly one is given."""
-    options = {
-        "--to-earliest": target.earliest or None,
-        "--to-latest": target.latest or None,
-        "--to-offset": target.offset,
-        "--to-time": target.time,
-        "--shift-by": target.shift,
-    }
-    given = [name for name, value in options.items() if value is not None]
-    if len(given) != 1:
-        raise UsageFailed(
-            f"{' and '.join(given)} exclude each other." if given else "no target given.",
-            f"Give one of {', '.join(options)}: ottla group reset {group} --to-earliest --dry-run",
-        )
-    if target.time is not None:
-        return replace(target, at_ms=parse_time("--to-time", target.time, now_ms))
-    return target
+@row
+class Move:
+    """A partition of a plan."""
+
+    topic: str
+    partition: int
+    before: int | None = column("from")
+    after: int = column("to")
+    note: str = only_json()
+
+
+@row
+class MovedGroup:
+    """A plan; `applied`: not with --dry-run."""
+
+    group: str
+    applied: bool
+    partitions: Sequence[Move]
+
+    def show(self) -> None:
+        show_rows(self.partitions, like=Move)
+        for each in self.partitions:
+            if each.note:
+                note(f"{each.topic}-{each.partition}: {each.note}")
+        if what := consequence(self.partitions):
+            note(what)
+        if not self.applied:
+            note("Nothing was changed (--dry-run).")
 
 
 def choose_partitions(
     connection: Connection,
     group: str,
-    given: Sequence[str] | None,
+    given: Sequence[str],
     committed: Mapping[Partition, int],
 ) -> list[Partition]:
     """The partitions of `--topic TOPIC[:0,1]`, or all for which the group has committed offsets."""
@@ -86,13 +95,13 @@ def plan(
     target: Target,
     partitions: Sequence[Partition],
     committed: Mapping[Partition, int],
-) -> list[dict[str, Any]]:
+) -> list[Move]:
     """Each partition with its old and new offset; new offsets are limited to the log's range."""
     first, end = first_offsets(connection, partitions), end_offsets(connection, partitions)
     by_time: dict[Partition, int] = {}
     if target.at_ms is not None:
         by_time = offsets_at(connection, partitions, target.at_ms)
-    moves: list[dict[str, Any]] = []
+    moves: list[Move] = []
     for key in partitions:
         before = committed.get(key)
         remark = ""
@@ -115,7 +124,7 @@ def plan(
 
 def plan_to(
     connection: Connection, wanted: Mapping[Partition, int], committed: Mapping[Partition, int]
-) -> list[dict[str, Any]]:
+) -> list[Move]:
     """The same for a given offset of each partition."""
     partitions = sorted(wanted)
     first, end = first_offsets(connection, partitions), end_offsets(connection, partitions)
@@ -124,43 +133,35 @@ def plan_to(
 
 def move(
     key: Partition, before: int | None, after: int, first: int, end: int, remark: str = ""
-) -> dict[str, Any]:
+) -> Move:
     """One partition of a plan, with the new offset inside its log."""
     kept = min(max(after, first), end)
     if kept != after:
         edge = "first offset" if kept > after else "end"
         remark = f"{after} is outside the log; moved to its {edge}, {kept}."
-    return {"topic": key[0], "partition": key[1], "before": before, "after": kept, "note": remark}
+    return Move(*key, before, kept, remark)
 
 
-def carry_out(
-    connection: Connection,
-    group: str,
-    moves: Sequence[Mapping[str, Any]],
-    *,
-    dry_run: bool,
-    as_json: bool,
+def move_group(
+    connection: Connection, group: str, moves: Sequence[Move], *, dry_run: bool, as_json: bool
 ) -> None:
     """Commit the plan, unless `dry_run`, and print it. Raises Failed."""
     if not dry_run:
         apply(connection, group, moves)
-    if as_json:
-        show_json({"group": group, "applied": not dry_run, "partitions": moves})
-    else:
-        show_moves(moves, dry_run=dry_run)
+    emit(MovedGroup(group, not dry_run, moves), as_json=as_json)
 
 
-def moved_topics(moves: Sequence[Mapping[str, Any]]) -> list[str]:
+def moved_topics(moves: Sequence[Move]) -> list[str]:
     """The topics of which a partition gets another offset."""
-    return sorted({move["topic"] for move in moves if move["before"] != move["after"]})
+    return sorted({move.topic for move in moves if move.before != move.after})
 
 
-def consequence(moves: Sequence[Mapping[str, Any]]) -> str:
+def consequence(moves: Sequence[Move]) -> str:
     """What the group's next members read again or never read, in a sentence; `""` for nothing.
 
     Offsets are counted: on a compacted topic, or one with transactions, there are fewer records.
     """
-    steps = [move["after"] - move["before"] for move in moves if move["before"] is not None]
+    steps = [move.after - move.before for move in moves if move.before is not None]
     again = -sum(step for step in steps if step < 0)
     skipped = sum(step for step in steps if step > 0)
     parts = [f"{plural(again, 'record')} read again"] if again else []
@@ -168,38 +169,26 @@ def consequence(moves: Sequence[Mapping[str, Any]]) -> str:
     return f"{' and '.join(parts)}." if parts else ""
 
 
-def confirm(group: str, moves: Sequence[Mapping[str, Any]]) -> bool:
-    """Ask before several topics are moved of which none was named.
+def confirm_moves(group: str, moves: Sequence[Move]) -> None:
+    """Ask before several topics are moved of which none was named; a no ends the command.
 
     Raises UsageFailed without a terminal.
     """
     topics = moved_topics(moves)
-    if len(topics) < 2:
-        return True
     question = f"Move {group} on {len(topics)} topics ({', '.join(topics)})?"
     if what := consequence(moves):
         question += f" {what}"
-    return ask(question, what_else=f"For one topic add --topic {topics[0]}, for all add --yes.")
-
-
-def show_moves(moves: Sequence[Mapping[str, Any]], *, dry_run: bool) -> None:
-    """Print a plan, and what was changed of it."""
-    show_table(
-        ["topic", "partition", "from", "to"],
-        [[each["topic"], each["partition"], each["before"], each["after"]] for each in moves],
+    confirm(
+        question,
+        yes=len(topics) < 2,
+        what_else=f"For one topic add --topic {topics[0]}, for all add --yes." if topics else "",
+        refused="Nothing was changed.",
     )
-    for each in moves:
-        if each["note"]:
-            note(f"{each['topic']}-{each['partition']}: {each['note']}")
-    if what := consequence(moves):
-        note(what)
-    if dry_run:
-        note("Nothing was changed (--dry-run).")
 
 
-def apply(connection: Connection, group: str, moves: Sequence[Mapping[str, Any]]) -> None:
+def apply(connection: Connection, group: str, moves: Sequence[Move]) -> None:
     """Commit the plan. Raises Failed that names the partitions which could not be moved."""
-    partitions = [TopicPartition(move["topic"], move["partition"], move["after"]) for move in moves]
+    partitions = [TopicPartition(move.topic, move.partition, move.after) for move in moves]
     futures = connection.admin.alter_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(group, partitions)],
         request_timeout=connection.answer_timeout_s,

@@ -1,0 +1,3 @@
+"""List, describe, reset and delete consumer groups."""
+
+FIRST = ("list", "describe", "members", "reset", "delete")

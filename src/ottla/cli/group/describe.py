@@ -1,0 +1,70 @@
+"""`ottla group describe`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing, nullcontext
+
+import click
+
+from ottla.cli.client import Connection
+from ottla.cli.command import command
+from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.group.description import NO_GROUPS, chosen_groups, group_description
+from ottla.cli.group.unread_times import UnreadTimes
+from ottla.cli.options import AS_JSON, groups_argument
+from ottla.cli.rows import emit
+from ottla.cli.screen import CLEAR, write
+from ottla.cli.value_types import Number
+
+
+@command()
+@groups_argument(required=False)
+@click.option(
+    "--time", "in_time", is_flag=True, help="Show how old the first unread record is, too."
+)
+@click.option("--watch", "-w", is_flag=True, help="Show it again until Ctrl-C.")
+@click.option(
+    "--every",
+    "every_s",
+    type=Number(0.2),
+    default=2.0,
+    metavar="SECONDS",
+    help="How often --watch shows it.",
+)
+@AS_JSON
+@cluster_options
+def describe(
+    cluster: Cluster,
+    groups: Sequence[str],
+    in_time: bool,
+    watch: bool,
+    every_s: float,
+    as_json: bool,
+) -> None:
+    """Show each partition's committed offset, lag and consumer."""
+    connection = cluster.connection
+    with closing(UnreadTimes(connection)) if in_time else nullcontext() as times:
+        show_groups(connection, groups, times, as_json=as_json, again=False)
+        while watch:
+            time.sleep(every_s)
+            show_groups(connection, groups, times, as_json=as_json, again=True)
+
+
+def show_groups(
+    connection: Connection,
+    groups: Sequence[str],
+    times: UnreadTimes | None,
+    *,
+    as_json: bool,
+    again: bool,
+) -> None:
+    """Print the present state, on a terminal in place of the last. With `times`, lag in time."""
+    found = chosen_groups(connection, groups)
+    described = [group_description(connection, name, each, times) for name, each in found.items()]
+    if again and sys.stdout.isatty():
+        write(CLEAR)
+    emit(described, as_json=as_json, none=NO_GROUPS)
+    sys.stdout.flush()

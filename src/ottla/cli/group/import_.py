@@ -1,0 +1,50 @@
+"""`ottla group import`: commits the offsets that another group or cluster had."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ottla.cli.command import command
+from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.failures import Failed
+from ottla.cli.group.description import committed_offsets, described_groups, no_active_members
+from ottla.cli.group.moves import choose_partitions, move_group, plan_to
+from ottla.cli.group.offsets_file import read_offsets
+from ottla.cli.options import AS_JSON, DRY_RUN, group_argument
+
+
+@command("import")
+@group_argument()
+@click.option("--file", "-f", metavar="PATH", help="Read this file instead of standard input.")
+@DRY_RUN
+@AS_JSON
+@cluster_options
+def import_offsets(
+    cluster: Cluster, group: str, file: str | None, dry_run: bool, as_json: bool
+) -> None:
+    """Commit the offsets of lines such as `orders,0,42`. The group must have no active members.
+
+    Creates the group if it does not exist. Other partitions keep their offsets.
+    """
+    wanted = read_offsets(text_of(file).splitlines())
+    connection = cluster.connection
+    choose_partitions(connection, group, [f"{name}:{number}" for name, number in wanted], {})
+    found = described_groups(connection, [group])
+    if group in found and not dry_run:
+        no_active_members(group, found[group])
+    committed = committed_offsets(connection, group) if group in found else {}
+    moves = plan_to(connection, wanted, committed)
+    move_group(connection, group, moves, dry_run=dry_run, as_json=as_json)
+
+
+def text_of(file: str | None) -> str:
+    """The file's text, or that of standard input. Raises Failed."""
+    try:
+        return sys.stdin.read() if file is None else Path(file).read_text()
+    except OSError as error:
+        raise Failed(f"cannot read {file}: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise Failed(f"{file or 'standard input'} is not UTF-8 text.") from None

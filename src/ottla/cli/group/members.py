@@ -1,0 +1,108 @@
+"""`ottla group members`: who is in a group, and which partitions each member reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ottla.cli.command import command
+from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.group.description import NO_GROUPS, chosen_groups, state_name
+from ottla.cli.options import AS_JSON, groups_argument
+from ottla.cli.plural import plural
+from ottla.cli.rows import column, emit, only_json, row, show_rows
+
+
+@row
+class Assigned:
+    """The partitions of a topic that a member reads."""
+
+    topic: str
+    partitions: list[int]
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{ranges(self.partitions)}"
+
+
+@row
+class Member:
+    member_id: str = only_json()
+    instance_id: str | None = only_json()
+    client_id: str = column("client")
+    host: str = column(cell=lambda each: each.host.lstrip("/"))
+    instance: str = column(is_optional=True, in_json=False)
+    assignment: list[Assigned] = column(
+        "partitions", lambda each: " ".join(map(str, each.assignment)) or None
+    )
+    id: str = column("member id", in_json=False)
+
+
+@row
+class GroupMembers:
+    """The group's members by client id, each with its partitions by topic."""
+
+    group: str
+    state: str
+    assignor: str | None
+    members: list[Member]
+
+    def show(self) -> None:
+        title = f"{self.group}: {self.state}, {plural(len(self.members), 'member')}"
+        if self.assignor:
+            title += f", assignor {self.assignor}"
+        show_rows(self.members, title=title, like=Member)
+
+
+@command()
+@groups_argument(required=False)
+@AS_JSON
+@cluster_options
+def members(cluster: Cluster, groups: Sequence[str], as_json: bool) -> None:
+    """Show the members of groups with their partitions."""
+    found = chosen_groups(cluster.connection, groups)
+    emit(
+        [group_members(name, each) for name, each in found.items()],
+        as_json=as_json,
+        none=NO_GROUPS,
+    )
+
+
+def group_members(name: str, description: Any) -> GroupMembers:
+    """From librdkafka's description."""
+    members = sorted(description.members, key=lambda each: (each.client_id, each.member_id))
+    return GroupMembers(
+        name,
+        state_name(description.state),
+        description.partition_assignor or None,
+        [
+            Member(
+                each.member_id,
+                each.group_instance_id,
+                each.client_id,
+                each.host,
+                each.group_instance_id or "",
+                assignment_of(each),
+                each.member_id,
+            )
+            for each in members
+        ],
+    )
+
+
+def assignment_of(member: Any) -> list[Assigned]:
+    """The partitions that the member reads, by topic."""
+    topics: dict[str, list[int]] = {}
+    for each in member.assignment.topic_partitions if member.assignment else ():
+        topics.setdefault(each.topic, []).append(each.partition)
+    return [Assigned(topic, sorted(partitions)) for topic, partitions in sorted(topics.items())]
+
+
+def ranges(numbers: list[int]) -> str:
+    """Sorted numbers with neighbours joined: `0-2,5`."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

@@ -1,0 +1,104 @@
+"""`ottla group reset`: moves a group's committed offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from ottla.cli.command import command
+from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.failures import UsageFailed, unknown
+from ottla.cli.group.description import (
+    LIST_HINT,
+    committed_offsets,
+    described_groups,
+    no_active_members,
+)
+from ottla.cli.group.moves import (
+    Target,
+    choose_partitions,
+    confirm_moves,
+    move_group,
+    plan,
+)
+from ottla.cli.options import AS_JSON, DRY_RUN, GROUP_TOPICS, YES, group_argument
+from ottla.cli.screen import note
+from ottla.cli.value_types import Time, WholeNumber
+
+
+@command()
+@group_argument()
+@GROUP_TOPICS
+@click.option("--to-earliest", is_flag=True, help="To the first record.")
+@click.option("--to-latest", is_flag=True, help="To the end, after every record.")
+@click.option("--to-offset", type=WholeNumber(0), metavar="N", help="To this offset.")
+@click.option(
+    "--to-time",
+    "to_time_ms",
+    type=Time(),
+    metavar="TIME",
+    help="To the first record at or after a time: 2026-01-31T12:00, ms, or an age (15m).",
+)
+@click.option(
+    "--shift-by",
+    type=WholeNumber(),
+    metavar="N",
+    help="Forward by N records, or back if N is negative.",
+)
+@YES
+@DRY_RUN
+@AS_JSON
+@cluster_options
+def reset(
+    cluster: Cluster,
+    group: str,
+    topic: Sequence[str],
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    to_time_ms: int | None,
+    shift_by: int | None,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Move a group's committed offsets. The group must have no active members.
+
+    Asks first if that moves several topics and --topic names none, unless --yes.
+    """
+    target = checked(Target(to_earliest, to_latest, to_offset, to_time_ms, shift_by), group)
+    connection = cluster.connection
+    found = described_groups(connection, [group])
+    if group not in found and not topic:
+        known = [str(each.group_id) for each in connection.groups()]
+        raise unknown("group", group, known, f"{LIST_HINT}. To create it, give --topic.")
+    if group in found and not dry_run:
+        no_active_members(group, found[group])
+    committed = committed_offsets(connection, group)
+    partitions = choose_partitions(connection, group, topic, committed)
+    moves = plan(connection, target, partitions, committed)
+    if not (topic or yes or dry_run):
+        confirm_moves(group, moves)
+    move_group(connection, group, moves, dry_run=dry_run, as_json=as_json)
+    if group not in found:  # a mistyped name would go unnoticed
+        will = "would be" if dry_run else "was"
+        note(f"There was no group {group!r}: it {will} created.")
+
+
+def checked(target: Target, group: str) -> Target:
+    """The target. Raises UsageFailed unless exactly one is given."""
+    options = {
+        "--to-earliest": target.earliest or None,
+        "--to-latest": target.latest or None,
+        "--to-offset": target.offset,
+        "--to-time": target.at_ms,
+        "--shift-by": target.shift,
+    }
+    given = [name for name, value in options.items() if value is not None]
+    if len(given) != 1:
+        raise UsageFailed(
+            f"{' and '.join(given)} exclude each other." if given else "no target given.",
+            f"Give one of {', '.join(options)}: ottla group reset {group} --to-earliest --dry-run",
+        )
+    return target

@@ -1,0 +1,74 @@
+"""What is shown of a group."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ottla.cli.group.description import (
+    GroupDescription,
+    GroupMember,
+    GroupPartition,
+    shown_metadata,
+)
+
+
+def test_pipeline_metadata_is_shown_in_words() -> None:
+    told = {"ottla.pipeline": 1, "query": "q", "batch": 4, "delta": {"table": "t", "version": 9}}
+    assert shown_metadata(json.dumps(told)) == "pipeline batch 4, delta version 9"
+    del told["delta"]
+    assert shown_metadata(json.dumps(told)) == "pipeline batch 4"
+
+
+@pytest.mark.parametrize(
+    "metadata", ["", "mine", '{"ottla.pipeline"', '{"ottla.pipeline": 1}', '["ottla.pipeline"]']
+)
+def test_other_metadata_is_shown_as_it_is(metadata: str) -> None:
+    assert shown_metadata(metadata) == metadata
+
+
+def partition(number: int, **given: Any) -> GroupPartition:
+    usual = {"committed_offset": 5, "end_offset": 8, "lag": 3, "behind_ms": None, "client": ""}
+    usual |= {"metadata": "", "offsets_error": None, "member_id": None}
+    return GroupPartition("t", number, **{**usual, **given})
+
+
+def shown(capsys: pytest.CaptureFixture[str], *what: Any, **more: Any) -> list[list[str]]:
+    usual = {"type": "classic", "assignor": None, "coordinator": 1, "lag": 3, "behind_ms": None}
+    state, members, partitions = what
+    found = GroupDescription("g", state, members=members, partitions=partitions, **usual | more)
+    found.show()
+    return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_group_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    members = [
+        GroupMember("m1", None, "c", "/10.0.0.1", 1),
+        GroupMember("m2", None, "d", "10.0.0.2", 0),
+    ]
+    partitions = [partition(0, client="c@10.0.0.1", member_id="m1")]
+    assert shown(capsys, "stable", members, partitions) == [
+        ["g:", "stable,", "2", "members,", "lag", "3"],
+        ["topic", "partition", "committed", "end", "lag", "client"],
+        ["t", "0", "5", "8", "3", "c@10.0.0.1"],
+        ["no", "partition", "assigned:", "d@10.0.0.2"],
+    ]
+
+
+def test_a_silent_leader_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    silent = partition(1, end_offset=None, lag=None, offsets_error="its leader is silent")
+    assert shown(capsys, "empty", [], [partition(0), silent]) == [
+        ["g:", "empty,", "0", "members,", "lag", "3", "or", "more"],
+        ["topic", "partition", "committed", "end", "lag", "state"],
+        ["t", "0", "5", "8", "3"],
+        ["t", "1", "5", "-", "-", "its", "leader", "is", "silent"],
+    ]
+
+
+def test_lag_in_time_has_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+    partitions = [partition(0, behind_ms=0, lag=0), partition(1, behind_ms=90_000)]
+    title, heading, caught_up, late = shown(capsys, "empty", [], partitions, behind_ms=90_000)
+    assert title[-1] == "behind"
+    assert heading[-1] == "behind"
+    assert (len(caught_up), late[:5]) == (5, ["t", "1", "5", "8", "3"])
+    assert len(late) > 5
