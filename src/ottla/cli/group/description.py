@@ -126,12 +126,13 @@ class GroupPartition:
     behind_ms: int | NotAsked | None = column(
         "behind", lambda each: age(each.behind_ms), is_optional=True
     )
+    offsets_error: str | None = only_json()
     client: str = column(is_optional=True, in_json=False)
     metadata: str = column(cell=lambda each: shown_metadata(each.metadata), is_optional=True)
-    offsets_error: str | None = column(
-        "state", lambda each: each.offsets_error or "", is_optional=True
-    )
     member_id: str | None = only_json()
+    state: str = column(
+        cell=lambda each: each.offsets_error or "", is_optional=True, in_json=False, default=""
+    )
 
 
 @row
