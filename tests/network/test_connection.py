@@ -8,6 +8,8 @@ import pytest
 
 from ottla.network.client_session import ClientSession
 from ottla.network.connection import JOINED_BYTES, MAX_FRAMES_A_TURN, Connection, Part
+from ottla.network.frame_protocol import FrameProtocol
+from ottla.network.frame_reader import FIRST_ALLOCATION_BYTES, MAX_GROWTH_BYTES, FrameReader
 from ottla.network.handlers import EndConnectionError
 
 
@@ -63,12 +65,14 @@ class Client:
         self.cancelled: list[bytes] = []
         self.ends = 0
         self.now_ms = 77
+        self.reader = FrameReader(min_bytes=0, max_bytes=1 << 26)
         self.connection = Connection(
             self.transport,  # type: ignore[arg-type]
             ClientSession(1, "192.0.2.7", "PLAINTEXT", "", 0),
             self.answer,
             monotonic_ms=lambda: self.now_ms,
             ended=self.ended,
+            reader=self.reader,
         )
 
     def ended(self, connection: Connection) -> None:
@@ -152,6 +156,67 @@ async def test_reading_pauses_while_requests_are_queued(client: Client) -> None:
     assert client.transport.written == b"holdsecond"
     assert client.transport.reading
     assert not client.connection.is_busy
+
+
+async def read_all(client: Client, data: bytes) -> list[int]:
+    """As the transport: reads on in one turn of the loop as long as it may. Returns the bytes of
+    each turn.
+    """
+    scratch = memoryview(bytearray(1 << 16))
+    protocol = FrameProtocol(scratch, client.reader, lambda _: client.connection)
+    protocol.connection_made(client.transport)  # type: ignore[arg-type]
+    turns: list[int] = []
+
+    def read_turn() -> None:
+        begin = sum(turns)
+        position = begin
+        while position < len(data) and client.transport.reading:
+            buffer = protocol.get_buffer(-1)
+            piece = data[position : position + len(buffer)]
+            buffer[: len(piece)] = piece
+            protocol.buffer_updated(len(piece))
+            position += len(piece)
+        turns.append(position - begin)
+
+    while sum(turns) < len(data) and len(turns) < 100:
+        asyncio.get_running_loop().call_soon(read_turn)
+        await asyncio.sleep(0)
+    await settle()
+    return turns
+
+
+def framed(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + content
+
+
+async def test_a_large_frame_is_read_a_part_in_each_turn(client: Client) -> None:
+    """The client is on the same machine, and has sent all of it."""
+    frame = b"large frame" + bytes(9 * MAX_GROWTH_BYTES)
+    turns = await read_all(client, framed(frame))
+    assert client.frames == [frame]
+    assert max(turns) <= FIRST_ALLOCATION_BYTES + MAX_GROWTH_BYTES
+    assert client.transport.reading
+
+
+async def test_a_frame_of_a_megabyte_is_read_in_one_turn(client: Client) -> None:
+    frame = b"as producers send" + bytes(1 << 20)
+    assert await read_all(client, framed(frame)) == [len(frame) + 4]
+    assert client.frames == [frame]
+
+
+async def test_a_pause_for_requests_outlasts_one_for_a_large_frame(client: Client) -> None:
+    await client.send(b"hold")
+    client.reader.feed((4 * FIRST_ALLOCATION_BYTES).to_bytes(4, "big") + b"begun")
+    while not client.reader.is_full:
+        client.reader.filled(len(client.reader.room or b""))
+    client.connection.received([])
+    assert not client.transport.reading
+    await client.send(b"second")
+    assert not client.transport.reading
+    client.release.set()
+    await settle()
+    assert client.frames == [b"hold", b"second"]
+    assert client.transport.reading
 
 
 async def test_reading_continues_while_a_single_request_waits(client: Client) -> None:

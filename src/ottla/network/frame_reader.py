@@ -19,9 +19,9 @@ from ottla.protocol.primitives import Buffer
 
 FIRST_ALLOCATION_BYTES: Final = 2 << 20
 """At most so much is allocated for a frame at first; it grows only as the bytes arrive."""
-MAX_GROWTH_BYTES: Final = 4 << 20
-"""Of a frame's memory at once: a millisecond. The C library moves such large blocks without copying
-them.
+MAX_GROWTH_BYTES: Final = 2 << 20
+"""Of a frame's memory at once: one or two milliseconds, nearly all of it for the kernel to find
+memory. The C library moves such large blocks without copying them.
 """
 MIN_ALLOCATION_BYTES: Final = 64 << 10
 AHEAD: Final = 8
@@ -95,6 +95,12 @@ class FrameReader:
     def held_bytes(self) -> int:
         """The memory of the incomplete frame."""
         return 0 if self._frame is None else len(self._frame)
+
+    @property
+    def is_full(self) -> bool:
+        """The incomplete frame is large, and must grow before more can be read."""
+        frame = self._frame
+        return frame is not None and FIRST_ALLOCATION_BYTES <= len(frame) == self._filled
 
     def filled(self, count: int) -> list[Buffer]:
         """`count` bytes were read into `room`. Returns the frame that they complete, if any."""
