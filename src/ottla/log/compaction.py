@@ -133,10 +133,16 @@ class Compaction:
         except (
             OSError, ApiError, CorruptBatchError, InvalidRecordError, InsaneIndexError
         ) as error:  # fmt: skip
-            self.discard()
+            is_gone = self.log.is_closed or isinstance(error, FileNotFoundError)
+            try:
+                self.discard()
+            except ApiError:
+                if is_gone:
+                    raise
+                # Otherwise what failed first is raised below.
             if isinstance(error, SyncError):
                 raise
-            if self.log.is_closed or isinstance(error, FileNotFoundError):
+            if is_gone:
                 return
             doing = f"cannot compact {self.log.folder}"
             if isinstance(error, OSError):
@@ -221,13 +227,18 @@ class Compaction:
         return removal
 
     def discard(self) -> None:
-        """Remove what `run` wrote; the log does not change."""
+        """Remove what `run` wrote; the log does not change. Raises ApiError KAFKA_STORAGE_ERROR:
+        the next start removes what is left.
+        """
         self._groups.clear()
-        for segment in self._segments:
-            for suffix in names.SEGMENT_SUFFIXES:
-                with suppress(FileNotFoundError):
-                    os.unlink(segment.path_of(suffix) + names.CLEANED)
-        self._groups.clear()
+        try:
+            for segment in self._segments:
+                for suffix in names.SEGMENT_SUFFIXES:
+                    with suppress(FileNotFoundError):
+                        os.unlink(segment.path_of(suffix) + names.CLEANED)
+        except OSError as error:
+            doing = f"cannot remove what was compacted in {self.log.folder}"
+            raise storage_error(doing, error) from None
 
 
 def _txn_indexes(log: Log, count: int) -> list[tuple[TransactionIndex, ...]]:

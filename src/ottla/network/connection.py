@@ -56,10 +56,10 @@ class Connection:
     """The FrameReceiver of one client. For the event loop's thread only."""
 
     __slots__ = (
-        "_answer", "_ended", "_frames", "_has_read_part", "_is_paused", "_is_reading", "_is_turn_due",
-        "_is_waiting",
-        "_monotonic_ms", "_reader", "_suspended", "_transport", "_uncounted_bytes",
-        "_under_way_bytes", "_unsent_bytes", "_wake", "_worker", "_written", "active_ms", "session",
+        "_answer", "_ended", "_frames", "_has_read_part", "_is_paused", "_is_reading",
+        "_is_turn_due", "_is_waiting", "_monotonic_ms", "_reader", "_suspended", "_transport",
+        "_uncounted_bytes", "_under_way_bytes", "_unsent_bytes", "_wake", "_worker", "_written",
+        "active_ms", "session",
     )  # fmt: skip
 
     def __init__(

@@ -15,6 +15,7 @@ LIVES: Final = 2_000
 MANY: Final = 20_000
 A_TEST: Final = 50
 FOUND: Final = {
+    14458: "files of a compaction that could not be removed",
     7942: "a stop completed a cut with a preallocated segment, and left its zeros",
 }
 
