@@ -151,7 +151,9 @@ async def test_the_journey_of_the_newest_record_of_a_key(context):
     assert (said["partition"], said["offset"]) == (1, 2)
     said = await handle_json(question(key=key(b"c"), partition=1), context)
     assert said["error"]["code"] == "key_not_found"
-    assert said["error"]["searched"] == [{"partition": 1, "down_to_offset": 0, "whole": True}]
+    assert said["error"]["searched"] == [
+        {"partition": 1, "down_to_offset": 0, "whole": True, "has_removed": False}
+    ]
 
 
 async def test_all_records_of_a_key(context):

@@ -42,10 +42,15 @@ def test_what_the_leaders_together_know_of_a_key():
         nothing | {"elsewhere": [0, 1, 2, 3, 5]},
         refused("not_leader"),
     ]
+    answers[1]["key_elsewhere"]["removed"] = [0, 6]
     answer = joined(answers)
     second = {"partition": 2, "offset": 6, "timestamp_ms": 10, "why": "why 2"}
     assert answer["partition"] == 0
-    assert answer["key_elsewhere"] == {"messages": [second, third], "not_searched": [1, 5]}
+    assert answer["key_elsewhere"] == {
+        "messages": [second, third],
+        "not_searched": [1, 5],
+        "removed": [6],
+    }
     row, none = (one["row"] for one in answer["delivered"])
     assert none is None
     assert (row["did"], row["then"], row["also_in"], row["unless_in"]) == (None, None, [2, 3], [])
@@ -54,14 +59,21 @@ def test_what_the_leaders_together_know_of_a_key():
 def test_a_key_that_no_other_leader_has():
     nothing = refused("key_not_found", searched=[{"partition": 1, "whole": True}])
     answer = joined([told_of_key((0, 8, 20), [], [1]), nothing | {"elsewhere": [0]}])
-    assert answer["key_elsewhere"] == {"messages": [], "not_searched": []}
+    assert answer["key_elsewhere"] == {"messages": [], "not_searched": [], "removed": []}
+    assert told_row(answer) == ("inserted", "current", [], [])
+
+
+def test_a_key_that_another_leader_may_have_had():
+    searched = [{"partition": 1, "whole": True, "has_removed": True}]
+    nothing = refused("key_not_found", searched=searched)
+    answer = joined([told_of_key((0, 8, 20), [], [1]), nothing | {"elsewhere": [0]}])
+    assert answer["key_elsewhere"] == {"messages": [], "not_searched": [], "removed": [1]}
+    assert told_row(answer) == ("inserted", "current", [], [1])
+
+
+def told_row(answer: dict) -> tuple:
     row = answer["delivered"][0]["row"]
-    assert (row["did"], row["then"], row["also_in"], row["unless_in"]) == (
-        "inserted",
-        "current",
-        [],
-        [],
-    )
+    return row["did"], row["then"], row["also_in"], row["unless_in"]
 
 
 def listed(*messages: tuple[int, int], searched: tuple[int, ...], elsewhere: list[int]) -> dict:

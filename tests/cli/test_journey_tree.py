@@ -229,7 +229,7 @@ def test_the_row_of_its_key(row, said):
             ("inserted", "current"),
             [],
             [2, 3],
-            "inserted; it is the row now, if its key is not in partitions 2 and 3, too",
+            "inserted; it is the row now, if its key was never in partitions 2 and 3",
         ),
         (
             (None, None),

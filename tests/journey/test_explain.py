@@ -364,6 +364,7 @@ def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row():
     [
         (KeyElsewhere((), ()), ("inserted", "current", [], [])),
         (KeyElsewhere((), (2,)), ("inserted", "current", [], [2])),
+        (KeyElsewhere((), (3,), (2,)), ("inserted", "current", [], [2, 3])),
         (KeyElsewhere((Hit(2, 7, 900),), (3,)), (None, None, [2], [])),
     ],
 )

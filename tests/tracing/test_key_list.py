@@ -47,8 +47,8 @@ async def test_all_of_several_segments_and_partitions(tmp_path):
     said = await list_key("t", b"a", [partition(second, 1), partition(first, 0)])
     assert offsets(said) == [(0, at) for at in range(0, 120, 6)] + [(1, 2)]
     assert said["searched"] == [
-        {"partition": 0, "down_to_offset": 0, "whole": True},
-        {"partition": 1, "down_to_offset": 0, "whole": True},
+        {"partition": 0, "down_to_offset": 0, "whole": True, "has_removed": False},
+        {"partition": 1, "down_to_offset": 0, "whole": True, "has_removed": False},
     ]
     assert said["messages"][1]["timestamp_ms"] == 3
 
@@ -81,7 +81,8 @@ async def test_deleted_records_are_not_listed(tmp_path):
     log.advance_start(51)
     said = await list_key("t", b"a", [partition(log)])
     assert offsets(said) == [(0, at) for at in range(52, 80, 2)]
-    assert said["searched"] == [{"partition": 0, "down_to_offset": 51, "whole": True}]
+    searched = {"partition": 0, "down_to_offset": 51, "whole": True, "has_removed": True}
+    assert said["searched"] == [searched]
 
 
 async def test_long_values_are_cut_and_tombstones_are_null(tmp_path):

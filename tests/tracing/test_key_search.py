@@ -62,7 +62,7 @@ async def test_each_partition_is_searched_in_the_order_given(tmp_path):
     second = partition(log_of(tmp_path / "t-1", [b"a", b"b"] * 15), 1)
     hits, searched = await find_newest([first, second], b"b")
     assert hits == [(1, 29, 1000)]
-    assert searched == [(0, 0, 0)]
+    assert searched == [(0, 0, 0, False)]
     assert searched[0].whole
     assert (await find_newest([second, first], b"a"))[0] == [(1, 28, 1000), (0, 29, 1000)]
 
@@ -73,11 +73,11 @@ async def test_when_the_key_is_found_the_other_partitions_have_a_part_of_the_bud
     first = partition(log_of(tmp_path / "t-0", [b"a"] * 30), 0)
     second = partition(log_of(tmp_path / "t-1", [b"a", *[b"b"] * 100]), 1)
     monkeypatch.setattr(key_search, "ELSEWHERE_BUDGET_BYTES", 3000)
-    assert await find_elsewhere([first], b"a", [5]) == (((0, 29, 1000),), (5,))
+    assert await find_elsewhere([first], b"a", [5]) == (((0, 29, 1000),), (5,), ())
     hits, searched = await find_newest([first, second], b"a")
     assert hits == [(0, 29, 1000)]
     assert not searched[0].whole
-    assert await find_elsewhere([second], b"a", [5, 0]) == ((), (0, 1, 5))
+    assert await find_elsewhere([second], b"a", [5, 0]) == ((), (0, 1, 5), ())
 
 
 async def test_a_search_stops_at_its_budget_and_says_where(tmp_path):
@@ -95,7 +95,7 @@ async def test_records_before_the_log_start_are_not_found(tmp_path):
     log.advance_start(1)
     hits, searched = await find_newest([partition(log)], b"old")
     assert hits == []
-    assert searched == [(0, 1, 1)]
+    assert searched == [(0, 1, 1, True)]
 
 
 async def test_a_later_record_of_the_key(tmp_path):

@@ -45,13 +45,16 @@ def with_key_elsewhere(
         key=lambda one: one["partition"],
     )
     # What one leader does not have, another one may have searched.
-    left = set.intersection(*map(not_searched, looked)) - {one["partition"] for one in messages}
+    have_it = {one["partition"] for one in messages}
+    left = set.intersection(*map(not_searched, looked)) - have_it
+    removed = set[int]().union(*map(have_removed, looked)) - have_it
     for delivered in document["delivered"]:
         row = delivered["row"]
         if row is not None and (row["also_in"] or row["unless_in"]):
             also_in = [one["partition"] for one in others]
-            delivered["row"] = seen_across(row, also_in, sorted(left))
-    return document | {"key_elsewhere": {"messages": others, "not_searched": sorted(left)}}
+            delivered["row"] = seen_across(row, also_in, sorted(left | removed))
+    found = {"messages": others, "not_searched": sorted(left), "removed": sorted(removed)}
+    return document | {"key_elsewhere": found}
 
 
 def has_looked(answer: dict[str, Any]) -> bool:
@@ -78,6 +81,16 @@ def not_searched(answer: dict[str, Any]) -> set[int]:
     searched = answer["error"].get("searched", ())
     left = {one["partition"] for one in searched if not one["whole"]}
     return left.union(answer.get("elsewhere", ()))
+
+
+def have_removed(answer: dict[str, Any]) -> set[int]:
+    """The partitions of this leader that have none of the key, and have had messages since removed.
+    An earlier version does not say it.
+    """
+    if "error" not in answer:
+        return set(answer["key_elsewhere"].get("removed", ()))
+    searched = answer["error"].get("searched", ())
+    return {one["partition"] for one in searched if one.get("has_removed")}
 
 
 def joined_lists(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """Lists the messages of one key: of each partition the newest first, within a budget of bytes.
 
     {"journey": 1, "topic", "messages": [{"partition", "offset", "timestamp_ms", "value"}, ...],
-     "searched": [{"partition", "down_to_offset", "whole"}, ...]}
+     "searched": [{"partition", "down_to_offset", "whole", "has_removed"}, ...]}
 
 The messages are in the order of partitions and offsets. `value` is as in a journey (null: a
 tombstone), cut at `MAX_VALUE_BYTES`. A partition that is not `whole` may have older ones below
-`down_to_offset`.
+`down_to_offset`. `has_removed`: deletion or compaction has removed messages of it, or may have.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ async def list_key(
             kept = [one for one in kept if one.offset >= log.start_offset]
             listed[:0] = kept
             most -= len(kept)
-        start = log.start_offset
-        searched.append(Searched(partition.index, max(down_to, start), start))
+        searched.append(Searched.of(partition, down_to))
     return {
         "journey": VERSION,
         "topic": topic,
@@ -96,6 +95,11 @@ def newest_in_window(window: Window, key: bytes, before_offset: int, most: int) 
 def ends_of(searched: Sequence[Searched]) -> list[Document]:
     """How far back each partition was searched."""
     return [
-        {"partition": one.partition, "down_to_offset": one.down_to, "whole": one.whole}
+        {
+            "partition": one.partition,
+            "down_to_offset": one.down_to,
+            "whole": one.whole,
+            "has_removed": one.has_removed,
+        }
         for one in sorted(searched)
     ]

@@ -37,15 +37,25 @@ EVERYTHING = FOREVER_MS
 
 
 class Searched(NamedTuple):
-    """How far back a partition was searched: from its end to this offset."""
+    """How far back a partition was searched: from its end to this offset. `has_removed`: it has had
+    messages that deletion or compaction removed, or may have had some.
+    """
 
     partition: int
     down_to: int
     start_offset: int
+    has_removed: bool
 
     @property
     def whole(self) -> bool:
         return self.down_to <= self.start_offset
+
+    @classmethod
+    def of(cls, partition: Partition, down_to: int) -> Searched:
+        log = partition.log
+        start = log.start_offset
+        has_removed = start > 0 or log.config.cleanup_compact
+        return cls(partition.index, max(down_to, start), start, has_removed)
 
 
 async def find_newest(
@@ -84,8 +94,7 @@ async def newest_in(
         if found is not None and found.offset >= log.start_offset:
             return Hit(partition.index, found.offset, found.timestamp_ms), budget_bytes
         down_to = window.first_offset
-    start = log.start_offset
-    return Searched(partition.index, max(down_to, start), start), budget_bytes
+    return Searched.of(partition, down_to), budget_bytes
 
 
 async def find_elsewhere(
@@ -100,7 +109,10 @@ def elsewhere_of(
     hits: Sequence[Hit], searched: Sequence[Searched], led_by_others: Sequence[int]
 ) -> KeyElsewhere:
     left = [one.partition for one in searched if not one.whole]
-    return KeyElsewhere(tuple(sorted(hits)), tuple(sorted((*left, *led_by_others))))
+    removed = [one.partition for one in searched if one.has_removed]
+    return KeyElsewhere(
+        tuple(sorted(hits)), tuple(sorted((*left, *led_by_others))), tuple(sorted(removed))
+    )
 
 
 class Later(NamedTuple):

@@ -4,6 +4,7 @@ fate, and what a pipeline made of it. The shipped cleaner compacts it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from ottla.timelines.recorder import TimelineRecorder
 from ottla.timelines.step import Before, By
 from ottla.tracing.gather_facts import Around, gather
 from ottla.tracing.group_coordinators import FoundGroups
+from ottla.tracing.key_search import find_elsewhere
 from ottla.tracing.transaction_coordinators import Coordinated
 
 START_MS: Final = 1_700_000_000_000
@@ -50,14 +52,14 @@ class Deed:
     """What a record did to the table, and what became of its row."""
 
     did: str
-    of: int | None = None
+    of: Kept | None = None
     then: str = "gone"
-    by: int | None = None
+    by: Kept | None = None
 
 
 @dataclass(eq=False)
 class Kept:
-    """A record, and what happened to it."""
+    """A record, and what happened to it. `rank`: the value of the column that may order rows."""
 
     offset: int
     key: bytes | None
@@ -70,6 +72,8 @@ class Kept:
     batches: list[int] = field(default_factory=list)
     """The batches that read it."""
     rejected: bool = False
+    partition: int = 0
+    rank: int = 0
 
     @property
     def outcome(self) -> str:
@@ -78,6 +82,11 @@ class Kept:
             return ""
         known = {None: "open", ControlType.commit: "committed", ControlType.abort: "aborted"}
         return known[self.transaction.outcome]
+
+
+def rank_of(partition: int, offset: int) -> int:
+    """Values in no order of time."""
+    return (offset * 7 + partition * 3) % 11
 
 
 class Clock:
@@ -107,12 +116,100 @@ class Sink:
         )
 
 
-class Stored:
-    """The partition and its pipeline."""
+class Table:
+    """What the pipeline writes to, of all of its partitions."""
 
-    def __init__(self, folder: Path, config: LogConfig, sink: Sink) -> None:
-        self.clock, self.sink = Clock(), sink
-        self.log: Log = open_log(str(folder / "t-0"), config, OpenFiles(16), now_ms=self.clock.ms)
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self.rows: dict[bytes, Kept] = {}
+        """A record for each key that has a row, or one that is marked deleted."""
+        self.versions: dict[bytes, list[Kept]] = {}
+        """The records of each key that were delivered to a history."""
+
+    def merge(self, batch: int, read: list[Kept]) -> None:
+        """As the table's statement does it: the last of each key in the batch, if it is newer."""
+        by_key: dict[bytes, list[Kept]] = {}
+        for record in read:
+            assert record.key is not None
+            if record.is_tombstone and self.sink.deletes == "skip":
+                record.deeds[batch] = Deed("skipped")
+            else:
+                by_key.setdefault(record.key, []).append(record)
+        if self.sink.rows == "history":
+            for key, some in by_key.items():
+                self.versions.setdefault(key, []).extend(some)
+            return
+        for key, some in by_key.items():
+            last = max(some, key=self._order)
+            for record in some:
+                if record is not last:
+                    how = "deleted" if last.is_tombstone else "superseded"
+                    record.deeds[batch] = Deed("replaced", None, how, last)
+            self._merge_one(batch, key, last)
+
+    def deed_of(self, record: Kept) -> Deed | None:
+        """What the record did to the table, as far as it is known now."""
+        if self.sink.rows == "upsert" or (record.is_tombstone and self.sink.deletes == "skip"):
+            return record.deeds.get(record.batches[0])
+        every = self.versions.get(record.key or b"", [])
+        if record not in every:
+            return None
+        ordered = sorted(every, key=self._order)
+        at = ordered.index(record)
+        before = ordered[at - 1] if at else None
+        if record.is_tombstone:
+            has_row = before is not None and not before.is_tombstone
+            return Deed("closed", before) if has_row else Deed("opened")
+        after = ordered[at + 1] if at + 1 < len(ordered) else None
+        if after is None:
+            return Deed("opened", None, "current")
+        return Deed("opened", None, "deleted" if after.is_tombstone else "superseded", after)
+
+    def _order(self, record: Kept) -> tuple[int, int, int]:
+        stamp = {"timestamp": record.timestamp_ms, "column": record.rank}.get(self.sink.order, 0)
+        return stamp, record.partition, record.offset
+
+    def _merge_one(self, batch: int, key: bytes, last: Kept) -> None:
+        row = self.rows.get(key)
+        if row is not None and self._order(row) > self._order(last):
+            last.deeds[batch] = Deed("older", row)
+            return
+        is_live = row is not None and not row.is_tombstone
+        if row is not None:
+            before = row.deeds[max(row.deeds)]
+            before.then = "deleted" if last.is_tombstone else "superseded"
+            before.by = last
+        of = row if is_live else None
+        if last.is_tombstone:
+            marks = self.sink.deletes == "mark"
+            did = "deleted" if is_live else "marked" if marks else "nothing"
+            last.deeds[batch] = Deed(did, of)
+            self.rows.pop(key, None)
+            if marks:
+                self.rows[key] = last
+            return
+        last.deeds[batch] = Deed("updated" if is_live else "inserted", of, "current")
+        self.rows[key] = last
+
+
+class Stored:
+    """The partition and its pipeline; several partitions share a clock and a table."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: LogConfig,
+        sink: Sink,
+        partition: int = 0,
+        others: Sequence[Stored] = (),
+    ) -> None:
+        self.partition, self.others = partition, list(others)
+        for other in others:
+            other.others.append(self)
+        self.clock, self.sink = others[0].clock if others else Clock(), sink
+        self.table = others[0].table if others else Table(sink)
+        own = str(folder / f"t-{partition}")
+        self.log: Log = open_log(own, config, OpenFiles(16), now_ms=self.clock.ms)
         self.recorder = TimelineRecorder(self.clock)
         self.timeline = self.recorder.open(self.log, high_watermark=0)
         self.records: list[Kept] = []
@@ -128,10 +225,6 @@ class Stored:
         self.delivered_to = self.batch = 0
         self.metadata = ""
         self.committed: Before | None = None
-        self.rows: dict[bytes, Kept] = {}
-        """The table: a record for each key that has a row, or one that is marked deleted."""
-        self.versions: dict[bytes, list[Kept]] = {}
-        """The records of each key that were delivered to a history."""
 
     # The log.
 
@@ -149,7 +242,9 @@ class Stored:
             batch = build_batch(built)
         self._write(batch)
         for number, (key, gone) in enumerate(records):
-            self.records.append(Kept(base + number, key, gone, now_ms, transaction))
+            record = Kept(base + number, key, gone, now_ms, transaction)
+            record.partition, record.rank = self.partition, rank_of(self.partition, record.offset)
+            self.records.append(record)
 
     def end(self, producer_id: int, outcome: ControlType) -> None:
         transaction = self.open.pop(producer_id)
@@ -238,12 +333,20 @@ class Stored:
 
     def deliver(self, reject: set[int]) -> None:
         """One batch of all that it may read; of these it rejects some."""
+        begin, end = self.next_batch()
+        if begin < end:
+            batch = self.batch
+            self.table.merge(batch, self.read_batch(batch, begin, end, reject))
+
+    def next_batch(self) -> tuple[int, int]:
+        """The offsets that a batch would read now."""
         begin = max(self.delivered_to, self.log.start_offset)
-        end = self.stable if self.sink.reads_committed else self.high
-        if begin >= end:
-            return
+        return begin, max(begin, self.stable if self.sink.reads_committed else self.high)
+
+    def read_batch(self, batch: int, begin: int, end: int, reject: set[int]) -> list[Kept]:
+        """Reads them and commits; the records that are not rejected."""
         there = self.present()
-        batch, self.batch = self.batch, self.batch + 1
+        self.batch = batch + 1
         read = [
             record
             for record in self.records[begin:end]
@@ -253,75 +356,14 @@ class Stored:
         for record in read:
             record.batches.append(batch)
             record.rejected = record.offset in reject or record.key is None
-        self._merge(batch, [record for record in read if not record.rejected])
         refused = [record.offset for record in read if record.rejected]
         self._commit(batch, begin, end, refused)
         self.delivered_to = end
-
-    def _merge(self, batch: int, read: list[Kept]) -> None:
-        """As the table's statement does it: the last of each key in the batch, if it is newer."""
-        by_key: dict[bytes, list[Kept]] = {}
-        for record in read:
-            assert record.key is not None
-            if record.is_tombstone and self.sink.deletes == "skip":
-                record.deeds[batch] = Deed("skipped")
-            else:
-                by_key.setdefault(record.key, []).append(record)
-        if self.sink.rows == "history":
-            for key, some in by_key.items():
-                self.versions.setdefault(key, []).extend(some)
-            return
-        for key, some in by_key.items():
-            last = max(some, key=self._order)
-            for record in some:
-                if record is not last:
-                    how = "deleted" if last.is_tombstone else "superseded"
-                    record.deeds[batch] = Deed("replaced", None, how, last.offset)
-            self._merge_one(batch, key, last)
+        return [record for record in read if not record.rejected]
 
     def deed_of(self, record: Kept) -> Deed | None:
-        """What the record did to the table, as far as it is known now."""
-        if self.sink.rows == "upsert" or (record.is_tombstone and self.sink.deletes == "skip"):
-            return record.deeds.get(record.batches[0])
-        every = self.versions.get(record.key or b"", [])
-        if record not in every:
-            return None
-        ordered = sorted(every, key=self._order)
-        at = ordered.index(record)
-        before = ordered[at - 1] if at else None
-        if record.is_tombstone:
-            has_row = before is not None and not before.is_tombstone
-            return Deed("closed", before and before.offset) if has_row else Deed("opened")
-        after = ordered[at + 1] if at + 1 < len(ordered) else None
-        if after is None:
-            return Deed("opened", None, "current")
-        return Deed("opened", None, "deleted" if after.is_tombstone else "superseded", after.offset)
-
-    def _order(self, record: Kept) -> tuple[int, int]:
-        stamp = record.timestamp_ms if self.sink.order == "timestamp" else 0
-        return stamp, record.offset
-
-    def _merge_one(self, batch: int, key: bytes, last: Kept) -> None:
-        row = self.rows.get(key)
-        if row is not None and self._order(row) > self._order(last):
-            last.deeds[batch] = Deed("older", row.offset)
-            return
-        is_live = row is not None and not row.is_tombstone
-        if row is not None:
-            before = row.deeds[max(row.deeds)]
-            before.then = "deleted" if last.is_tombstone else "superseded"
-            before.by = last.offset
-        of = row.offset if row is not None and is_live else None
-        if last.is_tombstone:
-            marks = self.sink.deletes == "mark"
-            did = "deleted" if is_live else "marked" if marks else "nothing"
-            last.deeds[batch] = Deed(did, of)
-            self.rows.pop(key, None)
-            if marks:
-                self.rows[key] = last
-            return
-        last.deeds[batch] = Deed("updated" if is_live else "inserted", of, "current")
-        self.rows[key] = last
+        """What the record did to the table."""
+        return self.table.deed_of(record)
 
     def _commit(self, batch: int, begin: int, end: int, refused: list[int]) -> None:
         rejects = ""
@@ -342,7 +384,7 @@ class Stored:
     async def facts(self, offset: int) -> Facts:
         partition: Any = SimpleNamespace(
             topic="t",
-            index=0,
+            index=self.partition,
             log=self.log,
             timeline=self.timeline,
             high_watermark=self.high,
@@ -360,11 +402,15 @@ class Stored:
         async def transactions(_: Any, __: Any) -> Coordinated:
             return Coordinated({}, ())
 
-        async def elsewhere(_: bytes) -> KeyElsewhere:
-            return KeyElsewhere((), ())
+        async def elsewhere(key: bytes) -> KeyElsewhere:
+            partitions: Any = [
+                SimpleNamespace(index=other.partition, log=other.log) for other in self.others
+            ]
+            return await find_elsewhere(partitions, key, ())
 
         async def steps(_: int, __: Any) -> tuple[()]:
             return ()
 
-        around = Around(1, 1, 1, self.recorder, groups, transactions, steps, elsewhere)
+        count = 1 + len(self.others)
+        around = Around(1, count, 1, self.recorder, groups, transactions, steps, elsewhere)
         return await gather(partition, offset, around, lambda: self.clock.ms)

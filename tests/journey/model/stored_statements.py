@@ -190,11 +190,26 @@ class StoredChecked:
         self._is(deed is not None, "row", row)
         assert deed is not None
         truth = (row, deed)
+        with_key = {
+            other.partition
+            for other in self.world.others
+            if any(one.key == record.key and not one.is_control for one in other.records)
+        }
+        self._is(with_key.issuperset(row["also_in"]), "also in", truth)
+        if with_key & set(row["unless_in"]):
+            return  # it is said only of a key that was never there
         self._is(row["did"] in (None, deed.did), "did", truth)
-        self._is(row["of"] in (None, deed.of), "of", truth)
+        self._is(row["of"] is None or self._is_own(deed.of, row["of"]), "of", truth)
         self._is(row["then"] in (None, deed.then), "then", truth)
         if row["by"] is not None:
-            self._is(row["by"]["offset"] == deed.by, "by", truth)
+            self._is(self._is_own(deed.by, row["by"]["offset"]), "by", truth)
+
+    def _is_own(self, other: Kept | None, offset: int) -> bool:
+        """Whether a record is the one of this partition at the offset."""
+        return other is not None and (other.partition, other.offset) == (
+            self.world.partition,
+            offset,
+        )
 
 
 def states_of(world: Stored) -> set[str]:

@@ -16,7 +16,7 @@ def row_said(row: Document) -> str:
         return f"{did.get(row['did'], '')}what became of it is not known: {why}"
     if unless_in:
         some = partitions_said(unless_in)
-        return f"{row_in_partition_said(row)}, if its key is not in {some}, too"
+        return f"{row_in_partition_said(row)}, if its key was never in {some}"
     return row_in_partition_said(row)
 
 
