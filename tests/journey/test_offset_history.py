@@ -4,6 +4,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -253,21 +254,21 @@ def opened(at_ms: int, offset: int) -> Step:
 
 def test_within_a_step_the_first_are_exact_and_the_others_bounded():
     steps = [end(100, 180, 0, 10, 50)]
-    assert appended(steps, 9, None) == ((100, 100), ((-1, "a"),))
-    assert appended(steps, 10, None) == ((100, 180), ((-1, "a"),))
+    assert appended(steps, 9, None)[:2] == ((100, 100), ((-1, "a"),))
+    assert appended(steps, 10, None)[:2] == ((100, 180), ((-1, "a"),))
 
 
 def test_steps_lost_in_a_crash_are_bounded_by_the_next_start():
     steps = [end(100, 100, 0, 10, 10), opened(900, 30), end(2000, 2000, 30, 31, 31)]
-    assert appended(steps, 20, None) == ((100, 900), ())
-    assert appended(steps[:1], 20, Opening(900, 30, 30)) == ((100, 900), ())
-    assert appended([], 20, Opening(900, 30, 30)) == ((None, 900), ())
+    assert appended(steps, 20, None)[:2] == ((100, 900), ())
+    assert appended(steps[:1], 20, Opening(900, 30, 30))[:2] == ((100, 900), ())
+    assert appended([], 20, Opening(900, 30, 30))[:2] == ((None, 900), ())
 
 
 def test_a_rewritten_record_has_its_second_time():
     steps = [end(100, 100, 0, 50, 50), opened(900, 30), end(2000, 2000, 30, 60, 60, "b")]
-    assert appended(steps, 40, None) == ((2000, 2000), ((-1, "b"),))
-    assert appended(steps, 20, None) == ((100, 100), ((-1, "a"),))
+    assert appended(steps, 40, None)[:2] == ((2000, 2000), ((-1, "b"),))
+    assert appended(steps, 20, None)[:2] == ((100, 100), ((-1, "a"),))
 
 
 def delivery(since_ms: int, before: int, last: int, version: int, *, unknown: bool = False) -> Step:
@@ -342,3 +343,28 @@ def test_a_pipeline_whose_group_was_deleted_begins_again():
     assert [one[2:4] for one in deliveries(steps, 25)] == [(90, 90)]
     # It had passed the offset, in a version that is lost.
     assert deliveries(steps[1:], 10) == []
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "batches", "in_doubt"),
+    [((1, 1), (5, 9), False), ((1, 2), (5, 9), True), ((0, 0), (5, 3), True)],
+)
+def test_a_lost_delivery_of_one_of_two_checkpoints_is_bounded_by_nothing(
+    checkpoints, batches, in_doubt
+):
+    pipeline = ("g", "q", "/t")
+    steps = [
+        Step(
+            *(Kind.DELIVERED, pipeline, at, at, before, last, last, False),
+            Versions(batch, batch, batch, batch),
+            checkpoint=checkpoint,
+        )
+        for at, before, last, batch, checkpoint in (
+            (1000, 0, 50, batches[0], checkpoints[0]),
+            (2000, 80, 90, batches[1], checkpoints[1]),
+        )
+    ]
+    (found,) = deliveries(steps, 60)
+    assert found.is_before is in_doubt
+    (known,) = deliveries(steps, 85)
+    assert (known.first_batch, known.last_batch, known.is_before) == (batches[1], batches[1], False)

@@ -29,7 +29,13 @@ class Steps(NoTimeline):
         self.appends: list[tuple[int, int, str, int]] = []
 
     def appended(
-        self, base_offset: int, last_offset: int, now_ms: int, client_id: str, producer_id: int
+        self,
+        base_offset: int,
+        last_offset: int,
+        now_ms: int,
+        client_id: str,
+        producer_id: int,
+        is_plain: bool,
     ) -> None:
         self.appends.append((base_offset, last_offset, client_id, producer_id))
 

@@ -59,6 +59,7 @@ class Witness:
         self.epoch_starts: dict[int, int] = {}
         self.cuts: list[Any] = []
         self.pipeline_began = 1 << 62
+        self.has_restarted = False
 
     def coordinator(self, group: str) -> SeenBroker:
         """Any: they have one clock."""

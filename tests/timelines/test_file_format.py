@@ -51,7 +51,14 @@ def steps(draw):
         draw(st.booleans()),
         draw(st.sampled_from(list(By))),
         draw(st.booleans()),
+        is_plain=draw(st.booleans()),
+        checkpoint=draw(st.integers(0, 255)),
     )
+
+
+def test_a_file_of_an_earlier_version_says_nothing_of_transactions_and_checkpoints():
+    (step,) = decode(HEAD + encode([Step(Kind.END, ((7, "a"),), 5, 5, 0, 3, 3)]))
+    assert (step.is_plain, step.checkpoint) == (False, 0)
 
 
 @settings(deadline=None)

@@ -20,8 +20,8 @@ def all_steps(timeline: GroupTimeline) -> list[Step]:
     return timeline.take(10**9, all_of_them=True)
 
 
-def told(batch: int) -> str:
-    said = {"ottla.pipeline": 1, "query": "q", "batch": batch}
+def told(batch: int, query_id: str = "") -> str:
+    said = {"ottla.pipeline": 1, "query": "q", "batch": batch, "id": query_id}
     said["delta"] = {"table": "/t", "version": batch}
     said["rejects"] = {"kept": "k", "reasons": ["why"], "ranges": [[2, 3, 0]]}
     return json.dumps(said)
@@ -102,3 +102,28 @@ def test_a_pipelines_last_commit_is_not_told_again(timeline):
 def test_without_a_replica_no_log_end_limits_a_commit(timeline):
     timeline.committed("g", 2**40, None, 2000, NOTHING, By.MEMBER)
     assert [step.last for step in all_steps(timeline)] == [2**40]
+
+
+def deliveries(timeline: GroupTimeline) -> list[Step]:
+    return [step for step in all_steps(timeline) if step.kind is Kind.DELIVERED]
+
+
+@pytest.mark.parametrize(("query_id", "other"), [("one", "two"), ("", "")])
+def test_a_new_checkpoint_may_begin_anywhere(timeline, query_id, other):
+    timeline.committed("g", 9, told(3, query_id), 2000, Before(4, told(2, query_id)), By.SIMPLE)
+    timeline.committed("g", 20, told(1, other), 3000, Before(9, told(3, query_id)), By.SIMPLE)
+    timeline.committed("g", 30, told(2, other), 4000, Before(20, told(1, other)), By.SIMPLE)
+    found = deliveries(timeline)
+    assert [(step.before, step.unknown_before) for step in found] == [
+        (4, False),
+        (20, True),
+        (20, False),
+    ]
+    assert (found[0].checkpoint != found[1].checkpoint) is bool(query_id)
+    assert found[1].checkpoint == found[2].checkpoint
+
+
+def test_batches_of_which_nothing_was_committed_are_in_the_next_step(timeline):
+    timeline.committed("g", 9, told(3, "one"), 2000, Before(4, told(2, "one")), By.SIMPLE)
+    timeline.committed("g", 20, told(6, "one"), 3000, Before(9, told(3, "one")), By.SIMPLE)
+    assert [step.versions for step in deliveries(timeline)] == [(3, 3, 3, 3), (4, 6, 4, 6)]

@@ -206,7 +206,7 @@ def test_deliveries_that_are_not_taken_share_steps_eventually(filled):
 
 def test_a_pipelines_loaded_position_makes_its_first_step_whole(filled):
     told = '{"ottla.pipeline":1,"query":"q","batch":3,"delta":{"table":"t","version":7}}'
-    filled.committed("g", 8, told, 3000, Before(5, told))
+    filled.committed("g", 8, told, 3000, Before(5, told.replace("3", "2").replace("7", "6")))
     assert sorted((step.kind, step.before, step.unknown_before) for step in all_steps(filled)) == [
         (Kind.GROUP, 5, False),
         (Kind.DELIVERED, 5, False),
@@ -336,3 +336,13 @@ def test_a_delivery_tells_which_records_it_has(filled):
     assert [step.reads_committed for step in steps] == [True, False, True]
     assert [step.reads_committed for step in decode(HEAD + encode(steps))] == [True, False, True]
     assert [step.reads_committed for step in thin(steps, 2)] == [False, True]
+
+
+def test_a_step_says_whether_all_of_its_batches_were_of_no_transaction(timeline):
+    timeline.appended(0, 4, 2000, "a", 7, True)
+    timeline.appended(5, 9, 2050, "a", 7, True)
+    timeline.appended(10, 14, 3000, "a", 7, True)
+    timeline.appended(15, 19, 3050, "a", 7, False)
+    timeline.appended(20, 24, 4000, "a", 7, False)
+    timeline.appended(25, 29, 4050, "a", 7, True)
+    assert [step.is_plain for step in all_steps(timeline)] == [True, False, False]

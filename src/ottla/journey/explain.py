@@ -350,8 +350,8 @@ def _may_lack(facts: Facts, state: str, was: Appended) -> bool:
     """
     if state != "removed":
         return state == "compacted"
-    are_plain = was.clients and all(each[0] == -1 and each != OTHERS for each in was.clients)
-    return facts.config.cleanup_compact or not are_plain
+    has_no_producer = was.clients and all(each[0] == -1 and each != OTHERS for each in was.clients)
+    return facts.config.cleanup_compact or not (was.is_plain or has_no_producer)
 
 
 def _delivered(
@@ -442,6 +442,12 @@ def _until_now(group: str, position: Position) -> Delivered:
     )
 
 
+def _has_in_last(position: Position, offset: int) -> bool:
+    """Whether the group's last commit is of a pipeline's batch that has the offset."""
+    delivery = read_delivery(position.metadata)
+    return delivery is not None and delivery.begin is not None and delivery.begin <= offset
+
+
 def _delivered_said(facts: Facts, one: Delivered, written: Written) -> Document:
     group, query, name = one.pipeline
     to = destination_of(name)
@@ -522,6 +528,8 @@ def _row(facts: Facts, to: Destination, one: Delivered, written: Written) -> Doc
             and offset < position.offset
         ):
             found = _until_now(one.pipeline[0], position)
+            if not _has_in_last(position, offset):
+                in_doubt.append(offset)  # an earlier checkpoint may have had it
         if found is None:
             return None
         is_committed = outcomes[offset]

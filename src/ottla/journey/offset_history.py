@@ -32,10 +32,13 @@ class When(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """When the log end passed the offset, and the client (several: one of them; empty: unknown)."""
+    """When the log end passed the offset, and the client (several: one of them; empty: unknown).
+    `is_plain`: it was of no transaction (false: not known).
+    """
 
     when: When
     clients: Clients
+    is_plain: bool = False
 
     @property
     def was_copied(self) -> bool | None:
@@ -173,7 +176,9 @@ class Delivered(NamedTuple):
     a delivery whose step is lost may have had the offset. `may_have_rejects`: some offsets of the
     delivery were rejected, or of the pipeline's other deliveries where there is a gap. `is_before`:
     the commit came before this broker had the record, and none came since. Another record may have
-    had the offset, which was truncated. `is_last_commit`: only the pipeline's last commit is known.
+    had the offset, which was truncated. Or it was delivered by one of two checkpoints, of which it
+    is not known how many batches the first one had. `is_last_commit`: only the pipeline's last
+    commit is known.
     """
 
     pipeline: Pipeline
@@ -219,7 +224,9 @@ def appended(steps: Iterable[Step], offset: int, opening: Opening | None) -> App
         elif high is None:
             high = step.since_ms
     if found is not None:
-        return Appended(_within(found, offset), cast(Clients, found.name))
+        # Of several records that had the offset, the first one may not be the last one.
+        is_plain = found.is_plain and not was_set_back
+        return Appended(_within(found, offset), cast(Clients, found.name), is_plain)
     # What was found at the opening is another record if the log ended before the offset later.
     if opening is not None and (low is None or low <= opening.opened_ms):
         if offset < opening.end_offset:
@@ -445,11 +452,14 @@ def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delive
             if offset < begin:
                 begin = min(offset, earlier.last) if earlier is not None else 0
             has_gap = offset < step.before and earlier is not None
+            # By the one checkpoint or the other: nothing bounds the batches of the first one.
+            is_unbounded = has_gap and _begins_again(step, earlier)
             rejects = any(one.has_rejects for one in steps) if has_gap else step.has_rejects
             span = (begin, step.last)
             reads = step.reads_committed and not has_gap
             return Delivered(
                 *(pipeline, when, *numbers, first_seen, span, has_gap, rejects),
+                is_before=is_unbounded,
                 reads_committed=reads,
             )
         earlier = step
@@ -461,7 +471,18 @@ def _skips(step: Step, earlier: Step | None, offset: int) -> bool:
     if earlier is None or earlier.versions is None or step.versions is None:
         return offset < step.before and not step.unknown_before
     follows = step.versions.first_batch <= earlier.versions.last_batch + 1
+    if _begins_again(step, earlier):
+        follows = step.versions.first_batch == 0
     return offset < step.before and not step.unknown_before and follows
+
+
+def _begins_again(step: Step, earlier: Step | None) -> bool:
+    """Whether a delivery is by another checkpoint than the one before, as far as is known."""
+    if earlier is None or earlier.versions is None or step.versions is None:
+        return False
+    if step.checkpoint and earlier.checkpoint:
+        return step.checkpoint != earlier.checkpoint
+    return step.versions.first_batch <= earlier.versions.last_batch
 
 
 def _crossed(step: Step, earlier: Step | None, offset: int) -> When:

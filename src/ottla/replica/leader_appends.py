@@ -317,6 +317,7 @@ class LeaderAppends:
                 now_ms,
                 client_id,
                 headers[0].producer_id,
+                len(headers) == 1 and not headers[0].is_transactional,
             )
             partition.grown(now_ms)
         return AppendResult(

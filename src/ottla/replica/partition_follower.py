@@ -58,7 +58,12 @@ class PartitionFollower:
             appended = log.append_as_follower(records, headers, now_ms=now_ms)
             producer_id, client_id = COPIED
             self._history.timeline.appended(
-                appended.first_offset, appended.last_offset, now_ms, client_id, producer_id
+                appended.first_offset,
+                appended.last_offset,
+                now_ms,
+                client_id,
+                producer_id,
+                not any(header.is_transactional for header in headers),
             )
         moved = role.follow(leader_high_watermark)
         if moved:

@@ -22,12 +22,15 @@ A pipeline keeps two notes in groups that read nothing: a request to stop
 """
 
 import json
+import zlib
 from typing import Any, Final, NamedTuple
 
 from ottla.timelines.destination import DELTA, Destination, read_destination
 from ottla.timelines.rejected_offsets import RejectedOffsets, read_rejected
 
 MARK: Final = "ottla.pipeline"
+MAX_CHECKPOINT: Final = 255
+"""What a timeline has room for."""
 STOP_MARK: Final = "ottla.stop"
 MAX_NAME_CHARS: Final = 1024
 MAX_UNKNOWN_FIELDS: Final = 20
@@ -46,7 +49,7 @@ class UnknownFields(NamedTuple):
 
 class DeliveredBatch(NamedTuple):
     """One finished micro-batch: the query, its batch, where its rows went (`Destination.text`, ""
-    for unknown) and the version there (-1 for none).
+    for unknown) and the version there (-1 for none). `checkpoint`: a number for the query's id.
     """
 
     query: str
@@ -57,6 +60,7 @@ class DeliveredBatch(NamedTuple):
     rejected: RejectedOffsets | None = None
     unknown: UnknownFields | None = None
     reads_committed: bool = False
+    checkpoint: int = 0
 
 
 def read_delivery(metadata: str | None) -> DeliveredBatch | None:
@@ -86,7 +90,17 @@ def read_delivery(metadata: str | None) -> DeliveredBatch | None:
         read_rejected(fields.get("rejects")),
         _read_unknown(fields.get("unknown")),
         fields.get("isolation") == READ_COMMITTED,
+        _checkpoint(fields.get("id")),
     )
+
+
+def _checkpoint(query_id: object) -> int:
+    """A number of 1 to MAX_CHECKPOINT for the query's id, which Spark keeps in the checkpoint; 0 if
+    the commit does not say it. Different numbers are of different checkpoints.
+    """
+    if not isinstance(query_id, str) or not query_id:
+        return 0
+    return zlib.crc32(query_id.encode("utf-8", "surrogatepass")) % MAX_CHECKPOINT + 1
 
 
 def _read_unknown(said: object) -> UnknownFields | None:

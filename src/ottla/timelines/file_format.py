@@ -19,14 +19,17 @@ are big-endian.
 
 Flag 1: nothing is known about the number before this step. Flag 2: a delivery rejected some of its
 offsets. Flag 4: a group had no offset before. Flags 8 and 16 are a number of 0 to 3: who moved a
-group's offset (`By`). Flag 32: a delivery is without records of aborted transactions. A step of
+group's offset (`By`). Flag 32: a delivery is without records of aborted transactions. Flag 64: no
+batch that was appended was of a transaction (neither records nor a marker). The flags' upper byte
+is the number of a pipeline's checkpoint (`delivery_metadata.py`), 0 for unknown. A step of
 kind DELIVERED is followed by one of kind 255 whose five u32 hold: first batch, last batch, first
 version, last version (2^32-1: none), 0. Kind 13 (what a pipeline rejected) has the name [group,
 query, where the rows go, where rejected rows are kept, reason], or only the first three: none of
 the offsets is rejected any more. Kind 14 (a group's offset was removed) has the name [group,
 reason]. Kinds 9 to 12 (replicas), then kind 13 and flag 2, then kind 14 and flags 4 to 16, then
 kind 15 (the clock was set back; no name) and the producer id -2 (a follower copied the batches),
-then flag 32 were added later. Files without them are valid; readers ignore unknown kinds and flags.
+then flag 32, then flag 64 and the upper byte were added later. Files without them are valid;
+readers ignore unknown kinds and flags.
 
 Blocks are independent, so a file can be appended to at any time, and each block is written with
 one call. A crash leaves at most one torn block at the end: `decode` stops there, and `folder.py`
@@ -59,6 +62,8 @@ _IS_FIRST: Final = 4
 _BY_SHIFT: Final = 3
 _BY_MASK: Final = 3
 _READS_COMMITTED: Final = 32
+_IS_PLAIN: Final = 64
+_CHECKPOINT_SHIFT: Final = 8
 _MAX_UINT32: Final = 2**32 - 1
 MAX_SPAN: Final = _MAX_UINT32
 """Milliseconds or offsets that one step may span (49 days of coalescing; a commit that leaps
@@ -121,7 +126,9 @@ def _block(steps: Sequence[Step], names: Sequence[Name], base_ms: int, base: int
                 | (_HAS_REJECTS if step.has_rejects else 0)
                 | (_IS_FIRST if step.is_first else 0)
                 | step.by << _BY_SHIFT
-                | (_READS_COMMITTED if step.reads_committed else 0),
+                | (_READS_COMMITTED if step.reads_committed else 0)
+                | (_IS_PLAIN if step.is_plain else 0)
+                | step.checkpoint << _CHECKPOINT_SHIFT,
                 step.since_ms - base_ms,
                 step.until_ms - step.since_ms,
                 step.before - base,
@@ -225,6 +232,8 @@ def _read_block(data: bytes, start: int, end: int, steps: list[Step]) -> None:
                 By(flags >> _BY_SHIFT & _BY_MASK),
                 bool(flags & _IS_FIRST),
                 reads_committed=bool(flags & _READS_COMMITTED),
+                is_plain=bool(flags & _IS_PLAIN),
+                checkpoint=flags >> _CHECKPOINT_SHIFT,
             )
         )
 

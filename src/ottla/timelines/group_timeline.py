@@ -75,6 +75,8 @@ class GroupTimeline(Gathering):
             self._know_pipeline(pipeline, before)
             self._passed(Kind.DELIVERED, pipeline, offset, now_ms, delivery, By.UNKNOWN, False)
             self._rejected(pipeline, delivery, now_ms)
+            last = delivery.checkpoint, delivery.batch, delivery.version
+            self._track(Kind.DELIVERED, pipeline).last = last
         is_first = before is not None and before.offset < 0
         if before is not None:
             self._know_group(group, before)
@@ -169,6 +171,7 @@ class GroupTimeline(Gathering):
         if (delivery.query, delivery.table) == pipeline[1:]:
             track.position = min(before.offset, self._log_end())
             track.told = (delivery.batch, delivery.rejected)
+            track.last = (delivery.checkpoint, delivery.batch, delivery.version)
 
     def _passed(
         self,
@@ -186,6 +189,11 @@ class GroupTimeline(Gathering):
             return
         if not track.until_ms <= now_ms < track.closes_ms:
             self._note_time(now_ms, track.until_ms)
+        begin = delivery.begin if delivery else None
+        if delivery is not None and not _goes_on(delivery, track.last):
+            # A new checkpoint, which may begin anywhere.
+            self._close_track(kind, name, track)
+            position = None
         if position is not None and offset < position:
             self._close_track(kind, name, track)
             if kind is Kind.GROUP:
@@ -194,11 +202,9 @@ class GroupTimeline(Gathering):
                 self._forget_told(name)
             track.position = offset
             return
-        versions = (
-            Versions(delivery.batch, delivery.batch, delivery.version, delivery.version)
-            if delivery
-            else None
-        )
+        versions = None
+        if delivery is not None:
+            versions = _versions(delivery, track.last if begin is None else None)
         if track.closes_ms and track.until_ms <= now_ms < track.closes_ms and by == track.by:
             track.position, track.until_ms = offset, now_ms
             if versions is not None:
@@ -208,7 +214,6 @@ class GroupTimeline(Gathering):
             return
         self._close_track(kind, name, track)
         track.position = offset
-        begin = delivery.begin if delivery else None
         if begin is not None and (position is None or begin > position):
             position = min(begin, offset)
         track.unknown = position is None
@@ -217,6 +222,7 @@ class GroupTimeline(Gathering):
         track.first, track.versions = offset, versions
         track.has_rejects = _rejects_after(delivery, 0 if track.unknown else track.before)
         track.reads_committed = delivery is not None and delivery.reads_committed
+        track.checkpoint = 0 if delivery is None else delivery.checkpoint
         track.since_ms = track.until_ms = now_ms
         track.closes_ms = now_ms + self._window_ms()
         self._dirty[self] = None
@@ -258,8 +264,39 @@ class GroupTimeline(Gathering):
             numbers = (track.since_ms, track.until_ms, track.before, track.first, track.position)
             known = (track.unknown, track.versions, track.has_rejects)
             by, reads = (track.by, track.is_first), track.reads_committed
-            self._add(Step(kind, name, *numbers, *known, *by, reads_committed=reads))
+            self._add(
+                Step(
+                    *(kind, name, *numbers, *known, *by),
+                    reads_committed=reads,
+                    checkpoint=track.checkpoint,
+                )
+            )
             track.versions = None
+
+
+def _goes_on(delivery: DeliveredBatch, last: tuple[int, int, int] | None) -> bool:
+    """Whether the pipeline's batch is by the checkpoint of its last one, or begins with it: then it
+    begins where that one ended.
+    """
+    if last is None:
+        return True
+    checkpoint, batch, _ = last
+    if checkpoint and delivery.checkpoint:
+        return delivery.checkpoint == checkpoint
+    return delivery.batch > batch
+
+
+def _versions(delivery: DeliveredBatch, last: tuple[int, int, int] | None) -> Versions:
+    """Its batch and version; with those before it of which nothing was committed."""
+    batch, version = delivery.batch, delivery.version
+    if last is None or not _goes_on(delivery, last):
+        return Versions(batch, batch, version, version)
+    _, last_batch, last_version = last
+    first_batch = min(batch, last_batch + 1)
+    first_version = version
+    if first_batch < batch and last_version >= 0:
+        first_version = min(version, last_version + 1)
+    return Versions(first_batch, batch, first_version, version)
 
 
 def _rejects_after(delivery: DeliveredBatch | None, offset: int) -> bool:

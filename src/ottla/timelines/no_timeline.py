@@ -11,7 +11,13 @@ class NoTimeline:
     __slots__ = ()
 
     def appended(
-        self, base_offset: int, last_offset: int, now_ms: int, client_id: str, producer_id: int
+        self,
+        base_offset: int,
+        last_offset: int,
+        now_ms: int,
+        client_id: str,
+        producer_id: int,
+        is_plain: bool = False,
     ) -> None:
         return
 

@@ -28,9 +28,17 @@ class Timeline(GroupsTimeline, Protocol):
     """What a partition records; each call costs at most about a microsecond."""
 
     def appended(
-        self, base_offset: int, last_offset: int, now_ms: int, client_id: str, producer_id: int
+        self,
+        base_offset: int,
+        last_offset: int,
+        now_ms: int,
+        client_id: str,
+        producer_id: int,
+        is_plain: bool = False,
     ) -> None:
-        """Batches `base_offset` to `last_offset` were appended to the log."""
+        """Batches `base_offset` to `last_offset` were appended to the log. `is_plain`: none of them
+        is of a transaction.
+        """
 
     def high_watermark(self, offset: int, now_ms: int) -> None:
         """The high watermark is now `offset`: everything below it is committed."""
@@ -77,6 +85,7 @@ class PartitionTimeline(ReplicaTimeline):
         "_end_client",
         "_end_closes_ms",
         "_end_first",
+        "_end_is_plain",
         "_end_last",
         "_end_producer",
         "_end_since_ms",
@@ -113,6 +122,7 @@ class PartitionTimeline(ReplicaTimeline):
         self._end_last = end_offset
         self._end_client = NO_CLIENT
         self._end_producer = -1
+        self._end_is_plain = False
         self._end_until_ms = 0
         self._clients: Clients = ()
         self._high_closes_ms = 0
@@ -120,7 +130,13 @@ class PartitionTimeline(ReplicaTimeline):
         self._high_until_ms = 0
 
     def appended(
-        self, base_offset: int, last_offset: int, now_ms: int, client_id: str, producer_id: int
+        self,
+        base_offset: int,
+        last_offset: int,
+        now_ms: int,
+        client_id: str,
+        producer_id: int,
+        is_plain: bool = False,
     ) -> None:
         """Batches `base_offset` to `last_offset` were appended, sent by this client (producer id
         -1: none).
@@ -132,11 +148,19 @@ class PartitionTimeline(ReplicaTimeline):
         ):
             self._end_last = last_offset + 1
             self._end_until_ms = now_ms
+            if not is_plain:
+                self._end_is_plain = False
             return
-        self._append_differs(base_offset, last_offset + 1, now_ms, client_id, producer_id)
+        self._append_differs(base_offset, last_offset + 1, now_ms, client_id, producer_id, is_plain)
 
     def _append_differs(
-        self, base_offset: int, end: int, now_ms: int, client_id: str, producer_id: int
+        self,
+        base_offset: int,
+        end: int,
+        now_ms: int,
+        client_id: str,
+        producer_id: int,
+        is_plain: bool,
     ) -> None:
         """The first append of a step, or one by a different client."""
         self._note_time(now_ms, self._end_until_ms)
@@ -148,6 +172,7 @@ class PartitionTimeline(ReplicaTimeline):
                 self._clients = joined_clients(self._clients, (client,))
                 self._end_client, self._end_producer = client_id, producer_id
                 self._end_last, self._end_until_ms = end, now_ms
+                self._end_is_plain = self._end_is_plain and is_plain
                 return
             self._close_end()
             self._end_changes += 1
@@ -159,6 +184,7 @@ class PartitionTimeline(ReplicaTimeline):
         self._end_since_ms = self._end_until_ms = now_ms
         self._end_before, self._end_first, self._end_last = base_offset, end, end
         self._end_client, self._end_producer = client_id, producer_id
+        self._end_is_plain = is_plain
         self._clients = (client,)
         self._dirty[self] = None
 
@@ -256,7 +282,8 @@ class PartitionTimeline(ReplicaTimeline):
             self._end_closes_ms = 0
             since_ms, until_ms = self._end_since_ms, self._end_until_ms
             before, first, last = self._end_before, self._end_first, self._end_last
-            self._add(Step(Kind.END, self._clients, since_ms, until_ms, before, first, last))
+            numbers = (since_ms, until_ms, before, first, last)
+            self._add(Step(Kind.END, self._clients, *numbers, is_plain=self._end_is_plain))
 
     def _close_high(self) -> None:
         if self._high_closes_ms:

@@ -24,18 +24,21 @@ class Track:
     """A group's, pipeline's or replica's number and its open step (`closes_ms` 0: none is open).
 
     `told`: the batch and rejected offsets that a pipeline's last commit named; it repeats them
-    while it renews its state. `committed`: the offset that the group has committed, even if the log
-    ended before it.
+    while it renews its state. `last`: its checkpoint, batch and version (None: not known).
+    `checkpoint`: that of the open step. `committed`: the offset that the group has committed, even
+    if the log ended before it.
     """
 
     __slots__ = (
         "before",
         "by",
+        "checkpoint",
         "closes_ms",
         "committed",
         "first",
         "has_rejects",
         "is_first",
+        "last",
         "position",
         "reads_committed",
         "since_ms",
@@ -54,6 +57,8 @@ class Track:
         self.by = By.UNKNOWN
         self.is_first = False
         self.committed = -1
+        self.checkpoint = 0
+        self.last: tuple[int, int, int] | None = None
         self.told: tuple[int, RejectedOffsets | None] | None = None
 
 

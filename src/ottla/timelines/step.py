@@ -122,7 +122,9 @@ class Step(NamedTuple):
     tell; where these are lost, all of its offsets are in doubt. `by`: who committed, of a group.
     `is_first`: the group had no offset before this step, so nothing is lost. `broker`: the one that
     recorded it, by its clock (-1: this one); not in files. `reads_committed`: the delivery is
-    without records of aborted transactions (false: not known).
+    without records of aborted transactions (false: not known). `is_plain`: of the log end, no batch
+    was of a transaction (false: not known). `checkpoint`: the number of the pipeline's checkpoint
+    (0: not known); batches of different ones have no order.
     """
 
     kind: Kind
@@ -139,6 +141,8 @@ class Step(NamedTuple):
     is_first: bool = False
     broker: int = -1
     reads_committed: bool = False
+    is_plain: bool = False
+    checkpoint: int = 0
 
     @property
     def is_exact(self) -> bool:

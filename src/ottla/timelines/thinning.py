@@ -96,6 +96,7 @@ def _joined(one: Step, other: Step) -> Step | None:
         return _rejected_joined(one, other)
     if (
         one.by != other.by
+        or one.checkpoint != other.checkpoint
         or one.last != other.before
         or other.unknown_before
         or other.since_ms < one.until_ms
@@ -117,6 +118,7 @@ def _joined(one: Step, other: Step) -> Step | None:
         versions=versions,
         has_rejects=one.has_rejects or other.has_rejects,
         reads_committed=one.reads_committed and other.reads_committed,
+        is_plain=one.is_plain and other.is_plain,
     )
 
 

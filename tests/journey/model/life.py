@@ -17,15 +17,21 @@ LENGTH: Final = 60
 OFFSETS_ASKED: Final = 4
 CALM: Final = ("clock", "lose_file", "zombie", "odd_commit")
 """What most lives do not have."""
+ABORTING: Final = 8
+"""The id of the producer whose transactions are aborted in some lives."""
 
 
 class Life:
     """What happens next is drawn from the seed."""
 
+    aborts = False
+    """Whether the transactions of a producer are aborted."""
+
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = Random(seed)
         cluster = self.random.random() < 0.75
         self.world = World(folder, 3 if cluster else 1, self.random.choice((1500, 4000, 1 << 20)))
+        self.world.reads_committed = self.aborts
         without = {name for name in CALM if self.random.random() < 0.7}
         self.without = without if "clock" in without else without | {"lose_file"}
         weights = {
@@ -74,7 +80,13 @@ class Life:
         client, producer = self.random.choice((("a", -1), ("a", 7), ("b", -1), ("b", 8)))
         is_control = producer >= 0 and self.random.random() < 0.2
         count = 1 if is_control else self.random.randint(1, 5)
-        leader.append(count, "" if is_control else client, producer, is_control=is_control)
+        leader.append(
+            count,
+            "" if is_control else client,
+            producer,
+            is_control=is_control,
+            is_aborted=self.aborts and producer == ABORTING and not is_control,
+        )
 
     def fetch(self) -> None:
         leader = self.world.leader()
@@ -272,6 +284,31 @@ class Life:
         some = [self.random.randint(0, end) for _ in range(OFFSETS_ASKED)]
         for offset in sorted({*some, max(end - 1, 0)}):
             check(self.world, leader, offset)
+
+
+class AbortedLife(Life):
+    """The transactions of one producer are aborted, and the pipeline reads only committed ones."""
+
+    aborts = True
+
+
+class RestartedLife(Life):
+    """The query begins again with another checkpoint, in the same group and table."""
+
+    number = 0
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        super().__init__(seed, folder)
+        self.world.checkpoint = "query 0"
+
+    def deliver(self) -> None:
+        world = self.world
+        if world.delivered_to and self.random.random() < 0.15:
+            end = max((broker.high for broker in world.brokers.values()), default=0)
+            world.batch, world.delivered_to = 0, self.random.choice((0, world.delivered_to, end))
+            self.number += 1
+            world.checkpoint, world.has_restarted = f"query {self.number}", True
+        super().deliver()
 
 
 class RemadeLife(Life):

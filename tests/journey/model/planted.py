@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.journey.model.life import live
+from tests.journey.model.life import AbortedLife, Life, live
 from tests.journey.model.statements import UntrueError
 from tests.journey.model.world import Broker, World
 
@@ -28,7 +28,7 @@ def first_seed(plant: Plant, patch: pytest.MonkeyPatch, count: int, folder: Path
     start = RARE.get(plant, 0)
     for seed in range(start, start + count):
         try:
-            live(seed, folder)
+            live(seed, folder, OF.get(plant, Life))
         except UntrueError:
             return seed
     return -1
@@ -193,6 +193,12 @@ def a_clock_that_only_goes_on(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(explain, "jumps_of", lambda steps, now_ms: None)
 
 
+def what_is_gone_was_plain(patch: pytest.MonkeyPatch) -> None:
+    """A record that was removed was of no transaction."""
+    find = explain.appended
+    patch.setattr(explain, "appended", lambda *args: find(*args)._replace(is_plain=True))
+
+
 PLANTED: Final[tuple[Plant, ...]] = (
     only_the_groups_of_the_leader,
     a_cut_is_forgotten,
@@ -212,10 +218,15 @@ PLANTED: Final[tuple[Plant, ...]] = (
     the_end_of_a_range,
     a_pipeline_began_at_the_start,
     a_clock_that_only_goes_on,
+    what_is_gone_was_plain,
 )
+
+OF: Final[dict[Plant, type[Life]]] = {what_is_gone_was_plain: AbortedLife}
+"""The lives in which an untruth matters."""
 
 RARE: Final[dict[Plant, int]] = {
     a_follower_knows_why_it_removed: 130,
     a_pipeline_began_at_the_start: 70,
+    what_is_gone_was_plain: 80,
 }
 """What few lives find: the seed to begin with."""

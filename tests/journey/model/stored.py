@@ -216,6 +216,8 @@ class Stored:
         """By offset."""
         self.ends: list[int] = []
         """Of its batches."""
+        self.sequence = 0
+        """The next one of the idempotent producer."""
         self.open: dict[int, Transaction] = {}
         self.ended: list[Transaction] = []
         self.high = 0
@@ -228,19 +230,32 @@ class Stored:
 
     # The log.
 
-    def append(self, records: list[tuple[bytes | None, bool]], producer_id: int = -1) -> None:
-        """Keys, and whether each record is a tombstone; in a transaction with a producer id."""
+    def append(
+        self,
+        records: list[tuple[bytes | None, bool]],
+        producer_id: int = -1,
+        *,
+        is_plain: bool = False,
+    ) -> None:
+        """Keys, and whether each record is a tombstone; with a producer id in a transaction, or
+        only idempotent.
+        """
         now_ms, base = self.clock.ms, self.log.end_offset
         built = [Record(0, now_ms, key, None if gone else b"v" * 40) for key, gone in records]
         transaction = None
-        if producer_id >= 0:
+        if is_plain:
+            sequence, self.sequence = self.sequence, self.sequence + len(built)
+            batch = build_batch(
+                built, producer_id=producer_id, producer_epoch=0, base_sequence=sequence
+            )
+        elif producer_id >= 0:
             transaction = self.open.setdefault(producer_id, Transaction(producer_id, base))
             batch = build_batch(
                 built, producer_id=producer_id, producer_epoch=0, is_transactional=True
             )
         else:
             batch = build_batch(built)
-        self._write(batch)
+        self._write(batch, is_plain=is_plain)
         for number, (key, gone) in enumerate(records):
             record = Kept(base + number, key, gone, now_ms, transaction)
             record.partition, record.rank = self.partition, rank_of(self.partition, record.offset)
@@ -254,7 +269,7 @@ class Stored:
         marker = Kept(transaction.marker, None, False, self.clock.ms, transaction, is_control=True)
         self.records.append(marker)
 
-    def _write(self, batch: bytes) -> None:
+    def _write(self, batch: bytes, *, is_plain: bool = False) -> None:
         headers: list[BatchHeader] = list(iterate_headers(batch))
         base = self.log.end_offset
         self.log.append(
@@ -262,12 +277,19 @@ class Stored:
             headers,
             leader_epoch=0,
             now_ms=self.clock.ms,
-            is_own=True,
+            is_own=not is_plain,
             guard=NOT_REQUIRED,
         )
         self.ends.append(self.log.end_offset)
-        producer_id = headers[0].producer_id
-        self.timeline.appended(base, self.log.end_offset - 1, self.clock.ms, "a", producer_id)
+        (header,) = headers
+        self.timeline.appended(
+            base,
+            self.log.end_offset - 1,
+            self.clock.ms,
+            "a",
+            header.producer_id,
+            not header.is_transactional,
+        )
 
     def raise_high(self, offset: int) -> None:
         self.high = max(self.high, offset)

@@ -20,6 +20,7 @@ T = TypeVar("T")
 LENGTH: Final = 45
 KEYS: Final = (b"a", b"b", b"c", b"d")
 PRODUCERS: Final = (7, 8)
+IDEMPOTENT: Final = 9
 OFFSETS_ASKED: Final = 3
 WEIGHTS: Final = {
     "tick": 4, "append": 12, "append_in_transaction": 6, "end": 6, "raise_high": 8, "roll": 3,
@@ -71,7 +72,11 @@ class StoredLife:
         return [(key, key is not None and self.random.random() < 0.2) for key in keys]
 
     async def append(self) -> None:
-        self.world.append(self._some())
+        """By a producer without an id, or by an idempotent one."""
+        if self.world.log.end_offset % 2:
+            self.world.append(self._some(), IDEMPOTENT, is_plain=True)
+        else:
+            self.world.append(self._some())
 
     async def append_in_transaction(self) -> None:
         self.world.append(self._some(), self.random.choice(PRODUCERS))

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.journey.model.life import RemadeLife, live
+from tests.journey.model.life import AbortedLife, RemadeLife, RestartedLife, live
 
 LIVES: Final = 430
 REMADE: Final = range(110, 130)
 """Of those with a pipeline whose group is deleted; the deletion of seed 124 was overlooked once."""
+ABORTED: Final = 100
 FAILED: Final = (
     *(1052, 1055, 1443, 1643, 2100, 3110, 3413, 3518, 3571, 3759, 4286, 4534, 5415, 5456, 5637),
     *(
@@ -56,6 +57,33 @@ def test_what_was_untrue_once(seed: int, tmp_path: Path) -> None:
 def test_a_pipeline_whose_group_was_made_again(tmp_path: Path) -> None:
     for seed in REMADE:
         live(seed, tmp_path, RemadeLife)
+
+
+@pytest.mark.parametrize("first", range(0, ABORTED, AT_ONCE))
+def test_a_pipeline_does_not_read_what_is_aborted(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + AT_ONCE):
+        live(seed, tmp_path, AbortedLife)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("first", range(ABORTED, 2000, 250))
+def test_a_pipeline_does_not_read_what_is_aborted_in_more_lives(first: int, tmp_path: Path) -> None:
+    for seed in range(first, min(first + 250, 2000)):
+        live(seed, tmp_path, AbortedLife)
+
+
+@pytest.mark.parametrize("first", range(100, 200, AT_ONCE))
+def test_a_query_that_began_again_with_another_checkpoint(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + AT_ONCE):
+        live(seed, tmp_path, RestartedLife)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("first", range(200, 900, 100))
+def test_a_query_that_began_again_in_more_lives(first: int, tmp_path: Path) -> None:
+    """In seed 988 two crashes within half a second take all steps of a log that lost its end."""
+    for seed in range(first, first + 100):
+        live(seed, tmp_path, RestartedLife)
 
 
 @pytest.mark.full

@@ -12,6 +12,7 @@ from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.group_steps import about
 from ottla.journey.record_in_batch import PlacedRecord
 from ottla.journey.retention_rules import SegmentFacts
+from ottla.journey.transactions import TransactionFacts
 from ottla.log.config import LogConfig
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
@@ -84,6 +85,8 @@ class Written:
     batch: tuple[int, int]
     is_control: bool
     isr_then: tuple[int, ...]
+    is_aborted: bool = False
+    """Of an aborted transaction."""
     copied: dict[int, Happened] = field(default_factory=dict)
     """When each follower had it."""
     fetched: dict[int, Happened] = field(default_factory=dict)
@@ -230,7 +233,15 @@ class Broker:
         if leads:
             self.advance()
 
-    def append(self, count: int, client: str, producer_id: int, *, is_control: bool) -> None:
+    def append(
+        self,
+        count: int,
+        client: str,
+        producer_id: int,
+        *,
+        is_control: bool,
+        is_aborted: bool = False,
+    ) -> None:
         assert self.heard is not None
         event, base = self.world.happens(), len(self.log)
         for offset in range(base, base + count):
@@ -246,11 +257,13 @@ class Broker:
                     (base, base + count - 1),
                     is_control,
                     self.heard.isr,
+                    is_aborted,
                 )
             )
         self.epochs.assign(self.heard.leader_epoch, base)
         self.epochs.confirm()
-        self.timeline.appended(base, base + count - 1, self.now(), client, producer_id)
+        is_plain = not (is_control or is_aborted)
+        self.timeline.appended(base, base + count - 1, self.now(), client, producer_id, is_plain)
         self.advance()
 
     def advance(self) -> None:
@@ -288,7 +301,9 @@ class Broker:
             for record in new:
                 record.copied[self.number] = event
                 self.epochs.assign(record.leader_epoch, record.offset)
-            self.timeline.appended(end, end + len(new) - 1, self.now(), COPIED[1], COPIED[0])
+            is_plain = not any(record.is_control or record.is_aborted for record in new)
+            last, (producer_id, client) = end + len(new) - 1, COPIED
+            self.timeline.appended(end, last, self.now(), client, producer_id, is_plain)
         high = min(leader.high, len(self.log))
         if high > self.high:
             self.high = high
@@ -318,6 +333,12 @@ class World:
         self.folder = folder
         self.ms, self.seq = START_MS, 0
         self.producer_ahead_ms = 0
+        self.checkpoint = ""
+        """The pipeline's query id, "" for none in its commits."""
+        self.has_restarted = False
+        """Whether the query began again with another checkpoint."""
+        self.reads_committed = False
+        """Whether the pipeline says that it reads only what is committed."""
         self.positions: dict[str, int] = {}
         self.commits: list[tuple[Happened, str, int]] = []
         self.metadata: dict[str, str] = {}
@@ -428,11 +449,14 @@ class World:
         self.version += 1
         event = self.happens()
         for record in leader.log[begin:end]:
-            record.delivered.append(Delivery(event, batch, self.version))
+            if not record.is_aborted:
+                record.delivered.append(Delivery(event, batch, self.version))
         self.delivered_to = end
         begun = f'"from":{begin},' if with_begin else ""
         delta = f'"delta":{{"table":"{TABLE}","version":{self.version}}}'
-        told = f'{{"ottla.pipeline":1,"query":"q",{begun}"batch":{batch},{delta}}}'
+        reads = ',"isolation":"read_committed"' if self.reads_committed else ""
+        own = f'"id":"{self.checkpoint}",' if self.checkpoint else ""
+        told = f'{{"ottla.pipeline":1,"query":"q",{own}{begun}"batch":{batch},{delta}{reads}}}'
         self.commit(PIPELINE_GROUP, end, told)
 
     def _committed(self, group: str) -> tuple[int, int]:
@@ -487,6 +511,9 @@ class World:
                 each for each in broker.epochs.entries if each.start_offset < len(broker.log)
             ],
             fetched=dict(broker.fetches),
+            transactions=TransactionFacts(broker.high, was_aborted=record.is_aborted)
+            if record
+            else None,
         )
 
 
@@ -509,7 +536,9 @@ def _segments(broker: Broker) -> list[SegmentFacts]:
 
 def _location(record: Written, broker: Broker) -> LogLocation:
     first, last = record.batch
-    attributes = CONTROL_BIT | TRANSACTIONAL_BIT if record.is_control else 0
+    attributes = CONTROL_BIT if record.is_control else 0
+    if record.is_control or record.is_aborted:
+        attributes |= TRANSACTIONAL_BIT
     stamp, count = record.timestamp_ms, last - first + 1
     header = BatchHeader(
         *(first, 100, record.leader_epoch, 2, 0, attributes, last - first, stamp, stamp),
