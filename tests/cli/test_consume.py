@@ -13,7 +13,7 @@ from ottla.cli.consume import check_ending, check_one_form, check_together, choo
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition
 from ottla.cli.positions import Start
-from ottla.cli.rendering import Shown
+from ottla.cli.records.rendering import Shown
 
 NO_ENDING = {"--until": None, "--until-offset": None, "--last": None}
 

@@ -19,7 +19,7 @@ from ottla.cli.produce import (
     open_input,
     send_lines,
 )
-from ottla.cli.produce_lines import text_decoder
+from ottla.cli.records.lines import text_decoder
 
 
 @pytest.mark.parametrize(

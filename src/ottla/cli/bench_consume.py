@@ -21,7 +21,7 @@ from ottla.cli.bench_produce import Sampling
 from ottla.cli.client import Connection, explain
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets
-from ottla.cli.reading import Interruption
+from ottla.cli.records.reader import Interruption
 
 BATCH_RECORDS: Final = 5000
 POLL_S: Final = 0.1

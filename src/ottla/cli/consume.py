@@ -15,12 +15,12 @@ from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
 from ottla.cli.positions import Start, parse_start, parse_time, start_offsets
 from ottla.cli.progress import Watch
-from ottla.cli.reading import Reader
-from ottla.cli.record_format import format_renderer
-from ottla.cli.rendering import Render, Shown, render_json, text_renderer
-from ottla.cli.schema_registry import Decoder, Registry, client_of
+from ottla.cli.records.format import format_renderer
+from ottla.cli.records.reader import Reader
+from ottla.cli.records.rendering import Render, Shown, render_json, text_renderer
+from ottla.cli.records.schema_registry import Decoder, Registry, client_of
+from ottla.cli.records.selection import Newest, both, key_matcher, matcher
 from ottla.cli.screen import note, write_bytes
-from ottla.cli.selection import Newest, both, key_matcher, matcher
 from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicNames
 
 T = TypeVar("T")

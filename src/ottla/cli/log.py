@@ -13,7 +13,7 @@ import typer
 from ottla.cli.failures import EXIT_FAILED, Failed
 from ottla.cli.log_failures import inspect_failures
 from ottla.cli.log_stray import commands as stray_commands
-from ottla.cli.rendering import time_text
+from ottla.cli.records.rendering import time_text
 from ottla.cli.screen import note, say, show_json, show_table, write
 from ottla.cli.typer_options import AsJson
 from ottla.log import offset_index, time_index

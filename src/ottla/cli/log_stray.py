@@ -12,7 +12,7 @@ import typer
 
 from ottla.cli.failures import EXIT_FAILED, Failed
 from ottla.cli.log_failures import inspect_failures
-from ottla.cli.rendering import time_text
+from ottla.cli.records.rendering import time_text
 from ottla.cli.screen import ask, note, say, show_json, show_table
 from ottla.cli.sizes import size_text
 from ottla.cli.typer_options import AsJson, Partitions, Yes

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.cli.failures import Failed
-from ottla.cli.jsonlines import put_bytes
 from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.plural import plural
-from ottla.cli.rendering import escape, time_text
+from ottla.cli.records.jsonlines import put_bytes
+from ottla.cli.records.rendering import escape, time_text
 from ottla.cli.screen import note, say, show_json, show_table
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec

@@ -13,9 +13,9 @@ import typer
 
 from ottla.cli.client import Connection, connect
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed, unknown
-from ottla.cli.jsonlines import LineError, Outgoing
-from ottla.cli.old_timestamps import OldTimestamps
-from ottla.cli.produce_lines import (
+from ottla.cli.progress import Watch
+from ottla.cli.records.jsonlines import LineError, Outgoing
+from ottla.cli.records.lines import (
     Decode,
     iterate_lines,
     json_decoder,
@@ -23,10 +23,10 @@ from ottla.cli.produce_lines import (
     parse_separator,
     text_decoder,
 )
-from ottla.cli.progress import Watch
-from ottla.cli.schema_registry import Encoder, Registry, client_of
+from ottla.cli.records.old_timestamps import OldTimestamps
+from ottla.cli.records.producer import TopicProducer
+from ottla.cli.records.schema_registry import Encoder, Registry, client_of
 from ottla.cli.screen import note, say, write
-from ottla.cli.topic_producer import TopicProducer
 from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicName
 
 POLL_EVERY: Final = 100

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Final
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.jsonlines import Headers, LineError, Outgoing, decode_record
+from ottla.cli.records.jsonlines import Headers, LineError, Outgoing, decode_record
 
 # A line without an end must not fill the memory. Kafka rejects records of this size anyway.
 MAX_LINE_BYTES: Final = 100 * 1024 * 1024

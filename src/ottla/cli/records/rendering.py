@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ottla.cli.jsonlines import encode_record
+from ottla.cli.records.jsonlines import encode_record
 
 Render = Callable[[Any], bytes]
 

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import typer
 
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.jsonlines import LineError
+from ottla.cli.records.jsonlines import LineError
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -120,7 +120,7 @@ class Decoder:
 
     def _protobuf(self, schema_id: int, data: bytes, what: str) -> Any:
         # Imported when it is met: it takes a while.
-        from ottla.cli.protobuf_records import ProtobufError, decoded
+        from ottla.cli.records.protobuf_records import ProtobufError, decoded
 
         try:
             if schema_id not in self._messages:
@@ -233,7 +233,7 @@ def serializer(client: Any, subject: str) -> Any | None:
 
         return JSONSerializer(found.schema, client, conf=settings)
     if kind == PROTOBUF:
-        from ottla.cli.protobuf_records import ProtobufError, encoded
+        from ottla.cli.records.protobuf_records import ProtobufError, encoded
 
         try:
             messages = messages_in(client, found.schema_id, found.schema)
@@ -245,7 +245,7 @@ def serializer(client: Any, subject: str) -> Any | None:
 
 def messages_in(client: Any, schema_id: int, schema: Any) -> Messages:
     """The messages of a Protobuf schema. Raises ProtobufError, and Failed without an answer."""
-    from ottla.cli.protobuf_records import messages_of, registered
+    from ottla.cli.records.protobuf_records import messages_of, registered
 
     def ask(subject: str, version: int) -> Any:
         return asked(

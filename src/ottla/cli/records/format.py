@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.rendering import Render, escape, headers_text, unchanged
+from ottla.cli.records.rendering import Render, escape, headers_text, unchanged
 
 Part = bytes | Callable[[Any], bytes]
 Safe = Callable[[bytes | None], bytes]

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.topic_producer import ErrorCount, TopicProducer, name_lines
+from ottla.cli.records.producer import ErrorCount, TopicProducer, name_lines
 
 # Nothing listens there; no record leaves the process.
 SETTINGS = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}

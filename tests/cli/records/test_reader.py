@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from ottla.cli import reading
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.positions import Start
-from ottla.cli.reading import JOIN_TIMEOUT_S, STALL_TIMEOUT_S, Interruption, Reader
+from ottla.cli.records import reader as reading
+from ottla.cli.records.reader import JOIN_TIMEOUT_S, STALL_TIMEOUT_S, Interruption, Reader
 
 
 class Event:

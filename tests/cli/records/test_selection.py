@@ -4,7 +4,7 @@ import pytest
 from tests.cli.test_rendering import FakeMessage
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.selection import Newest, both, key_matcher, matcher
+from ottla.cli.records.selection import Newest, both, key_matcher, matcher
 
 
 @pytest.mark.parametrize(

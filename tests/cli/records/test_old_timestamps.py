@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import old_timestamps
 from ottla.cli.configs import Setting
 from ottla.cli.failures import Failed
-from ottla.cli.jsonlines import Outgoing
-from ottla.cli.old_timestamps import OldTimestamps
+from ottla.cli.records import old_timestamps
+from ottla.cli.records.jsonlines import Outgoing
+from ottla.cli.records.old_timestamps import OldTimestamps
 
 DAY_MS = 86_400_000
 USUAL = {

@@ -12,8 +12,8 @@ from itertools import count
 from ottla.cli.client import Connection
 from ottla.cli.configs import describe_configs
 from ottla.cli.failures import Failed
-from ottla.cli.jsonlines import Outgoing
-from ottla.cli.produce_lines import Decode
+from ottla.cli.records.jsonlines import Outgoing
+from ottla.cli.records.lines import Decode
 from ottla.cli.screen import note
 from ottla.journey.formatting import elapsed_said, span_said
 

@@ -4,10 +4,10 @@ from io import BytesIO
 
 import pytest
 
-from ottla.cli import produce_lines
 from ottla.cli.failures import UsageFailed
-from ottla.cli.jsonlines import LineError, Outgoing
-from ottla.cli.produce_lines import (
+from ottla.cli.records import lines as produce_lines
+from ottla.cli.records.jsonlines import LineError, Outgoing
+from ottla.cli.records.lines import (
     Decode,
     iterate_lines,
     json_decoder,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.protobuf_records import (
+from ottla.cli.records.protobuf_records import (
     MAX_REFERENCES,
     ProtobufError,
     decoded,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ottla.cli.rendering import Shown, escape, render_json, text_renderer, time_text
+from ottla.cli.records.rendering import Shown, escape, render_json, text_renderer, time_text
 
 
 @dataclass

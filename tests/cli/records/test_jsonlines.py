@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.jsonlines import LineError, decode_record, encode_record
+from ottla.cli.records.jsonlines import LineError, decode_record, encode_record
 
 BYTES = st.none() | st.binary(max_size=40) | st.text(max_size=20).map(lambda t: t.encode())
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)

@@ -1,10 +1,10 @@
 """kcat's placeholders."""
 
 import pytest
-from tests.cli.test_rendering import FakeMessage
+from tests.cli.records.test_rendering import FakeMessage
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.record_format import format_renderer
+from ottla.cli.records.format import format_renderer
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ottla.cli.client import explain
 from ottla.cli.failures import UsageFailed
-from ottla.cli.jsonlines import Outgoing
+from ottla.cli.records.jsonlines import Outgoing
 from ottla.cli.screen import note
 
 MAX_LINES_NAMED: Final = 5

@@ -1,0 +1,1 @@
+"""Records as text: what `ottla produce` and `ottla consume` read and write. No command is here."""
