@@ -22,10 +22,10 @@ NO_ENDING = {"--until": None, "--until-offset": None, "--last": None}
     ("topics", "group", "from_", "partition", "offset", "message"),
     [
         (["t"], "g", None, [0], None, "--group cannot be combined"),
-        (["t"], "g", None, None, 5, "--group cannot be combined"),
-        (["t"], "", None, None, None, "--group is empty"),
+        (["t"], "g", None, [], 5, "--group cannot be combined"),
+        (["t"], "", None, [], None, "--group is empty"),
         (["t"], None, "end", [0], 5, "--offset and --from exclude"),
-        (["t"], None, None, None, 5, "--offset needs --partition"),
+        (["t"], None, None, [], 5, "--offset needs --partition"),
         (["t"], None, None, [0, 1], 5, "--offset needs --partition"),
         (["t", "u"], None, None, [0], 5, "--offset needs --partition"),
     ],
@@ -34,7 +34,7 @@ def test_where_to_start_is_said_once(
     topics: list[str],
     group: str | None,
     from_: str | None,
-    partition: list[int] | None,
+    partition: list[int],
     offset: int | None,
     message: str,
 ) -> None:
@@ -43,7 +43,7 @@ def test_where_to_start_is_said_once(
 
 
 def test_starts_that_are_allowed() -> None:
-    check_together(["t", "u"], "g", "end", None, None)
+    check_together(["t", "u"], "g", "end", [], None)
     check_together(["t"], None, None, [3], -5)
     check_together(["t", "u"], None, "1h", [0, 1], None)
 
@@ -63,14 +63,14 @@ def test_starts_that_are_allowed() -> None:
 def test_ends_that_contradict(
     ending: dict[str, object], others: dict[str, Any], message: str
 ) -> None:
-    rest = {"group": None, "from_": None, "partition": None, "offset": None, "follow": False}
+    rest = {"group": None, "from_": None, "partition": [], "offset": None, "follow": False}
     with pytest.raises(UsageFailed, match=message):
         check_ending(NO_ENDING | ending, **(rest | others))
 
 
 def test_ends_that_are_allowed() -> None:
-    check_ending(NO_ENDING, "g", "end", None, None, True)
-    check_ending(NO_ENDING | {"--until": "1h"}, None, "2h", None, None, False)
+    check_ending(NO_ENDING, "g", "end", [], None, True)
+    check_ending(NO_ENDING | {"--until": "1h"}, None, "2h", [], None, False)
     check_ending(NO_ENDING | {"--until-offset": 9}, None, None, [0], 3, False)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.cli import health
-from ottla.cli.main import main
+from ottla.cli.app import carry_out
 
 WELL: dict[str, Any] = {
     "controller": 1,
@@ -70,17 +71,19 @@ def test_the_state_and_the_exit_code(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(health, "connect", lambda *_: None)
+    cluster = SimpleNamespace(connection=None)
     monkeypatch.setattr(health, "cluster_document", lambda _: WELL | change)
     monkeypatch.setattr(health, "hanging_transactions", lambda _: change.get("hanging", []))
-    code = main(["health"])
+    code = carry_out(["health"], cluster)
     shown = capsys.readouterr()
     assert ("ottla transaction hanging" in shown.err) == bool(change.get("hanging"))
     first, *rest = shown.out.splitlines()
     assert first.startswith(f"{state}: ")
     assert [line.strip() for line in rest] == problems
     assert code == (0 if state == "healthy" else 1)
-    assert main(["health", "--allow-degraded", "--json"]) == (1 if state == "broken" else 0)
+    assert carry_out(["health", "--allow-degraded", "--json"], cluster) == (
+        1 if state == "broken" else 0
+    )
     document = json.loads(capsys.readouterr().out)
     assert document["state"] == state
     assert document["broken"] + document["degraded"] == problems

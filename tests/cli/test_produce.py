@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from ottla.cli.client import Connection
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.main import main
 from ottla.cli.produce import (
     check_together,
-    count_partitions,
     input_bytes,
     open_input,
     send_lines,
@@ -106,21 +103,3 @@ def test_an_input_that_breaks_off() -> None:
     decode = text_decoder(separator=None, key=None, null=None, headers=[], partition=None)
     stopped = send_lines(Producer(), Broken("/dev/null"), decode)  # type: ignore[arg-type]
     assert stopped == "cannot read after line 0: Input/output error."
-
-
-@pytest.mark.parametrize(
-    ("is_file", "hint"),
-    [
-        (True, "To send the lines of this file: ottla produce TOPIC --file "),
-        (False, "To create it: ottla topic create "),
-    ],
-)
-def test_a_file_in_the_place_of_the_topic(tmp_path: Path, is_file: bool, hint: str) -> None:
-    file = tmp_path / "rows.jsonl"
-    if is_file:
-        file.touch()
-    connection = SimpleNamespace(topics=lambda: {"flights": None})
-    with pytest.raises(Failed, match="there is no topic") as raised:
-        count_partitions(cast("Connection", connection), str(file), create=False)
-    assert raised.value.hint is not None
-    assert raised.value.hint.startswith(f"{hint}{file}")

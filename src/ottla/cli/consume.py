@@ -5,140 +5,130 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-import typer
+import click
 
-from ottla.cli.client import Connection, connect
+from ottla.cli.client import Connection
+from ottla.cli.command import command
 from ottla.cli.complete import complete_group, complete_start
+from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
-from ottla.cli.positions import Start, parse_start, parse_time, start_offsets
+from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at, partitions_of
+from ottla.cli.options import topics_argument
+from ottla.cli.plural import plural
+from ottla.cli.positions import Start, parse_start, start_offsets
 from ottla.cli.progress import Watch
 from ottla.cli.records.format import format_renderer
 from ottla.cli.records.reader import Reader
 from ottla.cli.records.rendering import Render, Shown, render_json, text_renderer
-from ottla.cli.records.schema_registry import Decoder, Registry, client_of
+from ottla.cli.records.schema_registry import REGISTRY, Decoder, client_of
 from ottla.cli.records.selection import Newest, both, key_matcher, matcher
 from ottla.cli.screen import note, write_bytes
-from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicNames
+from ottla.cli.value_types import Time, WholeNumber
 
 T = TypeVar("T")
 
-Group = Annotated[
-    str | None,
-    typer.Option(
-        "--group",
-        "-g",
-        metavar="NAME",
-        help="Read as a member of this group: start at its committed offsets, and commit.",
-        autocompletion=complete_group,
-    ),
-]
-From = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        metavar="WHERE",
-        help="beginning (default), end, a time (2026-01-31T12:00, ms) or an age (15m, 2h). "
-        "With --group, only for partitions without a committed offset.",
-        autocompletion=complete_start,
-    ),
-]
-OfPartition = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--partition", "-p", min=0, metavar="N", help="Read only this partition. Repeatable."
-    ),
-]
-Offset = Annotated[
-    int | None,
-    typer.Option(
-        "--offset", "-o", metavar="N", help="Start at this offset; -N is N before the end."
-    ),
-]
-Most = Annotated[
-    int | None, typer.Option("--max", "-n", min=1, metavar="N", help="Stop after N records.")
-]
-Follow = Annotated[
-    bool, typer.Option("--follow", "-f", help="At the end, wait for more until Ctrl-C.")
-]
-Keys = Annotated[bool, typer.Option("--keys", "-k", help="Show keys.")]
-Headers = Annotated[bool, typer.Option("--headers", "-H", help="Show headers.")]
-Offsets = Annotated[bool, typer.Option("--offsets", help="Show TOPIC-PARTITION@OFFSET.")]
-Times = Annotated[bool, typer.Option("--times", help="Show times, in UTC.")]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="Print records as kcat does: '%t-%p@%o %k: %s\\n'. %T is the time, %h the headers.",
-    ),
-]
-Last = Annotated[
-    int | None,
-    typer.Option(
-        "--last", min=1, metavar="N", help="The newest N records of all partitions, by time."
-    ),
-]
-Until = Annotated[
-    str | None,
-    typer.Option(
-        "--until",
-        metavar="WHEN",
-        help="Stop before the first record of this time or age, as in --from.",
-    ),
-]
-UntilOffset = Annotated[
-    int | None,
-    typer.Option(
-        "--until-offset", min=0, metavar="N", help="Stop before this offset of the --partition."
-    ),
-]
-Grep = Annotated[
-    str | None,
-    typer.Option(
-        "--grep", metavar="REGEX", help="Only records whose key or value has a match (RE2)."
-    ),
-]
-OfKey = Annotated[
-    str | None, typer.Option("--key", metavar="TEXT", help="Only records with this key.")
-]
-JsonOut = Annotated[bool, typer.Option("--json", help="Print each record as a line of JSON.")]
 
-
+@command()
+@topics_argument()
+@click.option(
+    "--group",
+    "-g",
+    metavar="NAME",
+    shell_complete=complete_group,
+    help="Read as a member of this group: start at its committed offsets, and commit.",
+)
+@click.option(
+    "--from",
+    "from_",
+    metavar="WHERE",
+    shell_complete=complete_start,
+    help="beginning (default), end, a time (2026-01-31T12:00, ms) or an age (15m, 2h). "
+    "With --group, only for partitions without a committed offset.",
+)
+@click.option(
+    "--until",
+    "until_ms",
+    type=Time(),
+    metavar="WHEN",
+    help="Stop before the first record of this time or age, as in --from.",
+)
+@click.option(
+    "--partition",
+    "-p",
+    type=WholeNumber(0),
+    multiple=True,
+    metavar="N",
+    help="Read only this partition. Repeatable.",
+)
+@click.option(
+    "--offset",
+    "-o",
+    type=WholeNumber(),
+    metavar="N",
+    help="Start at this offset; -N is N before the end.",
+)
+@click.option(
+    "--until-offset",
+    type=WholeNumber(0),
+    metavar="N",
+    help="Stop before this offset of the --partition.",
+)
+@click.option(
+    "--max", "-n", "max_records", type=WholeNumber(1), metavar="N", help="Stop after N records."
+)
+@click.option(
+    "--last",
+    type=WholeNumber(1),
+    metavar="N",
+    help="The newest N records of all partitions, by time.",
+)
+@click.option("--key", metavar="TEXT", help="Only records with this key.")
+@click.option("--grep", metavar="REGEX", help="Only records whose key or value has a match (RE2).")
+@click.option("--follow", "-f", is_flag=True, help="At the end, wait for more until Ctrl-C.")
+@click.option("--keys", "-k", is_flag=True, help="Show keys.")
+@click.option("--headers", "-H", is_flag=True, help="Show headers.")
+@click.option("--offsets", is_flag=True, help="Show TOPIC-PARTITION@OFFSET.")
+@click.option("--times", is_flag=True, help="Show times, in UTC.")
+@click.option(
+    "--format",
+    "format_",
+    metavar="FORMAT",
+    help="Print records as kcat does: '%t-%p@%o %k: %s\\n'. %T is the time, %h the headers.",
+)
+@REGISTRY
+@click.option("--json", "as_json", is_flag=True, help="Print each record as a line of JSON.")
+@cluster_options
 def consume(
-    topics: TopicNames,
-    group: Group = None,
-    from_: From = None,
-    until: Until = None,
-    partition: OfPartition = None,
-    offset: Offset = None,
-    until_offset: UntilOffset = None,
-    max_records: Most = None,
-    last: Last = None,
-    key: OfKey = None,
-    grep: Grep = None,
-    follow: Follow = False,
-    keys: Keys = False,
-    headers: Headers = False,
-    offsets: Offsets = False,
-    times: Times = False,
-    format_: Format = None,
-    registry: Registry = None,
-    as_json: JsonOut = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    client_config: ClientConfig = None,
+    cluster: Cluster,
+    topics: Sequence[str],
+    group: str | None,
+    from_: str | None,
+    until_ms: int | None,
+    partition: Sequence[int],
+    offset: int | None,
+    until_offset: int | None,
+    max_records: int | None,
+    last: int | None,
+    key: str | None,
+    grep: str | None,
+    follow: bool,
+    keys: bool,
+    headers: bool,
+    offsets: bool,
+    times: bool,
+    format_: str | None,
+    registry: str | None,
+    as_json: bool,
 ) -> None:
     """Print the records of topics, from the beginning to the current end."""
     check_together(topics, group, from_, partition, offset)
-    ending = {"--until": until, "--until-offset": until_offset, "--last": last}
+    ending = {"--until": until_ms, "--until-offset": until_offset, "--last": last}
     check_ending(ending, group, from_, partition, offset, follow)
     shown = Shown(offsets=offsets, times=times, headers=headers, keys=keys)
     check_one_form(shown, format_, as_json)
-    now_ms = int(time.time() * 1000)
-    start = parse_start(from_ or "beginning", now_ms)
-    until_ms = None if until is None else parse_time("--until", until, now_ms)
+    start = parse_start(from_ or "beginning", int(time.time() * 1000))
     for_terminal = sys.stdout.isatty()
     if format_ is not None:
         render = format_renderer(format_, for_terminal=for_terminal)
@@ -150,7 +140,7 @@ def consume(
         render, matches = decoding(render, decoder), matches and decoding(matches, decoder)
     # The key as it is stored, also where a registry decodes it.
     matches = both(None if key is None else key_matcher(key), matches)
-    connection = connect(bootstrap, client_config)
+    connection = cluster.connection
     found = connection.existing_topics(topics)
     reader = Reader(connection, group=group, start=start, follow=follow, matches=matches)
     newest = None if last is None else Newest(last)
@@ -173,7 +163,7 @@ def consume(
     if newest is not None:
         write_bytes(b"".join(map(render, newest.in_order())))
     elif sys.stderr.isatty():
-        note(f"Read {reader.records:,} record{'' if reader.records == 1 else 's'}.")
+        note(f"Read {plural(reader.records, 'record')}.")
 
 
 def decoding(use: Callable[[Any], T], decoder: Decoder) -> Callable[[Any], T]:
@@ -185,7 +175,7 @@ def check_together(
     topics: Sequence[str],
     group: str | None,
     from_: str | None,
-    partition: Sequence[int] | None,
+    partition: Sequence[int],
     offset: int | None,
 ) -> None:
     """Reject options that contradict each other."""
@@ -198,7 +188,7 @@ def check_together(
         raise UsageFailed("--group is empty; give a name.")
     if offset is not None and from_ is not None:
         raise UsageFailed("--offset and --from exclude each other.")
-    if offset is not None and (len(topics) != 1 or len(partition or ()) != 1):
+    if offset is not None and (len(topics) != 1 or len(partition) != 1):
         raise UsageFailed(
             "--offset needs --partition.",
             f"For example: ottla consume {topics[0]} --partition 0 --offset {offset}",
@@ -209,7 +199,7 @@ def check_ending(
     ending: Mapping[str, object],
     group: str | None,
     from_: str | None,
-    partition: Sequence[int] | None,
+    partition: Sequence[int],
     offset: int | None,
     follow: bool,
 ) -> None:
@@ -226,7 +216,7 @@ def check_ending(
     for other, is_given in against.items():
         if is_given:
             raise UsageFailed(f"{name} and {other} exclude each other.")
-    if name == "--until-offset" and len(partition or ()) != 1:
+    if name == "--until-offset" and len(partition) != 1:
         raise UsageFailed("--until-offset needs --partition: offsets belong to one partition.")
 
 
@@ -241,18 +231,12 @@ def check_one_form(shown: Shown, format_: str | None, as_json: bool) -> None:
 def choose(
     connection: Connection,
     found: dict[str, Any],
-    wanted: Sequence[int] | None,
+    wanted: Sequence[int],
     offset: int | None,
     start: Start,
 ) -> tuple[dict[Partition, int], dict[Partition, int]]:
     """Where to start in each partition, and where each one ends now."""
-    chosen: list[Partition] = []
-    for name, topic in found.items():
-        for number in wanted or sorted(topic.partitions):
-            if number not in topic.partitions:
-                last = len(topic.partitions) - 1
-                raise Failed(f"topic {name!r} has partitions 0 to {last}, not {number}.")
-            chosen.append((name, number))
+    chosen = partitions_of(found, wanted)
     ends = end_offsets(connection, chosen)
     if offset is None:
         return start_offsets(connection, start, chosen), ends

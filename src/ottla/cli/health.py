@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import typer
+import click
 
-from ottla.cli.client import Connection, connect
+from ottla.cli.client import Connection
 from ottla.cli.cluster_documents import cluster_document
+from ottla.cli.command import command
+from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import EXIT_FAILED
 from ottla.cli.hanging_transactions import find_hanging
+from ottla.cli.options import AS_JSON
 from ottla.cli.plural import plural
-from ottla.cli.screen import note, say, show_json
+from ottla.cli.rows import emit, row
+from ottla.cli.screen import note, say
 from ottla.cli.transaction_documents import hanging_document
-from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig
 from ottla.client.admin.transactions import Transactions
 from ottla.client.errors import ClientError
 
@@ -23,53 +26,63 @@ MAX_TIMEOUT_MS: Final = 15 * 60_000
 """transaction.max.timeout.ms by default: a transaction with a later write may just be long."""
 HANGING: Final = "{} hanging: read_committed consumers and compaction stop before it"
 
-Degraded = Annotated[
-    bool,
-    typer.Option(
-        "--allow-degraded",
-        help="Do not fail for what still works: brokers down, under-replicated partitions.",
-    ),
-]
+
+@row
+class Health:
+    """A cluster's state: healthy, degraded or broken, with what is wrong. The hanging transactions
+    are None if the brokers do not say.
+    """
+
+    state: str
+    broken: list[str]
+    degraded: list[str]
+    brokers: int
+    controller: int | None
+    partitions: int
+    hanging_transactions: list[dict[str, Any]] | None
+
+    def show(self) -> None:
+        say(
+            f"{self.state}: {plural(self.brokers, 'broker')}, "
+            f"{plural(self.partitions, 'partition')}"
+        )
+        problems = self.broken + self.degraded
+        for problem in problems:
+            say(f"  {problem}")
+        if problems:
+            hanging = bool(self.hanging_transactions)
+            note(f"To see which: {' and '.join(where_to_look(len(problems), hanging))}")
 
 
-def health(
-    allow_degraded: Degraded = False,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    client_config: ClientConfig = None,
-) -> None:
+@command()
+@click.option(
+    "--allow-degraded",
+    is_flag=True,
+    help="Do not fail for what still works: brokers down, under-replicated partitions.",
+)
+@AS_JSON
+@cluster_options
+def health(cluster: Cluster, allow_degraded: bool, as_json: bool) -> int:
     """Check a cluster: exit code 0 if everything works, 1 if not.
 
     Checked are the controller, brokers that hold replicas, every partition, and hanging
     transactions.
     """
-    connection = connect(bootstrap, client_config)
-    document = cluster_document(connection)
-    document["hanging_transactions"] = hanging_transactions(connection)
-    broken, degraded = list(broken_parts(document)), list(degraded_parts(document))
-    state = "broken" if broken else "degraded" if degraded else "healthy"
-    live = sum(each["live"] for each in document["brokers"])
-    if as_json:
-        show_json(
-            {
-                "state": state,
-                "broken": broken,
-                "degraded": degraded,
-                "brokers": live,
-                "controller": document["controller"],
-                "partitions": document["partitions"],
-                "hanging_transactions": document["hanging_transactions"],
-            }
-        )
-    else:
-        size = f"{plural(live, 'broker')}, {plural(document['partitions'], 'partition')}"
-        say(f"{state}: {size}")
-        for problem in broken + degraded:
-            say(f"  {problem}")
-        if broken or degraded:
-            note(f"To see which: {' and '.join(where_to_look(document, broken + degraded))}")
-    if broken or (degraded and not allow_degraded):
-        raise typer.Exit(EXIT_FAILED)
+    document = cluster_document(cluster.connection)
+    hanging = hanging_transactions(cluster.connection)
+    broken = list(broken_parts(document))
+    degraded = list(degraded_parts(document, len(hanging or ())))
+    found = Health(
+        "broken" if broken else "degraded" if degraded else "healthy",
+        broken,
+        degraded,
+        sum(each["live"] for each in document["brokers"]),
+        document["controller"],
+        document["partitions"],
+        hanging,
+    )
+    emit(found, as_json=as_json)
+    return EXIT_FAILED if broken or (degraded and not allow_degraded) else 0
 
 
 def hanging_transactions(connection: Connection) -> list[dict[str, Any]] | None:
@@ -98,7 +111,7 @@ def broken_parts(document: dict[str, Any]) -> Iterator[str]:
         yield f"{plural(len(short), 'partition')} under min.insync.replicas reject acks=all"
 
 
-def degraded_parts(document: dict[str, Any]) -> Iterator[str]:
+def degraded_parts(document: dict[str, Any], hanging: int) -> Iterator[str]:
     """What works, but may not survive the next failure."""
     for broker in document["brokers"]:
         if not broker["live"]:
@@ -115,14 +128,13 @@ def degraded_parts(document: dict[str, Any]) -> Iterator[str]:
     ]
     if behind:
         yield f"{plural(len(behind), 'partition')} with fewer replicas in sync than assigned"
-    if document["hanging_transactions"]:
-        yield HANGING.format(plural(len(document["hanging_transactions"]), "transaction"))
+    if hanging:
+        yield HANGING.format(plural(hanging, "transaction"))
 
 
-def where_to_look(document: dict[str, Any], problems: list[str]) -> Iterator[str]:
-    """The commands that show these problems."""
-    hangs = int(bool(document["hanging_transactions"]))
-    if len(problems) > hangs:
+def where_to_look(problems: int, hanging: bool) -> Iterator[str]:
+    """The commands that show these problems, one of them perhaps hanging transactions."""
+    if problems > hanging:
         yield "ottla cluster describe"
-    if hangs:
+    if hanging:
         yield "ottla transaction hanging"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
-import typer
+import click
 
-from ottla.cli.client import Connection, connect
-from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed, unknown
+from ottla.cli.command import command
+from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
+from ottla.cli.options import topic_argument
 from ottla.cli.progress import Watch
 from ottla.cli.records.jsonlines import LineError, Outgoing
 from ottla.cli.records.lines import (
@@ -25,124 +27,108 @@ from ottla.cli.records.lines import (
 )
 from ottla.cli.records.old_timestamps import OldTimestamps
 from ottla.cli.records.producer import TopicProducer
-from ottla.cli.records.schema_registry import Encoder, Registry, client_of
+from ottla.cli.records.producing import (
+    ACKS,
+    COMPRESSION,
+    CREATE,
+    count_partitions,
+    sending_settings,
+)
+from ottla.cli.records.schema_registry import REGISTRY, Encoder, client_of
 from ottla.cli.screen import note, say, write
-from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicName
+from ottla.cli.value_types import Number, WholeNumber
 
 POLL_EVERY: Final = 100
 MAX_RECORD_BYTES: Final = 1_000_000_000
 
 
-class Compression(StrEnum):
-    NONE = "none"
-    GZIP = "gzip"
-    SNAPPY = "snappy"
-    LZ4 = "lz4"
-    ZSTD = "zstd"
-
-
-class Acks(StrEnum):
-    ALL = "all"
-    ONE = "1"
-    NONE = "0"
-
-
-class Partitioner(StrEnum):
-    MURMUR2 = "murmur2"
-    CRC32 = "crc32"
-    RANDOM = "random"
-
-
 PARTITIONERS: Final = {
-    Partitioner.MURMUR2: "murmur2_random",
-    Partitioner.CRC32: "consistent_random",
-    Partitioner.RANDOM: "random",
+    "murmur2": "murmur2_random",
+    "crc32": "consistent_random",
+    "random": "random",
 }
 
-File = Annotated[
-    Path | None,
-    typer.Option("--file", "-f", metavar="PATH", help="Read this file instead of standard input."),
-]
-JsonIn = Annotated[
-    bool, typer.Option("--json", help="Read JSON lines, as `ottla consume --json` writes them.")
-]
-KeySeparator = Annotated[
-    str | None,
-    typer.Option(
-        "--key-separator",
-        "-k",
-        metavar="TEXT",
-        help="The text between key and value; \\t is a tab.",
-    ),
-]
-Key = Annotated[
-    str | None, typer.Option("--key", metavar="TEXT", help="Use this key for every record.")
-]
-Null = Annotated[
-    str | None,
-    typer.Option("--null", metavar="TEXT", help="Send a key or value of this text as null."),
-]
-Header = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--header", "-H", metavar="NAME=VALUE", help="Add this header to every record. Repeatable."
-    ),
-]
-ToPartition = Annotated[
-    int | None,
-    typer.Option("--partition", min=0, metavar="N", help="Send every record to this partition."),
-]
-Repartition = Annotated[
-    bool, typer.Option("--repartition", help="With --json: ignore the lines' partitions.")
-]
-CompressionOption = Annotated[
-    Compression, typer.Option("--compression", help="The compression codec.")
-]
-AcksOption = Annotated[
-    Acks,
-    typer.Option(
-        "--acks", help="Who must have the record: all in-sync replicas, 1 (the leader), 0 (none)."
-    ),
-]
-PartitionerOption = Annotated[
-    Partitioner,
-    typer.Option(
-        "--partitioner",
-        help="How a key's partition is chosen: murmur2, as Java clients do, or crc32, as "
-        "librdkafka and confluent-kafka do. All programs of a topic should use the same.",
-    ),
-]
-Create = Annotated[bool, typer.Option("--create", help="Create the topic if it does not exist.")]
-Timeout = Annotated[
-    float,
-    typer.Option("--timeout", min=1, metavar="SECONDS", help="How long to retry a record."),
-]
 
-
+@command()
+@topic_argument()
+@click.option(
+    "--file",
+    "-f",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Read this file instead of standard input.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Read JSON lines, as `ottla consume --json` writes them.",
+)
+@click.option(
+    "--key-separator",
+    "-k",
+    metavar="TEXT",
+    help="The text between key and value; \\t is a tab.",
+)
+@click.option("--key", metavar="TEXT", help="Use this key for every record.")
+@click.option("--null", metavar="TEXT", help="Send a key or value of this text as null.")
+@click.option(
+    "--header",
+    "-H",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Add this header to every record. Repeatable.",
+)
+@click.option(
+    "--partition",
+    type=WholeNumber(0),
+    metavar="N",
+    help="Send every record to this partition.",
+)
+@click.option("--repartition", is_flag=True, help="With --json: ignore the lines' partitions.")
+@COMPRESSION
+@ACKS
+@click.option(
+    "--partitioner",
+    type=click.Choice(list(PARTITIONERS)),
+    default="murmur2",
+    help="How a key's partition is chosen: murmur2, as Java clients do, or crc32, as "
+    "librdkafka and confluent-kafka do. All programs of a topic should use the same.",
+)
+@REGISTRY
+@CREATE
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=Number(1),
+    default=30.0,
+    metavar="SECONDS",
+    help="How long to retry a record.",
+)
+@cluster_options
 def produce(
-    topic: TopicName,
-    file: File = None,
-    as_json: JsonIn = False,
-    key_separator: KeySeparator = None,
-    key: Key = None,
-    null: Null = None,
-    header: Header = None,
-    partition: ToPartition = None,
-    repartition: Repartition = False,
-    compression: CompressionOption = Compression.NONE,
-    acks: AcksOption = Acks.ALL,
-    partitioner: PartitionerOption = Partitioner.MURMUR2,
-    registry: Registry = None,
-    create: Create = False,
-    timeout: Timeout = 30.0,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    client_config: ClientConfig = None,
-) -> None:
+    cluster: Cluster,
+    topic: str,
+    file: Path | None,
+    as_json: bool,
+    key_separator: str | None,
+    key: str | None,
+    null: str | None,
+    header: Sequence[str],
+    partition: int | None,
+    repartition: bool,
+    compression: str,
+    acks: str,
+    partitioner: str,
+    registry: str | None,
+    create: bool,
+    timeout_s: float,
+) -> int:
     """Send each line of standard input, or of a file, as a record."""
     check_together(as_json, key_separator, key, null, repartition)
     headers, separator = parse_headers(header), parse_separator(key_separator)
     with open_input(file) as stream:
-        connection = connect(bootstrap, client_config)
+        connection = cluster.connection
         partitions = count_partitions(connection, topic, create)
         if partition is not None and partition >= partitions:
             raise Failed(f"topic {topic!r} has partitions 0 to {partitions - 1}, not {partition}.")
@@ -161,19 +147,17 @@ def produce(
         if registry is not None:
             decode = encoding(decode, Encoder(client_of(registry), topic))
         settings = {
-            "compression.type": compression.value,
-            "acks": acks.value,
-            "enable.idempotence": acks is Acks.ALL,
+            **sending_settings(compression, acks),
             "partitioner": PARTITIONERS[partitioner],
-            "message.timeout.ms": int(timeout * 1000),
+            "message.timeout.ms": int(timeout_s * 1000),
             # The broker's max.message.bytes decides, not the client's limit.
             "message.max.bytes": MAX_RECORD_BYTES,
             **connection.settings,
         }
-        producer = TopicProducer(topic, settings, timeout)
+        producer = TopicProducer(topic, settings, timeout_s)
         if as_json:  # plain lines have no timestamps
             decode = OldTimestamps(connection, topic).watching(decode)
-        raise typer.Exit(send_all(producer, stream, decode, as_json))
+        return send_all(producer, stream, decode, as_json)
 
 
 def encoding(decode: Decode, encoder: Encoder) -> Decode:
@@ -220,24 +204,6 @@ def input_bytes(stream: BinaryIO) -> int | None:
     """The size of the input, if known (a file, not a pipe)."""
     status = os.fstat(stream.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def count_partitions(connection: Connection, topic: str, create: bool) -> int:
-    """The number of partitions of the topic, which is created if requested."""
-    topics = connection.topics()
-    if topic not in topics:
-        if not create:
-            hint = f"To create it: ottla topic create {topic}, or add --create."
-            if Path(topic).is_file():
-                hint = f"To send the lines of this file: ottla produce TOPIC --file {topic}"
-            raise unknown("topic", topic, topics, hint)
-        from confluent_kafka.admin import NewTopic
-
-        futures = connection.admin.create_topics([NewTopic(topic, -1, -1)])
-        connection.wait(futures[topic], f"create topic {topic!r}")
-        connection.settled_topics({topic: 1})
-        topics = connection.topics()
-    return len(topics[topic].partitions)
 
 
 def send_all(producer: TopicProducer, stream: BinaryIO, decode: Decode, as_json: bool) -> int:

@@ -1,7 +1,7 @@
 """Which records are shown."""
 
 import pytest
-from tests.cli.test_rendering import FakeMessage
+from tests.cli.records.test_rendering import FakeMessage
 
 from ottla.cli.failures import UsageFailed
 from ottla.cli.records.selection import Newest, both, key_matcher, matcher

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-import typer
+import click
 
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.records.jsonlines import LineError
@@ -37,14 +37,11 @@ SERIALIZED: Final = "serialized"
 VALUE: Final = "value"
 KEY: Final = "key"
 
-Registry = Annotated[
-    str | None,
-    typer.Option(
-        "--registry",
-        metavar="URL",
-        help="Keys and values have schemas of this registry (Avro, JSON Schema, Protobuf).",
-    ),
-]
+REGISTRY: Final = click.option(
+    "--registry",
+    metavar="URL",
+    help="Keys and values have schemas of this registry (Avro, JSON Schema, Protobuf).",
+)
 
 
 def client_of(url: str) -> SchemaRegistryClient:

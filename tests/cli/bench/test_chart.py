@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.bench_chart import Chart, bars, chart
-from ottla.cli.bench_meter import Meter
+from ottla.cli.bench.chart import Chart, bars, chart
+from ottla.cli.bench.meter import Meter
 
 
 def test_bars_have_the_height_of_their_values() -> None:

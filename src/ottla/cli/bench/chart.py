@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from ottla.cli.bench_meter import Meter, latency_text, line, milliseconds
+from ottla.cli.bench.meter import Meter, latency_text, line, milliseconds
 from ottla.cli.screen import note
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import click
 import pytest
-import typer
 
-from ottla.cli.bench import DEFAULT_FOR_S, duration, end
-from ottla.cli.bench_meter import Meter
+from ottla.cli.bench.meter import Meter
+from ottla.cli.bench.run import DEFAULT_FOR_S, duration, end
 from ottla.cli.main import main
 
 
@@ -20,10 +20,12 @@ def test_ten_seconds_if_nothing_else_limits_it(
     assert duration(records, for_s) == expected
 
 
-@pytest.mark.parametrize("size", ["100.1MB", "1GB"])
-def test_values_that_no_broker_takes(capsys: pytest.CaptureFixture[str], size: str) -> None:
+@pytest.mark.parametrize(("size", "shown"), [("100.1MB", "100.1 MB"), ("1GB", "1.0 GB")])
+def test_values_that_no_broker_takes(
+    capsys: pytest.CaptureFixture[str], size: str, shown: str
+) -> None:
     assert main(["bench", "produce", "t", "--size", size]) == 2
-    assert f"--size must be at most 100MB, not {size}." in capsys.readouterr().err
+    assert f"--size must be at most 100MB, not {shown}." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def test_the_exit_code(
 ) -> None:
     meter = Meter(0.0)
     meter.errors.update(errors)
-    with pytest.raises(typer.Exit) as ended:
+    with pytest.raises(click.exceptions.Exit) as ended:
         end(meter, is_interrupted)
     assert ended.value.exit_code == code
     assert ("1,200 not delivered: full.\n" in capsys.readouterr().err) == bool(errors)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.bench_meter import MAX_SAMPLES, Meter, latency_text, line, show_run
+from ottla.cli.bench.meter import MAX_SAMPLES, Meter, latency_text, line
+from ottla.cli.rows import document
 
 
 def run_of_two_seconds() -> Meter:
@@ -25,9 +26,10 @@ def test_moments_and_the_whole() -> None:
     first, second = meter.samples
     assert (first.seconds, first.records_per_s, first.bytes_per_s) == (1.0, 1000, 100_000)
     assert (second.seconds, second.records_per_s, second.p99_us) == (2.0, 500, None)
-    document = meter.document()
-    latencies = document.pop("latency_ms")
-    assert document == {
+    measured = document(meter.measured("t", "Produced to t"))
+    latencies = measured.pop("latency_ms")
+    assert measured == {
+        "topic": "t",
         "records": 1500,
         "bytes": 150_000,
         "seconds": 2.0,
@@ -56,12 +58,13 @@ def test_samples_are_bounded() -> None:
 def test_a_run_without_records() -> None:
     meter = Meter(5)
     meter.end(5)
-    assert (meter.document()["records_per_s"], meter.document()["latency_ms"]) == (0, None)
+    measured = meter.measured("t", "")
+    assert (measured.records_per_s, measured.latency_ms) == (0, None)
 
 
 def test_a_run_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     meter = run_of_two_seconds()
-    show_run("Produced to t", meter.document())
+    meter.measured("t", "Produced to t").show()
     lines = [each.split() for each in capsys.readouterr().out.splitlines()]
     assert lines[:4] == [
         ["Produced", "to", "t"],

@@ -5,9 +5,10 @@ Pure: it is given the time.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from ottla.cli.latency_histogram import LatencyHistogram
+from ottla.cli.bench.latency_histogram import LatencyHistogram
+from ottla.cli.rows import column, row
 from ottla.cli.screen import say, show_table
 from ottla.cli.sizes import size_text
 
@@ -25,6 +26,48 @@ class Sample(NamedTuple):
     bytes_per_s: float
     p50_us: int | None
     p99_us: int | None
+
+
+@row
+class NotDelivered:
+    error: str
+    records: int
+
+
+@row
+class Measured:
+    """A whole run. `latency_ms` is None if nothing was measured."""
+
+    title: str = column(in_json=False)
+    topic: str
+    records: int
+    bytes: int
+    seconds: float
+    records_per_s: int
+    bytes_per_s: int
+    latency_ms: dict[str, float | None] | None
+    errors: list[NotDelivered]
+
+    def show(self) -> None:
+        show_table(
+            ["records", "bytes", "time", "records/s", "bytes/s"],
+            [
+                [
+                    f"{self.records:,}",
+                    size_text(self.bytes),
+                    f"{self.seconds:.1f} s",
+                    f"{self.records_per_s:,}",
+                    f"{size_text(self.bytes_per_s)}/s",
+                ]
+            ],
+            title=self.title,
+        )
+        if self.latency_ms is not None:
+            say("")
+            show_table(
+                ["latency", *self.latency_ms],
+                [["", *map(latency_text, self.latency_ms.values())]],
+            )
 
 
 class Meter:
@@ -76,26 +119,25 @@ class Meter:
         self.sample(now_s)
         self._end_s = now_s
 
-    def document(self) -> dict[str, Any]:
-        """The whole run. `latency_ms` is null if nothing was measured."""
+    def measured(self, topic: str, title: str) -> Measured:
+        """The whole run."""
         seconds = max(self._end_s - self._start_s, 1e-9)
+        latencies = self.latencies
         percentiles = {
-            name: milliseconds(self.latencies.percentile(percent))
+            name: milliseconds(latencies.percentile(percent))
             for name, percent in PERCENTILES.items()
         }
-        return {
-            "records": self.records,
-            "bytes": self.size_bytes,
-            "seconds": round(self._end_s - self._start_s, 3),
-            "records_per_s": round(self.records / seconds),
-            "bytes_per_s": round(self.size_bytes / seconds),
-            "latency_ms": {**percentiles, "max": milliseconds(self.latencies.max_us)}
-            if self.latencies.count
-            else None,
-            "errors": [
-                {"error": reason, "records": count} for reason, count in self.errors.items()
-            ],
-        }
+        return Measured(
+            title,
+            topic,
+            self.records,
+            self.size_bytes,
+            round(self._end_s - self._start_s, 3),
+            round(self.records / seconds),
+            round(self.size_bytes / seconds),
+            {**percentiles, "max": milliseconds(latencies.max_us)} if latencies.count else None,
+            [NotDelivered(reason, count) for reason, count in self.errors.items()],
+        )
 
 
 def milliseconds(latency_us: int | None) -> float | None:
@@ -121,27 +163,3 @@ def line(sample: Sample, records: int) -> str:
         return text
     p50, p99 = milliseconds(sample.p50_us), milliseconds(sample.p99_us)
     return f"{text}, p50 {latency_text(p50)}, p99 {latency_text(p99)}"
-
-
-def show_run(did: str, document: dict[str, Any]) -> None:
-    """Print the document of a run. `did`: produced to t."""
-    show_table(
-        ["records", "bytes", "time", "records/s", "bytes/s"],
-        [
-            [
-                f"{document['records']:,}",
-                size_text(document["bytes"]),
-                f"{document['seconds']:.1f} s",
-                f"{document['records_per_s']:,}",
-                f"{size_text(document['bytes_per_s'])}/s",
-            ]
-        ],
-        title=did,
-    )
-    latencies = document["latency_ms"]
-    if latencies is not None:
-        say("")
-        show_table(
-            ["latency", *latencies],
-            [["", *(latency_text(each) for each in latencies.values())]],
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.latency_histogram import LatencyHistogram
+from ottla.cli.bench.latency_histogram import LatencyHistogram
 
 
 def histogram(*latencies: int) -> LatencyHistogram:

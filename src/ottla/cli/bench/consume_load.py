@@ -15,9 +15,9 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from ottla.cli.bench_chart import Chart
-from ottla.cli.bench_meter import Meter
-from ottla.cli.bench_produce import Sampling
+from ottla.cli.bench.chart import Chart
+from ottla.cli.bench.meter import Meter
+from ottla.cli.bench.produce_load import Sampling
 from ottla.cli.client import Connection, explain
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-from ottla.cli.bench_chart import Chart
-from ottla.cli.bench_meter import Meter
+from ottla.cli.bench.chart import Chart
+from ottla.cli.bench.meter import Meter
 from ottla.cli.client import explain
 from ottla.cli.failures import Failed, UsageFailed
 

@@ -1,0 +1,3 @@
+"""Measure the throughput and latency of a cluster."""
+
+FIRST = ("produce", "consume")

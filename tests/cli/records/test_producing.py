@@ -1,0 +1,36 @@
+"""The topic that commands produce to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from ottla.cli.client import Connection
+from ottla.cli.failures import Failed
+from ottla.cli.records.producing import count_partitions, sending_settings
+
+
+def test_only_acks_of_all_are_idempotent() -> None:
+    assert sending_settings("zstd", "all")["enable.idempotence"] is True
+    assert sending_settings("none", "1")["enable.idempotence"] is False
+
+
+@pytest.mark.parametrize(
+    ("is_file", "hint"),
+    [
+        (True, "To send the lines of this file: ottla produce TOPIC --file "),
+        (False, "To create it: ottla topic create "),
+    ],
+)
+def test_a_file_in_the_place_of_the_topic(tmp_path: Path, is_file: bool, hint: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    if is_file:
+        file.touch()
+    connection = SimpleNamespace(topics=lambda: {"flights": None})
+    with pytest.raises(Failed, match="there is no topic") as raised:
+        count_partitions(cast("Connection", connection), str(file), create=False)
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith(f"{hint}{file}")
