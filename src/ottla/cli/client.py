@@ -7,7 +7,6 @@ the user gets one message within seconds.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -19,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ottla.cli.failures import Failed, UsageFailed, unknown
+from ottla.cli.polling import poll_until
 from ottla.client.addresses import CONNECT_TIMEOUT_S, check_reachable
 from ottla.client.errors import AdvertisedError, UnreachableError
 
@@ -173,19 +173,18 @@ class Connection:
 
         The controller acknowledges a creation before every broker has applied it.
         """
-        deadline = time.monotonic() + self.answer_timeout_s
-        while time.monotonic() < deadline:
-            topics = self.topics()
-            if all(
+
+        def is_led(topics: Mapping[str, Any]) -> bool:
+            return all(
                 name in topics and has_leaders(topics[name], n) for name, n in partitions.items()
-            ):
-                return
-            time.sleep(SETTLE_PAUSE_S)
-        names = ", ".join(partitions)
-        raise Failed(
-            f"created {names}, but not every partition has a leader after "
-            f"{self.answer_timeout_s:g} s."
-        )
+            )
+
+        within_s = self.answer_timeout_s
+        if not is_led(poll_until(self.topics, is_led, within_s=within_s, pause_s=SETTLE_PAUSE_S)):
+            names = ", ".join(partitions)
+            raise Failed(
+                f"created {names}, but not every partition has a leader after {within_s:g} s."
+            )
 
 
 def has_leaders(topic: Any, partitions: int) -> bool:

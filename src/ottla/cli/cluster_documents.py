@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.cli.chunks import in_chunks
 from ottla.cli.client import Connection, is_internal
 from ottla.cli.configs import describe_configs
 from ottla.cli.plural import plural
@@ -90,8 +91,7 @@ def min_in_sync(
 ) -> dict[str, int]:
     """`min.insync.replicas` by topic. `alone`: there is no controller to ask."""
     found: dict[str, int] = {}
-    for first in range(0, len(topics), MAX_TOPICS_ASKED):
-        names = topics[first : first + MAX_TOPICS_ASKED]
+    for names in in_chunks(topics, MAX_TOPICS_ASKED):
         for name, entries in describe_configs(connection, "topic", names, alone=alone).items():
             values = {entry.name: entry.value for entry in entries}
             found[name] = int(values.get(MIN_IN_SYNC) or 1)

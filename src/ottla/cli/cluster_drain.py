@@ -4,7 +4,7 @@ done.
 
 from __future__ import annotations
 
-import time
+import operator
 from collections import Counter
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from ottla.cli.cluster_moves import (
 )
 from ottla.cli.failures import Failed, unknown
 from ottla.cli.plural import plural
+from ottla.cli.polling import poll_until
 from ottla.cli.screen import note, say, show_table
 from ottla.client.admin.reassignments import reassign, reassignments
 from ottla.client.metadata import TopicPartition
@@ -79,24 +80,23 @@ def drain_broker(
 
 def verify(connection: Connection, broker_id: int) -> None:
     """Raises Failed unless the broker holds no replica: a cancelled move would leave some."""
-    until = time.monotonic() + SETTLE_TIMEOUT_S
-    while True:
-        left = [
+
+    def look() -> list[str]:
+        return [
             f"{name}-{number}"
             for name, topic in sorted(connection.topics().items())
             for number, each in sorted(topic.partitions.items())
             if broker_id in each.replicas
         ]
-        if not left:
-            return
-        # The broker that responds learns of the end shortly after the controller.
-        if time.monotonic() > until:
-            raise Failed(
-                f"broker {broker_id} still holds {plural(len(left), 'partition')}, such as "
-                f"{left[0]}: they were created later, or their moves were cancelled.",
-                f"To move them: ottla cluster drain {broker_id}",
-            )
-        time.sleep(LOOK_PAUSE_S)
+
+    # The broker that responds learns of the end shortly after the controller.
+    left = poll_until(look, operator.not_, within_s=SETTLE_TIMEOUT_S, pause_s=LOOK_PAUSE_S)
+    if left:
+        raise Failed(
+            f"broker {broker_id} still holds {plural(len(left), 'partition')}, such as "
+            f"{left[0]}: they were created later, or their moves were cancelled.",
+            f"To move them: ottla cluster drain {broker_id}",
+        )
 
 
 def show_drained(document: dict[str, Any]) -> None:

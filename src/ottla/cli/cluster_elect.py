@@ -6,7 +6,6 @@ one gives a partition without a leader one that is not in sync: what only the ot
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
@@ -16,6 +15,7 @@ from ottla.cli.client import Connection, connect
 from ottla.cli.failures import EXIT_FAILED, UsageFailed
 from ottla.cli.offsets import Partition, partitions_of
 from ottla.cli.plural import plural
+from ottla.cli.polling import poll_until
 from ottla.cli.screen import ask, note, show_json, show_table
 from ottla.cli.typer_options import (
     DEFAULT_BOOTSTRAP,
@@ -143,17 +143,16 @@ def settled(
     connection: Connection, wanted: Mapping[Partition, Any], why: Mapping[Partition, str]
 ) -> dict[Partition, int | None]:
     """The leaders once the broker that responds knows the new ones, which takes a moment."""
-    until = time.monotonic() + SETTLE_TIMEOUT_S
-    while True:
+
+    def look() -> dict[Partition, int | None]:
         topics = connection.topics()
         # A topic may have been deleted in the meantime.
-        now = {
+        return {
             key: leader_of(topics[key[0]].partitions[key[1]]) if key[0] in topics else None
             for key in wanted
         }
-        changed = all(
-            now[key] != leader_of(state) for key, state in wanted.items() if key not in why
-        )
-        if changed or time.monotonic() > until:
-            return now
-        time.sleep(LOOK_PAUSE_S)
+
+    def is_changed(now: Mapping[Partition, int | None]) -> bool:
+        return all(now[key] != leader_of(state) for key, state in wanted.items() if key not in why)
+
+    return poll_until(look, is_changed, within_s=SETTLE_TIMEOUT_S, pause_s=LOOK_PAUSE_S)

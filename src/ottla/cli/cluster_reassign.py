@@ -6,7 +6,7 @@ carry it out. The command only waits, so it may end at any time.
 
 from __future__ import annotations
 
-import time
+import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -25,6 +25,7 @@ from ottla.cli.cluster_moves import (
 )
 from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed
 from ottla.cli.plural import plural
+from ottla.cli.polling import poll_until
 from ottla.cli.reassignment_file import read_reassignments
 from ottla.cli.reassignment_plan import (
     Targets,
@@ -232,27 +233,26 @@ def carry_out(
 
 def verify(connection: Connection, targets: Mapping[str, Mapping[int, Sequence[int]]]) -> None:
     """Raises Failed unless the partitions have the replicas: a move may have been cancelled."""
-    until = time.monotonic() + SETTLE_TIMEOUT_S
-    while True:
+
+    def look() -> list[tuple[str, list[int], list[int]]]:
         topics = connection.topics()
-        left = [
+        return [
             (f"{topic}-{index}", list(topics[topic].partitions[index].replicas), list(replicas))
             for topic, partitions in targets.items()
             for index, replicas in partitions.items()
             if topic in topics
             if list(topics[topic].partitions[index].replicas) != list(replicas)
         ]
-        if not left:
-            return
-        # The broker that responds learns of the end shortly after the controller.
-        if time.monotonic() > until:
-            place, found, wanted = left[0]
-            raise Failed(
-                f"{plural(len(left), 'partition')} did not move, such as {place}: its replicas are "
-                f"{found}, not {wanted}.",
-                "Another command may have cancelled or replaced the move.",
-            )
-        time.sleep(LOOK_PAUSE_S)
+
+    # The broker that responds learns of the end shortly after the controller.
+    left = poll_until(look, operator.not_, within_s=SETTLE_TIMEOUT_S, pause_s=LOOK_PAUSE_S)
+    if left:
+        place, found, wanted = left[0]
+        raise Failed(
+            f"{plural(len(left), 'partition')} did not move, such as {place}: its replicas are "
+            f"{found}, not {wanted}.",
+            "Another command may have cancelled or replaced the move.",
+        )
 
 
 def show_under_way(moving: Mapping[TopicPartition, Reassignment], *, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from ottla.cli.chunks import in_chunks
 from ottla.cli.client import Connection, connect
 from ottla.cli.configs import alter_configs, describe_configs
 from ottla.cli.failures import UsageFailed
@@ -117,8 +118,7 @@ def throttle_document(connection: Connection) -> dict[str, Any]:
         rates[number] = own_settings(entries, RATES, "broker")
     names = sorted(metadata.topics)
     replicas: dict[str, dict[str, str]] = {}
-    for first in range(0, len(names), MAX_TOPICS_ASKED):
-        some = names[first : first + MAX_TOPICS_ASKED]
+    for some in in_chunks(names, MAX_TOPICS_ASKED):
         for name, entries in describe_configs(connection, "topic", some).items():
             found = own_settings(entries, REPLICAS, "topic")
             if found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,6 +14,7 @@ from confluent_kafka.admin import (
 )
 
 from ottla.cli.client import Connection
+from ottla.cli.polling import poll_until
 from ottla.cli.rows import column, only_json, row
 
 KINDS: Final = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
@@ -125,10 +125,12 @@ def await_configs(
     """Wait until the broker itself has applied the change: the controller has acknowledged it
     first.
     """
-    deadline = time.monotonic() + HEARD_TIMEOUT_S
-    while time.monotonic() < deadline:
+
+    def own() -> dict[str, str | None]:
         entries = describe_configs(connection, kind, [name])[name]
-        own = {entry.name: entry.value for entry in entries if entry.source == kind}
-        if settings.items() <= own.items() and own.keys().isdisjoint(unset):
-            return
-        time.sleep(HEARD_PAUSE_S)
+        return {entry.name: entry.value for entry in entries if entry.source == kind}
+
+    def is_applied(own: Mapping[str, str | None]) -> bool:
+        return settings.items() <= own.items() and own.keys().isdisjoint(unset)
+
+    poll_until(own, is_applied, within_s=HEARD_TIMEOUT_S, pause_s=HEARD_PAUSE_S)
