@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import journey as command
 from ottla.cli.app import run_command
+from ottla.cli.journey_asking import Journeys
 from ottla.cli.journey_list import MAX_FATES
 from ottla.client.errors import UnreachableError
 
@@ -21,7 +21,8 @@ def broker(monkeypatch) -> dict[str, Any]:
     """What the broker was asked (`asked`), and what it answers (`answer`)."""
     talk: dict[str, Any] = {}
 
-    def ask(bootstrap: str, question: dict[str, Any], settings: Any) -> dict[str, Any]:
+    def ask(journeys: Journeys, question: dict[str, Any]) -> dict[str, Any]:
+        talk["clients"] = talk.get("clients", set()) | {id(journeys)}
         if question.get("offset") is not None and "messages" in talk["answer"]:
             talk["explained"] = [*talk.get("explained", ()), question["offset"]]
             journey: Any = talk.get("journeys", {}).get(question["offset"], STORED)
@@ -30,12 +31,12 @@ def broker(monkeypatch) -> dict[str, Any]:
             found: dict[str, Any] = journey
             return found
         talk["asked"] = question
-        talk["bootstrap"] = bootstrap
+        talk["bootstrap"] = journeys.bootstrap
         answer: dict[str, Any] = talk["answer"]
         talk["answer"] = talk.pop("next", answer)
         return answer
 
-    monkeypatch.setattr(command, "asked_journey", ask)
+    monkeypatch.setattr(Journeys, "ask", ask)
     return talk
 
 
@@ -184,6 +185,7 @@ def test_the_fates_of_the_newest_are_asked_for(broker, capsys):
     said = json.loads(capsys.readouterr().out)["messages"]
     assert [one["fate"] is None for one in said] == [False] * MAX_FATES + [True] * 3
     assert broker["explained"] == list(range(MAX_FATES))
+    assert len(broker["clients"]) == 1
 
 
 def test_a_list_says_what_was_not_searched(broker, capsys):

@@ -12,9 +12,11 @@ from bench.brokers import running
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ottla.cli import journey_computed
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.journey import asked_journey
+from ottla.cli.journey_asking import asked_journey
 from ottla.cli.journey_computed import computed_journey
+from ottla.client.admin.records import offset_at
 from ottla.client.client import Client
 from ottla.journey.words.line import Branch
 from ottla.journey.words.tell import tell
@@ -200,3 +202,18 @@ def test_the_command_computes_only_where_nothing_is_recorded(
     found = asked_journey(bootstrap, question)
     is_kafka = request.node.callspec.params["bootstrap"] != "Ottla"
     assert (found.get("computed", False), found["recorded"]) == (is_kafka, not is_kafka)
+
+
+def test_the_offsets_of_a_partition_are_asked_once(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def offset(client: Client, leader: int, place: Any, timestamp: int) -> int:
+        asked.append((place.partition, timestamp))
+        return offset_at(client, leader, place, timestamp)
+
+    monkeypatch.setattr(journey_computed, "offset_at", offset)
+    with Client(bootstrap) as client:
+        computed_journey(client, {"journey": 1, "topic": "flights", "latest": True})
+    assert len(asked) == len(set(asked)) == 4

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.failures import Failed, UsageFailed, nearest
-from ottla.cli.journey_answers import joined
+from ottla.cli.journey_asking import Journeys
 from ottla.cli.journey_files import add_files
 from ottla.cli.journey_group import add_asked_group
 from ottla.cli.journey_list import add_fates, show_messages
@@ -18,20 +18,12 @@ from ottla.cli.journey_tree import rich_tree
 from ottla.cli.journey_watch import watch_until_read
 from ottla.cli.screen import console, note, print_trimmed, show_json
 from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, TopicName
-from ottla.client.admin.journeys import NotOttlaError, ask_journey
-from ottla.client.client import Client
-from ottla.client.errors import RetriableError
-from ottla.client.patience import Patience
 from ottla.journey.words.search import ranges_said, searched_said
 from ottla.journey.words.tell import tell
 
 Document = dict[str, Any]
 
 VERSION = 1
-PATIENCE = Patience(answer_s=30.0, retry_for_s=5.0)
-"""A search for a key reads a few hundred MiB at most; leadership may move meanwhile."""
-COMPUTING = Patience(answer_s=5.0, retry_for_s=5.0)
-"""For Kafka's own requests: each is answered at once."""
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 WAYS = "For example: ottla journey TOPIC 0 42, or TOPIC --key KEY, or TOPIC --latest"
@@ -99,47 +91,51 @@ def journey(
     """
     question = asked(topic, partition, offset, key, key_base64, latest)
 
-    def answer(question: Document) -> Document:
-        return answered(bootstrap, question, client_config)
+    with Journeys(bootstrap, client_config) as journeys:
 
-    if all_of_key:
-        check_all(question, table, group, watch=watch)
-        document = answer(question | {"all": True})
-        document.setdefault("unanswered", document.pop("elsewhere", []))
+        def answer(question: Document) -> Document:
+            return answered(journeys, question)
 
-        def ask(partition: int, offset: int) -> Document:
-            return answer(asked(topic, partition, offset, None, None, False))
+        if all_of_key:
+            check_all(question, table, group, watch=watch)
+            document = answer(question | {"all": True})
+            document.setdefault("unanswered", document.pop("elsewhere", []))
 
-        add_fates(document, ask, quiet=as_json)
-        show_json(document) if as_json else show_messages(document)
-        return
-    if watch and table:
-        raise UsageFailed("--watch and --table exclude each other: ask for the table afterwards.")
-    document = answer(question)
-    for line in ask_tables(document, table or (), bootstrap):
-        note(line)
-    # From now on this message, also if there is a newer one.
-    question = asked(topic, document["partition"], document["offset"], None, None, False)
+            def ask(partition: int, offset: int) -> Document:
+                return answer(asked(topic, partition, offset, None, None, False))
 
-    def complete(document: Document) -> Document:
-        add_files(document)
-        if group is not None:
-            add_asked_group(document, group, bootstrap, client_config)
-        return document
+            add_fates(document, ask, quiet=as_json)
+            show_json(document) if as_json else show_messages(document)
+            return
+        if watch and table:
+            raise UsageFailed(
+                "--watch and --table exclude each other: ask for the table afterwards."
+            )
+        document = answer(question)
+        for line in ask_tables(document, table or (), bootstrap):
+            note(line)
+        # From now on this message, also if there is a newer one.
+        question = asked(topic, document["partition"], document["offset"], None, None, False)
 
-    def show(document: Document) -> None:
-        show_json(document) if as_json else print_trimmed(console(), rich_tree(tell(document)))
+        def complete(document: Document) -> Document:
+            add_files(document)
+            if group is not None:
+                add_asked_group(document, group, bootstrap, client_config)
+            return document
 
-    if watch:
-        document = complete(document)
-        watch_until_read(document, lambda: complete(answer(question)), show, group, every)
-    else:
-        show(complete(document))
+        def show(document: Document) -> None:
+            show_json(document) if as_json else print_trimmed(console(), rich_tree(tell(document)))
+
+        if watch:
+            document = complete(document)
+            watch_until_read(document, lambda: complete(answer(question)), show, group, every)
+        else:
+            show(complete(document))
 
 
-def answered(bootstrap: str, question: Document, client_config: list[str] | None) -> Document:
+def answered(journeys: Journeys, question: Document) -> Document:
     """The broker's answer. Raises Failed, and UsageFailed."""
-    document = asked_journey(bootstrap, question, client_config)
+    document = journeys.ask(question)
     if "error" in document:
         raise refused(question["topic"], document["error"])
     if document["journey"] != VERSION:
@@ -149,33 +145,6 @@ def answered(bootstrap: str, question: Document, client_config: list[str] | None
             "Use the `ottla` command of the broker's version.",
         )
     return document
-
-
-def asked_journey(
-    bootstrap: str, question: Document, client_config: list[str] | None = None
-) -> Document:
-    """The document of the partition's leader, or of all leaders together; on brokers that are not
-    Ottla's, what can be computed. Raises Failed.
-    """
-    settings: dict[str, Any] = {}
-    if client_config:
-        # Imported late: only this option needs librdkafka.
-        from ottla.cli.client import client_settings
-
-        settings = client_settings(bootstrap, client_config)
-    with Client(bootstrap, settings, client_id="ottla-cli", patience=PATIENCE) as client:
-        try:
-            return ask_journey(client, question, joined)
-        except NotOttlaError as error:
-            not_ottla = error
-    # Imported late: it needs much that a journey of Ottla's does not.
-    from ottla.cli.journey_computed import computed_journey
-
-    with Client(bootstrap, settings, client_id="ottla-cli", patience=COMPUTING) as client:
-        try:
-            return computed_journey(client, question)
-        except RetriableError:  # it is no broker at all
-            raise Failed(not_ottla.message) from None
 
 
 def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> list[str]:

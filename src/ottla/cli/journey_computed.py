@@ -37,6 +37,8 @@ from ottla.records.header import HEADER_BYTES, BatchHeader, read_header
 
 Document = dict[str, Any]
 StoredBatch = tuple[BatchHeader, bytes]
+Span = tuple[int, int]
+"""The log start offset and the high watermark."""
 
 MAX_MARKERS_PASSED: Final = 20
 """Batches at the end of a log that are asked for to find the newest message."""
@@ -56,7 +58,7 @@ def computed_journey(client: Client, question: Document) -> Document:
     if question.get("key") is not None:
         find = f"To find the messages of a key: ottla consume {topic} --key KEY"
         raise UsageFailed("a search by key needs brokers of Ottla.", f"{HOW}\n  {find}")
-    place, offset = _message(client, metadata, question, known.partitions)
+    place, offset, span = _message(client, metadata, question, known.partitions)
     if place is None:
         return _error("which_offset", "say which message: give PARTITION and OFFSET, or --latest")
     partition = known.partitions.get(place.partition)
@@ -64,7 +66,8 @@ def computed_journey(client: Client, question: Document) -> Document:
         return _error("unknown_partition", f"topic {topic!r} has no partition {place.partition}")
     if partition.leader not in metadata.brokers:
         return _error("not_leader", f"partition {place.partition} of {topic!r} has no leader")
-    facts = _facts(client, place, offset, partition, len(known.partitions))
+    span = span or _span(client, place, partition.leader)
+    facts = _facts(client, place, offset, partition, len(known.partitions), span)
     document = explain(facts) | {"computed": True}
     if document["appended"] is not None:
         document["appended"]["broker"] = None  # the partition may have moved since
@@ -80,39 +83,51 @@ def _message(
     metadata: Metadata,
     question: Document,
     partitions: Mapping[int, Partition],
-) -> tuple[TopicPartition | None, int]:
-    """The message that is asked for: its partition (None: not said), and its offset."""
+) -> tuple[TopicPartition | None, int, Span | None]:
+    """The message that is asked for: its partition (None: not said), its offset, and the offsets of
+    the partition, if they were asked.
+    """
     topic, index, offset = question["topic"], question.get("partition"), question.get("offset")
     if index is None and len(partitions) == 1:
         index = 0
     if not question.get("latest"):
         if index is None or offset is None:
-            return None, -1
-        return TopicPartition(topic, index), offset
+            return None, -1, None
+        return TopicPartition(topic, index), offset, None
     wanted = [index] if index is not None else sorted(partitions)
-    newest: tuple[int, TopicPartition, int] | None = None
+    newest: tuple[int, TopicPartition, int, Span] | None = None
     without_leader: list[TopicPartition] = []
     for each in wanted:
         place = TopicPartition(topic, each)
         if each not in partitions or partitions[each].leader not in metadata.brokers:
             without_leader.append(place)
             continue
-        found = _newest(client, partitions[each].leader, place)
+        leader = partitions[each].leader
+        span = _span(client, place, leader)
+        found = _newest(client, leader, place, span)
         if found is not None:
-            newest = max(newest or (found[0], place, found[1]), (found[0], place, found[1]))
+            this = (found[0], place, found[1], span)
+            newest = max(newest or this, this)
     if newest is None and without_leader:
-        return without_leader[0], -1  # the error about it
+        return without_leader[0], -1, None  # the error about it
     if newest is None:
         raise Failed(f"topic {topic!r} has no records.")
-    return newest[1], newest[2]
+    return newest[1:]
 
 
-def _newest(client: Client, leader: int, place: TopicPartition) -> tuple[int, int] | None:
+def _span(client: Client, place: TopicPartition, leader: int) -> Span:
+    start = offset_at(client, leader, place, EARLIEST)
+    return start, offset_at(client, leader, place, LATEST)
+
+
+def _newest(
+    client: Client, leader: int, place: TopicPartition, span: Span
+) -> tuple[int, int] | None:
     """The time and offset of the partition's last message that is no transaction marker, as far as
     MAX_MARKERS_PASSED allow; None if it has no records.
     """
-    start = offset_at(client, leader, place, EARLIEST)
-    offset = last = offset_at(client, leader, place, LATEST) - 1
+    start, end = span
+    offset = last = end - 1
     at_ms = -1
     for _ in range(MAX_MARKERS_PASSED):
         if offset < start:
@@ -130,11 +145,15 @@ def _newest(client: Client, leader: int, place: TopicPartition) -> tuple[int, in
 
 
 def _facts(
-    client: Client, place: TopicPartition, offset: int, partition: Partition, count: int
+    client: Client,
+    place: TopicPartition,
+    offset: int,
+    partition: Partition,
+    count: int,
+    span: Span,
 ) -> Facts:
     leader = partition.leader
-    start = offset_at(client, leader, place, EARLIEST)
-    end = offset_at(client, leader, place, LATEST)
+    start, end = span
     location, transactions = None, None
     near: frozenset[bytes] = frozenset()
     if start <= offset < end:

@@ -1,14 +1,17 @@
 """What is shown of a group."""
 
 import json
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from ottla.cli.group.description import (
     GroupDescription,
     GroupMember,
     GroupPartition,
+    described_groups,
     shown_metadata,
 )
 
@@ -72,3 +75,27 @@ def test_lag_in_time_has_a_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert heading[-1] == "behind"
     assert (len(caught_up), late[:5]) == (5, ["t", "1", "5", "8", "3"])
     assert len(late) > 5
+
+
+class Moving:
+    """A cluster whose coordinators move for a while: the admin client, and the connection."""
+
+    answer_timeout_s = 5.0
+
+    def __init__(self, *codes: int) -> None:
+        self.admin, self.left, self.asked = self, list(codes), 0
+
+    def metadata(self) -> None:
+        return
+
+    def describe_consumer_groups(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
+        self.asked += 1
+        future: Future[Any] = Future()
+        future.set_exception(KafkaException(KafkaError(self.left.pop(0))))
+        return dict.fromkeys(names, future)
+
+
+def test_a_group_is_described_once_its_coordinator_is_there() -> None:
+    cluster: Any = Moving(KafkaError.NOT_COORDINATOR, KafkaError.GROUP_ID_NOT_FOUND)
+    assert described_groups(cluster, ["g"]) == {}
+    assert cluster.asked == 2

@@ -20,6 +20,14 @@ from ottla.cli.screen import say
 from ottla.journey.formatting import elapsed_said
 
 LIST_HINT: Final = "To list all groups: ottla group list"
+MOVING: Final = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+    }
+)
+MOVING_PAUSE_S: Final = 0.1
 NO_GROUPS: Final = "No groups yet. Create one with: ottla consume TOPIC --group NAME"
 
 
@@ -49,16 +57,10 @@ def described_groups(connection: Connection, names: Sequence[str]) -> dict[str, 
     if not names:
         return {}
     connection.metadata()  # fails sooner, and says more, if no broker answers
-    futures = connection.admin.describe_consumer_groups(
-        list(names), request_timeout=connection.answer_timeout_s
-    )
+    futures = _descriptions(connection, names)
     found: dict[str, Any] = {}
     for name in names:
-        error = futures[name].exception(connection.answer_timeout_s + 1)
-        if (
-            isinstance(error, KafkaException)
-            and error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
-        ):
+        if _code(futures[name], connection) == KafkaError.GROUP_ID_NOT_FOUND:
             continue
         try:
             description = connection.wait(futures[name], f"describe group {name!r}")
@@ -69,6 +71,27 @@ def described_groups(connection: Connection, names: Sequence[str]) -> dict[str, 
         if state_name(description.state) != "dead":
             found[name] = description
     return found
+
+
+def _descriptions(connection: Connection, names: Sequence[str]) -> dict[str, Any]:
+    """Asked again while coordinators move, for as long as an answer may take: librdkafka does not.
+    Where nobody has committed yet, the first request creates `__consumer_offsets`.
+    """
+    until = time.monotonic() + connection.answer_timeout_s
+    while True:
+        futures: dict[str, Any] = connection.admin.describe_consumer_groups(
+            list(names), request_timeout=connection.answer_timeout_s
+        )
+        is_moving = any(_code(future, connection) in MOVING for future in futures.values())
+        if not is_moving or time.monotonic() > until:
+            return futures
+        time.sleep(MOVING_PAUSE_S)
+
+
+def _code(future: Any, connection: Connection) -> int | None:
+    """The error code with which a future ends, None without one."""
+    error = future.exception(connection.answer_timeout_s + 1)
+    return int(error.args[0].code()) if isinstance(error, KafkaException) else None
 
 
 def no_active_members(group: str, description: Any) -> None:

@@ -1,0 +1,67 @@
+"""Asks a cluster for journeys, with one client for all questions of a command."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+from ottla.cli.failures import Failed
+from ottla.cli.journey_answers import joined
+from ottla.client.admin.journeys import NotOttlaError, ask_journey
+from ottla.client.client import Client
+from ottla.client.errors import RetriableError
+from ottla.client.patience import Patience
+
+Document = dict[str, Any]
+
+PATIENCE: Final = Patience(answer_s=30.0, retry_for_s=5.0)
+"""A search for a key reads a few hundred MiB at most; leadership may move meanwhile."""
+COMPUTING: Final = Patience(answer_s=5.0, retry_for_s=5.0)
+"""For Kafka's own requests: each is answered at once."""
+
+
+class Journeys:
+    """The journeys of a cluster. Use it as a context manager."""
+
+    def __init__(self, bootstrap: str, client_config: list[str] | None = None) -> None:
+        """`client_config`: as for --client-config. Raises Failed for one that is wrong."""
+        self.bootstrap = bootstrap
+        settings: dict[str, Any] = {}
+        if client_config:
+            # Imported late: only this option needs librdkafka.
+            from ottla.cli.client import client_settings
+
+            settings = client_settings(bootstrap, client_config)
+        self._client = Client(bootstrap, settings, client_id="ottla-cli", patience=PATIENCE)
+        self._computing = Client(bootstrap, settings, client_id="ottla-cli", patience=COMPUTING)
+        self._why_computed = ""
+        """The brokers are not Ottla's."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+        self._computing.close()
+
+    def ask(self, question: Document) -> Document:
+        """The document of the partition's leader, or of all leaders together; on brokers that are
+        not Ottla's, what can be computed. Raises Failed, UsageFailed and ClientError.
+        """
+        if not self._why_computed:
+            try:
+                return ask_journey(self._client, question, joined)
+            except NotOttlaError as error:
+                self._why_computed = error.message
+        # Imported late: it needs much that a journey of Ottla's does not.
+        from ottla.cli.journey_computed import computed_journey
+
+        try:
+            return computed_journey(self._computing, question)
+        except RetriableError:  # it is no broker at all
+            raise Failed(self._why_computed) from None
+
+
+def asked_journey(bootstrap: str, question: Document) -> Document:
+    """The answer to one question."""
+    with Journeys(bootstrap) as journeys:
+        return journeys.ask(question)
