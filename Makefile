@@ -12,7 +12,7 @@ NEWEST_SPARK := .venv-newest-spark
 # The tests of the rooms with compiled modules.
 PURE   := $(addprefix tests/,api log network protocol records replica runtime timelines)
 
-.PHONY: demo test test-all check docs bench conformance soak faults lock clean
+.PHONY: demo test test-slow test-all check docs bench conformance soak faults lock clean
 
 demo: $(BUILT)
 	@$(BIN)/python -m demo $(ARGS)
@@ -21,7 +21,13 @@ demo: $(BUILT)
 test: $(BUILT)
 	@$(BIN)/python -m bench.fetch || test -z "$$CI"
 	@$(BIN)/python -m tests.pipelines.jars
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not full" $(ARGS)
+
+# The tests of which each takes seconds: those of tests/slow.txt.
+test-slow: $(BUILT)
+	@$(BIN)/python -m bench.fetch || test -z "$$CI"
+	@$(BIN)/python -m tests.pipelines.jars
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not full" $(ARGS)
 
 # Also what takes minutes, the sources of the compiled modules, and the pipelines on the newest
 # Spark.
