@@ -13,7 +13,7 @@ from ottla.cli import cluster_moves
 from ottla.cli.cluster_moves import current_assignments, move_documents, show_moves, wait_moved
 from ottla.cli.failures import Failed
 from ottla.client.admin.reassignments import LIST_PARTITION_REASSIGNMENTS, Reassignment
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 
 
 def test_replicas_that_are_leaving_already_do_not_count() -> None:

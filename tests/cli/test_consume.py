@@ -11,9 +11,9 @@ import pytest
 from ottla.cli import consume
 from ottla.cli.consume import check_ending, check_one_form, check_together, choose
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.offsets import Partition
 from ottla.cli.positions import Start
 from ottla.cli.records.rendering import Shown
+from ottla.client.topic_partition import TopicPartition
 
 NO_ENDING = {"--until": None, "--until-offset": None, "--last": None}
 
@@ -88,7 +88,7 @@ def log_of_10_to_20(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every partition has offsets 10 to 19."""
 
     def at(offset: int) -> Any:
-        def answer(_connection: object, *wanted: Any) -> dict[Partition, int]:
+        def answer(_connection: object, *wanted: Any) -> dict[TopicPartition, int]:
             return dict.fromkeys(wanted[-1], offset)
 
         return answer
@@ -100,7 +100,7 @@ def log_of_10_to_20(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def chosen(
     wanted: Iterable[int] | None, offset: int | None
-) -> tuple[dict[Partition, int], dict[Partition, int]]:
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     topics = {"t": SimpleNamespace(partitions={1: None, 0: None})}
     start = Start("beginning")
     return choose(None, topics, list(wanted or ()), offset, start)  # type: ignore[arg-type]

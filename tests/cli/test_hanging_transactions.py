@@ -12,7 +12,7 @@ from ottla.client.admin.transactions import (
     ListedTransaction,
     OpenProducer,
 )
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 
 PLACES = [TopicPartition("t", 0), TopicPartition("t", 1)]
 BEFORE_MS = 5_000

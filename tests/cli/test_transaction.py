@@ -24,7 +24,7 @@ from ottla.client.admin.transactions import (
     OpenProducer,
 )
 from ottla.client.errors import RefusedError
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 
 PLACE = TopicPartition("t", 0)

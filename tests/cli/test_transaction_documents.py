@@ -13,7 +13,7 @@ from ottla.cli.transaction_documents import (
     what_next,
 )
 from ottla.client.admin.transactions import DescribedTransaction, OpenProducer
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_060_000
 PLACES = (TopicPartition("t", 0), TopicPartition("t", 1))

@@ -15,7 +15,7 @@ from tests.system.cluster_load import WAIT_S, wait_for
 from ottla.cli.journey_asking import asked_journey
 from ottla.client.admin.records import fetch_batches
 from ottla.client.client import Client
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 from ottla.records.control import ControlType
 from ottla.records.header import iterate_headers
 from ottla.records.iterate import iterate_records

@@ -22,7 +22,7 @@ from tests.system.test_cluster_journey_truth import TOPIC, WEIGHTS, SeenLife
 
 from ottla.client.admin.records import EARLIEST, offset_at
 from ottla.client.client import Client
-from ottla.client.metadata import TopicPartition as ClientPlace
+from ottla.client.topic_partition import TopicPartition as ClientPlace
 from ottla.records.control import ControlType
 from ottla.testing import Cluster
 from ottla.timelines.step import By

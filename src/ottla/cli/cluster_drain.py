@@ -21,7 +21,7 @@ from ottla.cli.plural import plural
 from ottla.cli.polling import poll_until
 from ottla.cli.screen import note, say, show_table
 from ottla.client.admin.reassignments import reassign, reassignments
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 from ottla.controller.draining import DrainingError, drained
 
 SETTLE_TIMEOUT_S: Final = 10.0

@@ -13,7 +13,7 @@ import typer
 
 from ottla.cli.client import Connection, connect
 from ottla.cli.failures import EXIT_FAILED, UsageFailed
-from ottla.cli.offsets import Partition, partitions_of
+from ottla.cli.offsets import partitions_of
 from ottla.cli.plural import plural
 from ottla.cli.polling import poll_until
 from ottla.cli.screen import ask, note, show_json, show_table
@@ -28,6 +28,7 @@ from ottla.cli.typer_options import (
     Yes,
 )
 from ottla.client.admin.elections import elect_leaders
+from ottla.client.topic_partition import TopicPartition
 
 SETTLE_TIMEOUT_S: Final = 5.0
 LOOK_PAUSE_S: Final = 0.1
@@ -78,10 +79,10 @@ def elect(
         if not ask(question, what_else="To elect without confirmation, add --yes."):
             note("Nothing was changed.")
             raise typer.Exit(EXIT_FAILED)
-    why: dict[Partition, str] = {}
+    why: dict[TopicPartition, str] = {}
     if not dry_run:
         failed = elect_leaders(connection.client, wanted, unclean=unclean)
-        why = {(each.topic, each.partition): refusal.reason for each, refusal in failed.items()}
+        why = {each: refusal.reason for each, refusal in failed.items()}
     after = {} if dry_run else settled(connection, wanted, why)
     documents = [
         {
@@ -112,7 +113,7 @@ def elect(
         raise typer.Exit(EXIT_FAILED)
 
 
-def loss(key: Partition, leader: int | None, in_sync: Iterable[int]) -> str:
+def loss(key: TopicPartition, leader: int | None, in_sync: Iterable[int]) -> str:
     """What an unclean election costs. `in_sync`: who was in sync; newer Kafkas do not say."""
     others = sorted(in_sync)
     missing = "The records that it does not have are lost."
@@ -132,7 +133,7 @@ def leader_of(state: Any) -> int | None:
     return state.leader if state.leader >= 0 else None
 
 
-def to_elect(states: Mapping[Partition, Any], *, unclean: bool) -> dict[Partition, Any]:
+def to_elect(states: Mapping[TopicPartition, Any], *, unclean: bool) -> dict[TopicPartition, Any]:
     """The partitions without a leader, or those that another than the preferred one leads."""
     if unclean:
         return {key: state for key, state in states.items() if leader_of(state) is None}
@@ -140,11 +141,11 @@ def to_elect(states: Mapping[Partition, Any], *, unclean: bool) -> dict[Partitio
 
 
 def settled(
-    connection: Connection, wanted: Mapping[Partition, Any], why: Mapping[Partition, str]
-) -> dict[Partition, int | None]:
+    connection: Connection, wanted: Mapping[TopicPartition, Any], why: Mapping[TopicPartition, str]
+) -> dict[TopicPartition, int | None]:
     """The leaders once the broker that responds knows the new ones, which takes a moment."""
 
-    def look() -> dict[Partition, int | None]:
+    def look() -> dict[TopicPartition, int | None]:
         topics = connection.topics()
         # A topic may have been deleted in the meantime.
         return {
@@ -152,7 +153,7 @@ def settled(
             for key in wanted
         }
 
-    def is_changed(now: Mapping[Partition, int | None]) -> bool:
+    def is_changed(now: Mapping[TopicPartition, int | None]) -> bool:
         return all(now[key] != leader_of(state) for key, state in wanted.items() if key not in why)
 
     return poll_until(look, is_changed, within_s=SETTLE_TIMEOUT_S, pause_s=LOOK_PAUSE_S)

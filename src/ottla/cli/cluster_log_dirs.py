@@ -21,6 +21,7 @@ from ottla.cli.typer_options import (
     SomeTopicNames,
 )
 from ottla.client.admin.log_dirs import LogDir, StoredReplica, log_dirs
+from ottla.client.topic_partition import TopicPartition
 
 OfBroker = Annotated[
     list[int] | None,
@@ -141,10 +142,11 @@ def replicas_of(folders: Sequence[LogDir]) -> list[tuple[LogDir, StoredReplica]]
     return sorted(found, key=lambda pair: (pair[1].topic, pair[1].partition, pair[0].broker))
 
 
-def leader_sizes(folders: Sequence[LogDir], leaders: Mapping[tuple[str, int], int]) -> Counter[str]:
+def leader_sizes(folders: Sequence[LogDir], leaders: Mapping[TopicPartition, int]) -> Counter[str]:
     """The bytes of each topic, counting each partition once: as its leader stores it."""
     sizes: Counter[str] = Counter()
     for folder, each in replicas_of(folders):
-        if not each.is_future and leaders.get((each.topic, each.partition)) == folder.broker:
+        key = TopicPartition(each.topic, each.partition)
+        if not each.is_future and leaders.get(key) == folder.broker:
             sizes[each.topic] += each.size_bytes
     return sizes

@@ -14,7 +14,7 @@ from ottla.cli.plural import plural
 from ottla.cli.progress import Watch
 from ottla.cli.screen import say, show_table
 from ottla.client.admin.reassignments import Assignments, Reassignment, reassignments
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 
 LOOK_PAUSE_S: Final = 0.5
 MAX_SHOWN: Final = 50

@@ -53,7 +53,7 @@ from ottla.client.admin.reassignments import (
     reassign,
     reassignments,
 )
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 
 FORMS: Final = (
     "For example: ottla cluster reassign TOPIC --replication-factor 3, or --brokers 1,2,3; "

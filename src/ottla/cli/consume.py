@@ -14,7 +14,7 @@ from ottla.cli.command import command
 from ottla.cli.complete import complete_group, complete_start
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at, partitions_of
+from ottla.cli.offsets import end_offsets, first_offsets, offsets_at, partitions_of
 from ottla.cli.options import topics_argument
 from ottla.cli.plural import plural
 from ottla.cli.positions import Start, parse_start, start_offsets
@@ -26,6 +26,7 @@ from ottla.cli.records.schema_registry import REGISTRY, Decoder, client_of
 from ottla.cli.records.selection import Newest, both, key_matcher, matcher
 from ottla.cli.screen import note, write_bytes
 from ottla.cli.value_types import Time, WholeNumber
+from ottla.client.topic_partition import TopicPartition
 
 T = TypeVar("T")
 
@@ -234,7 +235,7 @@ def choose(
     wanted: Sequence[int],
     offset: int | None,
     start: Start,
-) -> tuple[dict[Partition, int], dict[Partition, int]]:
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Where to start in each partition, and where each one ends now."""
     chosen = partitions_of(found, wanted)
     ends = end_offsets(connection, chosen)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.cli.transaction_documents import hanging
 from ottla.client.admin.transactions import DescribedTransaction, OpenProducer, Transactions
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 
 
 def find_hanging(

@@ -24,7 +24,8 @@ from ottla.client.admin.records import (
 from ottla.client.admin.transactions import Transactions
 from ottla.client.client import Client
 from ottla.client.errors import RefusedError, UnsupportedError
-from ottla.client.metadata import Metadata, Partition, TopicPartition
+from ottla.client.metadata import Metadata, Partition
+from ottla.client.topic_partition import TopicPartition
 from ottla.journey.explain import explain
 from ottla.journey.facts import Facts, KnownGroups, LogLocation, Position
 from ottla.journey.near_keys import OFFSETS_BEFORE, keys_of_producer

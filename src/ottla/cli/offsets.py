@@ -12,15 +12,15 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
-    TopicPartition,
+)
+from confluent_kafka import (
+    TopicPartition as PartitionAt,
 )
 from confluent_kafka.admin import OffsetSpec
 
 from ottla.cli.client import NO_ANSWER, Connection, explain
 from ottla.cli.failures import Failed
-
-Partition = tuple[str, int]
-
+from ottla.client.topic_partition import TopicPartition
 
 # A new partition may have no leader yet, or one that has not opened it.
 NOT_READY: Final = frozenset(
@@ -37,36 +37,36 @@ EARLIEST: Final = OffsetSpec.earliest()
 LATEST: Final = OffsetSpec.latest()
 
 
-def partitions_of(topics: Mapping[str, Any], wanted: Iterable[int] | None) -> list[Partition]:
+def partitions_of(topics: Mapping[str, Any], wanted: Iterable[int] | None) -> list[TopicPartition]:
     """The chosen partitions, in order. Raises Failed for one that does not exist."""
-    chosen: list[Partition] = []
+    chosen: list[TopicPartition] = []
     for name, topic in topics.items():
         for number in sorted(set(wanted)) if wanted else sorted(topic.partitions):
             if number not in topic.partitions:
                 last = len(topic.partitions) - 1
                 raise Failed(f"topic {name!r} has partitions 0 to {last}, not {number}.")
-            chosen.append((name, number))
+            chosen.append(TopicPartition(name, number))
     return chosen
 
 
 def answered_offsets(
-    connection: Connection, wanted: Mapping[Partition, Any], within_s: float
-) -> tuple[dict[Partition, int], dict[Partition, str]]:
+    connection: Connection, wanted: Mapping[TopicPartition, Any], within_s: float
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
     """The offset of each partition by its OffsetSpec, -1 if no record is that recent; and for
     partitions without an offset, the reason as part of a sentence.
     """
-    found: dict[Partition, int] = {}
-    why: dict[Partition, str] = {}
+    found: dict[TopicPartition, int] = {}
+    why: dict[TopicPartition, str] = {}
     deadline = time.monotonic() + READY_TIMEOUT_S
     missing = dict(wanted)
     while missing:
         futures = connection.admin.list_offsets(
-            {TopicPartition(topic, number): spec for (topic, number), spec in missing.items()},
+            {PartitionAt(*key): spec for key, spec in missing.items()},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
             request_timeout=within_s,
         )
         for partition, future in futures.items():
-            key = (partition.topic, partition.partition)
+            key = TopicPartition(partition.topic, partition.partition)
             try:
                 offset = future.result(within_s + 1).offset
             except (KafkaException, FutureTimeoutError) as error:
@@ -91,23 +91,25 @@ def no_answer(within_s: float) -> str:
     return f"no response from its leader within {within_s:g} s"
 
 
-def list_offsets(connection: Connection, wanted: Mapping[Partition, Any]) -> dict[Partition, int]:
+def list_offsets(
+    connection: Connection, wanted: Mapping[TopicPartition, Any]
+) -> dict[TopicPartition, int]:
     """Like `answered_offsets`, but raises Failed if a partition has none."""
     found, why = answered_offsets(connection, wanted, connection.answer_timeout_s)
-    for (topic, number), reason in why.items():
-        raise Failed(f"cannot read the offsets of {topic}-{number}: {reason}.")
+    for key, reason in why.items():
+        raise Failed(f"cannot read the offsets of {key}: {reason}.")
     return found
 
 
 def shown_offsets(
-    connection: Connection, partitions: Iterable[Partition], *specs: Any
-) -> tuple[list[dict[Partition, int]], dict[Partition, str]]:
+    connection: Connection, partitions: Iterable[TopicPartition], *specs: Any
+) -> tuple[list[dict[TopicPartition, int]], dict[TopicPartition, str]]:
     """The offsets of partitions whose leaders respond within `SHOWN_WITHIN_S`, by OffsetSpec; and
     for the other partitions the reason.
     """
     within_s = min(SHOWN_WITHIN_S, connection.answer_timeout_s)
     asked, shown = list(partitions), []
-    why: dict[Partition, str] = {}
+    why: dict[TopicPartition, str] = {}
     for spec in specs:
         found, missing = answered_offsets(connection, dict.fromkeys(asked, spec), within_s)
         shown.append(found)
@@ -117,19 +119,23 @@ def shown_offsets(
     return shown, why
 
 
-def first_offsets(connection: Connection, partitions: Iterable[Partition]) -> dict[Partition, int]:
+def first_offsets(
+    connection: Connection, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
     """The first offset of each partition."""
     return list_offsets(connection, dict.fromkeys(partitions, EARLIEST))
 
 
-def end_offsets(connection: Connection, partitions: Iterable[Partition]) -> dict[Partition, int]:
+def end_offsets(
+    connection: Connection, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
     """The offset of each partition's next record as consumers see it (its high watermark)."""
     return list_offsets(connection, dict.fromkeys(partitions, LATEST))
 
 
 def offsets_at(
-    connection: Connection, partitions: Iterable[Partition], at_ms: int
-) -> dict[Partition, int]:
+    connection: Connection, partitions: Iterable[TopicPartition], at_ms: int
+) -> dict[TopicPartition, int]:
     """The offset of each partition's first record at or after that time; its end if there is
     none.
     """

@@ -10,7 +10,8 @@ from typing import Final
 
 from ottla.cli.client import Connection
 from ottla.cli.failures import UsageFailed
-from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
+from ottla.cli.offsets import end_offsets, first_offsets, offsets_at
+from ottla.client.topic_partition import TopicPartition
 
 AGO: Final = re.compile(r"(\d+)(ms|s|m|h|d)", re.ASCII)
 UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -70,8 +71,8 @@ def parse_start(text: str, now_ms: int) -> Start:
 
 
 def start_offsets(
-    connection: Connection, start: Start, partitions: Iterable[Partition]
-) -> dict[Partition, int]:
+    connection: Connection, start: Start, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
     """The offset of that position in each partition."""
     if start.kind == "beginning":
         return first_offsets(connection, partitions)

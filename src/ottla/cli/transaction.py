@@ -27,7 +27,7 @@ from ottla.cli.transaction_documents import (
 from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, Yes
 from ottla.client.admin.transactions import DescribedTransaction, OpenProducer, Transactions
 from ottla.client.errors import RefusedError
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 from ottla.journey.formatting import elapsed_said
 from ottla.protocol.errors import ErrorCode
 

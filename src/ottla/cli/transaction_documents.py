@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ottla.cli.screen import say, show_table
 from ottla.client.admin.transactions import DescribedTransaction, OpenProducer
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 from ottla.journey.formatting import elapsed_said, moment_said
 
 ONGOING: Final = "Ongoing"

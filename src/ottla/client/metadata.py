@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ottla.client.addresses import Address
 from ottla.client.question import Question
+from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
 
@@ -17,16 +18,6 @@ NEWEST: Final = 12
 OLDEST: Final = 1
 """Of version 0, an empty list means all topics."""
 NO_ID: Final = UUID(int=0)
-
-
-class TopicPartition(NamedTuple):
-    """A partition by its topic's name and its number."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Broker(NamedTuple):

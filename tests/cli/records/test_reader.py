@@ -13,6 +13,7 @@ from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.positions import Start
 from ottla.cli.records import reader as reading
 from ottla.cli.records.reader import JOIN_TIMEOUT_S, STALL_TIMEOUT_S, Interruption, Reader
+from ottla.client.topic_partition import TopicPartition as Key
 
 
 class Event:
@@ -159,7 +160,8 @@ def test_a_topic_that_is_deleted_meanwhile(monkeypatch: pytest.MonkeyPatch, code
 
 def test_patience_with_silent_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = new_reader(monkeypatch)
-    reader.assign({("t", 0): 0}, {("t", 0): 10})
+    key = Key("t", 0)
+    reader.assign({key: 0}, {key: 10})
     reader.check_patience(STALL_TIMEOUT_S)
     with pytest.raises(Failed, match="t-0 has records up to offset 9; read 0 so far"):
         reader.check_patience(STALL_TIMEOUT_S + 1)

@@ -8,26 +8,29 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as PartitionAt
 
 from ottla.cli.app import carry_out
 from ottla.cli.client import Connection
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.topic import trim
 from ottla.cli.topic.trim import check_target, planned
+from ottla.client.topic_partition import TopicPartition
 
-FIRST = {("t", 0): 10, ("t", 1): 0}
-END = {("t", 0): 20, ("t", 1): 5}
+FIRST = {TopicPartition("t", 0): 10, TopicPartition("t", 1): 0}
+END = {TopicPartition("t", 0): 20, TopicPartition("t", 1): 5}
 
 
 def test_only_partitions_that_begin_before_the_target_change() -> None:
-    assert planned({("t", 0): 10, ("t", 1): 3}, FIRST, END) == {("t", 1): 3}
+    assert planned({TopicPartition("t", 0): 10, TopicPartition("t", 1): 3}, FIRST, END) == {
+        TopicPartition("t", 1): 3
+    }
     assert planned(END, FIRST, END) == END
 
 
 def test_an_offset_past_the_end_is_refused() -> None:
     with pytest.raises(Failed, match="has no offset 21: allowed are 10 to 20, the end"):
-        planned({("t", 0): 21}, FIRST, END)
+        planned({TopicPartition("t", 0): 21}, FIRST, END)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +60,7 @@ def test_an_internal_topic_is_left_to_its_coordinators() -> None:
 class Admin:
     """Deletes what it is told to."""
 
-    def delete_records(self, places: list[TopicPartition], **_: Any) -> dict[Any, Future[Any]]:
+    def delete_records(self, places: list[PartitionAt], **_: Any) -> dict[Any, Future[Any]]:
         found = {}
         for place in places:
             found[place] = Future()
@@ -70,7 +73,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A topic t with partitions 0 (10 to 20) and 1 (0 to 5)."""
     monkeypatch.setattr(trim, "first_offsets", lambda *_: FIRST)
     monkeypatch.setattr(trim, "end_offsets", lambda *_: END)
-    monkeypatch.setattr(trim, "offsets_at", lambda *_: {("t", 0): 12, ("t", 1): 0})
+    monkeypatch.setattr(
+        trim, "offsets_at", lambda *_: {TopicPartition("t", 0): 12, TopicPartition("t", 1): 0}
+    )
     connection = Connection("b:1", {}, Admin(), 1.0)
     monkeypatch.setattr(
         Connection,

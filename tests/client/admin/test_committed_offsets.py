@@ -13,7 +13,7 @@ from ottla.client.admin.committed_offsets import (
     Commit,
     committed_offsets,
 )
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 

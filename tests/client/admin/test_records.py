@@ -16,7 +16,7 @@ from ottla.client.admin.records import (
     offset_at,
 )
 from ottla.client.errors import RefusedError
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 

@@ -21,7 +21,7 @@ from ottla.client.admin.transactions import (
 )
 from ottla.client.coordinators import FIND_COORDINATOR
 from ottla.client.errors import RefusedError, UnsupportedError
-from ottla.client.metadata import TopicPartition
+from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 

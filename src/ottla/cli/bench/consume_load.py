@@ -12,7 +12,9 @@ from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
-    TopicPartition,
+)
+from confluent_kafka import (
+    TopicPartition as PartitionAt,
 )
 
 from ottla.cli.bench.chart import Chart
@@ -20,8 +22,9 @@ from ottla.cli.bench.meter import Meter
 from ottla.cli.bench.produce_load import Sampling
 from ottla.cli.client import Connection, explain
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.offsets import Partition, end_offsets, first_offsets
+from ottla.cli.offsets import end_offsets, first_offsets
 from ottla.cli.records.reader import Interruption
+from ottla.client.topic_partition import TopicPartition
 
 BATCH_RECORDS: Final = 5000
 POLL_S: Final = 0.1
@@ -40,7 +43,9 @@ def consume_load(
     """Read from the beginning to the current end, or with `follow` what comes from now on; returns
     what was measured, and whether Ctrl-C ended it. Raises Failed.
     """
-    places = [(name, index) for name, topic in topics.items() for index in topic.partitions]
+    places = [
+        TopicPartition(name, index) for name, topic in topics.items() for index in topic.partitions
+    ]
     ends = end_offsets(connection, places)
     begins = ends if follow else first_offsets(connection, places)
     left = {} if follow else {key: end for key, end in ends.items() if end > begins[key]}
@@ -48,7 +53,7 @@ def consume_load(
     is_interrupted = False
     meter = Meter(time.monotonic())
     try:
-        consumer.assign([TopicPartition(*key, begins[key]) for key in (left or begins)])
+        consumer.assign([PartitionAt(*key, begins[key]) for key in (left or begins)])
         name = ", ".join(topics)
         with (
             Chart(f"consuming from {name}", meter, wanted=not quiet) as chart,
@@ -103,17 +108,19 @@ def most(records: int | None, meter: Meter) -> int:
     return BATCH_RECORDS if records is None else min(BATCH_RECORDS, records - meter.records)
 
 
-def count(events: list[Any], left: dict[Partition, int], meter: Meter, *, with_age: bool) -> None:
+def count(
+    events: list[Any], left: dict[TopicPartition, int], meter: Meter, *, with_age: bool
+) -> None:
     """Count the records of one poll; partitions that are read to their ends leave `left`."""
     now_ms = time.time_ns() // 1_000_000
     found = size_bytes = 0
-    latest: dict[Partition, int] = {}
+    latest: dict[tuple[str, int], int] = {}  # plain tuples: one for each record
     for event in events:
         error = event.error()
         if error is not None:
             if error.code() != KafkaError._PARTITION_EOF:
                 raise Failed(f"cannot continue to read: {explain(error)}")
-            left.pop((event.topic(), event.partition()), None)
+            left.pop(TopicPartition(event.topic(), event.partition()), None)
             continue
         found += 1
         size_bytes += len(event.value() or b"") + len(event.key() or b"")
@@ -123,6 +130,6 @@ def count(events: list[Any], left: dict[Partition, int], meter: Meter, *, with_a
             if kind != TIMESTAMP_NOT_AVAILABLE:
                 meter.add_latency((now_ms - at_ms) * 1000)
     meter.add(found, size_bytes)
-    for key, offset in latest.items():
+    for key, offset in ((TopicPartition(*key), at) for key, at in latest.items()):
         if offset + 1 >= left.get(key, offset + 2):
             left.pop(key, None)

@@ -11,11 +11,11 @@ from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.group.description import committed_offsets, existing_groups
 from ottla.cli.group.moves import choose_partitions
-from ottla.cli.offsets import Partition
 from ottla.cli.options import AS_JSON, DRY_RUN, GROUP_TOPICS, YES, group_argument
 from ottla.cli.plural import plural
 from ottla.cli.rows import column, emit, row, show_rows
 from ottla.cli.screen import note, say
+from ottla.client.topic_partition import TopicPartition
 
 
 @row
@@ -85,7 +85,7 @@ def delete_offsets(
 
 
 def delete_at_coordinator(
-    connection: Connection, group: str, partitions: Sequence[Partition]
+    connection: Connection, group: str, partitions: Sequence[TopicPartition]
 ) -> None:
     """Deletes the offsets. Raises Failed that names the first partition whose offset is kept, and
     ClientError.

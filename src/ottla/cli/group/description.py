@@ -13,10 +13,11 @@ from ottla.cli.client import Connection
 from ottla.cli.failures import Failed, unknown
 from ottla.cli.group.unread_times import UnreadTimes, ages_ms
 from ottla.cli.group_coordinator import why_no_coordinator
-from ottla.cli.offsets import LATEST, Partition, shown_offsets
+from ottla.cli.offsets import LATEST, shown_offsets
 from ottla.cli.plural import plural
 from ottla.cli.rows import NOT_ASKED, NotAsked, column, only_json, row, show_rows
 from ottla.cli.screen import say
+from ottla.client.topic_partition import TopicPartition
 from ottla.journey.formatting import elapsed_said
 
 LIST_HINT: Final = "To list all groups: ottla group list"
@@ -36,18 +37,20 @@ def state_name(state: Any) -> str:
     return str(state.name).lower().replace("_", " ")
 
 
-def committed(connection: Connection, group: str) -> dict[Partition, Any]:
+def committed(connection: Connection, group: str) -> dict[TopicPartition, Any]:
     """What the group has committed: librdkafka's TopicPartition (offset, metadata) of each."""
     futures = connection.admin.list_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(group)], request_timeout=connection.answer_timeout_s
     )
     answer = connection.wait(futures[group], f"read the offsets of group {group!r}")
     return {
-        (each.topic, each.partition): each for each in answer.topic_partitions if each.offset >= 0
+        TopicPartition(each.topic, each.partition): each
+        for each in answer.topic_partitions
+        if each.offset >= 0
     }
 
 
-def committed_offsets(connection: Connection, group: str) -> dict[Partition, int]:
+def committed_offsets(connection: Connection, group: str) -> dict[TopicPartition, int]:
     """The offsets that the group has committed."""
     return {key: at.offset for key, at in committed(connection, group).items()}
 
@@ -193,16 +196,18 @@ def group_description(
     """Members, and each partition's committed offset, end and lag; with `times`, lag in time."""
     at = committed(connection, name)
     owners = {
-        (each.topic, each.partition): member
+        TopicPartition(each.topic, each.partition): member
         for member in description.members
         for each in (member.assignment.topic_partitions if member.assignment else ())
     }
     topics = connection.topics()
     keys = sorted({*at, *owners})
-    living = [key for key in keys if key[0] in topics and key[1] in topics[key[0]].partitions]
+    living = [
+        key for key in keys if key.topic in topics and key.partition in topics[key.topic].partitions
+    ]
     (ends,), why = shown_offsets(connection, living, LATEST)
     lags = {key: max(0, ends[key] - at[key].offset) for key in keys if key in at and key in ends}
-    behind_ms: dict[Partition, int] = {}
+    behind_ms: dict[TopicPartition, int] = {}
     if times is not None:
         offsets = {key: place.offset for key, place in at.items()}
         behind_ms = ages_ms(times, offsets, lags, int(time.time() * 1000))

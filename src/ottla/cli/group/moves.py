@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import TopicPartition as PartitionAt
 
 from ottla.cli.client import Connection, explain
 from ottla.cli.confirmation import confirm
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
+from ottla.cli.offsets import end_offsets, first_offsets, offsets_at
 from ottla.cli.plural import plural
 from ottla.cli.rows import column, emit, only_json, row, show_rows
 from ottla.cli.screen import note
+from ottla.client.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ def choose_partitions(
     connection: Connection,
     group: str,
     given: Sequence[str],
-    committed: Mapping[Partition, int],
-) -> list[Partition]:
+    committed: Mapping[TopicPartition, int],
+) -> list[TopicPartition]:
     """The partitions of `--topic TOPIC[:0,1]`, or all for which the group has committed offsets."""
     topics = connection.topics()
     if not given:
@@ -73,7 +75,7 @@ def choose_partitions(
                 f"For example: ottla group reset {group} --topic TOPIC --to-earliest",
             )
         return chosen
-    found: dict[Partition, None] = {}
+    found: dict[TopicPartition, None] = {}
     for word in given:
         name, colon, listed = word.partition(":")
         topic = connection.existing_topics([name])[name]
@@ -86,19 +88,19 @@ def choose_partitions(
             if int(text) not in topic.partitions:
                 last = len(topic.partitions) - 1
                 raise Failed(f"topic {name!r} has partitions 0 to {last}, not {text}.")
-            found[name, int(text)] = None
+            found[TopicPartition(name, int(text))] = None
     return list(found)
 
 
 def plan(
     connection: Connection,
     target: Target,
-    partitions: Sequence[Partition],
-    committed: Mapping[Partition, int],
+    partitions: Sequence[TopicPartition],
+    committed: Mapping[TopicPartition, int],
 ) -> list[Move]:
     """Each partition with its old and new offset; new offsets are limited to the log's range."""
     first, end = first_offsets(connection, partitions), end_offsets(connection, partitions)
-    by_time: dict[Partition, int] = {}
+    by_time: dict[TopicPartition, int] = {}
     if target.at_ms is not None:
         by_time = offsets_at(connection, partitions, target.at_ms)
     moves: list[Move] = []
@@ -123,7 +125,9 @@ def plan(
 
 
 def plan_to(
-    connection: Connection, wanted: Mapping[Partition, int], committed: Mapping[Partition, int]
+    connection: Connection,
+    wanted: Mapping[TopicPartition, int],
+    committed: Mapping[TopicPartition, int],
 ) -> list[Move]:
     """The same for a given offset of each partition."""
     partitions = sorted(wanted)
@@ -132,7 +136,7 @@ def plan_to(
 
 
 def move(
-    key: Partition, before: int | None, after: int, first: int, end: int, remark: str = ""
+    key: TopicPartition, before: int | None, after: int, first: int, end: int, remark: str = ""
 ) -> Move:
     """One partition of a plan, with the new offset inside its log."""
     kept = min(max(after, first), end)
@@ -188,7 +192,7 @@ def confirm_moves(group: str, moves: Sequence[Move]) -> None:
 
 def apply(connection: Connection, group: str, moves: Sequence[Move]) -> None:
     """Commit the plan. Raises Failed that names the partitions which could not be moved."""
-    partitions = [TopicPartition(move.topic, move.partition, move.after) for move in moves]
+    partitions = [PartitionAt(move.topic, move.partition, move.after) for move in moves]
     futures = connection.admin.alter_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(group, partitions)],
         request_timeout=connection.answer_timeout_s,

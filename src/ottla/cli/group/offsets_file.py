@@ -13,12 +13,12 @@ import io
 from collections.abc import Iterable, Mapping
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.offsets import Partition
+from ottla.client.topic_partition import TopicPartition
 
 EXAMPLE = "Each line must be TOPIC,PARTITION,OFFSET, as `ottla group export` prints them."
 
 
-def offsets_text(offsets: Mapping[Partition, int]) -> str:
+def offsets_text(offsets: Mapping[TopicPartition, int]) -> str:
     """The lines of these offsets, by topic and partition."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -26,17 +26,17 @@ def offsets_text(offsets: Mapping[Partition, int]) -> str:
     return out.getvalue()
 
 
-def read_offsets(lines: Iterable[str]) -> dict[Partition, int]:
+def read_offsets(lines: Iterable[str]) -> dict[TopicPartition, int]:
     """The offsets of such lines, without empty ones. Raises UsageFailed that names the line."""
-    found: dict[Partition, int] = {}
+    found: dict[TopicPartition, int] = {}
     for number, row in enumerate(csv.reader(lines), start=1):
         if not row:
             continue
         if len(row) != 3 or not all(word.isascii() and word.isdecimal() for word in row[1:]):
             raise UsageFailed(f"line {number} is {','.join(row)!r}.", EXAMPLE)
-        key = (row[0], int(row[1]))
+        key = TopicPartition(row[0], int(row[1]))
         if key in found:
-            raise UsageFailed(f"line {number} names {row[0]}-{row[1]} a second time.", EXAMPLE)
+            raise UsageFailed(f"line {number} names {key} a second time.", EXAMPLE)
         found[key] = int(row[2])
     if not found:
         raise UsageFailed("there are no offsets to import.", EXAMPLE)

@@ -16,11 +16,13 @@ from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
-    TopicPartition,
+)
+from confluent_kafka import (
+    TopicPartition as PartitionAt,
 )
 
 from ottla.cli.client import Connection
-from ottla.cli.offsets import Partition
+from ottla.client.topic_partition import TopicPartition
 
 WITHIN_S: Final = 5.0
 POLL_S: Final = 0.1
@@ -48,19 +50,19 @@ class UnreadTimes:
             }
         )
 
-    def read(self, positions: Mapping[Partition, int]) -> dict[Partition, int]:
+    def read(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The timestamp (ms since 1970) of the first record at or after each position.
 
         Left out are partitions without such a record, whose leaders do not respond within
         `WITHIN_S`, and records without a time. Raises Failed.
         """
-        found: dict[Partition, int] = {}
+        found: dict[TopicPartition, int] = {}
         missing = set(positions)
         if not missing:
             return found
         until = time.monotonic() + WITHIN_S
         try:
-            self._consumer.assign([TopicPartition(*key, at) for key, at in positions.items()])
+            self._consumer.assign([PartitionAt(*key, at) for key, at in positions.items()])
             while missing and time.monotonic() < until:
                 for event in self._consumer.consume(MAX_EVENTS, POLL_S):
                     key = (event.topic(), event.partition())
@@ -90,10 +92,10 @@ def _ends(event: Any) -> bool:
 
 def ages_ms(
     times: UnreadTimes,
-    committed: Mapping[Partition, int],
-    lags: Mapping[Partition, int],
+    committed: Mapping[TopicPartition, int],
+    lags: Mapping[TopicPartition, int],
     now_ms: int,
-) -> dict[Partition, int]:
+) -> dict[TopicPartition, int]:
     """The age of the first record of each partition that is not read: 0 if all are. Those that are
     unknown are left out.
     """

@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 from uuid import uuid4
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as PartitionAt
 
 from ottla.cli.client import Connection, explain
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.group_coordinator import why_no_coordinator
-from ottla.cli.offsets import Partition, end_offsets
+from ottla.cli.offsets import end_offsets
 from ottla.cli.positions import Start, start_offsets
 from ottla.cli.screen import note
+from ottla.client.topic_partition import TopicPartition
 
 BATCH_RECORDS: Final = 1000
 POLL_S: Final = 0.1
@@ -76,7 +78,7 @@ class Reader:
         Raises UsageFailed if librdkafka rejects a setting.
         """
         self.matches = matches
-        self.bounds: dict[Partition, int] = {}
+        self.bounds: dict[TopicPartition, int] = {}
         self.connection = connection
         self.group = group
         self.start = start
@@ -84,10 +86,10 @@ class Reader:
         self.records = 0
         """Shown so far."""
         self.was_read = False
-        self.ends: dict[Partition, int] = {}
-        self.begins: dict[Partition, int] = {}
-        self.positions: dict[Partition, int] = {}
-        self.waiting: set[Partition] = set()
+        self.ends: dict[TopicPartition, int] = {}
+        self.begins: dict[TopicPartition, int] = {}
+        self.positions: dict[TopicPartition, int] = {}
+        self.waiting: set[TopicPartition] = set()
         self.assigned = False
         self.gone = False
         self.is_reported = False
@@ -122,8 +124,8 @@ class Reader:
 
     def assign(
         self,
-        begins: Mapping[Partition, int],
-        ends: Mapping[Partition, int],
+        begins: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
         *,
         bounded: bool = False,
     ) -> None:
@@ -131,9 +133,7 @@ class Reader:
         self.expect(begins, ends)
         if bounded:
             self.bounds = dict(ends)
-        self.consumer.assign(
-            [TopicPartition(topic, number, at) for (topic, number), at in begins.items()]
-        )
+        self.consumer.assign([PartitionAt(*key, at) for key, at in begins.items()])
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """Read as a member of the group: the partitions that it assigns."""
@@ -153,15 +153,13 @@ class Reader:
     def take(self, consumer: Any, partitions: list[Any]) -> None:
         """Continue at the group's committed offsets, or at the given start."""
         known = consumer.committed(partitions, timeout=self.connection.answer_timeout_s)
-        begins = {(each.topic, each.partition): each.offset for each in known}
+        begins = {TopicPartition(each.topic, each.partition): each.offset for each in known}
         fresh = [key for key, offset in begins.items() if offset < 0]
         begins.update(start_offsets(self.connection, self.start, fresh))
         self.ends.clear()
         self.waiting.clear()
         self.expect(begins, end_offsets(self.connection, begins))
-        consumer.assign(
-            [TopicPartition(topic, number, at) for (topic, number), at in begins.items()]
-        )
+        consumer.assign([PartitionAt(*key, at) for key, at in begins.items()])
         if not partitions:
             note(f"Other members of group {self.group} already read every partition.")
 
@@ -170,7 +168,9 @@ class Reader:
             self.waiting.discard((each.topic, each.partition))
         self.assigned = False
 
-    def expect(self, begins: Mapping[Partition, int], ends: Mapping[Partition, int]) -> None:
+    def expect(
+        self, begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> None:
         self.assigned = True
         self.ends.update(ends)
         self.begins.update(begins)
@@ -242,7 +242,7 @@ class Reader:
 
     def is_before_bound(self, record: Any) -> bool:
         """Whether the record is to be read; one at or after the bound ends its partition."""
-        key = (record.topic(), record.partition())
+        key = TopicPartition(record.topic(), record.partition())
         if record.offset() < self.bounds[key]:
             return True
         self.waiting.discard(key)
@@ -251,17 +251,17 @@ class Reader:
     def passed(self, records: Sequence[Any]) -> None:
         """Note up to which offset each partition was read."""
         self.was_read = True
-        latest: dict[Partition, int] = {}
+        latest: dict[tuple[str, int], int] = {}  # plain tuples: one for each record
         for record in records:
             latest[record.topic(), record.partition()] = record.offset() + 1
-        for key, position in latest.items():
+        for key, position in ((TopicPartition(*key), at) for key, at in latest.items()):
             self.positions[key] = position
             if position >= self.ends.get(key, position):
                 self.waiting.discard(key)
         if self.group is not None:
             held = {(each.topic, each.partition) for each in self.consumer.assignment()}
             self.consumer.store_offsets(
-                offsets=[TopicPartition(*key, at) for key, at in latest.items() if key in held]
+                offsets=[PartitionAt(*key, at) for key, at in latest.items() if key in held]
             )
 
     def check_patience(self, silent_s: float) -> None:
@@ -277,10 +277,10 @@ class Reader:
                 reason = why_no_coordinator(self.connection, str(self.group))
                 note(f"Waiting for group {self.group}: {reason or 'a member may have died ...'}")
         elif silent_s > STALL_TIMEOUT_S:
-            topic, number = min(self.waiting)
+            key = min(self.waiting)
             raise Failed(
-                f"no records arrived for {silent_s:.0f} s, but {topic}-{number} has records up "
-                f"to offset {self.ends[topic, number] - 1}; read {self.records:,} so far."
+                f"no records arrived for {silent_s:.0f} s, but {key} has records up "
+                f"to offset {self.ends[key] - 1}; read {self.records:,} so far."
             )
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from ottla.cli.offsets import EARLIEST, LATEST, shown_offsets
 from ottla.cli.plural import plural
 from ottla.cli.rows import column, only_json, row, show_rows
 from ottla.cli.screen import say
+from ottla.client.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from ottla.cli.topic.metadata import Epoch
@@ -103,7 +104,7 @@ def topic_descriptions(connection: Connection, names: Sequence[str]) -> list[Top
         topics = described_topics(connection, names)
     # Without a leader there is no broker to ask.
     led = [
-        (topic.name, each.id)
+        TopicPartition(topic.name, each.id)
         for topic in topics
         for each in topic.partitions
         if leader_of(each) is not None
@@ -121,7 +122,7 @@ def topic_descriptions(connection: Connection, names: Sequence[str]) -> list[Top
                     each, epochs.get(place), first.get(place), end.get(place), why.get(place)
                 )
                 for each in topic.partitions
-                for place in [(topic.name, each.id)]
+                for place in [TopicPartition(topic.name, each.id)]
             ],
             {entry.name: entry.value for entry in configs[topic.name] if entry.source == "topic"},
         )

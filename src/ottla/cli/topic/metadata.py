@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ottla.cli.client import Connection
 from ottla.client.errors import ClientError, RefusedError
 from ottla.client.metadata import Metadata
+from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 
 
@@ -57,10 +58,10 @@ def metadata_of(connection: Connection, names: Sequence[str]) -> Metadata | None
         return None
 
 
-def epochs_in(metadata: Metadata | None) -> dict[tuple[str, int], Epoch]:
+def epochs_in(metadata: Metadata | None) -> dict[TopicPartition, Epoch]:
     """By topic and partition."""
     return {
-        (topic.name, index): Epoch(each.leader_epoch, each.offline)
+        TopicPartition(topic.name, index): Epoch(each.leader_epoch, each.offline)
         for topic in (metadata.topics.values() if metadata is not None else ())
         for index, each in topic.partitions.items()
     }

@@ -11,6 +11,7 @@ from ottla.cli.offsets import EARLIEST, LATEST, shown_offsets
 from ottla.cli.screen import note
 from ottla.cli.sizes import Size
 from ottla.client.admin.log_dirs import log_dirs
+from ottla.client.topic_partition import TopicPartition
 
 
 class TopicSize(NamedTuple):
@@ -25,7 +26,7 @@ class TopicSize(NamedTuple):
 def topic_sizes(connection: Connection, topics: Mapping[str, Any]) -> dict[str, TopicSize]:
     """The sizes of these topics; says why if something is unknown."""
     leaders = {
-        (name, index): partition.leader
+        TopicPartition(name, index): partition.leader
         for name, topic in topics.items()
         for index, partition in topic.partitions.items()
     }
@@ -40,7 +41,7 @@ def topic_sizes(connection: Connection, topics: Mapping[str, Any]) -> dict[str, 
     sizes = leader_sizes(folders, leaders)
     found: dict[str, TopicSize] = {}
     for name, topic in topics.items():
-        places = [(name, index) for index in topic.partitions]
+        places = [TopicPartition(name, index) for index in topic.partitions]
         is_counted = all(place in first and place not in why for place in places)
         is_sized = all(leaders[place] >= 0 and leaders[place] not in silent for place in places)
         found[name] = TopicSize(

@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as PartitionAt
 
 from ottla.cli.client import Connection, is_internal
 from ottla.cli.command import command
 from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at, partitions_of
+from ottla.cli.offsets import end_offsets, first_offsets, offsets_at, partitions_of
 from ottla.cli.options import AS_JSON, DRY_RUN, OF_PARTITION, YES, topic_argument
 from ottla.cli.rows import column, emit, row, show_rows
 from ottla.cli.screen import note, say
 from ottla.cli.value_types import Time, WholeNumber
+from ottla.client.topic_partition import TopicPartition
 
 FORMS: Final = "For example: --before 7d, --before 2026-01-31T12:00, --before-offset 42"
 
@@ -124,28 +125,32 @@ def check_target(
 
 
 def planned(
-    wanted: Mapping[Partition, int], first: Mapping[Partition, int], end: Mapping[Partition, int]
-) -> dict[Partition, int]:
+    wanted: Mapping[TopicPartition, int],
+    first: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
     """The new start of each partition that changes. Raises Failed for an offset past the end."""
-    for (topic, number), target in wanted.items():
-        if target > end[topic, number]:
+    for key, target in wanted.items():
+        if target > end[key]:
             raise Failed(
-                f"partition {number} of {topic!r} has no offset {target}: allowed are "
-                f"{first[topic, number]} to {end[topic, number]}, the end."
+                f"partition {key.partition} of {key.topic!r} has no offset {target}: allowed are "
+                f"{first[key]} to {end[key]}, the end."
             )
     return {key: target for key, target in wanted.items() if target > first[key]}
 
 
-def trimmed(connection: Connection, targets: Mapping[Partition, int]) -> dict[Partition, int]:
+def trimmed(
+    connection: Connection, targets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
     """Delete, and return the new starts as the brokers report them. Raises Failed."""
     if not targets:
         return {}
     futures = connection.admin.delete_records(
-        [TopicPartition(*key, target) for key, target in targets.items()],
+        [PartitionAt(*key, target) for key, target in targets.items()],
         request_timeout=connection.answer_timeout_s,
     )
-    found: dict[Partition, int] = {}
-    for place, future in futures.items():
-        doing = f"delete records of {place.topic}-{place.partition}"
-        found[place.topic, place.partition] = connection.wait(future, doing).low_watermark
+    found: dict[TopicPartition, int] = {}
+    for each, future in futures.items():
+        key = TopicPartition(each.topic, each.partition)
+        found[key] = connection.wait(future, f"delete records of {key}").low_watermark
     return found

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from ottla.client.admin.partitions import by_topic
 from ottla.client.client import Client
 from ottla.client.errors import RefusedError
-from ottla.client.metadata import TopicPartition
 from ottla.client.question import Question
+from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
 

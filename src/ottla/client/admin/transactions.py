@@ -15,9 +15,9 @@ from ottla.client.admin.partitions import by_topic
 from ottla.client.client import Client
 from ottla.client.coordinators import MOVING, Coordinated
 from ottla.client.errors import ClientError, NoAnswerError, RefusedError, reason_of
-from ottla.client.metadata import TopicPartition
 from ottla.client.patience import Retry
 from ottla.client.question import Question
+from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
 
