@@ -86,7 +86,7 @@ NEEDS_SPARK: Final = {
     **dict.fromkeys(("no permission", "closed pipe", "full disk"), "it needs Spark for its table"),
 }
 NEEDS_STORE: Final = dict.fromkeys(
-    ("closed pipe", "full disk"), "what it prints needs the store of a broker: test_log_stray.py"
+    ("closed pipe", "full disk"), "what it prints needs the store of a broker: cli/log/stray"
 )
 LEFT_OUT: Final = {"no permission": "brokers leave out what their client may not see"}
 OWN_FILE: Final = {**NO_BROKER, "no permission": "test_profiles.py: profiles are the user's own"}

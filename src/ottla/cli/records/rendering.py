@@ -90,6 +90,11 @@ def time_text(kind: int, at_ms: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest_ms:03d}Z"
 
 
+def ms_text(at_ms: int | None) -> str | None:
+    """A time in UTC, to the millisecond; None if it is not known."""
+    return None if at_ms is None else time_text(1, at_ms)
+
+
 def headers_text(
     headers: Sequence[tuple[str, bytes | None]], safe: Callable[[bytes | None], bytes]
 ) -> bytes:

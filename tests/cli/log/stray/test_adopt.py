@@ -1,61 +1,16 @@
-"""`ottla log stray`, as typed, on the folder of a real node."""
+"""`ottla log stray list` and `adopt`, as typed, on the folder of a real node."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import re
 import sqlite3
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
+from tests.cli.log.stray.stray_node import Typed, set_aside, strays
 
-from ottla.cli.main import main
-from ottla.log.partition_metadata import make_folder, read_topic_id
-
-DELETE_RECORDS = 21
-
-
-class Typed:
-    """Types `ottla log stray ...` beside the loop, because `adopt` has a loop of its own."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    async def __call__(self, *words: object) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        code = await asyncio.to_thread(main, ["log", "stray", *map(str, words)])
-        said = self._capsys.readouterr()
-        return code, said.out, said.err
-
-
-@pytest.fixture
-def typed(capsys: pytest.CaptureFixture[str]) -> Typed:
-    return Typed(capsys)
-
-
-def strays(data: Path) -> list[Path]:
-    return sorted(data.glob("*-stray"))
-
-
-async def set_aside(start_node: Any, eventually: Any, topic_id: UUID | None = None) -> Any:
-    """A running node whose topic t, with the offsets 1 to 2, has another id than its folder."""
-    first = await start_node()
-    await first.create("t")
-    for _ in range(3):
-        await first.produce("t", first.batch(b"a"))
-    build = first.request(DELETE_RECORDS, 2)
-    before = build.DeleteRecordsPartition(partition_index=0, offset=1)
-    topic = build.DeleteRecordsTopic(name="t", partitions=(before,))
-    await first.ask(build.DeleteRecordsRequest(topics=(topic,), timeout=1000))
-    data = first.node.config.data_folder
-    await first.node.close()
-    make_folder(str(data / "t-0"), topic_id or UUID(int=77))
-    second = await start_node()
-    await eventually(lambda: strays(data))
-    return second
+from ottla.log.partition_metadata import read_topic_id
 
 
 async def test_a_stray_folder_is_listed_and_put_back(
@@ -165,26 +120,6 @@ def lose(data: Path, paths: list[str]) -> None:
     store = EmbeddedStore(data)
     store.multi([Delete(path) for path in sorted(paths, reverse=True)], 1)
     store.close()
-
-
-async def test_stray_folders_are_deleted_after_a_question(
-    start_node: Any, eventually: Any, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node_call = await set_aside(start_node, eventually)
-    data = node_call.node.config.data_folder
-    (folder,) = strays(data)
-    code, _, err = await typed("delete", folder)
-    assert code == 2
-    asked = r"ottla log stray delete: Delete the records of t-0 \(.*B\)\? Cannot ask"
-    assert re.match(asked, err)
-    assert folder.exists()
-    monkeypatch.setattr("ottla.cli.log_stray.ask", lambda question, what_else: False)
-    code, _, err = await typed("delete", folder)
-    assert (code, err) == (1, "Nothing was deleted.\n")
-    assert folder.exists()
-    code, out, _ = await typed("delete", folder, "--yes")
-    assert (code, out) == (0, f"Deleted {folder}.\n")
-    assert [each.name for each in data.iterdir() if each.is_dir()] == []
 
 
 async def test_other_folders_are_refused(start_node: Any, typed: Typed, tmp_path: Path) -> None:
