@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import app, serve
+from ottla.cli import app, serve_options
 from ottla.cli.completion import COMPLETION_VARIABLE
 from ottla.cli.main import main
 
@@ -19,7 +19,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The calls of `run` and `run_command`."""
     taken: list[Any] = []
 
-    def run(options: serve.ServeOptions) -> int:
+    def run(options: serve_options.ServeOptions) -> int:
         taken.append(options)
         return 5
 
@@ -28,14 +28,14 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return 6
 
     monkeypatch.delenv(COMPLETION_VARIABLE, raising=False)
-    monkeypatch.setattr(serve, "run", run)
+    monkeypatch.setattr(serve_options, "run", run)
     monkeypatch.setattr(app, "run_command", run_command)
     return taken
 
 
 def test_a_broker_starts_without_click_if_its_options_are_understood(ways: list[Any]) -> None:
     assert main(["serve", "--id", "7"]) == 5
-    assert ways == [serve.ServeOptions(node_id="7")]
+    assert ways == [serve_options.ServeOptions(node_id="7")]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ class Root(Group):
 
 def of_typer(name: str) -> click.Command | None:
     """A command that is still declared with typer."""
-    module = import_module("ottla.cli.serve_command" if name == "serve" else f"ottla.cli.{name}")
+    module = import_module(f"ottla.cli.{name}")
     if "typer" not in vars(module):
         return None
     # Imported late, until there are none.

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     completing = COMPLETION_VARIABLE in os.environ
     if words[:1] == ["serve"] and not completing:
-        from ottla.cli.serve import parse, run
+        from ottla.cli.serve_options import parse, run
 
         options = parse(words[1:])
         if options is not None:
