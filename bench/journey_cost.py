@@ -1,10 +1,11 @@
 """Measures the cost of the journey, with it on and off in turn: `python -m bench.journey_cost`.
 
-The journey must cost less than 2 % of produce throughput, and its disk space must be bounded.
+The journey must cost less than 2 % of producing and fetching, and its disk space must be bounded.
 
-The whole broker: each run starts a broker, warms it up, and writes to one partition with
-librdkafka's rdkafka_performance. Besides MB/s it measures the broker's CPU seconds per GB, which
-other work on the machine disturbs less, and the size of the timeline files per second of load.
+The whole broker: each run starts a broker, warms it up, writes to one partition with librdkafka's
+rdkafka_performance, and reads all of it READS times. Besides MB/s it measures the broker's CPU
+seconds per GB, which other work on the machine disturbs less, and the size of the timeline files
+per second of load.
 
 The append alone, in this process: CPU seconds of `Partition.append` with flushes and the writer
 thread, but without network and protocol. This is the strictest and steadiest measure: a whole
@@ -39,6 +40,7 @@ GB = 1_000_000_000
 WARM_UP_BYTES = 100_000_000
 PROMISED_PERCENT = 2.0
 SETTING = "ottla.journey.enable"
+READS = 10
 APPENDS = 20_000
 APPENDS_A_TURN = 50
 BATCH_BYTES = 16_000
@@ -50,6 +52,8 @@ class Run(NamedTuple):
     mb_per_s: float
     cpu_s_per_gb: float
     timeline_bytes_per_s: float
+    fetch_mb_per_s: float
+    fetch_cpu_s_per_gb: float
 
 
 def measure(tool: Path, enabled: bool, size: int, load_bytes: int) -> Run:
@@ -64,7 +68,16 @@ def measure(tool: Path, enabled: bool, size: int, load_bytes: int) -> Run:
         cpu, took = broker.child.cpu_seconds() - cpu_before, time.monotonic() - began
         # The recorder writes the last steps within a second.
         time.sleep(1.5)
-        return Run(mb_per_s, cpu / (count * size / GB), timeline_bytes(broker) / took)
+        cpu_before = broker.child.cpu_seconds()
+        speeds = [rdkafka.consume(tool, broker.address, "load", count)[0] for _ in range(READS)]
+        fetched_gb = READS * count * size / GB
+        return Run(
+            mb_per_s,
+            cpu / (count * size / GB),
+            timeline_bytes(broker) / took,
+            statistics.median(speeds),
+            (broker.child.cpu_seconds() - cpu_before) / fetched_gb,
+        )
 
 
 def timeline_bytes(broker: Broker) -> int:
@@ -90,6 +103,10 @@ def compare(tool: Path, size: int, runs: int, load_bytes: int) -> str:
     on, off = figures[True], figures[False]
     speed = difference([run.mb_per_s for run in on], [run.mb_per_s for run in off])
     cpu = difference([run.cpu_s_per_gb for run in on], [run.cpu_s_per_gb for run in off])
+    fetch = difference([run.fetch_mb_per_s for run in on], [run.fetch_mb_per_s for run in off])
+    fetch_cpu = difference(
+        [run.fetch_cpu_s_per_gb for run in on], [run.fetch_cpu_s_per_gb for run in off]
+    )
     disk = statistics.median(run.timeline_bytes_per_s for run in on)
     return "\n".join(
         (
@@ -98,6 +115,7 @@ def compare(tool: Path, size: int, runs: int, load_bytes: int) -> str:
             f"  on  {said(on)}",
             f"  difference: throughput {speed:+.1f} %, broker CPU {cpu:+.1f} %"
             f" (promised: less than {PROMISED_PERCENT:g} % slower)",
+            f"  fetch: throughput {fetch:+.1f} %, broker CPU {fetch_cpu:+.1f} %",
             f"  timelines: {disk:.0f} bytes for each second of load,"
             f" at most {CAP_BYTES:,} bytes a segment",
         )
@@ -110,7 +128,9 @@ def said(runs: list[Run]) -> str:
     cpu = statistics.median(run.cpu_s_per_gb for run in runs)
     return (
         f"{statistics.median(speeds):7.1f} MB/s ({speeds[0]:.1f} to {speeds[-1]:.1f}),"
-        f" {cpu:.2f} CPU seconds a GB"
+        f" {cpu:.3f} CPU seconds a GB;"
+        f" fetch {statistics.median(run.fetch_mb_per_s for run in runs):.1f} MB/s,"
+        f" {statistics.median(run.fetch_cpu_s_per_gb for run in runs):.3f} CPU seconds a GB"
     )
 
 
