@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla.cli.journey_asking import asked_journey
+from ottla.cli.journey.asking import asked_journey
 
 WITHIN_S = 60
 

@@ -157,7 +157,9 @@ def word_of(module: str) -> str:
 
 
 def command_in(module: str) -> click.Command | None:
-    """The command of a module or package; None without one, or without such a module."""
+    """The command of a module; of a package its module `command`, or else the group that it is.
+    None without one, or without such a module.
+    """
     try:
         found = import_module(module)
     except ModuleNotFoundError as error:
@@ -165,7 +167,7 @@ def command_in(module: str) -> click.Command | None:
             raise
         return None
     if hasattr(found, "__path__"):
-        return Folder(module)
+        return command_in(f"{module}.command") or Folder(module)
     return next((each for each in vars(found).values() if is_command_of(each, found)), None)
 
 

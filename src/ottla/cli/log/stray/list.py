@@ -44,8 +44,9 @@ class Stray:
 @AS_JSON
 @inspect_failures()
 def list_strays(folder: Path, as_json: bool) -> None:
-    """List the folders that a broker set aside, because no topic had them and nothing proved that
-    their topic was deleted.
+    """List the folders that a broker set aside.
+
+    No topic had them, and nothing proved that their topic was deleted.
     """
     try:
         rows = [stray_row(each) for each in stray_folders(str(folder))]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.journey_files import MAX_FILES, add_files, listed
+from ottla.cli.journey.files import MAX_FILES, add_files, listed
 
 
 @pytest.fixture

@@ -5,19 +5,22 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
+from ottla.cli.command import command
+from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed, nearest
-from ottla.cli.journey_asking import Journeys
-from ottla.cli.journey_files import add_files
-from ottla.cli.journey_group import add_asked_group
-from ottla.cli.journey_list import add_fates, show_messages
-from ottla.cli.journey_tree import rich_tree
-from ottla.cli.journey_watch import watch_until_read
+from ottla.cli.journey.asking import Journeys
+from ottla.cli.journey.files import add_files
+from ottla.cli.journey.group import add_asked_group
+from ottla.cli.journey.list import add_fates, show_messages
+from ottla.cli.journey.tree import rich_tree
+from ottla.cli.journey.watch import watch_until_read
+from ottla.cli.options import AS_JSON, topic_argument
 from ottla.cli.screen import console, note, print_trimmed, show_json
-from ottla.cli.typer_options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, TopicName
+from ottla.cli.value_types import Number, WholeNumber
 from ottla.journey.words.search import ranges_said, searched_said
 from ottla.journey.words.tell import tell
 
@@ -29,60 +32,65 @@ LARGEST_OFFSET = 2**63 - 1
 WAYS = "For example: ottla journey TOPIC 0 42, or TOPIC --key KEY, or TOPIC --latest"
 
 
+@command()
+@topic_argument()
+@click.argument(
+    "partition", type=WholeNumber(0), metavar="[PARTITION]", required=False, help="The partition."
+)
+@click.argument(
+    "offset",
+    type=WholeNumber(0),
+    metavar="[OFFSET]",
+    required=False,
+    help="The message's offset in the partition.",
+)
+@click.option("--key", "-k", metavar="KEY", help="The newest message with this key.")
+@click.option("--key-base64", metavar="BASE64", help="The same, for a key that is not text.")
+@click.option(
+    "--all",
+    "all_of_key",
+    is_flag=True,
+    help="List all messages with the key and their fates, instead of one journey.",
+)
+@click.option("--latest", is_flag=True, help="The newest message of all.")
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Search this Delta table's log for the version. Repeatable.",
+)
+@click.option("--group", "-g", metavar="NAME", help="Say why this group has not read it.")
+@click.option(
+    "--watch",
+    "-w",
+    is_flag=True,
+    help="Show each change, until --group has read it, or every group of the partition.",
+)
+@click.option(
+    "--every",
+    "every_s",
+    type=Number(0.2),
+    default=1.0,
+    metavar="SECONDS",
+    help="How often --watch asks.",
+)
+@AS_JSON
+@cluster_options
 def journey(
-    topic: TopicName,
-    partition: Annotated[
-        int | None,
-        typer.Argument(metavar="PARTITION", min=0, help="The partition."),
-    ] = None,
-    offset: Annotated[
-        int | None,
-        typer.Argument(metavar="OFFSET", min=0, help="The message's offset in the partition."),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", "-k", metavar="KEY", help="The newest message with this key."),
-    ] = None,
-    key_base64: Annotated[
-        str | None,
-        typer.Option(
-            "--key-base64", metavar="BASE64", help="The same, for a key that is not text."
-        ),
-    ] = None,
-    all_of_key: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="List all messages with the key and their fates, instead of one journey."
-        ),
-    ] = False,
-    latest: Annotated[bool, typer.Option("--latest", help="The newest message of all.")] = False,
-    table: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--table",
-            metavar="PATH",
-            help="Search this Delta table's log for the version. Repeatable.",
-        ),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option("--group", "-g", metavar="NAME", help="Say why this group has not read it."),
-    ] = None,
-    watch: Annotated[
-        bool,
-        typer.Option(
-            "--watch",
-            "-w",
-            help="Show each change, until --group has read it, or every group of the partition.",
-        ),
-    ] = False,
-    every: Annotated[
-        float,
-        typer.Option("--every", min=0.2, metavar="SECONDS", help="How often --watch asks."),
-    ] = 1.0,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    client_config: ClientConfig = None,
+    cluster: Cluster,
+    topic: str,
+    partition: int | None,
+    offset: int | None,
+    key: str | None,
+    key_base64: str | None,
+    all_of_key: bool,
+    latest: bool,
+    table: Sequence[Path],
+    group: str | None,
+    watch: bool,
+    every_s: float,
+    as_json: bool,
 ) -> None:
     """Show what happened to one message.
 
@@ -91,7 +99,7 @@ def journey(
     """
     question = asked(topic, partition, offset, key, key_base64, latest)
 
-    with Journeys(bootstrap, client_config) as journeys:
+    with Journeys(cluster.bootstrap, cluster.client_config) as journeys:
 
         def answer(question: Document) -> Document:
             return answered(journeys, question)
@@ -112,7 +120,7 @@ def journey(
                 "--watch and --table exclude each other: ask for the table afterwards."
             )
         document = answer(question)
-        for line in ask_tables(document, table or (), bootstrap):
+        for line in ask_tables(document, table, cluster.bootstrap):
             note(line)
         # From now on this message, also if there is a newer one.
         question = asked(topic, document["partition"], document["offset"], None, None, False)
@@ -120,7 +128,7 @@ def journey(
         def complete(document: Document) -> Document:
             add_files(document)
             if group is not None:
-                add_asked_group(document, group, bootstrap, client_config)
+                add_asked_group(document, group, cluster)
             return document
 
         def show(document: Document) -> None:
@@ -128,7 +136,7 @@ def journey(
 
         if watch:
             document = complete(document)
-            watch_until_read(document, lambda: complete(answer(question)), show, group, every)
+            watch_until_read(document, lambda: complete(answer(question)), show, group, every_s)
         else:
             show(complete(document))
 
@@ -151,7 +159,7 @@ def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> li
     """Add what the tables record about the message. Returns a line for each table without it."""
     if not tables:
         return []
-    from ottla.cli.journey_table import add_tables
+    from ottla.cli.journey.table import add_tables
     from ottla.pipelines.errors import PipelineError
     from ottla.pipelines.kafka.brokers import look_up
     from ottla.pipelines.kafka.settings import read_settings
@@ -196,9 +204,7 @@ def asked(
     return question
 
 
-def check_all(
-    question: Document, table: Sequence[Path] | None, group: str | None, *, watch: bool
-) -> None:
+def check_all(question: Document, table: Sequence[Path], group: str | None, *, watch: bool) -> None:
     """Reject --all where it says nothing."""
     if "key" not in question:
         raise UsageFailed(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Self
 
 from ottla.cli.failures import Failed
-from ottla.cli.journey_answers import joined
+from ottla.cli.journey.answers import joined
 from ottla.client.admin.journeys import NotOttlaError, ask_journey
 from ottla.client.client import Client
 from ottla.client.errors import RetriableError
@@ -22,7 +23,7 @@ COMPUTING: Final = Patience(answer_s=5.0, retry_for_s=5.0)
 class Journeys:
     """The journeys of a cluster. Use it as a context manager."""
 
-    def __init__(self, bootstrap: str, client_config: list[str] | None = None) -> None:
+    def __init__(self, bootstrap: str, client_config: Sequence[str] = ()) -> None:
         """`client_config`: as for --client-config. Raises Failed for one that is wrong."""
         self.bootstrap = bootstrap
         settings: dict[str, Any] = {}
@@ -53,7 +54,7 @@ class Journeys:
             except NotOttlaError as error:
                 self._why_computed = error.message
         # Imported late: it needs much that a journey of Ottla's does not.
-        from ottla.cli.journey_computed import computed_journey
+        from ottla.cli.journey.computed import computed_journey
 
         try:
             return computed_journey(self._computing, question)

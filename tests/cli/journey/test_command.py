@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ottla.cli.app import run_command
-from ottla.cli.journey_asking import Journeys
-from ottla.cli.journey_list import MAX_FATES
+from ottla.cli.journey.asking import Journeys
+from ottla.cli.journey.list import MAX_FATES
 from ottla.client.errors import UnreachableError
 
 RANGES = [

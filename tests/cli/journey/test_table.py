@@ -6,7 +6,7 @@ import pytest
 from tests.tracing.delta_commits import CLUSTER, TOPIC_ID, write_commit
 
 from ottla.cli.failures import Failed
-from ottla.cli.journey_table import add_tables, table_document
+from ottla.cli.journey.table import add_tables, table_document
 from ottla.tracing.delta_log import find_delivery, read_commits
 
 

@@ -1,6 +1,6 @@
 """What several leaders say of one message, as one document."""
 
-from ottla.cli.journey_answers import joined
+from ottla.cli.journey.answers import joined
 
 
 def told(partition: int, stamped: int | None) -> dict:

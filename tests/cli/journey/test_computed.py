@@ -12,10 +12,10 @@ from bench.brokers import running
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla.cli import journey_computed
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.journey_asking import asked_journey
-from ottla.cli.journey_computed import computed_journey
+from ottla.cli.journey import computed as journey_computed
+from ottla.cli.journey.asking import asked_journey
+from ottla.cli.journey.computed import computed_journey
 from ottla.client.admin.records import offset_at
 from ottla.client.client import Client
 from ottla.journey.words.line import Branch

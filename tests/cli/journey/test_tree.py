@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ottla.cli.journey_tree import rich_tree
+from ottla.cli.journey.tree import rich_tree
 from ottla.cli.screen import console, print_trimmed
 from ottla.journey.words.line import Branch
 from ottla.journey.words.row import row_said
 from ottla.journey.words.tell import tell
 
-PAGE = Path(__file__).parents[2] / "docs" / "journey.md"
+PAGE = Path(__file__).parents[3] / "docs" / "journey.md"
 DAY_MS = 86_400_000
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.cli.failures import Failed
-from ottla.cli.journey_watch import Outcome, outcome_of, watch_until_read
+from ottla.cli.journey.watch import Outcome, outcome_of, watch_until_read
 
 Document = dict[str, Any]
 

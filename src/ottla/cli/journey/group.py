@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.cli.context import Cluster
 from ottla.journey.why_not_read import GroupNow, MemberNow, why_not_read
 
 Document = dict[str, Any]
 
 
-def add_asked_group(
-    document: Document, group: str, bootstrap: str, client_config: list[str] | None
-) -> None:
+def add_asked_group(document: Document, group: str, cluster: Cluster) -> None:
     """Adds `asked_group`. Raises Failed if the group's coordinator does not answer."""
     # Imported late: only this option needs librdkafka.
-    from ottla.cli.client import connect
     from ottla.cli.group.description import described_groups, state_name
 
-    found = described_groups(connect(bootstrap, client_config), [group]).get(group)
+    found = described_groups(cluster.connection, [group]).get(group)
     place = (document["topic"], document["partition"])
     now = None
     if found is not None:
