@@ -55,6 +55,7 @@ SECTIONS: Final = {
         "docs/log-files.md",
         "bench/RESULTS.md",
         "docs/decisions/README.md",
+        "CONTRIBUTING.md",
         "CHANGELOG.md",
     ),
 }
@@ -67,6 +68,7 @@ ELSEWHERE: Final = {
     HOME: "index.md",
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
     "bench/RESULTS.md": "results.md",
 }
 
