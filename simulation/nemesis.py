@@ -68,7 +68,7 @@ class Nemesis:
             broker.start()
         self._workload.resume_members()
 
-    def begin(self, fault: Fault) -> None:
+    def begin(self, fault: Fault) -> None:  # noqa: C901, PLR0912
         """Start a fault now."""
         cluster = self._cluster
         cluster.note(f"FAULT {fault}")

@@ -29,7 +29,9 @@ class Walked(NamedTuple):
     keyless: int
 
 
-def walk_records(records: bytes, count: int, pause: Callable[[], None] | None = None) -> Walked:
+def walk_records(  # noqa: C901, PLR0912, PLR0915 (one compiled loop: calls would cost more)
+    records: bytes, count: int, pause: Callable[[], None] | None = None
+) -> Walked:
     """Check that `records` are exactly `count` records, numbered 0, 1, 2 and so on.
 
     `pause` is called now and then: in a thread, it lets others have Python's global lock.

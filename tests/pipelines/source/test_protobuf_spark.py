@@ -77,7 +77,7 @@ def data(seed: int) -> list[bytes | None]:
     return found
 
 
-def _fill(one: Any, draw: random.Random) -> None:
+def _fill(one: Any, draw: random.Random) -> None:  # noqa: C901
     for field in one.DESCRIPTOR.fields:
         if draw.random() < 0.5:
             continue

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("ottla.pipelines")
 
 
-def to_delta(
+def to_delta(  # noqa: PLR0913
     df: DataFrame | Callable[[], DataFrame],
     target: str | os.PathLike[str],
     *,

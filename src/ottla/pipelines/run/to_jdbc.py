@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 
-def to_jdbc(
+def to_jdbc(  # noqa: PLR0913
     df: DataFrame | Callable[[], DataFrame],
     target: str,
     *,

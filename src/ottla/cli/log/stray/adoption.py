@@ -57,7 +57,7 @@ async def _adopted(
     zookeeper: str | None,
 ) -> Adopted:
     """Opens the tree, checks that it is that of the folder's cluster, and adopts."""
-    if zookeeper is None and not os.path.exists(f"{root}/{STORE}"):
+    if zookeeper is None and not os.path.exists(f"{root}/{STORE}"):  # noqa: ASYNC240  the loop serves nobody yet
         raise AdoptionRefusedError(
             f"{root} is the folder of a broker in a cluster", "Add --zookeeper HOST:PORT/chroot."
         )
