@@ -13,10 +13,10 @@ from concurrent.futures import wait
 
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from ottla.cli.journey_asking import Journeys
 
 from bench import machine
 from bench.clusters import RunningCluster
+from ottla.cli.journey.asking import Journeys
 from ottla.journey.words.tell import tell
 
 TOPIC = "flights"

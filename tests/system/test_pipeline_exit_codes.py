@@ -18,8 +18,8 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from tests.pipelines.session.states import RUN
 
-from ottla.cli import pipeline_run
 from ottla.cli.main import main
+from ottla.cli.pipeline import run as pipeline_run
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.file import build
 from ottla.pipelines.progress.report import REPORTERS

@@ -112,7 +112,8 @@ def emit(result: Any, *, as_json: bool, none: str = "") -> None:
         return
     rows = result if isinstance(result, list | tuple) else [result]
     if not rows:
-        note(none)
+        if none:
+            note(none)
     elif not hasattr(rows[0], "show"):
         show_rows(rows)
     else:

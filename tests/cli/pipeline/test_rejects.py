@@ -1,6 +1,6 @@
 """Rejected rows as documents and as rows of a table."""
 
-from ottla.cli.pipeline_rejects import MAX_SHOWN_CHARACTERS, cells, document
+from ottla.cli.pipeline.rejects import MAX_SHOWN_CHARACTERS, cells, document
 from ottla.pipelines.run.rejected_table import Reason, RejectedRow, RejectedRows
 
 ROW = RejectedRow("value is not a bigint", "f", 1, 7, 0, None, b"\xff\x00", None)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.pipelines.session.states import RUN
 
-from ottla.cli.pipeline_status import COLUMNS, remarks, status_document, status_row
+from ottla.cli.pipeline.status import COLUMNS, remarks, status_document, status_row
 from ottla.pipelines.file.read import read_text
 from ottla.pipelines.progress.state import OffsetMetadata, Run
 from ottla.pipelines.progress.status import Lag, Status

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.pipeline_file import checked_file, readable_file
+from ottla.cli.pipeline.file import checked_file, readable_file
 
 TEXT = """
 [[pipeline]]

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 from tests.pipelines.session.states import LATEST, RUN, SNAPSHOT
 
-from ottla.cli import pipeline_view
-from ottla.cli.pipeline_snapshot import COLUMNS
-from ottla.cli.pipeline_view import JsonView, LineView, LiveView, open_view, table_of
+from ottla.cli.pipeline import view as pipeline_view
+from ottla.cli.pipeline.snapshot import COLUMNS
+from ottla.cli.pipeline.view import JsonView, LineView, LiveView, open_view, table_of
 from ottla.pipelines.progress.running_batch import RunningBatch
 from ottla.pipelines.session.snapshot import Snapshot
 

@@ -5,14 +5,23 @@ Documents and rows are made purely; Spark reads the tables (`pipelines.run.rejec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
+import click
+
+from ottla.cli.command import command
 from ottla.cli.failures import Failed
-from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.options import AS_JSON
+from ottla.cli.pipeline.file import checked_file
+from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.plural import plural
 from ottla.cli.records.jsonlines import put_bytes
 from ottla.cli.records.rendering import escape, time_text
 from ottla.cli.screen import note, say, show_json, show_table
+from ottla.cli.value_types import WholeNumber
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.run.rejected_table import RejectedRow, RejectedRows
@@ -21,6 +30,22 @@ Document = dict[str, Any]
 
 MAX_SHOWN_CHARACTERS: Final = 120
 _CREATED: Final = 1  # librdkafka's number for a time that the producer gave
+
+
+@command()
+@FILE
+@ONLY
+@click.option(
+    "--newest",
+    type=WholeNumber(0, 1_000),
+    default=10,
+    metavar="N",
+    help="How many rows to show.",
+)
+@AS_JSON
+def rejects(file: Path, only: Sequence[str], newest: int, as_json: bool) -> None:
+    """Count the rejected rows of the tables of FILE by reason, and show the newest."""
+    show_rejects(checked_file(file, only), newest, as_json=as_json)
 
 
 def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:

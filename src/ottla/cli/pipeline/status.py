@@ -1,25 +1,27 @@
-"""`ottla pipeline status` and `stop`: only through what the pipelines keep on the broker."""
+"""`ottla pipeline status`: only through what the pipelines keep on the broker."""
 
 from __future__ import annotations
 
-import getpass
-import socket
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
+from ottla.cli.command import command
 from ottla.cli.failures import EXIT_FAILED, Failed
-from ottla.cli.pipeline_broker import check_reachable
-from ottla.cli.screen import note, printable, say, show_json, show_table
+from ottla.cli.options import AS_JSON
+from ottla.cli.pipeline.broker import check_reachable
+from ottla.cli.pipeline.file import readable_file
+from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.screen import note, show_json, show_table
 from ottla.journey.formatting import elapsed_said
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
-from ottla.pipelines.progress.group import Group, GroupError
-from ottla.pipelines.progress.requests import StopRequest, put_request
+from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.state import Run
 from ottla.pipelines.progress.status import Status, read_status
 
 Document = dict[str, Any]
 
-PAUSE_S: Final = 0.5
 COLUMNS: Final = (
     "pipeline",
     "state",
@@ -37,10 +39,21 @@ COLUMNS: Final = (
 )
 
 
+@command()
+@FILE
+@ONLY
+@AS_JSON
+def status(file: Path, only: Sequence[str], as_json: bool) -> int:
+    """Show what the broker knows of the pipelines of FILE, on any machine that reaches it."""
+    return show_status(readable_file(file, only), as_json=as_json)
+
+
 def show_status(spec: FileSpec, *, as_json: bool) -> int:
     """Print a row for each pipeline; returns 1 when one has failed, is silent or has never run."""
     now_ms = int(time.time() * 1_000)
-    documents = [status_document(pipeline, _read(pipeline), now_ms) for pipeline in spec.pipelines]
+    documents = [
+        status_document(pipeline, read_pipeline(pipeline), now_ms) for pipeline in spec.pipelines
+    ]
     if as_json:
         show_json(documents)
     else:
@@ -140,76 +153,18 @@ def ago(at_ms: int | None, now_ms: int) -> str | None:
     return None if at_ms is None else f"{elapsed_said(max(0, now_ms - at_ms))} ago"
 
 
-def stop_pipelines(spec: FileSpec, wait_s: int) -> int:
-    """Ask each pipeline to stop and wait for its end; raises Failed for one that does not stop."""
-    asked: list[tuple[PipelineSpec, Run]] = []
-    code = 0
-    for pipeline in spec.pipelines:
-        status, now_ms = _read(pipeline, with_lag=False), int(time.time() * 1_000)
-        run = status.metadata.run if status.metadata else None
-        if run is None or run.is_stale(now_ms):
-            document = status_document(pipeline, status, now_ms)
-            note(f"{pipeline.name} is not running: {remarks(document, now_ms)[0]}")
-            code = EXIT_FAILED
-        elif run.has_ended:
-            say(f"{pipeline.name} is not running: {run.state} {ago(run.seen_ms, now_ms)}.")
-        else:
-            request = StopRequest(run.id, asker(), now_ms)
-            try:
-                # A pipeline that has never run has no offset yet.
-                partitions = list(status.offsets) or [(pipeline.source.topic, 0)]
-                put_request(_group(pipeline), partitions, request)
-            except GroupError as error:
-                raise _failed(pipeline, error) from error
-            asked.append((pipeline, run))
-    for pipeline, run in asked:
-        if wait_s == 0:
-            say(f"{pipeline.name} was asked to stop.")
-        else:
-            say(f"{pipeline.name} {_wait_for_end(pipeline, run, wait_s)}.")
-    return code
-
-
-def asker() -> str:
-    """`anna@laptop`: who stopped the pipeline, for the person who finds it stopped."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        user = "someone"
-    return f"{user}@{socket.gethostname()}"
-
-
-def _wait_for_end(pipeline: PipelineSpec, asked: Run, wait_s: int) -> str:
-    until = time.monotonic() + wait_s
-    began = time.monotonic()
-    while time.monotonic() < until:
-        metadata = _read(pipeline, with_lag=False).metadata
-        run = metadata.run if metadata else None
-        if run is not None and (run.id != asked.id or run.has_ended):
-            if run.id == asked.id and run.state == "failed":
-                raise Failed(f"{pipeline.name} failed: {printable(run.failure or '')}")
-            return f"has stopped after {elapsed_said(int((time.monotonic() - began) * 1_000))}"
-        time.sleep(PAUSE_S)
-    raise Failed(
-        f"{pipeline.name} has not stopped within {wait_s} s; the request stands.",
-        "To see what it does: ottla pipeline status FILE",
-    )
-
-
-def _read(pipeline: PipelineSpec, *, with_lag: bool = True) -> Status:
+def read_pipeline(pipeline: PipelineSpec, *, with_lag: bool = True) -> Status:
+    """What the broker knows of a pipeline. Raises Failed."""
     check_reachable(pipeline.source.kafka.bootstrap_servers)
     settings = pipeline.source.kafka.for_librdkafka()
     try:
         return read_status(settings, pipeline.delivery.group, with_lag=with_lag)
     except GroupError as error:
-        raise _failed(pipeline, error) from error
+        raise not_reached(pipeline, error) from error
 
 
-def _group(pipeline: PipelineSpec) -> Group:
-    return Group(pipeline.source.kafka.for_librdkafka(), pipeline.delivery.group)
-
-
-def _failed(pipeline: PipelineSpec, error: GroupError) -> Failed:
+def not_reached(pipeline: PipelineSpec, error: GroupError) -> Failed:
+    """The failure when its group cannot be read or written."""
     return Failed(
         f"the group {pipeline.delivery.group!r} cannot be read or written at "
         f"{pipeline.source.kafka.bootstrap_servers}: {error}.",

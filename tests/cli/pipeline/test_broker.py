@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.cli.failures import Failed
-from ottla.cli.pipeline_broker import check_reachable
+from ottla.cli.pipeline.broker import check_reachable
 
 
 def test_a_wrong_address_is_found_at_once() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.failures import Failed
-from ottla.cli.pipeline_maintain import maintain_file
+from ottla.cli.pipeline.maintain import maintain_file
 from ottla.pipelines.file.read import read_file
 
 SINKS = [

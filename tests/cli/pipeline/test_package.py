@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.test_pipeline_file import TEXT
+from tests.cli.pipeline.test_file import TEXT
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.pipeline_package import package_file
+from ottla.cli.pipeline.package import package_file
 
 
 def test_a_folder_with_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.pipelines.session.states import RUN, SNAPSHOT
 
-from ottla.cli.pipeline_snapshot import (
+from ottla.cli.pipeline.snapshot import (
     COLUMNS,
     format_rate,
     snapshot_document,

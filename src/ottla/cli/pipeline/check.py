@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
 
+import click
+
+from ottla.cli.command import command
 from ottla.cli.failures import Failed
-from ottla.cli.pipeline_broker import look_up_topic
-from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.options import AS_JSON
+from ottla.cli.pipeline.broker import look_up_topic
+from ottla.cli.pipeline.file import checked_file
+from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.screen import note, say, show_json, show_table
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
@@ -14,6 +22,22 @@ from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.session.sample import format_sample, is_mostly_rejected, read_sample
 
 Document = dict[str, Any]
+
+COLUMNS: Final = ("pipeline", "topic", "partitions", "messages", "group", "target", "delivery")
+
+
+@command()
+@FILE
+@ONLY
+@click.option(
+    "--spark/--no-spark",
+    default=True,
+    help="Also plan the queries, for which Spark is started.",
+)
+@AS_JSON
+def check(file: Path, only: Sequence[str], spark: bool, as_json: bool) -> None:
+    """Find what is wrong with FILE and with what it needs; nothing is read or written."""
+    check_file(checked_file(file, only), with_spark=spark, as_json=as_json)
 
 
 def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
@@ -34,21 +58,7 @@ def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
     if as_json:
         show_json(found)
         return
-    show_table(
-        ["pipeline", "topic", "partitions", "messages", "group", "target", "delivery"],
-        [
-            [
-                document["pipeline"],
-                document["topic"],
-                document["partitions"],
-                document["messages"],
-                document["group"],
-                document["target"],
-                document["delivery"],
-            ]
-            for document in found
-        ],
-    )
+    show_table(COLUMNS, [[document[name] for name in COLUMNS] for document in found])
     for document in found:
         if columns := document["columns"]:
             listed = ", ".join(f"{column['name']} {column['type']}" for column in columns)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.cli.pipeline_snapshot import COLUMNS, snapshot_document, snapshot_line, snapshot_row
+from ottla.cli.pipeline.snapshot import COLUMNS, snapshot_document, snapshot_line, snapshot_row
 from ottla.cli.screen import GAP, MIN_FOLD, console, note, printable, terminal_size, write
 from ottla.pipelines.session.snapshot import Snapshot
 from ottla.pipelines.session.view import View

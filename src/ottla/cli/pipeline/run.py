@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
+from ottla.cli.command import command
 from ottla.cli.failures import Failed
-from ottla.cli.pipeline_broker import look_up_topic
-from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
-from ottla.cli.pipeline_view import open_view
+from ottla.cli.pipeline.broker import look_up_topic
+from ottla.cli.pipeline.file import checked_file
+from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.pipeline.view import open_view
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.identity.lease import taken_here
 from ottla.pipelines.session.session import Session
+
+
+@command()
+@FILE
+@ONLY
+@click.option(
+    "--log", type=click.Path(path_type=Path), metavar="LOG", help="Where Spark's own log goes."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each batch.")
+def run(file: Path, only: Sequence[str], log: Path | None, as_json: bool) -> int:
+    """Run the pipelines of FILE until they end, or until Ctrl-C or SIGTERM."""
+    return run_file(checked_file(file, only), log, as_json=as_json)
 
 
 def run_file(spec: FileSpec, log: Path | None, *, as_json: bool) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 CODE = """
 import os, subprocess, sys, warnings
 from pathlib import Path
-from ottla.cli.pipeline_output import SparkOutput
+from ottla.cli.pipeline.output import SparkOutput
 with SparkOutput("flights", Path(sys.argv[1]) if len(sys.argv) > 1 else None) as output:
     print("ours")
     print("our errors", file=sys.stderr)

@@ -14,7 +14,7 @@ from ottla.pipelines.file.read import read_file
 from ottla.pipelines.file.specification import FileSpec
 
 
-def checked_file(file: Path, only: Sequence[str] | None) -> FileSpec:
+def checked_file(file: Path, only: Sequence[str]) -> FileSpec:
     """Read a file and check what it needs on this machine. Raises UsageFailed."""
     spec = _chosen(_read(file, os.environ), only)
     problems = check_local_paths(spec)
@@ -23,7 +23,7 @@ def checked_file(file: Path, only: Sequence[str] | None) -> FileSpec:
     return spec
 
 
-def readable_file(file: Path, only: Sequence[str] | None) -> FileSpec:
+def readable_file(file: Path, only: Sequence[str]) -> FileSpec:
     """Read a file for what the broker knows of it: passwords for storage may be missing here.
 
     Raises UsageFailed.
@@ -67,7 +67,7 @@ def _read(file: Path, environ: Mapping[str, str]) -> FileSpec:
         raise listed(file, error.problems) from error
 
 
-def _chosen(spec: FileSpec, only: Sequence[str] | None) -> FileSpec:
+def _chosen(spec: FileSpec, only: Sequence[str]) -> FileSpec:
     if not only:
         return spec
     names = [pipeline.name for pipeline in spec.pipelines]

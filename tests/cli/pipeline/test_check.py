@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import pipeline_check
 from ottla.cli.failures import Failed
-from ottla.cli.pipeline_check import check_file
+from ottla.cli.pipeline import check as pipeline_check
+from ottla.cli.pipeline.check import check_file
 from ottla.pipelines.session import sample
 from ottla.pipelines.source.judge import Sample
 

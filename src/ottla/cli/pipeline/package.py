@@ -4,12 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
+
+from ottla.cli.command import command
 from ottla.cli.failures import UsageFailed
-from ottla.cli.pipeline_file import AllSet, listed
+from ottla.cli.pipeline.file import AllSet, listed
+from ottla.cli.pipeline.options import FILE
 from ottla.cli.screen import note, say
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.problem import FileError
-from ottla.pipelines.glue.package import package
+from ottla.pipelines.glue.package import package as packaged
+
+
+@command()
+@FILE
+@click.option("--glue", required=True, metavar="VERSION", help="AWS Glue's version, such as 6.0.")
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The folder to write; by default FILE-glue.",
+)
+@click.option("--location", metavar="S3URL", help="Where the folder is uploaded to.")
+@click.option("--role", metavar="ROLE", help="The IAM role that runs the job.")
+def package(file: Path, glue: str, to: Path | None, location: str | None, role: str | None) -> None:
+    """Write what AWS Glue needs to run FILE: script, wheel, job definition, list of jars."""
+    package_file(file, glue, to, location, role)
 
 
 def package_file(
@@ -20,7 +40,7 @@ def package_file(
     given = {name: value for name, value in places.items() if value is not None}
     # The job has its own environment: a variable that is not set here is no mistake.
     try:
-        made = package(
+        made = packaged(
             file, folder or Path(f"{file.stem}-glue"), version, environ=AllSet(), **given
         )
     except FileError as error:

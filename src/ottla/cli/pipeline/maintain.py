@@ -1,0 +1,100 @@
+"""`ottla pipeline maintain`: the Delta tables of a file's pipelines kept small and fast to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from ottla.cli.command import command
+from ottla.cli.failures import Failed
+from ottla.cli.options import AS_JSON
+from ottla.cli.pipeline.file import checked_file
+from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.rows import column, emit, row
+from ottla.cli.screen import note, say
+from ottla.cli.value_types import Number
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.file.specification import FileSpec
+
+
+@row
+class MaintainedTable:
+    """A table whose small files were joined; `deleted` are files that nothing needs any more."""
+
+    pipeline: str
+    table: str
+    files_before: int = column("files", lambda each: f"{each.files_before:,}")
+    files_after: int = column("after", lambda each: f"{each.files_after:,}")
+    deleted: int = column(cell=lambda each: f"{each.deleted:,}")
+    kept_hours: float = column("kept", lambda each: f"{each.kept_hours:g} h")
+
+
+@row
+class TableToMaintain(MaintainedTable):
+    """The same with --dry-run."""
+
+    files_after: int = column("after", lambda each: "-")
+    deleted: int = column("to delete", lambda each: f"{each.deleted:,}")
+
+
+@command()
+@FILE
+@ONLY
+@click.option(
+    "--keep",
+    "keep_hours",
+    type=Number(0),
+    metavar="HOURS",
+    help="Keep unused files so long; by default, and at least, as long as the table says.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
+@AS_JSON
+def maintain(
+    file: Path, only: Sequence[str], keep_hours: float | None, dry_run: bool, as_json: bool
+) -> None:
+    """Join the small files of the tables of FILE, and delete files that nothing needs any more."""
+    maintain_file(checked_file(file, only), keep_hours, dry_run=dry_run, as_json=as_json)
+
+
+def maintain_file(
+    spec: FileSpec, keep_hours: float | None, *, dry_run: bool, as_json: bool
+) -> None:
+    """Join small files and delete unused ones; raises Failed with all problems at the end."""
+    pipelines = [one for one in spec.pipelines if one.sink.is_delta]
+    if not pipelines:
+        raise Failed(f"{spec.file.name} writes no Delta table: there is nothing to maintain.")
+    note("Starting Spark.")
+    problems: list[str] = []
+    kind = TableToMaintain if dry_run else MaintainedTable
+    done: list[MaintainedTable] = []
+    with SparkOutput(spec.file.stem) as output:
+        from ottla.pipelines.file.build import open_session
+        from ottla.pipelines.run.failures import About
+        from ottla.pipelines.run.report import reported
+        from ottla.pipelines.sinks.maintenance import maintain as maintained
+
+        try:
+            spark = open_session(spec, conf=SPARK_SETTINGS, with_formats=False)
+        except PipelineError as error:
+            raise Failed(str(error), f"Spark's log: {output.file}") from error
+        try:
+            for pipeline in pipelines:
+                target = pipeline.sink.target
+                try:
+                    with reported(About(query=pipeline.name, target=target)):
+                        tables = maintained(spark, target, keep_hours=keep_hours, dry_run=dry_run)
+                except PipelineError as error:
+                    problems.append(f"{pipeline.name}: {error}")
+                    continue
+                done += [kind(pipeline.name, **asdict(table)) for table in tables]
+        finally:
+            spark.stop()
+    emit(done, as_json=as_json)
+    if done and dry_run and not as_json:
+        say("Nothing was changed (--dry-run).")
+    if problems:
+        raise Failed("\n  ".join(problems))
