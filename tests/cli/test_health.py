@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,21 +11,25 @@ import pytest
 
 from ottla.cli import health
 from ottla.cli.app import carry_out
+from ottla.cli.cluster.description import BrokerState, Description, PartitionState
 
-WELL: dict[str, Any] = {
-    "controller": 1,
-    "controller_answers": True,
-    "brokers": [{"id": 1, "live": True, "replicas": 3}, {"id": 2, "live": True, "replicas": 3}],
-    "partitions": 3,
-    "offline": [],
-    "under_min_isr": [],
-    "under_replicated": [],
-}
+WELL = Description(
+    cluster_id="x",
+    controller=1,
+    controller_epoch=4,
+    controller_answers=True,
+    brokers=[BrokerState(n, f"h:{n}", "h", n, None, True, 3, 3, 3, "") for n in (1, 2)],
+    topics=1,
+    partitions=3,
+    offline=[],
+    under_min_isr=[],
+    under_replicated=[],
+)
 HANGS: dict[str, Any] = {"topic": "t", "partition": 0}
 
 
-def place(number: int, leader: int | None = 1) -> dict[str, Any]:
-    return {"topic": "t", "partition": number, "leader": leader}
+def place(number: int, leader: int | None = 1) -> PartitionState:
+    return PartitionState("t", number, leader, [1, 2], [1], 2)
 
 
 CASES = [
@@ -49,7 +54,7 @@ CASES = [
         ],
     ),
     (
-        {"brokers": [WELL["brokers"][0], {"id": 2, "live": False, "replicas": 3}]},
+        {"brokers": [WELL.brokers[0], replace(WELL.brokers[1], live=False)]},
         "degraded",
         ["broker 2 is down and holds 3 replicas"],
     ),
@@ -72,7 +77,8 @@ def test_the_state_and_the_exit_code(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     cluster = SimpleNamespace(connection=None)
-    monkeypatch.setattr(health, "cluster_document", lambda _: WELL | change)
+    described = {name: value for name, value in change.items() if name != "hanging"}
+    monkeypatch.setattr(health, "description_of", lambda _: replace(WELL, **described))
     monkeypatch.setattr(health, "hanging_transactions", lambda _: change.get("hanging", []))
     code = carry_out(["health"], cluster)
     shown = capsys.readouterr()

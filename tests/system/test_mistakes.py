@@ -380,7 +380,7 @@ ROWS: Final = {
         wrong="x",
         unknown="7",
         denied="ListPartitionReassignments",
-        cannot=dict.fromkeys(("closed pipe", "full disk"), "test_cluster_drain.py: one broker"),
+        cannot=dict.fromkeys(("closed pipe", "full disk"), "cluster/test_drain.py: one broker"),
     ),
     "cluster reassign": Row(
         "{topic} --list --json",

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from ottla.cli.client import Connection
-from ottla.cli.cluster_documents import cluster_document
+from ottla.cli.cluster.description import Description, description_of
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import EXIT_FAILED
@@ -68,17 +68,17 @@ def health(cluster: Cluster, allow_degraded: bool, as_json: bool) -> int:
     Checked are the controller, brokers that hold replicas, every partition, and hanging
     transactions.
     """
-    document = cluster_document(cluster.connection)
+    described = description_of(cluster.connection)
     hanging = hanging_transactions(cluster.connection)
-    broken = list(broken_parts(document))
-    degraded = list(degraded_parts(document, len(hanging or ())))
+    broken = list(broken_parts(described))
+    degraded = list(degraded_parts(described, len(hanging or ())))
     found = Health(
         "broken" if broken else "degraded" if degraded else "healthy",
         broken,
         degraded,
-        sum(each["live"] for each in document["brokers"]),
-        document["controller"],
-        document["partitions"],
+        described.live_brokers,
+        described.controller,
+        described.partitions,
         hanging,
     )
     emit(found, as_json=as_json)
@@ -98,34 +98,30 @@ def hanging_transactions(connection: Connection) -> list[dict[str, Any]] | None:
     return [hanging_document(each) for each in found]
 
 
-def broken_parts(document: dict[str, Any]) -> Iterator[str]:
+def broken_parts(cluster: Description) -> Iterator[str]:
     """What does not work now."""
-    if document["controller"] is None:
+    if cluster.controller is None:
         yield "there is no controller"
-    elif document["controller_answers"] is False:
-        yield f"the controller, broker {document['controller']}, does not respond"
-    if document["offline"]:
-        yield f"{plural(len(document['offline']), 'partition')} without a leader"
-    short = [each for each in document["under_min_isr"] if each["leader"] is not None]
+    elif cluster.controller_answers is False:
+        yield f"the controller, broker {cluster.controller}, does not respond"
+    if cluster.offline:
+        yield f"{plural(len(cluster.offline), 'partition')} without a leader"
+    short = [each for each in cluster.under_min_isr if each.leader is not None]
     if short:
         yield f"{plural(len(short), 'partition')} under min.insync.replicas reject acks=all"
 
 
-def degraded_parts(document: dict[str, Any], hanging: int) -> Iterator[str]:
+def degraded_parts(cluster: Description, hanging: int) -> Iterator[str]:
     """What works, but may not survive the next failure."""
-    for broker in document["brokers"]:
-        if not broker["live"]:
-            yield f"broker {broker['id']} is down and holds {plural(broker['replicas'], 'replica')}"
+    for broker in cluster.brokers:
+        if not broker.live:
+            yield f"broker {broker.id} is down and holds {plural(broker.replicas, 'replica')}"
     bad = {
-        (each["topic"], each["partition"])
-        for kind in ("offline", "under_min_isr")
-        for each in document[kind]
+        (each.topic, each.partition)
+        for partitions in (cluster.offline, cluster.under_min_isr)
+        for each in partitions
     }
-    behind = [
-        each
-        for each in document["under_replicated"]
-        if (each["topic"], each["partition"]) not in bad
-    ]
+    behind = [each for each in cluster.under_replicated if (each.topic, each.partition) not in bad]
     if behind:
         yield f"{plural(len(behind), 'partition')} with fewer replicas in sync than assigned"
     if hanging:

@@ -1,8 +1,8 @@
 """Typed rows: a command returns them once, and they are printed as a table or as JSON.
 
-A class with `@row` is a dataclass. The names of its fields are those of the JSON document, and
-`column` says of a field how a table shows it. What is more than a table has a method `show`, which
-prints it.
+A class with `@row` is a dataclass. The names of its fields are those of the JSON document (`from_`
+is `from`, which is a word of Python), and `column` says of a field how a table shows it. What is
+more than a table has a method `show`, which prints it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def document(value: Any) -> Any:
     """What `--json` prints of a row, or of whatever has rows in it."""
     if is_dataclass(value) and not isinstance(value, type):
         return {
-            each.name: document(getattr(value, each.name))
+            each.name.rstrip("_"): document(getattr(value, each.name))
             for each in fields(value)
             if each.metadata.get(KEY, PLAIN).in_json and getattr(value, each.name) is not NOT_ASKED
         }
@@ -91,7 +91,10 @@ def show_rows(rows: Sequence[Any], *, title: str | None = None, like: Any = None
         for each in fields(like or rows[0])
         if each.metadata.get(KEY, PLAIN).in_table
     ]
-    headings = [kind.heading or each.name.replace("_", " ") for each, kind in shown]
+    headings = [
+        each.name.rstrip("_").replace("_", " ") if kind.heading is None else kind.heading
+        for each, kind in shown
+    ]
     show_table(
         headings,
         [

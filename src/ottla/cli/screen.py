@@ -144,7 +144,7 @@ def show_table(
     kept = [
         index
         for index, name in enumerate(columns)
-        if name not in drop_empty or any(row[index] for row in rows)
+        if name not in drop_empty or any(row[index] not in (None, "") for row in rows)
     ]
     columns = [columns[index] for index in kept]
     rows = [[row[index] for index in kept] for row in rows]

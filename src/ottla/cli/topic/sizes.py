@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ottla.cli.client import Connection
-from ottla.cli.cluster_log_dirs import leader_sizes
 from ottla.cli.offsets import EARLIEST, LATEST, shown_offsets
 from ottla.cli.screen import note
 from ottla.cli.sizes import Size
+from ottla.cli.stored_replicas import leader_sizes
 from ottla.client.admin.log_dirs import log_dirs
 from ottla.client.topic_partition import TopicPartition
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from ottla.cli.cluster_failures import cluster_failures
+from ottla.cli.cluster.failures import cluster_failures
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from ottla.cli.screen import note, printable, say, write
 from ottla.devcluster.supervisor import run_cluster

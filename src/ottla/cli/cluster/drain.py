@@ -1,25 +1,33 @@
-"""Moves all replicas off a broker: plans the moves, requests them, and waits until they are
-done.
-"""
+"""`ottla cluster drain`: plans the moves, requests them, and waits until they are done."""
 
 from __future__ import annotations
 
 import operator
 from collections import Counter
-from typing import Any, Final
+from typing import Final
+
+import click
 
 from ottla.cli.client import Connection
-from ottla.cli.cluster_moves import (
+from ottla.cli.cluster.moves import (
     LOOK_PAUSE_S,
+    Move,
     current_assignments,
     live_racks,
-    move_documents,
+    moves_between,
     wait_moved,
 )
+from ottla.cli.cluster.options import TIMEOUT
+from ottla.cli.command import command
+from ottla.cli.complete import complete_broker
+from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, unknown
+from ottla.cli.options import AS_JSON, DRY_RUN
 from ottla.cli.plural import plural
 from ottla.cli.polling import poll_until
+from ottla.cli.rows import emit, row
 from ottla.cli.screen import note, say, show_table
+from ottla.cli.value_types import WholeNumber
 from ottla.client.admin.reassignments import reassign, reassignments
 from ottla.client.topic_partition import TopicPartition
 from ottla.controller.draining import DrainingError, drained
@@ -31,10 +39,55 @@ ADD_A_BROKER: Final = (
 )
 
 
+@row
+class Drained:
+    """What was moved off a broker, or would be: `done` is False with --dry-run."""
+
+    broker: int
+    done: bool
+    moved: list[Move]
+
+    def show(self) -> None:
+        if not self.moved:
+            say(f"Broker {self.broker} holds no replicas.")
+            return
+        gained = Counter(broker for each in self.moved for broker in each.added)
+        topics = len({each.topic for each in self.moved})
+        did = "Moved" if self.done else "Would move"
+        replicas = plural(len(self.moved), "replica")
+        say(f"{did} {replicas} of {plural(topics, 'topic')} off broker {self.broker}:")
+        show_table(["to broker", "replicas"], sorted(gained.items()))
+        if self.done:
+            note(
+                f"Broker {self.broker} holds no replicas now. New topics may still place replicas "
+                "on it."
+            )
+
+
+@command()
+@click.argument(
+    "broker",
+    type=WholeNumber(0),
+    metavar="BROKER",
+    shell_complete=complete_broker,
+    help="The broker's id.",
+)
+@DRY_RUN
+@TIMEOUT
+@AS_JSON
+@cluster_options
+def drain(cluster: Cluster, broker: int, dry_run: bool, timeout: float, as_json: bool) -> None:
+    """Move all replicas off a broker, and wait until they have moved."""
+    done = drain_broker(
+        cluster.connection, broker, dry_run=dry_run, quiet=as_json, timeout_s=timeout
+    )
+    emit(done, as_json=as_json)
+
+
 def drain_broker(
     connection: Connection, broker_id: int, *, dry_run: bool, quiet: bool, timeout_s: float
-) -> dict[str, Any]:
-    """The document of what was moved (or would be, with --dry-run). Raises Failed."""
+) -> Drained:
+    """What was moved (or would be, with --dry-run). Raises Failed."""
     connection.topics()  # fails sooner, and says more, if no broker answers
     under_way = reassignments(connection.client)
     assignments = current_assignments(connection, under_way)
@@ -51,7 +104,7 @@ def drain_broker(
         targets = drained(broker_id, racks, assignments)
     except DrainingError as error:
         raise Failed(str(error), ADD_A_BROKER) from None
-    moves = move_documents(assignments, targets)
+    moves = moves_between(assignments, targets)
     if not dry_run:
         if targets:
             reassign(connection.client, targets)
@@ -75,7 +128,7 @@ def drain_broker(
             note(f"  ottla cluster drain {broker_id}")
             raise
         verify(connection, broker_id)
-    return {"broker": broker_id, "done": not dry_run, "moved": moves}
+    return Drained(broker_id, not dry_run, moves)
 
 
 def verify(connection: Connection, broker_id: int) -> None:
@@ -97,18 +150,3 @@ def verify(connection: Connection, broker_id: int) -> None:
             f"{left[0]}: they were created later, or their moves were cancelled.",
             f"To move them: ottla cluster drain {broker_id}",
         )
-
-
-def show_drained(document: dict[str, Any]) -> None:
-    """Print which replicas were moved to which brokers."""
-    number, moved = document["broker"], document["moved"]
-    if not moved:
-        say(f"Broker {number} holds no replicas.")
-        return
-    gained = Counter(broker for each in moved for broker in set(each["to"]) - set(each["from"]))
-    topics = len({each["topic"] for each in moved})
-    did = "Moved" if document["done"] else "Would move"
-    say(f"{did} {plural(len(moved), 'replica')} of {plural(topics, 'topic')} off broker {number}:")
-    show_table(["to broker", "replicas"], sorted(gained.items()))
-    if document["done"]:
-        note(f"Broker {number} holds no replicas now. New topics may still place replicas on it.")

@@ -7,13 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 from tests.client.answers import moved, moving
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import cluster_reassign
-from ottla.cli.cluster_reassign import check_together, reassign_replicas
-from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.app import carry_out
+from ottla.cli.cluster.reassign import check_together
+from ottla.cli.failures import UsageFailed
 from ottla.client.admin.reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     LIST_PARTITION_REASSIGNMENTS,
@@ -54,18 +53,21 @@ class Cluster:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
     for name, stand_in in {
-        "connect": lambda *_: made,
         "live_racks": lambda _: {1: None, 2: None, 3: None},
         "SETTLE_TIMEOUT_S": -1,
     }.items():
-        monkeypatch.setattr(cluster_reassign, name, stand_in)
+        monkeypatch.setattr(f"ottla.cli.cluster.reassign.{name}", stand_in)
     return made
+
+
+def reassign(cluster: Cluster, *words: str) -> int:
+    return carry_out(["cluster", "reassign", *words], SimpleNamespace(connection=cluster))
 
 
 def test_the_plan_is_shown_and_carried_out(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reassign_replicas(["t"], replication_factor=2, yes=True)
+    assert reassign(cluster, "t", "-r", "2", "--yes") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines[:3]] == [
         ["topic", "partition", "from", "to"],
@@ -77,22 +79,22 @@ def test_the_plan_is_shown_and_carried_out(
 
 
 def test_without_a_terminal_nothing_moves_unasked(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: False))
-    with pytest.raises(UsageFailed, match=r"Change 1 partition \(1 replica to copy\)") as raised:
-        reassign_replicas(["t"], assign="2", partition=[1])
-    assert "--yes" in str(raised.value.hint)
+    assert reassign(cluster, "t", "--assign", "2", "-p", "1") == 2
+    said = capsys.readouterr().err
+    assert "Change 1 partition (1 replica to copy)" in said
+    assert "--yes" in said
     assert cluster.replicas == {0: [1], 1: [1]}
 
 
 def test_a_no_and_a_dry_run_move_nothing(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cluster_reassign, "ask", lambda *_, **__: False)
-    with pytest.raises(typer.Exit):
-        reassign_replicas(["t"], brokers="2,3")
-    reassign_replicas(["t"], brokers="2,3", dry_run=True, as_json=True)
+    monkeypatch.setattr("ottla.cli.confirmation.ask", lambda *_, **__: False)
+    assert reassign(cluster, "t", "--brokers", "2,3") == 1
+    assert reassign(cluster, "t", "--brokers", "2,3", "--dry-run", "--json") == 0
     assert cluster.replicas == {0: [1], 1: [1]}
     out = capsys.readouterr().out
     assert json.loads(out[out.index("{") :]) == {
@@ -106,31 +108,33 @@ def test_a_no_and_a_dry_run_move_nothing(
 
 
 def test_nothing_to_move_is_said(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    reassign_replicas(["t"], assign="1,1")
+    assert reassign(cluster, "t", "--assign", "1,1") == 0
     assert "Nothing to move" in capsys.readouterr().err
 
 
-def test_a_move_that_somebody_cancelled_is_a_failure(cluster: Cluster) -> None:
+def test_a_move_that_somebody_cancelled_is_a_failure(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     cluster.obeys = False
-    with pytest.raises(Failed, match=r"1 partition did not move, such as t-0: its replicas are"):
-        reassign_replicas(["t"], assign="2,1", yes=True)
+    assert reassign(cluster, "t", "--assign", "2,1", "--yes") == 1
+    assert "1 partition did not move, such as t-0: its replicas are" in capsys.readouterr().err
 
 
 def test_what_moves_is_listed_and_cancelled(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reassign_replicas(list_moves=True)
+    assert reassign(cluster, "--list") == 0
     assert capsys.readouterr().err == "No reassignment is under way.\n"
     move = Reassignment((1, 2), (2,), (1,))
     cluster.under_way = {("t", 0): move, ("u", 0): move}
-    reassign_replicas(["t"], list_moves=True, as_json=True)
+    assert reassign(cluster, "t", "--list", "--json") == 0
     assert json.loads(capsys.readouterr().out) == [
         {"topic": "t", "partition": 0, "replicas": [1, 2], "adding": [2], "removing": [1]}
     ]
-    reassign_replicas(cancel=True, yes=True)
+    assert reassign(cluster, "--cancel", "--yes") == 0
     assert cluster.cancelled == [("t", 0), ("u", 0)]
     assert "Cancelled the moves of 2 partitions." in capsys.readouterr().out
-    reassign_replicas(["t"], cancel=True, dry_run=True, as_json=True)
+    assert reassign(cluster, "t", "--cancel", "--dry-run", "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["cancelled"] is False
     assert len(cluster.cancelled) == 2
 
@@ -138,18 +142,18 @@ def test_what_moves_is_listed_and_cancelled(
 @pytest.mark.parametrize(
     ("given", "topics", "partition", "reason"),
     [
-        ([], ["t"], None, "no target given"),
-        (["--list", "--cancel"], None, None, "--list and --cancel exclude each other"),
-        (["--assign", "--brokers"], ["t"], None, "--assign and --brokers exclude each other"),
-        (["--file"], ["t"], None, "--file names its topics"),
-        (["--brokers"], None, None, "--brokers needs a topic"),
-        (["--assign"], ["t", "u"], None, "--assign needs one topic"),
+        ([], ["t"], [], "no target given"),
+        (["--list", "--cancel"], [], [], "--list and --cancel exclude each other"),
+        (["--assign", "--brokers"], ["t"], [], "--assign and --brokers exclude each other"),
+        (["--file"], ["t"], [], "--file names its topics"),
+        (["--brokers"], [], [], "--brokers needs a topic"),
+        (["--assign"], ["t", "u"], [], "--assign needs one topic"),
         (["--brokers"], ["t", "u"], [0], "--partition needs one topic"),
         (["--list"], ["t"], [0], "--list and --partition exclude each other"),
     ],
 )
 def test_options_that_contradict_each_other(
-    given: list[str], topics: list[str] | None, partition: list[int] | None, reason: str
+    given: list[str], topics: list[str], partition: list[int], reason: str
 ) -> None:
     with pytest.raises(UsageFailed, match=reason):
         check_together(dict.fromkeys(given, True), topics, partition)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.reassignment_plan import (
+from ottla.cli.cluster.reassignment_plan import (
     assigned,
     check_brokers,
     check_places,
     read_brokers,
     spread_out,
 )
+from ottla.cli.failures import Failed, UsageFailed
 
 REPLICAS = {"t": [[1], [2], [1]], "u": [[1, 2]]}
 LIVE: dict[int, str | None] = {1: None, 2: None, 3: None}

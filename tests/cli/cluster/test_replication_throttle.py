@@ -1,5 +1,4 @@
-from ottla.cli.configs import Setting
-from ottla.cli.replication_throttle import (
+from ottla.cli.cluster.replication_throttle import (
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
     Move,
@@ -7,6 +6,7 @@ from ottla.cli.replication_throttle import (
     rate_settings,
     settings_of_moves,
 )
+from ottla.cli.configs import Setting
 
 
 def test_sources_are_throttled_as_leaders_and_destinations_as_followers() -> None:

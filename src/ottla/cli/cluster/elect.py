@@ -6,111 +6,110 @@ one gives a partition without a leader one that is not in sync: what only the ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-import typer
+import click
 
-from ottla.cli.client import Connection, connect
+from ottla.cli.client import Connection
+from ottla.cli.command import command
+from ottla.cli.confirmation import confirm
+from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import EXIT_FAILED, UsageFailed
 from ottla.cli.offsets import partitions_of
+from ottla.cli.options import AS_JSON, DRY_RUN, OF_PARTITION, YES, topics_argument
 from ottla.cli.plural import plural
 from ottla.cli.polling import poll_until
-from ottla.cli.screen import ask, note, show_json, show_table
-from ottla.cli.typer_options import (
-    DEFAULT_BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    ClientConfig,
-    DryRun,
-    OfPartition,
-    SomeTopicNames,
-    Yes,
-)
+from ottla.cli.rows import column, emit, row
+from ottla.cli.screen import note
 from ottla.client.admin.elections import elect_leaders
 from ottla.client.topic_partition import TopicPartition
 
 SETTLE_TIMEOUT_S: Final = 5.0
 LOOK_PAUSE_S: Final = 0.1
 
-Unclean = Annotated[
-    bool,
-    typer.Option(
-        "--unclean",
-        help="Elect a replica that is not in sync where there is no leader. Loses records.",
-    ),
-]
+
+@row
+class Election:
+    """The leader of a partition before and after; `error` is why there was no election."""
+
+    topic: str
+    partition: int
+    preferred: int
+    before: int | None = column("leader before")
+    after: int | None = column("leader now")
+    error: str | None = column("", lambda each: each.error or "", is_optional=True)
 
 
+@command()
+@topics_argument(required=False)
+@OF_PARTITION
+@click.option(
+    "--unclean",
+    is_flag=True,
+    help="Elect a replica that is not in sync where there is no leader. Loses records.",
+)
+@DRY_RUN
+@YES
+@AS_JSON
+@cluster_options
 def elect(
-    topics: SomeTopicNames = None,
-    partition: OfPartition = None,
-    unclean: Unclean = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    client_config: ClientConfig = None,
-) -> None:
+    cluster: Cluster,
+    topics: Sequence[str],
+    partition: Sequence[int],
+    unclean: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
     """Give partitions their preferred leaders again, or with --unclean any leader at all."""
     if unclean and not topics:
         raise UsageFailed(
             "--unclean needs topics: it loses records.",
             "To see which partitions are offline: ottla cluster describe",
         )
-    if partition and len(topics or ()) != 1:
+    if partition and len(topics) != 1:
         raise UsageFailed("--partition needs one topic.")
-    connection = connect(bootstrap, client_config)
+    connection = cluster.connection
     known = connection.existing_topics(topics) if topics else connection.topics()
     states = {key: known[key[0]].partitions[key[1]] for key in partitions_of(known, partition)}
     wanted = to_elect(states, unclean=unclean)
     if not wanted:
         none = "a leader" if unclean else "its preferred leader"
-        if as_json:
-            show_json([])
-        else:
-            note(f"Nothing to elect: each of {plural(len(states), 'partition')} has {none}.")
-        return
-    if unclean and not dry_run and not yes:
-        question = (
+        each = f"each of {plural(len(states), 'partition')} has {none}"
+        emit([], as_json=as_json, none=f"Nothing to elect: {each}.")
+        return 0
+    if unclean and not dry_run:
+        confirm(
             f"Elect replicas that are not in sync for {plural(len(wanted), 'partition')}, and lose "
-            "what they do not have?"
+            "what they do not have?",
+            yes=yes,
+            what_else="To elect without confirmation, add --yes.",
+            refused="Nothing was changed.",
         )
-        if not ask(question, what_else="To elect without confirmation, add --yes."):
-            note("Nothing was changed.")
-            raise typer.Exit(EXIT_FAILED)
     why: dict[TopicPartition, str] = {}
     if not dry_run:
         failed = elect_leaders(connection.client, wanted, unclean=unclean)
         why = {each: refusal.reason for each, refusal in failed.items()}
     after = {} if dry_run else settled(connection, wanted, why)
-    documents = [
-        {
-            "topic": key[0],
-            "partition": key[1],
-            "preferred": preferred(state),
-            "before": leader_of(state),
-            "after": after.get(key, leader_of(state)),
-            "error": why.get(key),
-        }
+    rows = [
+        Election(
+            *key,
+            preferred(state),
+            leader_of(state),
+            after.get(key, leader_of(state)),
+            why.get(key),
+        )
         for key, state in wanted.items()
     ]
-    if as_json:
-        show_json(documents)
-    else:
-        show_table(
-            ["topic", "partition", "preferred", "leader before", "leader now", ""],
-            [[*list(each.values())[:-1], each["error"] or ""] for each in documents],
-            drop_empty=("",),
-        )
-        if dry_run:
-            note("Nothing was changed (--dry-run).")
+    emit(rows, as_json=as_json)
+    if dry_run and not as_json:
+        note("Nothing was changed (--dry-run).")
     if unclean and not dry_run:
         for key, state in wanted.items():
             if key not in why and after.get(key) not in (None, *state.isrs):
                 note(loss(key, after[key], state.isrs))
-    if why:
-        raise typer.Exit(EXIT_FAILED)
+    return EXIT_FAILED if why else 0
 
 
 def loss(key: TopicPartition, leader: int | None, in_sync: Iterable[int]) -> str:

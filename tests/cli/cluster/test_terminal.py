@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import cluster_start
-from ottla.cli.cluster_start import Printed, interrupted_by_signals, run_in_terminal
+from ottla.cli.cluster import terminal
+from ottla.cli.cluster.terminal import Printed, interrupted_by_signals, run_in_terminal
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failed
 from ottla.devcluster.errors import DevClusterError, OptionError
 
@@ -61,7 +61,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, how: bool | DevClusterError) -> int:
             raise how
         return how
 
-    monkeypatch.setattr(cluster_start, "run_cluster", run)
+    monkeypatch.setattr(terminal, "run_cluster", run)
     return run_in_terminal(1, None, Path("data"), None, None, {})
 
 

@@ -6,45 +6,33 @@ import json
 from types import SimpleNamespace
 
 import pytest
-import typer
+from tests.cli.stored_folders import FOLDERS
 from tests.client.answers import stored
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import cluster_log_dirs
-from ottla.cli.cluster_log_dirs import describe_log_dirs, leader_sizes
-from ottla.cli.failures import Failed
-from ottla.client.admin.log_dirs import DESCRIBE_LOG_DIRS, LogDir, StoredReplica
-
-FOLDERS = [
-    LogDir(
-        1,
-        "/a",
-        None,
-        10**12,
-        4 * 10**11,
-        (StoredReplica("small", 0, 10, 0, False), StoredReplica("big", 0, 2_500_000, 0, False)),
-    ),
-    LogDir(2, "/b", "kafka storage error", None, None, ()),
-    LogDir(2, "/c", None, None, None, (StoredReplica("big", 0, 2_400_000, 7, True),)),
-]
+from ottla.cli.app import carry_out
+from ottla.client.admin.log_dirs import DESCRIBE_LOG_DIRS
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    made = FakeCluster({DESCRIBE_LOG_DIRS: [stored(FOLDERS)]})
+def cluster() -> FakeCluster:
+    return FakeCluster({DESCRIBE_LOG_DIRS: [stored(FOLDERS)]})
+
+
+def describe(cluster: FakeCluster, *words: str) -> int:
     topics = {"big": SimpleNamespace(partitions={0: None})}
     connection = SimpleNamespace(
         metadata=lambda: SimpleNamespace(brokers={1: None, 2: None}),
         existing_topics=lambda names: {name: topics[name] for name in names},
-        client=made.client(),
+        client=cluster.client(),
     )
-    monkeypatch.setattr(cluster_log_dirs, "connect", lambda *_: connection)
-    return made
+    return carry_out(["cluster", "log-dirs", *words], SimpleNamespace(connection=connection))
 
 
-@pytest.mark.usefixtures("cluster")
-def test_folders_and_topics_with_their_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    describe_log_dirs()
+def test_folders_and_topics_with_their_sizes(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert describe(cluster) == 0
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "broker  replicas    size    disk      free  folder  state",
@@ -58,13 +46,15 @@ def test_folders_and_topics_with_their_sizes(capsys: pytest.CaptureFixture[str])
     ]
 
 
-@pytest.mark.usefixtures("cluster")
-def test_replicas_of_topics(capsys: pytest.CaptureFixture[str]) -> None:
-    describe_log_dirs(["big"], [2])
+def test_replicas_of_topics(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert describe(cluster, "big", "--broker", "2") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split() == ["big", "0", "2", "2.4", "MB", "7", "copied", "to", "/c"]
-    describe_log_dirs(["big"], [2], as_json=True)
+    assert describe(cluster, "big", "--broker", "2", "--json") == 0
     document = json.loads(capsys.readouterr().out)
+    assert list(document[0]) == [
+        *("broker", "log_dir", "error", "size_bytes", "total_bytes", "usable_bytes", "replicas")
+    ]
     assert document[1]["replicas"] == [
         {
             "topic": "big",
@@ -80,18 +70,14 @@ def test_a_broker_that_does_not_answer_fails_after_the_rest(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.silent.add("b2:9092")
-    with pytest.raises(typer.Exit):
-        describe_log_dirs()
+    assert describe(cluster) == 1
     printed = capsys.readouterr()
     assert "/a" in printed.out
     assert printed.err == "broker 2: no response from b2:9092.\n"
 
 
-@pytest.mark.usefixtures("cluster")
-def test_an_unknown_broker_is_refused() -> None:
-    with pytest.raises(Failed, match="there is no live broker '9'"):
-        describe_log_dirs(broker=[9])
-
-
-def test_a_topic_is_as_large_as_its_leaders_store() -> None:
-    assert leader_sizes(FOLDERS, {("big", 0): 1, ("small", 0): 2}) == {"big": 2_500_000}
+def test_an_unknown_broker_is_refused(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert describe(cluster, "--broker", "9") == 1
+    assert "there is no live broker '9'" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from tests.client.answers import moved, moving
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli.cluster_drain import drain_broker, show_drained
+from ottla.cli.app import carry_out
+from ottla.cli.cluster.drain import Drained, drain_broker
+from ottla.cli.cluster.moves import Move
 from ottla.cli.failures import Failed
 from ottla.client.admin.reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -20,11 +23,11 @@ from ottla.client.admin.reassignments import (
 
 def test_moves_are_counted_by_target(capsys: pytest.CaptureFixture[str]) -> None:
     moved = [
-        {"topic": "a", "partition": 0, "from": [1, 2], "to": [3, 2]},
-        {"topic": "a", "partition": 1, "from": [1, 3], "to": [2, 3]},
-        {"topic": "b", "partition": 0, "from": [2, 1], "to": [2, 3]},
+        Move("a", 0, [1, 2], [3, 2]),
+        Move("a", 1, [1, 3], [2, 3]),
+        Move("b", 0, [2, 1], [2, 3]),
     ]
-    show_drained({"broker": 1, "done": True, "moved": moved})
+    Drained(1, True, moved).show()
     shown = capsys.readouterr()
     lines = shown.out.splitlines()
     assert lines[0] == "Moved 3 replicas of 2 topics off broker 1:"
@@ -33,7 +36,7 @@ def test_moves_are_counted_by_target(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_an_empty_broker_has_nothing_to_move(capsys: pytest.CaptureFixture[str]) -> None:
-    show_drained({"broker": 7, "done": True, "moved": []})
+    Drained(7, True, []).show()
     assert capsys.readouterr().out == "Broker 7 holds no replicas.\n"
 
 
@@ -75,6 +78,17 @@ def test_ctrl_c_leaves_the_moves_running_and_prints_that(
         drain_broker(connection, 1, dry_run=False, quiet=False, timeout_s=5)
     assert asked == [("flights", 0, (3, 2))]
     assert "The brokers continue the move" in capsys.readouterr().err
+
+
+def test_what_was_moved_is_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+    connection = connection_of_three_brokers(moving_nothing())
+    cluster = SimpleNamespace(connection=connection)
+    assert carry_out(["cluster", "drain", "1", "--dry-run", "--json"], cluster) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "broker": 1,
+        "done": False,
+        "moved": [{"topic": "flights", "partition": 0, "from": [1, 2], "to": [3, 2]}],
+    }
 
 
 def test_an_unknown_broker() -> None:

@@ -9,25 +9,24 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Final
 
-import typer
+import click
 
-from ottla.cli.client import Connection, connect
-from ottla.cli.cluster_moves import (
+from ottla.cli.client import Connection
+from ottla.cli.cluster.moves import (
     LOOK_PAUSE_S,
+    Move,
+    brokers_text,
     current_assignments,
     live_racks,
-    move_documents,
+    moves_between,
     show_moves,
-    shown_brokers,
     wait_moved,
 )
-from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed
-from ottla.cli.plural import plural
-from ottla.cli.polling import poll_until
-from ottla.cli.reassignment_file import read_reassignments
-from ottla.cli.reassignment_plan import (
+from ottla.cli.cluster.options import TIMEOUT
+from ottla.cli.cluster.reassignment_file import read_reassignments
+from ottla.cli.cluster.reassignment_plan import (
     Targets,
     assigned,
     check_brokers,
@@ -35,24 +34,28 @@ from ottla.cli.reassignment_plan import (
     read_brokers,
     spread_out,
 )
-from ottla.cli.screen import ask, note, say, show_json, show_table
-from ottla.cli.typer_options import (
-    DEFAULT_BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    ClientConfig,
-    DryRun,
-    OfPartition,
-    ReplicationFactor,
-    SomeTopicNames,
-    Yes,
+from ottla.cli.command import command
+from ottla.cli.confirmation import confirm
+from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.options import (
+    AS_JSON,
+    DRY_RUN,
+    OF_PARTITION,
+    REPLICATION_FACTOR,
+    YES,
+    topics_argument,
 )
+from ottla.cli.plural import plural
+from ottla.cli.polling import poll_until
+from ottla.cli.rows import column, emit, row
+from ottla.cli.screen import note, say
 from ottla.client.admin.reassignments import (
     Reassignment,
     cancel_reassignments,
-    reassign,
     reassignments,
 )
+from ottla.client.admin.reassignments import reassign as request_moves
 from ottla.client.topic_partition import TopicPartition
 
 FORMS: Final = (
@@ -62,53 +65,79 @@ FORMS: Final = (
 WATCH_HINT: Final = "To watch it: ottla cluster reassign --list"
 SETTLE_TIMEOUT_S: Final = 10.0
 
-OnBrokers = Annotated[
-    str | None,
-    typer.Option(
-        "--brokers", metavar="1,2,3", help="Spread the topics' replicas evenly over these brokers."
-    ),
-]
-Assign = Annotated[
-    str | None,
-    typer.Option(
-        "--assign",
-        metavar="BROKERS",
-        help="The brokers of each partition, such as 1:2,2:3 (the first is the preferred leader).",
-    ),
-]
-MovesFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--file", metavar="PATH", help="The moves, as for kafka-reassign-partitions.sh (JSON)."
-    ),
-]
-ListThem = Annotated[bool, typer.Option("--list", help="Show what moves now.")]
-Cancel = Annotated[
-    bool, typer.Option("--cancel", help="Cancel what moves now, of the topics or of all.")
-]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until it is done.")]
-Timeout = Annotated[
-    float,
-    typer.Option("--timeout", min=1, metavar="SECONDS", help="How long to wait until it is done."),
-]
+
+@row
+class UnderWay:
+    """A partition that is being moved."""
+
+    topic: str
+    partition: int
+    replicas: list[int] = column(cell=lambda each: brokers_text(each.replicas))
+    adding: list[int] = column(cell=lambda each: brokers_text(each.adding))
+    removing: list[int] = column(cell=lambda each: brokers_text(each.removing))
 
 
-def reassign_replicas(
-    topics: SomeTopicNames = None,
-    brokers: OnBrokers = None,
-    replication_factor: ReplicationFactor = None,
-    assign: Assign = None,
-    partition: OfPartition = None,
-    file: MovesFile = None,
-    list_moves: ListThem = False,
-    cancel: Cancel = False,
-    no_wait: NoWait = False,
-    dry_run: DryRun = False,
-    timeout: Timeout = 3600.0,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    client_config: ClientConfig = None,
+@row
+class Cancelled:
+    """A partition whose move was cancelled, or with --dry-run would be."""
+
+    topic: str
+    partition: int
+    cancelled: bool
+
+
+@row
+class Reassigned:
+    """What was requested, and whether all of it is done."""
+
+    requested: bool
+    done: bool
+    moved: list[Move]
+
+
+@command()
+@topics_argument(required=False)
+@click.option(
+    "--brokers",
+    metavar="1,2,3",
+    help="Spread the topics' replicas evenly over these brokers.",
+)
+@REPLICATION_FACTOR
+@click.option(
+    "--assign",
+    metavar="BROKERS",
+    help="The brokers of each partition, such as 1:2,2:3 (the first is the preferred leader).",
+)
+@OF_PARTITION
+@click.option(
+    "--file",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The moves, as for kafka-reassign-partitions.sh (JSON).",
+)
+@click.option("--list", "list_moves", is_flag=True, help="Show what moves now.")
+@click.option("--cancel", is_flag=True, help="Cancel what moves now, of the topics or of all.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is done.")
+@DRY_RUN
+@TIMEOUT
+@YES
+@AS_JSON
+@cluster_options
+def reassign(
+    cluster: Cluster,
+    topics: Sequence[str],
+    brokers: str | None,
+    replication_factor: int | None,
+    assign: str | None,
+    partition: Sequence[int],
+    file: Path | None,
+    list_moves: bool,
+    cancel: bool,
+    no_wait: bool,
+    dry_run: bool,
+    timeout: float,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Give partitions other replicas. Shows the plan and asks first, unless --yes."""
     given = {
@@ -121,8 +150,8 @@ def reassign_replicas(
     }
     check_together(given, topics, partition)
     wanted_brokers = read_brokers(brokers)
-    connection = connect(bootstrap, client_config)
-    connection.existing_topics(topics or ())  # says at once if no broker answers
+    connection = cluster.connection
+    connection.existing_topics(topics)  # says at once if no broker answers
     under_way = reassignments(connection.client)
     if list_moves or cancel:
         chosen = {place: each for place, each in under_way.items() if is_chosen(place, topics)}
@@ -137,13 +166,13 @@ def reassign_replicas(
         targets = read_reassignments(file)
         check_places(assignments, targets)
     elif assign is not None:
-        targets = assigned(assign, (topics or [""])[0], partition, assignments)
+        targets = assigned(assign, next(iter(topics), ""), partition, assignments)
     else:
         targets = spread_out(
-            topics or (), partition, assignments, live, wanted_brokers, replication_factor
+            topics, partition, assignments, live, wanted_brokers, replication_factor
         )
     check_brokers(targets, wanted_brokers or (), live)
-    moves = move_documents(assignments, targets)
+    moves = moves_between(assignments, targets)
     if not as_json and moves:
         show_moves(moves)
     done = carry_out(
@@ -156,11 +185,11 @@ def reassign_replicas(
         timeout_s=timeout,
     )
     if as_json:
-        show_json({"requested": bool(moves) and not dry_run, "done": done, "moved": moves})
+        emit(Reassigned(bool(moves) and not dry_run, done, moves), as_json=True)
 
 
 def check_together(
-    given: Mapping[str, bool], topics: Sequence[str] | None, partition: Sequence[int] | None
+    given: Mapping[str, bool], topics: Sequence[str], partition: Sequence[int]
 ) -> None:
     """Reject options that contradict each other, and a request without a target."""
     named = [name for name, is_given in given.items() if is_given]
@@ -173,20 +202,20 @@ def check_together(
         raise UsageFailed("--file names its topics and partitions itself.")
     if first in ("--brokers", "--replication-factor", "--assign") and not topics:
         raise UsageFailed(f"{first} needs a topic.", FORMS)
-    if (first == "--assign" or partition) and len(topics or ()) != 1:
+    if (first == "--assign" or partition) and len(topics) != 1:
         name = "--assign" if first == "--assign" else "--partition"
         raise UsageFailed(f"{name} needs one topic.", FORMS)
     if first in ("--list", "--cancel") and partition:
         raise UsageFailed(f"{first} and --partition exclude each other.")
 
 
-def is_chosen(place: TopicPartition, topics: Sequence[str] | None) -> bool:
+def is_chosen(place: TopicPartition, topics: Sequence[str]) -> bool:
     return not topics or place[0] in topics
 
 
 def carry_out(
     connection: Connection,
-    moves: Sequence[Mapping[str, Any]],
+    moves: Sequence[Move],
     *,
     dry_run: bool,
     wait: bool,
@@ -201,22 +230,24 @@ def carry_out(
     if dry_run:
         note("Nothing was changed (--dry-run).")
         return False
-    copies = sum(len(set(each["to"]) - set(each["from"])) for each in moves)
-    question = f"Change {plural(len(moves), 'partition')} ({plural(copies, 'replica')} to copy)?"
-    if not yes and not ask(question, what_else="To move without confirmation, add --yes."):
-        note("Nothing was changed.")
-        raise typer.Exit(EXIT_FAILED)
+    copies = sum(len(each.added) for each in moves)
+    confirm(
+        f"Change {plural(len(moves), 'partition')} ({plural(copies, 'replica')} to copy)?",
+        yes=yes,
+        what_else="To move without confirmation, add --yes.",
+        refused="Nothing was changed.",
+    )
     targets: Targets = {}
     for each in moves:
-        targets.setdefault(each["topic"], {})[each["partition"]] = tuple(each["to"])
-    reassign(connection.client, targets)
+        targets.setdefault(each.topic, {})[each.partition] = tuple(each.to)
+    request_moves(connection.client, targets)
     if not wait:
         note(f"The brokers move the replicas. {WATCH_HINT}")
         return False
     try:
         wait_moved(
             connection,
-            [TopicPartition(each["topic"], each["partition"]) for each in moves],
+            [TopicPartition(each.topic, each.partition) for each in moves],
             title="Moving replicas",
             watch_hint=WATCH_HINT,
             quiet=quiet,
@@ -257,34 +288,11 @@ def verify(connection: Connection, targets: Mapping[str, Mapping[int, Sequence[i
 
 def show_under_way(moving: Mapping[TopicPartition, Reassignment], *, as_json: bool) -> None:
     """Print what moves now."""
-    documents: list[dict[str, Any]] = [
-        {
-            "topic": topic,
-            "partition": index,
-            "replicas": list(each.replicas),
-            "adding": list(each.adding),
-            "removing": list(each.removing),
-        }
-        for (topic, index), each in sorted(moving.items())
+    rows = [
+        UnderWay(*place, list(each.replicas), list(each.adding), list(each.removing))
+        for place, each in sorted(moving.items())
     ]
-    if as_json:
-        show_json(documents)
-    elif not documents:
-        note("No reassignment is under way.")
-    else:
-        show_table(
-            ["topic", "partition", "replicas", "adding", "removing"],
-            [
-                [
-                    each["topic"],
-                    each["partition"],
-                    shown_brokers(each["replicas"]),
-                    shown_brokers(each["adding"]),
-                    shown_brokers(each["removing"]),
-                ]
-                for each in documents
-            ],
-        )
+    emit(rows, as_json=as_json, none="No reassignment is under way.")
 
 
 def cancel_moves(
@@ -301,14 +309,15 @@ def cancel_moves(
     if not moving:
         return
     if not dry_run:
-        question = f"Cancel the moves of {plural(len(moving), 'partition')}?"
-        if not yes and not ask(question, what_else="To cancel without confirmation, add --yes."):
-            note("Nothing was cancelled.")
-            raise typer.Exit(EXIT_FAILED)
+        confirm(
+            f"Cancel the moves of {plural(len(moving), 'partition')}?",
+            yes=yes,
+            what_else="To cancel without confirmation, add --yes.",
+            refused="Nothing was cancelled.",
+        )
         cancel_reassignments(connection.client, moving)
     if as_json:
-        places = [{"topic": topic, "partition": index} for topic, index in sorted(moving)]
-        show_json([{**place, "cancelled": not dry_run} for place in places])
+        emit([Cancelled(*place, not dry_run) for place in sorted(moving)], as_json=True)
     elif dry_run:
         note("Nothing was changed (--dry-run).")
     else:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ottla.cli.client import Connection
 from ottla.cli.failures import Failed
 from ottla.cli.plural import plural
 from ottla.cli.progress import Watch
-from ottla.cli.screen import say, show_table
+from ottla.cli.rows import column, row, show_rows
+from ottla.cli.screen import say
 from ottla.client.admin.reassignments import Assignments, Reassignment, reassignments
 from ottla.client.topic_partition import TopicPartition
 
@@ -44,42 +45,41 @@ def live_racks(connection: Connection) -> dict[int, str | None]:
     return {node.id: node.rack for node in described.nodes}
 
 
-def move_documents(
+def brokers_text(brokers: Sequence[int]) -> str:
+    """`1 2 3`, for a cell of a table."""
+    return " ".join(map(str, brokers))
+
+
+@row
+class Move:
+    """A partition that gets other replicas."""
+
+    topic: str
+    partition: int
+    from_: list[int] = column(cell=lambda each: brokers_text(each.from_))
+    to: list[int] = column(cell=lambda each: brokers_text(each.to))
+
+    @property
+    def added(self) -> set[int]:
+        """The brokers that get a replica."""
+        return set(self.to) - set(self.from_)
+
+
+def moves_between(
     assignments: Mapping[str, Sequence[Sequence[int]]], targets: Assignments
-) -> list[dict[str, Any]]:
-    """`topic`, `partition`, `from` and `to` of each partition that gets other replicas."""
+) -> list[Move]:
+    """Each partition that gets other replicas."""
     return [
-        {
-            "topic": topic,
-            "partition": index,
-            "from": list(assignments[topic][index]),
-            "to": list(replicas),
-        }
+        Move(topic, index, list(assignments[topic][index]), list(replicas))
         for topic, partitions in sorted(targets.items())
         for index, replicas in sorted(partitions.items())
         if list(replicas) != list(assignments[topic][index])
     ]
 
 
-def shown_brokers(brokers: Sequence[int]) -> str:
-    """`1 2 3`, for a cell of a table."""
-    return " ".join(map(str, brokers))
-
-
-def show_moves(moves: Sequence[Mapping[str, Any]]) -> None:
+def show_moves(moves: Sequence[Move]) -> None:
     """Print moves as a table, the first ones if they are many."""
-    show_table(
-        ["topic", "partition", "from", "to"],
-        [
-            [
-                each["topic"],
-                each["partition"],
-                shown_brokers(each["from"]),
-                shown_brokers(each["to"]),
-            ]
-            for each in moves[:MAX_SHOWN]
-        ],
-    )
+    show_rows(moves[:MAX_SHOWN])
     if len(moves) > MAX_SHOWN:
         say(f"{len(moves) - MAX_SHOWN:,} more. To see all: --dry-run --json")
 

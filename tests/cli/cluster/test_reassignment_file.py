@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ottla.cli.cluster.reassignment_file import read_reassignments
 from ottla.cli.failures import Failed
-from ottla.cli.reassignment_file import read_reassignments
 
 GOOD = {"topic": "t", "partition": 0, "replicas": [1, 2]}
 

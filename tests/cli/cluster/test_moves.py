@@ -9,8 +9,13 @@ import pytest
 from tests.client.answers import moving
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import cluster_moves
-from ottla.cli.cluster_moves import current_assignments, move_documents, show_moves, wait_moved
+from ottla.cli.cluster.moves import (
+    Move,
+    current_assignments,
+    moves_between,
+    show_moves,
+    wait_moved,
+)
 from ottla.cli.failures import Failed
 from ottla.client.admin.reassignments import LIST_PARTITION_REASSIGNMENTS, Reassignment
 from ottla.client.topic_partition import TopicPartition
@@ -29,12 +34,13 @@ def test_replicas_that_are_leaving_already_do_not_count() -> None:
 
 
 def test_only_what_changes_is_a_move() -> None:
-    moves = move_documents({"t": [[1, 2], [2, 1]]}, {"t": {1: (2, 1), 0: (3, 2)}})
-    assert moves == [{"topic": "t", "partition": 0, "from": [1, 2], "to": [3, 2]}]
+    moves = moves_between({"t": [[1, 2], [2, 1]]}, {"t": {1: (2, 1), 0: (3, 2)}})
+    assert moves == [Move("t", 0, [1, 2], [3, 2])]
+    assert moves[0].added == {3}
 
 
 def test_a_long_plan_shows_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
-    moves = [{"topic": "t", "partition": n, "from": [1], "to": [2]} for n in range(60)]
+    moves = [Move("t", n, [1], [2]) for n in range(60)]
     show_moves(moves)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split() == ["t", "0", "1", "2"]
@@ -60,7 +66,7 @@ def wait(*under_way: list[tuple[str, int]], **options: Any) -> FakeCluster:
 
 
 def test_waits_for_these_partitions_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_moves, "LOOK_PAUSE_S", 0)
+    monkeypatch.setattr("ottla.cli.cluster.moves.LOOK_PAUSE_S", 0)
     cluster = wait([("t", 0), ("u", 0)], [("t", 1)], [("u", 0)], timeout_s=60)
     assert len(cluster.requests(LIST_PARTITION_REASSIGNMENTS)) == 3
 

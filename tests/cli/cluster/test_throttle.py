@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,11 +10,14 @@ import pytest
 from tests.client.answers import moving
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import cluster_throttle
-from ottla.cli.cluster_throttle import throttle
+from ottla.cli.app import carry_out
+from ottla.cli.cluster.replication_throttle import (
+    FOLLOWER_REPLICAS,
+    LEADER_REPLICAS,
+    RATES,
+    REPLICAS,
+)
 from ottla.cli.configs import Setting
-from ottla.cli.failures import UsageFailed
-from ottla.cli.replication_throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES, REPLICAS
 from ottla.client.admin.reassignments import LIST_PARTITION_REASSIGNMENTS, Reassignment
 
 
@@ -50,22 +54,25 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
-    monkeypatch.setattr(cluster_throttle, "connect", lambda *_: made)
-    monkeypatch.setattr(cluster_throttle, "describe_configs", made.describe)
-    monkeypatch.setattr(cluster_throttle, "alter_configs", made.alter)
+    monkeypatch.setattr("ottla.cli.cluster.throttle.describe_configs", made.describe)
+    monkeypatch.setattr("ottla.cli.cluster.throttle.alter_configs", made.alter)
     return made
 
 
+def throttle(cluster: Cluster, *words: str) -> int:
+    return carry_out(["cluster", "throttle", *words], SimpleNamespace(connection=cluster))
+
+
 def test_topics_are_limited_and_freed(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    throttle()
+    assert throttle(cluster) == 0
     assert capsys.readouterr().out == "Replication is not limited.\n"
-    throttle(["t"], rate="10MB")
+    assert throttle(cluster, "t", "--rate", "10MB") == 0
     assert cluster.set["broker", "1"] == dict.fromkeys(RATES, "10000000")
     assert cluster.set["topic", "t"] == dict.fromkeys(REPLICAS, "*")
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["2", "10.0", "MB/s", "10.0", "MB/s"] in lines
     assert ["t", "*", "*"] in lines
-    throttle(off=True)
+    assert throttle(cluster, "--off") == 0
     assert capsys.readouterr().out == "Replication is not limited.\n"
     assert not any(cluster.set.values())
 
@@ -74,18 +81,33 @@ def test_without_topics_what_moves_is_limited(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.under_way = {("u", 4): Reassignment((3, 1, 2), (3,), (1,))}
-    throttle(rate="1000")
+    assert throttle(cluster, "--rate", "1000") == 0
     assert cluster.set["topic", "u"] == {LEADER_REPLICAS: "4:1,4:2", FOLLOWER_REPLICAS: "4:3"}
     assert cluster.set["topic", "t"] == {}
     cluster.under_way = {}
-    throttle(rate="1000")
+    assert throttle(cluster, "--rate", "1000") == 0
     assert "No reassignment is under way" in capsys.readouterr().err
 
 
-def test_options_that_contradict_each_other() -> None:
-    with pytest.raises(UsageFailed, match="--rate and --off exclude"):
-        throttle(rate="1MB", off=True)
-    with pytest.raises(UsageFailed, match="topics need --rate"):
-        throttle(["t"])
-    with pytest.raises(UsageFailed, match="'fast' is not a size"):
-        throttle(rate="fast")
+def test_limits_are_a_document(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert throttle(cluster, "t", "--rate", "1000", "--json") == 0
+    limited = {"leader_rate": 1000, "follower_rate": 1000}
+    assert json.loads(capsys.readouterr().out) == {
+        "brokers": [{"broker": 1, **limited}, {"broker": 2, **limited}],
+        "topics": [{"topic": "t", "leader_replicas": "*", "follower_replicas": "*"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--rate", "1MB", "--off"], "--rate and --off exclude"),
+        (["t"], "topics need --rate"),
+        (["--rate", "fast"], "'fast' is not a size"),
+    ],
+)
+def test_options_that_contradict_each_other(
+    cluster: Cluster, words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert throttle(cluster, *words) == 2
+    assert reason in capsys.readouterr().err

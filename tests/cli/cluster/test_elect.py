@@ -8,13 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 from tests.client.answers import elected
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import cluster_elect
-from ottla.cli.cluster_elect import elect, loss
-from ottla.cli.failures import UsageFailed
+from ottla.cli.app import carry_out
+from ottla.cli.cluster.elect import loss
 from ottla.client.admin.elections import ELECT_LEADERS
 
 
@@ -47,18 +45,21 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
-    monkeypatch.setattr(cluster_elect, "connect", lambda *_: made)
-    monkeypatch.setattr(cluster_elect, "SETTLE_TIMEOUT_S", -1)
+    monkeypatch.setattr("ottla.cli.cluster.elect.SETTLE_TIMEOUT_S", -1)
     return made
+
+
+def elect(cluster: Cluster, *words: str) -> int:
+    return carry_out(["cluster", "elect", *words], SimpleNamespace(connection=cluster))
 
 
 Run = Callable[..., Any]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run_elect(*arguments: Any, **options: Any) -> Any:
-        elect(*arguments, as_json=True, **options)
+def run(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run_elect(*words: str) -> Any:
+        assert elect(cluster, *words, "--json") == 0
         return json.loads(capsys.readouterr().out)
 
     return run_elect
@@ -79,10 +80,12 @@ def test_partitions_without_their_preferred_leader_get_it(cluster: Cluster, run:
     assert run() == []
 
 
-def test_unclean_is_for_partitions_without_a_leader(cluster: Cluster, run: Run) -> None:
-    with pytest.raises(UsageFailed, match="--unclean needs topics"):
-        elect(unclean=True, yes=True)
-    assert [each["partition"] for each in run(["t"], unclean=True, yes=True)] == [2]
+def test_unclean_is_for_partitions_without_a_leader(
+    cluster: Cluster, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert elect(cluster, "--unclean", "--yes") == 2
+    assert "--unclean needs topics" in capsys.readouterr().err
+    assert [each["partition"] for each in run("t", "--unclean", "--yes")] == [2]
     assert cluster.asked == [(True, [2])]
 
 
@@ -102,21 +105,20 @@ def test_unclean_says_what_it_costs(in_sync: list[int], said: str) -> None:
 def test_the_cost_is_printed_after_the_election(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    elect(["t"], unclean=True, yes=True)
+    assert elect(cluster, "t", "--unclean", "--yes") == 0
     assert "t-2: broker 1, the leader now, was not in sync." in capsys.readouterr().err
-    elect(["t"], [1])
+    assert elect(cluster, "t", "-p", "1") == 0
     assert capsys.readouterr().err == ""
 
 
 def test_unclean_asks_first(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_elect, "ask", lambda *_, **__: False)
-    with pytest.raises(typer.Exit):
-        elect(["t"], unclean=True)
+    monkeypatch.setattr("ottla.cli.confirmation.ask", lambda *_, **__: False)
+    assert elect(cluster, "t", "--unclean") == 1
     assert cluster.asked == []
 
 
 def test_a_dry_run_elects_nothing(cluster: Cluster, run: Run) -> None:
-    assert [each["after"] for each in run(["t"], [1], dry_run=True)] == [2]
+    assert [each["after"] for each in run("t", "-p", "1", "--dry-run")] == [2]
     assert cluster.asked == []
 
 
@@ -124,9 +126,7 @@ def test_a_failed_election_is_shown_and_fails(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.error = "preferred leader not available"
-    with pytest.raises(typer.Exit) as ended:
-        elect(["t"], [1])
-    assert ended.value.exit_code == 1
+    assert elect(cluster, "t", "-p", "1") == 1
     row = capsys.readouterr().out.splitlines()[1]
     assert row.split()[:5] == ["t", "1", "1", "2", "2"]
     assert "preferred leader" in row.lower()

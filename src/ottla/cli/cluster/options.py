@@ -1,0 +1,17 @@
+"""Options that several commands of `ottla cluster` share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from ottla.cli.value_types import Number
+
+TIMEOUT: Final = click.option(
+    "--timeout",
+    type=Number(1),
+    default=3600.0,
+    metavar="SECONDS",
+    help="How long to wait until it is done.",
+)

@@ -1,0 +1,18 @@
+"""`ottla cluster resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ottla.cli.cluster.running import OWN_BROKER, RUNNING_DATA, carry_out
+from ottla.cli.command import command
+from ottla.cli.options import AS_JSON
+
+
+@command()
+@OWN_BROKER
+@RUNNING_DATA
+@AS_JSON
+def resume(broker: int, data: Path, as_json: bool) -> None:
+    """Continue a suspended broker (SIGCONT)."""
+    carry_out("resume", data, as_json=as_json, broker=broker)
