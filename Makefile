@@ -12,7 +12,7 @@ NEWEST_SPARK := .venv-newest-spark
 # The tests of the rooms with compiled modules.
 PURE   := $(addprefix tests/,api log network protocol records replica runtime timelines)
 
-.PHONY: demo test test-slow test-all check docs bench conformance soak faults lock clean
+.PHONY: demo test test-slow test-all check packages docs bench conformance soak faults lock clean
 
 demo: $(BUILT)
 	@$(BIN)/python -m demo $(ARGS)
@@ -45,6 +45,12 @@ check: $(BUILT)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The sdist, the wheel of this platform with the compiled modules, and the one of Python alone.
+packages: $(BUILT)
+	$(BIN)/python -m hatchling build -t sdist -d dist
+	$(BIN)/python -m hatchling build -t wheel -d dist
+	OTTLA_PURE_PYTHON=1 $(BIN)/python -m hatchling build -t wheel -d dist
 
 # The documentation as a site, in .cache/docs/html.
 docs: $(BUILT)
