@@ -29,6 +29,7 @@ from ottla.journey.offset_history import (
     high_watermark_passed,
     lives_of,
     opened_before,
+    openings_of,
     removed,
     rewritten_at,
     steps_of,
@@ -107,6 +108,7 @@ def explain(facts: Facts) -> Document:
         facts.broker_id,
         jumps,
         always_led,
+        openings_of(facts.steps or ()),
     )
     return {
         "journey": VERSION,

@@ -76,6 +76,8 @@ class Written(NamedTuple):
     """This broker led from the partition's first record on, so its own steps pass no offset that
     was not written.
     """
+    openings: tuple[tuple[int, int], ...] = ()
+    """When this broker opened its log, and where that ended then."""
 
     def is_told(self, step: Step) -> bool:
         """Whether another broker recorded the step."""
@@ -177,7 +179,8 @@ class Delivered(NamedTuple):
     delivery were rejected, or of the pipeline's other deliveries where there is a gap. `is_before`:
     the commit came before this broker had the record, and none came since. Another record may have
     had the offset, which was truncated. Or it was delivered by one of two checkpoints, of which it
-    is not known how many batches the first one had. `is_last_commit`: only the pipeline's last
+    is not known how many batches the first one had; or the log lost its end since, in a crash that
+    took the delivery's step, too. `is_last_commit`: only the pipeline's last
     commit is known.
     """
 
@@ -305,7 +308,7 @@ def delivery_of(
 ) -> Delivered | None:
     """When a pipeline with these steps delivered the offset, None if it has not."""
     since = [step for step in steps if not written.is_after(step)]
-    found = _delivered(pipeline, since, offset)
+    found = _delivered(pipeline, since, offset, written)
     if len(since) == len(steps):
         return found
     before = [step for step in steps if written.is_after(step)]
@@ -314,9 +317,9 @@ def delivery_of(
         first = next((step for step in since if step.kind is Kind.DELIVERED), None)
         when = None if found is None or first is None else written.bounded(found.when, first)
         return found and when and found._replace(when=when, is_before=found.is_first_seen)
-    earlier = _delivered(pipeline, before, offset)
+    earlier = _delivered(pipeline, before, offset, written)
     if earlier is None:
-        return _delivered(pipeline, steps, offset)
+        return _delivered(pipeline, steps, offset, written)
     if found is None:
         return earlier._replace(is_before=True)
     return _one_of(earlier, found)
@@ -421,7 +424,14 @@ def _within(step: Step, offset: int) -> When:
     return When(step.since_ms, step.until_ms)
 
 
-def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delivered | None:
+def openings_of(steps: Iterable[Step]) -> tuple[tuple[int, int], ...]:
+    """When this broker opened the log, and where that ended."""
+    return tuple((step.until_ms, step.last) for step in steps if step.kind is Kind.OPENED)
+
+
+def _delivered(
+    pipeline: Pipeline, steps: Sequence[Step], offset: int, written: Written
+) -> Delivered | None:
     earlier: Step | None = None
     for step in sorted(steps, key=lambda step: step.since_ms):
         if step.kind is Kind.FORGOTTEN:
@@ -452,8 +462,11 @@ def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delive
             if offset < begin:
                 begin = min(offset, earlier.last) if earlier is not None else 0
             has_gap = offset < step.before and earlier is not None
-            # By the one checkpoint or the other: nothing bounds the batches of the first one.
-            is_unbounded = has_gap and _begins_again(step, earlier)
+            # By the one checkpoint or the other: nothing bounds the batches of the first one. Or
+            # the log lost its end in the gap, and perhaps the record that was delivered.
+            is_unbounded = has_gap and (
+                _begins_again(step, earlier) or _lost_its_end(step, earlier, written)
+            )
             rejects = any(one.has_rejects for one in steps) if has_gap else step.has_rejects
             span = (begin, step.last)
             reads = step.reads_committed and not has_gap
@@ -474,6 +487,18 @@ def _skips(step: Step, earlier: Step | None, offset: int) -> bool:
     if _begins_again(step, earlier):
         follows = step.versions.first_batch == 0
     return offset < step.before and not step.unknown_before and follows
+
+
+def _lost_its_end(step: Step, earlier: Step | None, written: Written) -> bool:
+    """Whether the log was opened between both, and ended before the offset that the pipeline had
+    reached by then.
+    """
+    assert earlier is not None
+    skew_ms = MAX_SKEW_MS if written.is_told(step) or written.is_told(earlier) else 0
+    return any(
+        earlier.until_ms - skew_ms <= at_ms <= step.since_ms + skew_ms and end < step.before
+        for at_ms, end in written.openings
+    )
 
 
 def _begins_again(step: Step, earlier: Step | None) -> bool:
