@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql.streaming import StreamingQueryListener
+from ottla.pipelines.spark.jvm.listener import JsonListener
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
         QueryIdleEvent,
-        QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
@@ -27,7 +26,7 @@ class Events(Protocol):
     def terminated(self, query_id: str, exception: str | None) -> None: ...
 
 
-class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
+class ProgressListener(JsonListener):
     """Passes each event to the reporter."""
 
     def __init__(self, reporter: Events) -> None:
@@ -37,8 +36,9 @@ class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         self.reporter.started(str(event.id), event.name)
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        self.reporter.progressed(event.progress.json)
+    def progressed(self, text: str) -> None:
+        """Pass on a progress as JSON."""
+        self.reporter.progressed(text)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         self.reporter.idle(str(event.id))

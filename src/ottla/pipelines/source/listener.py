@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql.streaming import StreamingQueryListener
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.listener import (
-        QueryIdleEvent,
-        QueryProgressEvent,
-        QueryStartedEvent,
-        QueryTerminatedEvent,
-    )
+from ottla.pipelines.spark.jvm.listener import JsonListener
 
 
-class RejectsListener(StreamingQueryListener):  # type: ignore[misc]
+class RejectsListener(JsonListener):
     """Passes on the counts of each progress: query id, run id, name and observed metrics."""
 
     def __init__(self, progressed: Callable[[str, str, str | None, Any], None]) -> None:
         super().__init__()
         self._progressed = progressed
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing was read yet."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+    def progressed(self, text: str) -> None:
         """Look at the counts of a batch."""
-        progress = event.progress
-        self._progressed(
-            str(progress.id), str(progress.runId), progress.name, progress.observedMetrics
-        )
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing new was read."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """The counts were looked at already."""
+        progress = json.loads(text)
+        counts = progress.get("observedMetrics") or {}
+        self._progressed(progress["id"], progress["runId"], progress.get("name"), counts)
