@@ -25,6 +25,13 @@ If a goal has a limit and a ratio, both must be met. `results.json` has all sing
 If it is far above the number of cores, other work shared the machine. That favours one side: a
 broker with one busy thread gets a smaller share of crowded cores than one with many. `nice` is the
 priority of brokers and clients alike; a value below 0 keeps other work away from a light figure.
+
+The figures of Spark pipelines have three jobs. `plain` is the job that a good engineer writes
+first, with the defaults of Spark and Delta. `tuned` is the same job with the settings that
+measuring finds: two shuffle partitions, two snapshot partitions, jars in the class path; deletion
+vectors and `max_by` for an upsert; large batches for JDBC and the producer. `ottla` is the
+pipeline. A share is Ottla's value over that of the tuned job. Where a tuned value is missing, the
+figure was measured before there was a tuned job, and its share is over the plain one.
 """
 
 
