@@ -8,7 +8,7 @@ import click
 import pytest
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.value_types import Number, Size, Time, WholeNumber
+from ottla.cli.value_types import Age, Number, Size, Time, WholeNumber
 
 
 def convert(kind: click.ParamType[Any], text: str) -> Any:
@@ -53,3 +53,9 @@ def test_sizes_and_times_name_the_option_if_wrong() -> None:
         convert(Size(), "x")
     with pytest.raises(UsageFailed, match="--option: 'x' is not a time"):
         convert(Time(), "x")
+
+
+def test_ages() -> None:
+    assert (convert(Age(), "15m"), convert(Age(), "2s")) == (900_000, 2_000)
+    with pytest.raises(UsageFailed, match="--option: 'soon' is not an age"):
+        convert(Age(), "soon")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -13,12 +13,12 @@ from ottla.cli.cluster.description import Description, description_of
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import EXIT_FAILED
-from ottla.cli.hanging_transactions import find_hanging
 from ottla.cli.options import AS_JSON
 from ottla.cli.plural import plural
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import note, say
-from ottla.cli.transaction_documents import hanging_document
+from ottla.cli.transaction.description import HangingTransaction, hanging_transaction
+from ottla.cli.transaction.search import find_hanging
 from ottla.client.admin.transactions import Transactions
 from ottla.client.errors import ClientError
 
@@ -39,7 +39,7 @@ class Health:
     brokers: int
     controller: int | None
     partitions: int
-    hanging_transactions: list[dict[str, Any]] | None
+    hanging_transactions: list[HangingTransaction] | None
 
     def show(self) -> None:
         say(
@@ -85,7 +85,7 @@ def health(cluster: Cluster, allow_degraded: bool, as_json: bool) -> int:
     return EXIT_FAILED if broken or (degraded and not allow_degraded) else 0
 
 
-def hanging_transactions(connection: Connection) -> list[dict[str, Any]] | None:
+def hanging_transactions(connection: Connection) -> list[HangingTransaction] | None:
     """As `ottla transaction hanging --json`; None if the brokers do not say: they are older than
     Apache Kafka 3.0, or none of them answers.
     """
@@ -95,7 +95,7 @@ def hanging_transactions(connection: Connection) -> list[dict[str, Any]] | None:
         found, _ = find_hanging(transactions, transactions.partitions(), before_ms)
     except ClientError:
         return None
-    return [hanging_document(each) for each in found]
+    return [hanging_transaction(each) for each in found]
 
 
 def broken_parts(cluster: Description) -> Iterator[str]:

@@ -34,6 +34,14 @@ class Start:
         return "latest" if self.kind == "end" else "earliest"
 
 
+def parse_age(option: str, text: str) -> int:
+    """`15m` in milliseconds. Raises UsageFailed."""
+    matched = AGO.fullmatch(text)
+    if matched is None:
+        raise UsageFailed(f"{option}: {text!r} is not an age.", "For example: 30s, 15m, 2h, 1d.")
+    return int(matched[1]) * UNIT_MS[matched[2]]
+
+
 def parse_time(option: str, text: str, now_ms: int) -> int:
     """A time in ms since 1970: `2026-01-31T12:00`, `2026-01-31`, `1700000000000`, or `15m` ago.
 

@@ -77,6 +77,17 @@ class Time(click.ParamType[int]):
         return parse_time(option_of(param), value, int(time.time() * 1000))
 
 
+class Age(click.ParamType[int]):
+    """A duration such as 15m, in ms."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from ottla.cli.positions import parse_age
+
+        return value if isinstance(value, int) else parse_age(option_of(param), value)
+
+
 class Size(click.ParamType[int]):
     """A number of bytes with or without a unit."""
 

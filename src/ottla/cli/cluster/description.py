@@ -263,7 +263,7 @@ def show_partitions(cluster: Description) -> None:
     internal = Counter(
         (place[0], state) for place, state in states.items() if is_internal(place[0])
     )
-    sums = [
+    sums: list[list[str | int | None]] = [
         [topic, plural(count, "partition"), state, "", "", ""]
         for (topic, state), count in internal.items()
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ottla.cli.hanging_transactions import find_hanging
+from ottla.cli.transaction.search import find_hanging
 from ottla.client.admin.transactions import (
     DescribedTransaction,
     ListedTransaction,

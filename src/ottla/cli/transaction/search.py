@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ottla.cli.transaction_documents import hanging
+from ottla.cli.transaction.description import which_hang
 from ottla.client.admin.transactions import DescribedTransaction, OpenProducer, Transactions
 from ottla.client.topic_partition import TopicPartition
 
@@ -18,7 +18,7 @@ def find_hanging(
     """
     producers, why = transactions.open_producers(places)
     old = [each for each in producers if each.last_write_ms <= before_ms]
-    return not_ended(transactions, hanging(old, *coordinated(transactions, old))), why
+    return not_ended(transactions, which_hang(old, *coordinated(transactions, old))), why
 
 
 def coordinated(

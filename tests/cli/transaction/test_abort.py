@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import click
 import pytest
-import typer
 
-from ottla.cli import transaction
-from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.hanging_transactions import coordinated, not_ended
-from ottla.cli.transaction import (
-    abort,
-    abort_by_id,
-    abort_in_partition,
-    existing,
-    milliseconds,
-)
+from ottla.cli import confirmation
+from ottla.cli.app import carry_out
+from ottla.cli.failures import Failed
+from ottla.cli.transaction.abort import abort_by_id, abort_in_partition
+from ottla.cli.transaction.description import existing
+from ottla.cli.transaction.search import coordinated, not_ended
 from ottla.client.admin.transactions import (
     DescribedTransaction,
     ListedTransaction,
@@ -82,12 +78,6 @@ def by_id(client: Any, name: str = "x") -> None:
 
 def in_partition(client: Any, place: TopicPartition = PLACE) -> OpenProducer:
     return abort_in_partition(client, place, 7, yes=True)
-
-
-def test_ages() -> None:
-    assert (milliseconds("--open-for", "15m"), milliseconds("--open-for", "2s")) == (900_000, 2_000)
-    with pytest.raises(UsageFailed, match="--open-for: 'soon' is not an age"):
-        milliseconds("--open-for", "soon")
 
 
 def test_an_open_transaction_is_aborted_by_fencing_its_producer() -> None:
@@ -162,25 +152,22 @@ def test_what_does_not_hang_is_left_alone(
 
 
 def test_without_a_yes_nothing_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "ask", lambda *_, **__: False)
+    monkeypatch.setattr(confirmation, "ask", lambda *_, **__: False)
     client: Any = Client([ONGOING], [OPEN])
-    with pytest.raises(typer.Exit) as left:
+    with pytest.raises(click.exceptions.Exit) as left:
         abort_by_id(client, "x", yes=False)
     assert (left.value.exit_code, client.fenced) == (1, [])
 
 
 @pytest.mark.parametrize(
     "given",
-    [
-        {},
-        {"transactional_id": "x", "topic": "t"},
-        {"topic": "t", "partition": 0},
-        {"topic": "t", "producer": 7},
-    ],
+    [[], ["x", "--topic", "t"], ["--topic", "t", "-p", "0"], ["--topic", "t", "--producer", "7"]],
 )
-def test_one_way_to_name_a_transaction(given: dict[str, Any]) -> None:
-    with pytest.raises(UsageFailed, match="which transaction"):
-        abort(**given)
+def test_one_way_to_name_a_transaction(
+    given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert carry_out(["transaction", "abort", *given]) == 2
+    assert "which transaction" in capsys.readouterr().err
 
 
 def test_nobody_is_asked_for_the_ids_of_no_producers() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.transaction_documents import (
-    hanging,
-    hanging_document,
-    show_hanging,
-    show_transaction,
-    transaction_document,
+from ottla.cli.rows import document
+from ottla.cli.transaction.description import (
+    transaction_description,
     what_next,
+    which_hang,
 )
 from ottla.client.admin.transactions import DescribedTransaction, OpenProducer
 from ottla.client.topic_partition import TopicPartition
@@ -22,8 +20,8 @@ WRITTEN = OpenProducer("t", 0, 7, 3, 4, 12, NOW_MS - 5_000)
 
 
 def test_an_open_transaction() -> None:
-    document = transaction_document(OPEN, [WRITTEN], {PLACES[1]: "it has no leader"}, NOW_MS)
-    assert document == {
+    found = transaction_description(OPEN, [WRITTEN], {PLACES[1]: "it has no leader"}, NOW_MS)
+    assert document(found) == {
         "transactional_id": "x",
         "state": "Ongoing",
         "coordinator": 1,
@@ -53,15 +51,15 @@ def test_an_open_transaction() -> None:
 
 def test_another_producers_transaction_in_the_partition_is_left_out() -> None:
     other = OpenProducer("t", 0, 8, 0, -1, 2, NOW_MS)
-    (first, _) = transaction_document(OPEN, [other], {}, NOW_MS)["partitions"]
-    assert first["first_offset"] is None
+    (first, _) = transaction_description(OPEN, [other], {}, NOW_MS).partitions
+    assert first.first_offset is None
 
 
 def test_an_id_at_rest_has_no_age() -> None:
     rest = OPEN._replace(state="CompleteCommit", partitions=())
-    document = transaction_document(rest, [], {}, NOW_MS)
-    assert document["started_ms"] is document["open_for_ms"] is None
-    assert what_next(document) is None
+    found = transaction_description(rest, [], {}, NOW_MS)
+    assert found.started_ms is found.open_for_ms is None
+    assert what_next(found) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,7 @@ def test_an_id_at_rest_has_no_age() -> None:
 )
 def test_what_ends_it(state: str, age_ms: int, said: str) -> None:
     described = OPEN._replace(state=state, started_ms=NOW_MS - age_ms)
-    assert said in (what_next(transaction_document(described, [], {}, NOW_MS)) or "")
+    assert said in (what_next(transaction_description(described, [], {}, NOW_MS)) or "")
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -85,7 +83,7 @@ def test_text(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     why = {PLACES[1]: "it has no leader"}
-    show_transaction(transaction_document(OPEN, [WRITTEN], why, NOW_MS))
+    transaction_description(OPEN, [WRITTEN], why, NOW_MS).show()
     text = capsys.readouterr().out
     lines = text.splitlines()
     assert lines[:5] == [
@@ -106,16 +104,8 @@ def test_which_hang() -> None:
     unknown = OpenProducer("t", 0, 9, 0, -1, 4, NOW_MS)
     elsewhere = OpenProducer("u", 5, 7, 3, 4, 0, NOW_MS)
     ids, described = {7: "x"}, {"x": OPEN}
-    assert hanging([WRITTEN, unknown, elsewhere], ids, described) == [unknown, elsewhere]
+    assert which_hang([WRITTEN, unknown, elsewhere], ids, described) == [unknown, elsewhere]
     # The id has expired in between, or its coordinator has completed the transaction without t-0.
-    assert hanging([WRITTEN], ids, {}) == [WRITTEN]
+    assert which_hang([WRITTEN], ids, {}) == [WRITTEN]
     complete = OPEN._replace(state="CompleteAbort", partitions=())
-    assert hanging([WRITTEN], ids, {"x": complete}) == [WRITTEN]
-
-
-def test_hanging_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    show_hanging([hanging_document(WRITTEN)])
-    head, row, said = capsys.readouterr().out.splitlines()
-    assert head.split("  ")[0] == "topic"
-    assert row.split() == ["t", "0", "12", "7", "3", "2023-11-14", "22:14:15.000", "UTC"]
-    assert said.endswith("ottla transaction abort --topic t --partition 0 --producer 7")
+    assert which_hang([WRITTEN], ids, {"x": complete}) == [WRITTEN]
