@@ -237,15 +237,16 @@ IMPORTED = """
 import sys
 sys.modules["hypothesis"] = None  # As `main` does: kio would import it.
 from ottla.cli.app import run_command
-heavy = {"kio", "pyspark", "re2", "rich", "ottla.protocol", "ottla.config", "ottla.node"}
+heavy = {"kio", "pyspark", "pydantic", "re2", "rich"}
+heavy |= {"ottla.protocol", "ottla.config", "ottla.node"}
 clients = {"confluent_kafka", "asyncio", "ssl"}
 for words, wrong, most in (
-    (["--help"], heavy | clients | {"ottla.cli.topic"}, 200),
-    (["profile", "list"], heavy | clients | {"ottla.cli.topic"}, 300),
-    (["consume", "--help"], heavy | {"ottla.cli.topic"}, 400),
-    (["topic", "list", "--bootstrap", "127.0.0.1:1"], heavy, 400),
-    (["group", "list", "--bootstrap", "127.0.0.1:1"], heavy, 410),
-    (["consume", "t", "--bootstrap", "127.0.0.1:1"], heavy, 420),
+    (["--help"], heavy | clients | {"ottla.cli.topic"}, 150),
+    (["profile", "list"], heavy | clients | {"ottla.cli.topic"}, 175),
+    (["consume", "--help"], heavy | {"ottla.cli.topic"}, 275),
+    (["topic", "list", "--bootstrap", "127.0.0.1:1"], heavy, 280),
+    (["group", "list", "--bootstrap", "127.0.0.1:1"], heavy, 285),
+    (["consume", "t", "--bootstrap", "127.0.0.1:1"], heavy, 285),
 ):
     run_command(words)
     found = wrong & sys.modules.keys()

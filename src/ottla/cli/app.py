@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from shutil import get_terminal_size
 from typing import Any, Final, TextIO, cast
 
@@ -72,22 +71,7 @@ class Root(Group):
         return COMMANDS
 
     def load(self, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        module = f"ottla.cli.{name}"
-        return of_typer(name) or command_in(module)
-
-
-def of_typer(name: str) -> click.Command | None:
-    """A command that is still declared with typer."""
-    module = import_module(f"ottla.cli.{name}")
-    if "typer" not in vars(module):
-        return None
-    # Imported late, until there are none.
-    from ottla.cli.typer_bridge import Bridged, bridged
-
-    app = vars(module).get("commands")
-    return bridged(name, vars(module)[name]) if app is None else Bridged(name, app)
+        return command_in(f"ottla.cli.{name}") if name in COMMANDS else None
 
 
 def print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
