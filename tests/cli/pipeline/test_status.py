@@ -1,12 +1,14 @@
 """What the broker knows of a pipeline, shown."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.pipelines.session.states import RUN
 
-from ottla.cli.pipeline.status import COLUMNS, remarks, status_document, status_row
+from ottla.cli.pipeline.status import remarks, status_of
+from ottla.cli.rows import document, emit
 from ottla.pipelines.file.read import read_text
 from ottla.pipelines.progress.state import OffsetMetadata, Run
 from ottla.pipelines.progress.status import Lag, Status
@@ -32,32 +34,40 @@ def status(run: Run | None) -> Status:
     return Status("g", {("t", 0): 5}, metadata, Lag(7, 2_300))
 
 
-def test_a_run_is_a_row() -> None:
-    document = status_document(PIPELINE, status(RUN), NOW_MS)
-    row = dict(zip(COLUMNS, status_row(document, NOW_MS), strict=True))
-    assert row == {
-        "pipeline": "flights",
-        "state": "running",
-        "started": "1 min 4 s ago",
-        "host": "etl-3",
-        "batch": 0,
-        "last batch": "6.0 s ago",
-        "rows/s": 29_268,
-        "rejected": 3,
-        "unknown": None,
-        "lag": 7,
-        "behind": "2.3 s",
-        "table": "/lake/flights",
-        "version": 0,
-    }
-    assert remarks(document, NOW_MS) == []
+def test_a_run_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    found = status_of(PIPELINE, status(RUN), NOW_MS)
+    emit([found], as_json=False)
+    head, line = capsys.readouterr().out.splitlines()
+    assert re.split(" {2,}", head) == [
+        *("pipeline", "state", "started", "host", "batch", "last batch", "rows/s", "rejected"),
+        *("lag", "behind", "table", "version"),
+    ]
+    assert re.split(" {2,}", line) == [
+        *("flights", "running", "1 min 4 s ago", "etl-3", "0", "6.0 s ago", "29268", "3"),
+        *("7", "2.3 s", "/lake/flights", "0"),
+    ]
+    assert remarks(found, NOW_MS) == []
 
 
-def test_unknown_fields_are_counted_and_named() -> None:
+def test_the_document_has_every_field() -> None:
+    found = document(status_of(PIPELINE, status(RUN), NOW_MS))
+    assert list(found) == [
+        *("pipeline", "group", "state", "run", "host", "pid", "since_ms", "seen_ms", "every_s"),
+        *("batch", "batch_at_ms", "batch_ms", "rows", "rows_per_s", "rejected", "unknown"),
+        *("rejected_reason", "unknown_fields", "failure", "by", "table", "version"),
+        *("lag_messages", "lag_ms"),
+    ]
+    assert (found["run"], found["batch"], found["lag_ms"]) == (RUN.id, 0, 2_300)
+    never = document(status_of(PIPELINE, status(None), NOW_MS))
+    assert {never[name] for name in ("run", "host", "batch", "rows", "table")} == {None}
+
+
+def test_unknown_fields_are_counted_and_named(capsys: pytest.CaptureFixture[str]) -> None:
     run = replace(RUN, unknown=7, unknown_fields="delay_min, n.y")
-    document = status_document(PIPELINE, status(run), NOW_MS)
-    assert status_row(document, NOW_MS)[COLUMNS.index("unknown")] == 7
-    assert remarks(document, NOW_MS) == ["rows with fields that the schema lacks: delay_min, n.y"]
+    found = status_of(PIPELINE, status(run), NOW_MS)
+    emit([found], as_json=False)
+    assert "unknown" in capsys.readouterr().out
+    assert remarks(found, NOW_MS) == ["rows with fields that the schema lacks: delay_min, n.y"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +87,7 @@ def test_unknown_fields_are_counted_and_named() -> None:
 )
 def test_what_a_row_has_no_room_for(run, later_ms: int, state: str, remark: str) -> None:
     now_ms = RUN.seen_ms + later_ms
-    document = status_document(PIPELINE, status(run), now_ms)
-    assert document["state"] == state
-    (line,) = remarks(document, now_ms)
+    found = status_of(PIPELINE, status(run), now_ms)
+    assert found.state == state
+    (line,) = remarks(found, now_ms)
     assert line.startswith(remark)

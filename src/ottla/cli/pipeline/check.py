@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -15,15 +16,39 @@ from ottla.cli.pipeline.broker import look_up_topic
 from ottla.cli.pipeline.file import checked_file
 from ottla.cli.pipeline.options import FILE, ONLY
 from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
-from ottla.cli.screen import note, say, show_json, show_table
+from ottla.cli.rows import emit, only_json, row, show_rows
+from ottla.cli.screen import note, say
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.session.sample import format_sample, is_mostly_rejected, read_sample
+from ottla.pipelines.source.judge import Sample
 
-Document = dict[str, Any]
 
-COLUMNS: Final = ("pipeline", "topic", "partitions", "messages", "group", "target", "delivery")
+@row
+class SinkColumn:
+    """A column that the query writes; its type is Spark's."""
+
+    name: str
+    type: str
+
+
+@row
+class CheckedPipeline:
+    """What a pipeline reads and writes. `sample`: what becomes of the newest records; None if they
+    were not parsed. `columns` is None if the query was not planned.
+    """
+
+    pipeline: str
+    topic: str
+    partitions: int
+    messages: int
+    group: str
+    target: str
+    delivery: str
+    sample: dict[str, Any] | None = only_json()
+    columns: list[SinkColumn] | None = only_json(default=None)
+    notices: list[str] = only_json(default_factory=list)
 
 
 @command()
@@ -47,42 +72,43 @@ def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
     for pipeline in spec.pipelines:
         try:
             state = look_up_topic(pipeline)
-            found.append(_topic_document(pipeline, state))
-            problems += parse_sample(pipeline, state, found[-1])
+            sample = read_sample(pipeline, state)
+            found.append(checked_pipeline(pipeline, state, sample))
+            problems += sample_problems(pipeline, sample)
         except Failed as error:
             problems.append(error.message)
     _raise(spec, problems)
     if with_spark:
-        plan_all(spec, found, problems)
+        found = plan_all(spec, found, problems)
         _raise(spec, problems)
     if as_json:
-        show_json(found)
+        emit(found, as_json=True)
         return
-    show_table(COLUMNS, [[document[name] for name in COLUMNS] for document in found])
-    for document in found:
-        if columns := document["columns"]:
-            listed = ", ".join(f"{column['name']} {column['type']}" for column in columns)
-            say(f"{document['pipeline']} writes: {listed}")
-        for notice in document["notices"]:
-            note(f"{document['pipeline']}: {notice}")
+    show_rows(found)
+    for each in found:
+        if each.columns:
+            listed = ", ".join(f"{column.name} {column.type}" for column in each.columns)
+            say(f"{each.pipeline} writes: {listed}")
+        for notice in each.notices:
+            note(f"{each.pipeline}: {notice}")
     how = "" if with_spark else " The queries were not planned (--no-spark)."
     say(f"Nothing wrong was found.{how}")
 
 
-def parse_sample(pipeline: PipelineSpec, state: ClusterState, document: Document) -> list[str]:
-    """Parse the newest records before Spark starts; returns the problem, if it is one."""
-    sample = read_sample(pipeline, state)
+def sample_problems(pipeline: PipelineSpec, sample: Sample | str) -> list[str]:
+    """Say what becomes of the newest records; returns the problem, if it is one."""
     line = f"{pipeline.name}: {format_sample(sample)}"
-    if not isinstance(sample, str):
-        document["sample"] = sample.document()
-        if is_mostly_rejected(pipeline, sample):
-            return [f"{line}. Mend the schema, or write on_rejects = 'continue'"]
+    if not isinstance(sample, str) and is_mostly_rejected(pipeline, sample):
+        return [f"{line}. Mend the schema, or write on_rejects = 'continue'"]
     note(f"{line}.")
     return []
 
 
-def plan_all(spec: FileSpec, found: list[Document], problems: list[str]) -> None:
-    """Plan each query in one session; problems are added to the list."""
+def plan_all(
+    spec: FileSpec, found: list[CheckedPipeline], problems: list[str]
+) -> list[CheckedPipeline]:
+    """Plan each query in one session, and add its columns; problems are added to the list."""
+    planned = []
     note("Starting Spark to plan the queries.")
     with SparkOutput(spec.file.stem) as output:
         from ottla.pipelines.file.build import open_session, plan_pipeline
@@ -92,35 +118,36 @@ def plan_all(spec: FileSpec, found: list[Document], problems: list[str]) -> None
         except PipelineError as error:
             raise Failed(str(error), f"Spark's log: {output.file}") from error
         try:
-            for pipeline, document in zip(spec.pipelines, found, strict=True):
+            for pipeline, checked in zip(spec.pipelines, found, strict=True):
                 try:
                     plan = plan_pipeline(spark, pipeline)
                 except PipelineError as error:
                     problems.append(f"{pipeline.name}: {error}")
                     continue
-                document["columns"] = [
-                    {"name": column.name, "type": column.dataType.simpleString()}
+                columns = [
+                    SinkColumn(column.name, column.dataType.simpleString())
                     for column in plan.specification.frame.schema.fields
                 ]
-                document["notices"] = list(plan.notices)
+                planned.append(replace(checked, columns=columns, notices=list(plan.notices)))
         finally:
             spark.stop()
+    return planned
 
 
-def _topic_document(pipeline: PipelineSpec, cluster: ClusterState) -> Document:
+def checked_pipeline(
+    pipeline: PipelineSpec, cluster: ClusterState, sample: Sample | str
+) -> CheckedPipeline:
     topic = cluster.topics[pipeline.source.topic]
-    return {
-        "pipeline": pipeline.name,
-        "topic": topic.name,
-        "partitions": len(topic.latest),
-        "messages": sum(topic.latest.values()) - sum(topic.earliest.values()),
-        "group": pipeline.delivery.group,
-        "target": pipeline.sink.target,
-        "delivery": pipeline.delivery.guarantee,
-        "sample": None,
-        "columns": None,
-        "notices": [],
-    }
+    return CheckedPipeline(
+        pipeline.name,
+        topic.name,
+        len(topic.latest),
+        sum(topic.latest.values()) - sum(topic.earliest.values()),
+        pipeline.delivery.group,
+        pipeline.sink.target,
+        pipeline.delivery.guarantee,
+        None if isinstance(sample, str) else sample.document(),
+    )
 
 
 def _raise(spec: FileSpec, problems: list[str]) -> None:

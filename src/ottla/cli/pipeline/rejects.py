@@ -1,6 +1,6 @@
 """`ottla pipeline rejects`: rejected rows of a file's tables by reason, and the newest of them.
 
-Documents and rows are made purely; Spark reads the tables (`pipelines.run.rejected_table`).
+The rows are made purely; Spark reads the tables (`pipelines.run.rejected_table`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,67 @@ from ottla.cli.pipeline.options import FILE, ONLY
 from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.plural import plural
 from ottla.cli.records.jsonlines import put_bytes
-from ottla.cli.records.rendering import escape, time_text
-from ottla.cli.screen import note, say, show_json, show_table
+from ottla.cli.records.rendering import escape, ms_text
+from ottla.cli.rows import NOT_ASKED, NotAsked, column, emit, only_json, row, show_rows
+from ottla.cli.screen import note, say
 from ottla.cli.value_types import WholeNumber
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.run.rejected_table import RejectedRow, RejectedRows
 
-Document = dict[str, Any]
-
 MAX_SHOWN_CHARACTERS: Final = 120
-_CREATED: Final = 1  # librdkafka's number for a time that the producer gave
+
+
+@row
+class ReasonRow:
+    """How many rows were rejected for one reason, and when."""
+
+    rows: int
+    first_ms: int | None = column("first", lambda each: ms_text(each.first_ms))
+    last_ms: int | None = column("last", lambda each: ms_text(each.last_ms))
+    reason: str
+
+
+@row
+class NewestRow:
+    """A rejected row: the record's place and bytes, or the `row` that a constraint refused. Bytes
+    that are no text are in base 64.
+    """
+
+    newest: str = column(in_json=False)
+    topic: str | None = only_json()
+    partition: int | None = only_json()
+    offset: int | None = only_json()
+    timestamp: int | None = column("time", lambda each: ms_text(each.timestamp))
+    reason: str
+    shown: str = column("value", in_json=False)
+    key: str | None = only_json()
+    key_base64: bool | NotAsked = only_json()
+    value: str | None = only_json()
+    value_base64: bool | NotAsked = only_json()
+    row: str | None = only_json()
+
+
+@row
+class RejectsOfPipeline:
+    """The rejected rows of one pipeline; `table` is None if there is none."""
+
+    pipeline: str
+    target: str
+    table: str | None
+    rows: int
+    reasons: list[ReasonRow]
+    newest: list[NewestRow]
+
+    def show(self) -> None:
+        if not self.rows:
+            say(f"{self.pipeline}: no row was rejected ({self.target}).")
+            return
+        say(f"{self.pipeline}: {plural(self.rows, 'row')} in {self.table}")
+        show_rows(self.reasons, like=ReasonRow)
+        if self.newest:
+            say("")
+            show_rows(self.newest)
 
 
 @command()
@@ -57,7 +107,7 @@ def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
     if not tables:
         raise Failed(f"No pipeline of {spec.file.name} writes a table.")
     note("Starting Spark to read the tables.")
-    found: list[tuple[str, str, RejectedRows | None]] = []
+    found: list[RejectsOfPipeline] = []
     with SparkOutput(spec.file.stem) as output:
         from ottla.pipelines.file.build import open_session, rejected_place
         from ottla.pipelines.run.failures import About
@@ -71,79 +121,50 @@ def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
                     target = pipeline.sink.target
                     with reported(About(query=pipeline.name, target=target)):
                         rows = read_rejected(rejected_place(spark, pipeline), newest)
-                    found.append((pipeline.name, target, rows))
+                    found.append(rejects_of(pipeline.name, target, rows))
             finally:
                 spark.stop()
         except PipelineError as error:
             raise Failed(str(error), f"Spark's log: {output.file}") from error
-    if as_json:
-        show_json([document(name, target, rows) for name, target, rows in found])
-        return
-    for number, (name, target, rows) in enumerate(found):
-        if number:
-            say("")
-        _show(name, target, rows)
+    emit(found, as_json=as_json)
 
 
-def document(name: str, target: str, rejected: RejectedRows | None) -> Document:
-    """One pipeline in the list of `--json`. Pure."""
-    return {
-        "pipeline": name,
-        "target": target,
-        "table": rejected.table if rejected else None,
-        "rows": rejected.rows if rejected else 0,
-        "reasons": [
-            {
-                "reason": one.reason,
-                "rows": one.rows,
-                "first_ms": one.first_ms,
-                "last_ms": one.last_ms,
-            }
-            for one in (rejected.reasons if rejected else ())
-        ],
-        "newest": [_row_document(row) for row in (rejected.newest if rejected else ())],
-    }
+def rejects_of(name: str, target: str, rejected: RejectedRows | None) -> RejectsOfPipeline:
+    """Pure."""
+    if rejected is None:
+        return RejectsOfPipeline(name, target, None, 0, [], [])
+    return RejectsOfPipeline(
+        name,
+        target,
+        rejected.table,
+        rejected.rows,
+        [ReasonRow(one.rows, one.first_ms, one.last_ms, one.reason) for one in rejected.reasons],
+        [newest_row(one) for one in rejected.newest],
+    )
 
 
-def _row_document(row: RejectedRow) -> Document:
-    found: Document = {
-        "topic": row.topic,
-        "partition": row.partition,
-        "offset": row.offset,
-        "timestamp": row.timestamp_ms,
-        "reason": row.reason,
-    }
-    put_bytes(found, "key", row.key)
-    put_bytes(found, "value", row.value)
-    found["row"] = row.row
-    return found
-
-
-def cells(row: RejectedRow) -> list[object]:
-    """One row of the table for people. Pure."""
-    place = "-" if row.offset is None else f"{row.topic}-{row.partition}@{row.offset}"
-    data = row.row if row.value is None and row.row else escape(row.value).decode()
+def newest_row(rejected: RejectedRow) -> NewestRow:
+    """Pure."""
+    bytes_: dict[str, Any] = {}
+    put_bytes(bytes_, "key", rejected.key)
+    put_bytes(bytes_, "value", rejected.value)
+    has_offset = rejected.offset is not None
+    place = f"{rejected.topic}-{rejected.partition}@{rejected.offset}" if has_offset else "-"
+    is_row = rejected.value is None and rejected.row
+    data = str(rejected.row) if is_row else escape(rejected.value).decode()
     if len(data) > MAX_SHOWN_CHARACTERS:
         data = f"{data[:MAX_SHOWN_CHARACTERS]}…"
-    return [place, _time(row.timestamp_ms), row.reason, data]
-
-
-def _show(name: str, target: str, rejected: RejectedRows | None) -> None:
-    if rejected is None or not rejected.rows:
-        say(f"{name}: no row was rejected ({target}).")
-        return
-    say(f"{name}: {plural(rejected.rows, 'row')} in {rejected.table}")
-    show_table(
-        ["rows", "first", "last", "reason"],
-        [
-            [one.rows, _time(one.first_ms), _time(one.last_ms), one.reason]
-            for one in rejected.reasons
-        ],
+    return NewestRow(
+        newest=place,
+        topic=rejected.topic,
+        partition=rejected.partition,
+        offset=rejected.offset,
+        timestamp=rejected.timestamp_ms,
+        reason=rejected.reason,
+        shown=data,
+        key=bytes_["key"],
+        key_base64=bytes_.get("key_base64", NOT_ASKED),
+        value=bytes_["value"],
+        value_base64=bytes_.get("value_base64", NOT_ASKED),
+        row=rejected.row,
     )
-    if rejected.newest:
-        say("")
-        show_table(["newest", "time", "reason", "value"], [cells(row) for row in rejected.newest])
-
-
-def _time(at_ms: int | None) -> str:
-    return "-" if at_ms is None else time_text(_CREATED, at_ms)

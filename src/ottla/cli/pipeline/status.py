@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ottla.cli.command import command
 from ottla.cli.failures import EXIT_FAILED, Failed
@@ -13,30 +13,65 @@ from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.broker import check_reachable
 from ottla.cli.pipeline.file import readable_file
 from ottla.cli.pipeline.options import FILE, ONLY
-from ottla.cli.screen import note, show_json, show_table
+from ottla.cli.rows import column, emit, only_json, row
+from ottla.cli.screen import note
 from ottla.journey.formatting import elapsed_said
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.state import Run
 from ottla.pipelines.progress.status import Status, read_status
 
-Document = dict[str, Any]
 
-COLUMNS: Final = (
-    "pipeline",
-    "state",
-    "started",
-    "host",
-    "batch",
-    "last batch",
-    "rows/s",
-    "rejected",
-    "unknown",
-    "lag",
-    "behind",
-    "table",
-    "version",
+@row
+class PipelineStatus:
+    """What the broker knows of one pipeline; what is not known is None. Of the table, a column
+    that no pipeline has anything for is left out; a 0 is something.
+    """
+
+    pipeline: str
+    group: str = only_json()
+    state: str
+    run: str | None = only_json()
+    started: str | None = column(is_optional=True, in_json=False)
+    host: str | None = column(is_optional=True)
+    pid: int | None = only_json()
+    since_ms: int | None = only_json()
+    seen_ms: int | None = only_json()
+    every_s: int | None = only_json()
+    batch: int | None = column(is_optional=True)
+    last_batch: str | None = column(is_optional=True, in_json=False)
+    batch_at_ms: int | None = only_json()
+    batch_ms: int | None = only_json()
+    rows: int | None = only_json()
+    rows_per_s: float | None = column(
+        "rows/s", lambda each: rate_number(each.rows_per_s), is_optional=True
+    )
+    rejected: int | None = column(is_optional=True)
+    unknown: int | None = column(cell=lambda each: each.unknown or None, is_optional=True)
+    rejected_reason: str | None = only_json()
+    unknown_fields: str | None = only_json()
+    failure: str | None = only_json()
+    by: str | None = only_json()
+    lag: int | None = column(is_optional=True, in_json=False)
+    behind: str | None = column(is_optional=True, in_json=False)
+    table: str | None = column(is_optional=True)
+    version: int | None = column(is_optional=True)
+    lag_messages: int | None = only_json()
+    lag_ms: int | None = only_json()
+
+
+OF_RUN: Final = (
+    *("host", "pid", "since_ms", "seen_ms", "every_s", "batch_at_ms", "batch_ms", "rows"),
+    *("rows_per_s", "rejected", "unknown", "rejected_reason", "unknown_fields", "failure", "by"),
 )
+"""The fields that are those of the run."""
+
+
+def rate_number(rows_per_s: float | None) -> float | None:
+    """A rate, with a digit after the point where it is small."""
+    if rows_per_s is None:
+        return None
+    return round(rows_per_s) if rows_per_s >= 10 else round(rows_per_s, 1)
 
 
 @command()
@@ -51,45 +86,38 @@ def status(file: Path, only: Sequence[str], as_json: bool) -> int:
 def show_status(spec: FileSpec, *, as_json: bool) -> int:
     """Print a row for each pipeline; returns 1 when one has failed, is silent or has never run."""
     now_ms = int(time.time() * 1_000)
-    documents = [
-        status_document(pipeline, read_pipeline(pipeline), now_ms) for pipeline in spec.pipelines
-    ]
-    if as_json:
-        show_json(documents)
-    else:
-        rows = [status_row(document, now_ms) for document in documents]
-        # A column that no pipeline has anything for is left out; a 0 is something.
-        kept = [n for n in range(len(COLUMNS)) if any(row[n] is not None for row in rows)]
-        show_table([COLUMNS[n] for n in kept], [[row[n] for n in kept] for row in rows])
-        for document in documents:
-            for line in remarks(document, now_ms):
-                note(f"{document['pipeline']}: {line}")
+    rows = [status_of(pipeline, read_pipeline(pipeline), now_ms) for pipeline in spec.pipelines]
+    emit(rows, as_json=as_json)
+    for each in () if as_json else rows:
+        for line in remarks(each, now_ms):
+            note(f"{each.pipeline}: {line}")
     bad = ("failed", "silent", "unknown")
-    return EXIT_FAILED if any(document["state"] in bad for document in documents) else 0
+    return EXIT_FAILED if any(each.state in bad for each in rows) else 0
 
 
-def status_document(pipeline: PipelineSpec, status: Status, now_ms: int) -> Document:
-    """What `--json` prints of one pipeline; fields that are not known are null. Pure."""
-    metadata = status.metadata
+def status_of(pipeline: PipelineSpec, status: Status, now_ms: int) -> PipelineStatus:
+    """Pure."""
+    metadata, lag = status.metadata, status.lag
     run = metadata.run if metadata else None
-    document: Document = {
-        "pipeline": pipeline.name,
-        "group": status.group,
-        "state": state_name(run, now_ms),
-        "run": run.id if run else None,
-    }
-    for name in ("host", "pid", "since_ms", "seen_ms", "every_s"):
-        document[name] = getattr(run, name) if run else None
-    document["batch"] = metadata.batch if metadata else None
-    for name in ("batch_at_ms", "batch_ms", "rows", "rows_per_s", "rejected", "unknown"):
-        document[name] = getattr(run, name) if run else None
-    for name in ("rejected_reason", "unknown_fields", "failure", "by"):
-        document[name] = getattr(run, name) if run else None
-    document["table"] = metadata.table if metadata else None
-    document["version"] = metadata.version if metadata else None
-    document["lag_messages"] = status.lag.messages if status.lag else None
-    document["lag_ms"] = status.lag.age_ms if status.lag else None
-    return document
+    behind = None
+    if lag is not None and lag.age_ms is not None and lag.messages:
+        behind = elapsed_said(lag.age_ms)
+    return PipelineStatus(
+        pipeline=pipeline.name,
+        group=status.group,
+        state=state_name(run, now_ms),
+        run=run.id if run else None,
+        started=ago(run.since_ms, now_ms) if run else None,
+        batch=metadata.batch if metadata else None,
+        last_batch=ago(run.batch_at_ms, now_ms) if run else None,
+        lag=lag.messages if lag else None,
+        behind=behind,
+        table=metadata.table if metadata else None,
+        version=metadata.version if metadata else None,
+        lag_messages=lag.messages if lag else None,
+        lag_ms=lag.age_ms if lag else None,
+        **{name: getattr(run, name) if run else None for name in OF_RUN},
+    )
 
 
 def state_name(run: Run | None, now_ms: int) -> str:
@@ -99,51 +127,30 @@ def state_name(run: Run | None, now_ms: int) -> str:
     return "silent" if run.is_stale(now_ms) else run.state
 
 
-def status_row(document: Document, now_ms: int) -> list[object]:
-    """One row of the table. Pure."""
-    rate = document["rows_per_s"]
-    lag_ms = document["lag_ms"]
-    return [
-        document["pipeline"],
-        document["state"],
-        ago(document["since_ms"], now_ms),
-        document["host"],
-        document["batch"],
-        ago(document["batch_at_ms"], now_ms),
-        None if rate is None else round(rate) if rate >= 10 else round(rate, 1),
-        document["rejected"],
-        document["unknown"] or None,
-        document["lag_messages"],
-        None if lag_ms is None or not document["lag_messages"] else elapsed_said(lag_ms),
-        document["table"],
-        document["version"],
-    ]
-
-
-def remarks(document: Document, now_ms: int) -> list[str]:
+def remarks(status: PipelineStatus, now_ms: int) -> list[str]:
     """What does not fit in a row of the table, a line each. Pure."""
-    state, every_s = document["state"], document["every_s"]
+    state, every_s = status.state, status.every_s
     if state == "unknown":
         return [
-            f"the group {document['group']} has no state of a run: the pipeline has not run "
+            f"the group {status.group} has no state of a run: the pipeline has not run "
             "with this group"
         ]
-    seen = ago(document["seen_ms"], now_ms)
+    seen = ago(status.seen_ms, now_ms)
     if state == "silent":
-        host = f"{document['host']} (pid {document['pid']})"
+        host = f"{status.host} (pid {status.pid})"
         return [
             f"last seen {seen} on {host}, although it reports every {every_s} s: it was killed "
             f"within {every_s} s after that, or it does not reach the broker"
         ]
-    if document["failure"]:
-        return [str(document["failure"])]
+    if status.failure:
+        return [status.failure]
     lines = []
-    if document["rejected"] and document["rejected_reason"]:
-        lines.append(f"rejected, most of them: {document['rejected_reason']}")
-    if document["unknown"] and document["unknown_fields"]:
-        lines.append(f"rows with fields that the schema lacks: {document['unknown_fields']}")
+    if status.rejected and status.rejected_reason:
+        lines.append(f"rejected, most of them: {status.rejected_reason}")
+    if status.unknown and status.unknown_fields:
+        lines.append(f"rows with fields that the schema lacks: {status.unknown_fields}")
     if state == "stopped":
-        by = f" by {document['by']}" if document["by"] else ""
+        by = f" by {status.by}" if status.by else ""
         return [f"stopped {seen}{by}", *lines]
     return [f"finished {seen}", *lines] if state == "finished" else lines
 

@@ -20,7 +20,7 @@ from ottla.cli.pipeline.status import (
     not_reached,
     read_pipeline,
     remarks,
-    status_document,
+    status_of,
 )
 from ottla.cli.polling import poll_until
 from ottla.cli.screen import note, printable, say
@@ -58,8 +58,8 @@ def stop_pipelines(spec: FileSpec, wait_s: int) -> int:
         status, now_ms = read_pipeline(pipeline, with_lag=False), int(time.time() * 1_000)
         run = status.metadata.run if status.metadata else None
         if run is None or run.is_stale(now_ms):
-            document = status_document(pipeline, status, now_ms)
-            note(f"{pipeline.name} is not running: {remarks(document, now_ms)[0]}")
+            why = remarks(status_of(pipeline, status, now_ms), now_ms)[0]
+            note(f"{pipeline.name} is not running: {why}")
             code = EXIT_FAILED
         elif run.has_ended:
             say(f"{pipeline.name} is not running: {run.state} {ago(run.seen_ms, now_ms)}.")
