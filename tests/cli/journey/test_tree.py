@@ -64,6 +64,12 @@ def test_nothing_is_lost_at_any_width(document, width):
         assert words in re.sub(r"[\s│├└─]", "", said)
 
 
+def test_nothing_is_added_to_the_words(document):
+    """The words are those of `ottla.journey.words`; the printer lays them out."""
+    said = re.sub(r"[\s│├└─]", "", printed(document, 200))
+    assert said == "".join("".join(line.split()) for line in lines_of(tell(document)))
+
+
 def test_colour_is_for_terminals_only(document):
     assert "\x1b[" not in printed(document, 80)
     assert "\x1b[" in printed(document, 80, terminal=True)
