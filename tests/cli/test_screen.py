@@ -9,7 +9,7 @@ import pytest
 from ottla.cli import screen
 from ottla.cli.failures import UsageFailed
 from ottla.cli.output import OutputClosed
-from ottla.cli.screen import ask, printable, say, show_json, show_list, show_table
+from ottla.cli.screen import ask, printable, say, show_json, show_table
 
 LONG = "a-topic-with-quite-a-long-name-as-people-have-them"
 ROWS = [[LONG, 0, 12345, "x"], ["short", None, 7, "y"]]
@@ -132,22 +132,6 @@ def test_in_blocks_an_empty_cell_of_a_nameless_column_is_no_line(
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert lines.count("") == 1 + (columns == 12)
     assert "down" in lines
-
-
-def test_a_list_is_a_table_of_the_first_values_or_json_or_a_word_that_there_is_none(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    rows = [{"topic": "t", "partitions": 3, "internal": False}]
-    show_list(["topic", "count"], rows, as_json=False, none="None yet.")
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split() for line in lines] == [["topic", "count"], ["t", "3"]]
-    show_list(["topic", "count"], rows, as_json=True, none="None yet.")
-    assert json.loads(capsys.readouterr().out) == rows
-    show_list(["topic", "count"], [], as_json=True, none="None yet.")
-    assert json.loads(capsys.readouterr().out) == []
-    show_list(["topic", "count"], [], as_json=False, none="None yet.")
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("", "None yet.\n")
 
 
 def test_a_table_that_fits_is_the_same_with_and_without_a_terminal(

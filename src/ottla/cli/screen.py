@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,34 +69,6 @@ def show_json(value: Any) -> None:
     import json
 
     write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
-def show_documents(
-    documents: Sequence[Any], show: Callable[[Any], None], *, as_json: bool, none: str
-) -> None:
-    """All as one JSON list, or each with `show` and blank lines between; `none` if there are
-    none.
-    """
-    if as_json:
-        show_json(documents)
-    elif not documents:
-        note(none)
-    for number, document in enumerate(() if as_json else documents):
-        if number:
-            say("")
-        show(document)
-
-
-def show_list(
-    columns: Sequence[str], rows: Sequence[Mapping[str, object]], *, as_json: bool, none: str
-) -> None:
-    """All as one JSON list, or a table of each row's first values; `none` if there are none."""
-    if as_json:
-        show_json(rows)
-    elif rows:
-        show_table(columns, [list(row.values())[: len(columns)] for row in rows])
-    else:
-        note(none)
 
 
 def terminal_size() -> os.terminal_size:

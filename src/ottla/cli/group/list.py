@@ -5,8 +5,8 @@ from __future__ import annotations
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.group.description import NO_GROUPS, state_name
-from ottla.cli.name_filter import name_filter
 from ottla.cli.options import AS_JSON, FILTER
+from ottla.cli.patterns import name_filter
 from ottla.cli.rows import emit, row
 
 

@@ -7,34 +7,23 @@ from heapq import heappush, heappushpop
 from itertools import count
 from typing import Any
 
-from ottla.cli.failures import UsageFailed
+from ottla.cli.patterns import compiled
 
 Matches = Callable[[Any], bool]
 
 
 def matcher(pattern: str) -> Matches:
-    """Whether the key or the value of a record has a part that matches (RE2 syntax, so that no
-    pattern takes longer than linear time). Raises UsageFailed.
-    """
-    # Imported late: few commands need it.
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    # Bytes that are not UTF-8 must not make a record unreadable.
-    options.encoding = re2.Options.Encoding.LATIN1
-    try:
-        compiled = re2.compile(pattern.encode(), options=options)
-    except re2.error as error:
-        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
-        raise UsageFailed(
-            f"--grep: {pattern!r} is not a regular expression: {reason}.",
-            "The syntax is RE2's; to search for a text with signs, escape them: '\\$5\\.00'",
-        ) from None
+    """Whether the key or the value of a record has a part that matches. Raises UsageFailed."""
+    found = compiled(
+        "--grep",
+        pattern,
+        "The syntax is RE2's; to search for a text with signs, escape them: '\\$5\\.00'",
+        of_bytes=True,
+    )
 
     def matches(message: Any) -> bool:
         for data in (message.value(), message.key()):
-            if data is not None and compiled.search(data) is not None:
+            if data is not None and found.search(data) is not None:
                 return True
         return False
 

@@ -9,8 +9,8 @@ import click
 from ottla.cli.client import is_internal
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.name_filter import name_filter
 from ottla.cli.options import AS_JSON, FILTER, INTERNAL
+from ottla.cli.patterns import name_filter
 from ottla.cli.rows import column, emit, only_json, row
 from ottla.cli.topic.description import NO_TOPICS
 

@@ -1,7 +1,7 @@
 import pytest
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.name_filter import name_filter
+from ottla.cli.patterns import name_filter
 
 
 def test_names_with_a_match_are_listed() -> None:
