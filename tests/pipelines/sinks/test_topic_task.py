@@ -1,7 +1,9 @@
 """One task in one transaction, on a broker and without Spark."""
 
+import io
 import itertools
 import json
+import struct
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from ottla.pipelines.sinks.topic_task import (
+    ByteArrays,
     NotWrittenError,
     RefusedError,
     SetBackError,
@@ -213,3 +216,26 @@ def test_many_rows_pass_a_small_queue(place: Place) -> None:
     assert list(batch.write(1, iter(rows))) == [5_000]
     assert len(place.values()) == 5_000
     assert list(itertools.islice(batch.write(1, iter(rows)), 2)) == [0]
+
+
+def sent(*arrays: bytes | None) -> bytes:
+    lengths = (-5 if each is None else len(each) for each in arrays)
+    return b"".join(
+        struct.pack("!i", length) + (each or b"")
+        for length, each in zip(lengths, arrays, strict=True)
+    )
+
+
+def test_byte_arrays_are_read_until_the_end_of_the_task() -> None:
+    arrays = [b"k", b"\0\xff", None, b"", b"v" * 100_000]
+    stream = io.BytesIO(sent(*arrays) + struct.pack("!i", -1) + b"next")
+    assert list(ByteArrays().load_stream(stream)) == arrays
+    assert stream.read() == b"next"
+    assert list(ByteArrays().load_stream(io.BytesIO(sent(*arrays)))) == arrays
+
+
+@pytest.mark.parametrize("cut", [1, 4])
+def test_a_stream_that_ends_in_a_byte_array_is_no_end_of_the_task(cut: int) -> None:
+    stream = io.BytesIO(sent(b"whole", b"half")[:-cut])
+    with pytest.raises(EOFError):
+        list(ByteArrays().load_stream(stream))

@@ -31,7 +31,7 @@ from ottla.pipelines.identity.next_batch import Held
 from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.sinks import topic_task
 from ottla.pipelines.sinks.topic_columns import RecordColumns
-from ottla.pipelines.sinks.topic_task import TaskOfBatch, rows_of
+from ottla.pipelines.sinks.topic_task import ByteArrays, TaskOfBatch, rows_of
 from ottla.pipelines.spark.jvm.byte_rows import bytes_of
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ def in_tasks(records: DataFrame, tasks: int) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     return (
-        records.withColumn(_ORDER, F.monotonically_increasing_id())
-        .repartition(tasks, F.coalesce("key", "value"))
+        records.selectExpr("*", f"monotonically_increasing_id() AS {_ORDER}")
+        .repartition(tasks, F.expr("coalesce(key, value)"))
         .sortWithinPartitions(_ORDER)
         .drop(_ORDER)
     )
@@ -148,15 +148,10 @@ def in_tasks(records: DataFrame, tasks: int) -> DataFrame:
 
 def fields_of(records: DataFrame) -> RDD[bytes | None]:
     """Return each record's key, value and headers in turn, as `topic_task.rows_of` reads them."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    headers = F.to_json("headers", {"ignoreNullFields": "false"}).cast("binary")
-    return bytes_of(
-        records.select(
-            F.col("key").alias("_1"),
-            F.struct(F.col("value").alias("_1"), headers.alias("_2")).alias("_2"),
-        )
-    )
+    # As SQL: each part of a Column is a call of the JVM, for each batch.
+    headers = "CAST(to_json(headers, map('ignoreNullFields', 'false')) AS BINARY)"
+    pairs = records.selectExpr("key AS _1", f"struct(value AS _1, {headers} AS _2) AS _2")
+    return bytes_of(pairs, ByteArrays())
 
 
 def _send_by_value() -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.spark.column_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -41,13 +42,14 @@ class RecordColumns:
         """
         from pyspark.sql import functions as F  # noqa: N812
 
-        everything = F.to_json(F.struct(*(frame[f"`{name}`"] for name in frame.columns)))
+        # As SQL: each part of a Column is a call of the JVM, for each batch.
+        everything = f"to_json(struct({', '.join(map(quoted, frame.columns))}))"
         chosen = _select(
             frame,
             {
-                "key": F.lit(None).cast("binary") if self.key is None else self.key,
+                "key": "CAST(NULL AS BINARY)" if self.key is None else self.key,
                 "value": everything if self.value is None else self.value,
-                "headers": F.lit(None).cast(HEADERS) if self.headers is None else self.headers,
+                "headers": f"CAST(NULL AS {HEADERS})" if self.headers is None else self.headers,
             },
         )
         types = {field.name: field.dataType for field in chosen.schema.fields}
@@ -66,18 +68,28 @@ def _select(frame: DataFrame, columns: dict[str, Any]) -> DataFrame:
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F  # noqa: N812
 
-    found = []
-    for name, column in columns.items():
-        given = F.expr(column) if isinstance(column, str) else column
-        try:
-            frame.select(given)
-        except AnalysisException as error:
-            raise PipelineError(
-                f"{name}={_shown(column)} is no column of the frame: it has "
-                f"{', '.join(frame.columns)}"
-            ) from error
-        found.append(given.alias(name))
-    return frame.select(*found)
+    given = {
+        name: F.expr(column) if isinstance(column, str) else column
+        for name, column in columns.items()
+    }
+    try:
+        return frame.select(*(column.alias(name) for name, column in given.items()))
+    except AnalysisException:
+        for name, column in given.items():
+            _check(frame, name, column, columns[name])
+        raise
+
+
+def _check(frame: DataFrame, name: str, column: Column, given: Any) -> None:
+    """Raise PipelineError where a column is none of the frame."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        frame.select(column)
+    except AnalysisException as error:
+        raise PipelineError(
+            f"{name}={_shown(given)} is no column of the frame: it has {', '.join(frame.columns)}"
+        ) from error
 
 
 def _shown(column: Any) -> str:

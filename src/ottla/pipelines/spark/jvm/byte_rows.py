@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.spark.jvm.attributes import java_class, java_frame
 
@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def bytes_of(pairs: DataFrame) -> RDD[bytes | None]:
+def bytes_of(pairs: DataFrame, reader: Any = None) -> RDD[bytes | None]:
     """Return the three byte arrays of each row in turn; columns: `_1`, and `_2` of `_1` and `_2`.
+
+    `reader` reads them in Python's workers: a serializer that Spark can send there.
 
     Spark sends byte arrays and pairs of them to Python as they are: 2.2 us a row of 250 B.
     `DataFrame.rdd` pickles each row as an object with named fields: 6.0 us. The formats of Arrow
@@ -26,4 +28,4 @@ def bytes_of(pairs: DataFrame) -> RDD[bytes | None]:
     content = encoders.BINARY()
     encoder = encoders.tuple(content, encoders.tuple(content, content))
     typed = getattr(java_frame(pairs), "as")(encoder)
-    return RDD(typed.javaRDD(), spark.sparkContext, NoOpSerializer())
+    return RDD(typed.javaRDD(), spark.sparkContext, reader or NoOpSerializer())
