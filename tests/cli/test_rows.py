@@ -73,6 +73,20 @@ def test_a_table_has_the_columns_that_have_cells(capsys: pytest.CaptureFixture[s
     assert "problem" in capsys.readouterr().out
 
 
+def test_a_field_may_have_the_name_of_a_word_of_python(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @row
+    class Moved:
+        from_: int
+        to: int
+
+    emit(Moved(1, 2), as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"from": 1, "to": 2}
+    emit(Moved(1, 2), as_json=False)
+    assert capsys.readouterr().out.splitlines()[0] == "from  to"
+
+
 def test_no_rows_are_a_sentence_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     emit([], as_json=False, none="No parts.")
     assert capsys.readouterr() == ("", "No parts.\n")

@@ -134,6 +134,20 @@ def test_in_blocks_an_empty_cell_of_a_nameless_column_is_no_line(
     assert "down" in lines
 
 
+def test_an_empty_column_is_left_out_and_a_zero_is_something(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [["t", 0, None, ""], ["u", 0, None, ""]]
+    show_table(
+        ["topic", "rejected", "host", "state"], rows, drop_empty=["rejected", "host", "state"]
+    )
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["topic", "rejected"],
+        ["t", "0"],
+        ["u", "0"],
+    ]
+
+
 def test_a_table_that_fits_is_the_same_with_and_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,13 +4,14 @@ reassignment.
 
 from __future__ import annotations
 
-import time
+import operator
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from ottla.cli.client import Connection
 from ottla.cli.failures import Failed
 from ottla.cli.plural import plural
+from ottla.cli.polling import poll_until
 from ottla.cli.progress import Watch
 from ottla.cli.rows import column, row, show_rows
 from ottla.cli.screen import say
@@ -96,15 +97,18 @@ def wait_moved(
     """Wait until no reassignment of these partitions is under way. Raises Failed after
     `timeout_s`, with `watch_hint`.
     """
-    until = time.monotonic() + timeout_s
     places = set(waited)
     with Watch(title, len(places), wanted=not quiet) as watch:
-        while left := places & reassignments(connection.client).keys():
+
+        def look() -> set[TopicPartition]:
+            left = places & reassignments(connection.client).keys()
             watch.at(len(places) - len(left))
-            if time.monotonic() > until:
-                raise Failed(
-                    f"{plural(len(left), 'partition')} of {len(places):,} still moving after "
-                    f"{timeout_s:g} s; the brokers continue the move.",
-                    watch_hint,
-                )
-            time.sleep(LOOK_PAUSE_S)
+            return left
+
+        left = poll_until(look, operator.not_, within_s=timeout_s, pause_s=LOOK_PAUSE_S)
+    if left:
+        raise Failed(
+            f"{plural(len(left), 'partition')} of {len(places):,} still moving after "
+            f"{timeout_s:g} s; the brokers continue the move.",
+            watch_hint,
+        )
