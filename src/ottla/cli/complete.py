@@ -89,7 +89,9 @@ def complete_unset(
 def complete_setting(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """The same, each with its `=`."""
+    """Names of settings with `=` after each: a broker's after `config alter broker`, else a
+    topic's.
+    """
     return [f"{each}=" for each in complete_unset(context, parameter, incomplete)]
 
 

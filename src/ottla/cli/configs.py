@@ -18,8 +18,8 @@ from ottla.cli.polling import poll_until
 from ottla.cli.rows import column, only_json, row
 
 KINDS: Final = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
-HEARD_TIMEOUT_S: Final = 2.0
-HEARD_PAUSE_S: Final = 0.05
+APPLIED_TIMEOUT_S: Final = 2.0
+APPLIED_PAUSE_S: Final = 0.05
 SOURCES: Final = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG.value: "topic",
     ConfigSource.DYNAMIC_BROKER_CONFIG.value: "broker",
@@ -133,4 +133,4 @@ def await_configs(
     def is_applied(own: Mapping[str, str | None]) -> bool:
         return settings.items() <= own.items() and own.keys().isdisjoint(unset)
 
-    poll_until(own, is_applied, within_s=HEARD_TIMEOUT_S, pause_s=HEARD_PAUSE_S)
+    poll_until(own, is_applied, within_s=APPLIED_TIMEOUT_S, pause_s=APPLIED_PAUSE_S)

@@ -61,14 +61,14 @@ def consume_load(
         ):
             sampling = Sampling(meter, chart)
             until_s = None if for_s is None else time.monotonic() + for_s
-            heard_s = time.monotonic()
+            last_record_s = time.monotonic()
             while follow or left:
                 events = consumer.consume(most(records, meter), POLL_S)
                 now_s = time.monotonic()
                 if events:
-                    heard_s = now_s
+                    last_record_s = now_s
                     count(events, left, meter, with_age=follow)
-                elif not follow and now_s - heard_s > STALL_TIMEOUT_S:
+                elif not follow and now_s - last_record_s > STALL_TIMEOUT_S:
                     raise Failed(
                         f"no records arrived for {STALL_TIMEOUT_S:g} s; read {meter.records:,}."
                     )

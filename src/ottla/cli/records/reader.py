@@ -46,13 +46,13 @@ class Interruption:
         self.wanted = False
 
     def __enter__(self) -> Self:
-        self.before = signal.signal(signal.SIGINT, self.heard)
+        self.before = signal.signal(signal.SIGINT, self.interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGINT, self.before)
 
-    def heard(self, _number: int, _frame: object) -> None:
+    def interrupt(self, _number: int, _frame: object) -> None:
         self.wanted = True
         signal.signal(signal.SIGINT, self.before)
 
@@ -188,7 +188,7 @@ class Reader:
 
     def run(self, show: Show, most: int | None) -> None:
         """Read and show. `show` gets each batch of records and the number of records before it."""
-        heard_s = time.monotonic()
+        last_event_s = time.monotonic()
         with Interruption() as interruption:
             while most is None or self.records < most:
                 if self.assigned and not self.waiting and not self.follow:
@@ -204,9 +204,9 @@ class Reader:
                 if self.bounds:
                     records = [record for record in records if self.is_before_bound(record)]
                 if events:
-                    heard_s, self.gone = time.monotonic(), False
+                    last_event_s, self.gone = time.monotonic(), False
                 elif not self.follow:
-                    self.check_patience(time.monotonic() - heard_s)
+                    self.check_patience(time.monotonic() - last_event_s)
                 if records:
                     shown = records if self.matches is None else [*filter(self.matches, records)]
                     if most is not None:
