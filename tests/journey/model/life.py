@@ -244,6 +244,10 @@ class Life:
             why = ("OffsetDelete", "DeleteGroups", "offsets.retention.minutes")
             self.world.forget(group, self.random.choice(why))
 
+    def says_begin(self) -> bool:
+        """Whether the pipeline says where the next batch begins."""
+        return self.random.random() < 0.8
+
     def deliver(self) -> None:
         leader = self._may_commit(PIPELINE_GROUP)
         world = self.world
@@ -253,7 +257,7 @@ class Life:
             world.delivered_to = leader.high  # it found that its records are gone
         if max(world.delivered_to, leader.start) < leader.high:
             world.delivered_to = max(world.delivered_to, leader.start)
-            world.deliver(leader, leader.high, with_begin=self.random.random() < 0.8)
+            world.deliver(leader, leader.high, with_begin=self.says_begin())
 
     # Accidents.
 
@@ -293,9 +297,14 @@ class AbortedLife(Life):
 
 
 class RestartedLife(Life):
-    """The query begins again with another checkpoint, in the same group and table."""
+    """The query begins again with another checkpoint, in the same group and table. As shipped, it
+    says of its first batch where it began.
+    """
 
     number = 0
+
+    def says_begin(self) -> bool:
+        return self.world.batch == 0
 
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed, folder)
@@ -307,7 +316,7 @@ class RestartedLife(Life):
             end = max((broker.high for broker in world.brokers.values()), default=0)
             world.batch, world.delivered_to = 0, self.random.choice((0, world.delivered_to, end))
             self.number += 1
-            world.checkpoint, world.has_restarted = f"query {self.number}", True
+            world.checkpoint = f"query {self.number}"
         super().deliver()
 
 

@@ -251,8 +251,7 @@ class Checked:
         for one in self.said["delivered"]:
             if one["in_doubt"]:
                 continue
-            may_begin_later = self.world.pipeline_began > self.offset or self.world.has_restarted
-            if one["first_commit_seen"] and may_begin_later:
+            if one["first_commit_seen"] and self.world.pipeline_began > self.offset:
                 continue  # it says that the start is not recorded
             coordinator = self.world.coordinator(one["group"])
             assert coordinator is not None

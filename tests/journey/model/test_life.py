@@ -83,6 +83,11 @@ def test_a_delivery_of_what_two_crashes_took(tmp_path: Path) -> None:
     live(988, tmp_path, RestartedLife)
 
 
+def test_a_first_batch_that_began_behind_the_message(tmp_path: Path) -> None:
+    """Its commit was the first one of its checkpoint, and was taken for the message's batch."""
+    live(223, tmp_path, RestartedLife)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("first", range(150, 2150, 250))
 def test_a_query_that_began_again_in_more_lives(first: int, tmp_path: Path) -> None:

@@ -335,8 +335,6 @@ class World:
         self.producer_ahead_ms = 0
         self.checkpoint = ""
         """The pipeline's query id, "" for none in its commits."""
-        self.has_restarted = False
-        """Whether the query began again with another checkpoint."""
         self.reads_committed = False
         """Whether the pipeline says that it reads only what is committed."""
         self.positions: dict[str, int] = {}

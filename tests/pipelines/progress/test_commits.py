@@ -187,6 +187,19 @@ def test_each_partition_says_what_it_rejected() -> None:
     )
 
 
+def test_the_first_batch_says_where_each_partition_began() -> None:
+    said = RejectedOffsets((RejectedRange(1, 2, "why"),), "kept")
+    places = {"t": {0: 5, 1: 6, 2: 7}}
+    first = Delivered("q", "id-1", 0, places, rejected={("t", 1): said}, begins={"t": {0: 0, 1: 4}})
+    found = {place: json.loads(one.metadata) for place, one in first.commits(None).items()}
+    assert {place: one.get("from") for place, one in found.items()} == {
+        ("t", 0): 0,
+        ("t", 1): 4,
+        ("t", 2): None,
+    }
+    assert [place for place, one in found.items() if "rejects" in one] == [("t", 1)]
+
+
 def test_what_waited_is_committed_when_the_broker_is_back(
     new_topic: Callable[..., str],
     new_group: Callable[[], Group],

@@ -83,6 +83,7 @@ def test_a_group_learns_lag_and_delta_version_also_after_a_restart(
     assert offsets == [3, 1]
     assert (metadata["ottla.pipeline"], metadata["query"], metadata["batch"]) == (1, "flights", 0)
     assert metadata["delta"] == {"table": str(table), "version": 1}
+    assert metadata["from"] == 0
 
     # A run whose end nobody reports, as when the process is killed at that moment.
     spark.streams.removeListener(group.listener)
@@ -96,6 +97,7 @@ def test_a_group_learns_lag_and_delta_version_also_after_a_restart(
     offsets, metadata = group.committed(name)
     assert offsets == [6, 3]
     assert (metadata["batch"], metadata["delta"]["version"]) == (2, 4)
+    assert "from" not in metadata
 
 
 def test_a_start_reports_what_the_last_run_could_not(

@@ -52,6 +52,7 @@ class Delivered:
     rejected: Told = field(default_factory=dict)
     unknown: Unknown = field(default_factory=dict)
     reads_committed: frozenset[str] = frozenset()  # topics
+    begins: Offsets = field(default_factory=dict)  # where its first batch began
 
     def commits(self, run: Run | None) -> dict[Partition, Commit]:
         """Return what to commit; the lowest partition of the first topic has the run's state."""
@@ -73,9 +74,12 @@ class Delivered:
             for partition, offset in partitions.items()
         }
         own = {
-            place: replace(of_topic[place[0]], rejected=said)
-            for place, said in self.rejected.items()
-            if place in found
+            (topic, partition): replace(
+                of_topic[topic], rejected=self.rejected.get((topic, partition)), begin=begin
+            )
+            for topic, partition in found
+            for begin in [self.begins.get(topic, {}).get(partition)]
+            if begin is not None or (topic, partition) in self.rejected
         }
         if run is not None and found:
             own[self.home] = replace(own.get(self.home, of_topic[self.home[0]]), run=run)

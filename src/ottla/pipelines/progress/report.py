@@ -240,7 +240,11 @@ class Reporter:
     ) -> None:
         to, rejected, unknown = None, dict[Partition, RejectedOffsets](), dict[str, UnknownFields]()
         reads_committed: frozenset[str] = frozenset()
+        begins: Offsets = {}
         if running is not None:
+            # Nobody else knows where another checkpoint began. Each later batch begins where the
+            # one before it ended.
+            begins = _initial(running) if batch == 0 else {}
             table: str | None = running.table
             version, to = running.version_of(batch), running.destination
             rejected = _rejected(running, batch, offsets)
@@ -251,6 +255,7 @@ class Reporter:
             Delivered(
                 *(query, query_id, batch, offsets, table, version, to, rejected, unknown),
                 reads_committed=reads_committed,
+                begins=begins,
             )
         )
 
@@ -526,11 +531,17 @@ class QueryReporter(Reporter):
         running = QUERIES.get(self.query_id)
         if running is None:
             return None
-        offsets: Offsets = {}
-        indexes = [name for name in running.checkpoint.names("sources") if name.isdigit()]
-        for index in sorted(indexes)[:MAX_SOURCES]:
-            offsets |= read_initial_offsets(running.checkpoint.read(f"sources/{index}/0") or "")
+        offsets = _initial(running)
         return Delivered(self.name, self.query_id, None, offsets) if offsets else None
+
+
+def _initial(running: Running) -> Offsets:
+    """Return where each partition began, from the checkpoint."""
+    offsets: Offsets = {}
+    indexes = [name for name in running.checkpoint.names("sources") if name.isdigit()]
+    for index in sorted(indexes)[:MAX_SOURCES]:
+        offsets |= read_initial_offsets(running.checkpoint.read(f"sources/{index}/0") or "")
+    return offsets
 
 
 def _done(running: Running, after: int = -1) -> dict[int, Offsets]:

@@ -7,13 +7,14 @@ The metadata of a commit is JSON of at most 4,096 bytes. On every partition it i
      "sink": {"kind": "delta", "place": "/lake/flights", "version": 9},
      "rejects": {"kept": "flights_rejected", "reasons": [...], "ranges": [[4200, 4210, 0]]},
      "unknown": {"did": "drop", "fields": ["delay_min"]},
-     "isolation": "read_committed"}
+     "isolation": "read_committed",
+     "from": 4200}
 
 (`delta` only for a Delta table, `sink` as in `pipelines.destination`, `rejects` as in
 `rejected_offsets` and only where the batch rejected something, `unknown` as in `unknown_fields` and
 only where the run has seen such a field, `isolation` only if the batch has no records of aborted
-transactions), and on the lowest partition of the
-pipeline's first topic it has the run's state as well:
+transactions, `from` only for the query's first batch: the partition's first offset in it), and on
+the lowest partition of the pipeline's first topic it has the run's state as well:
 
     "run": {"id": "9f2c41d0", "state": "running", "host": "etl-3", "pid": 4711,
             "since_ms": ..., "seen_ms": ..., "every_s": 10, "batch_at_ms": ..., "batch_ms": 410,
@@ -93,6 +94,7 @@ class OffsetMetadata:
     rejected: RejectedOffsets | None = None  # only written
     unknown: UnknownFields | None = None
     reads_committed: bool = False
+    begin: int | None = None  # only written
 
     def text(self) -> str:
         """Return the JSON, without what does not fit."""
@@ -133,6 +135,8 @@ class OffsetMetadata:
             document["unknown"] = self.unknown.document()
         if self.reads_committed:
             document["isolation"] = READ_COMMITTED
+        if self.begin is not None:
+            document["from"] = self.begin
         if self.run is not None:
             run = {name: value for name, value in asdict(self.run).items() if value is not None}
             if self.run.failure is not None:
