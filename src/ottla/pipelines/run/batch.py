@@ -24,7 +24,7 @@ from ottla.pipelines.run.far_ahead import FarAhead
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
-from ottla.pipelines.run.taken_back import taking_back
+from ottla.pipelines.run.undoing import undoing
 from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import fitting, is_marked, refused
@@ -137,11 +137,11 @@ class BatchRunner:
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
         marked = is_marked(frame)
         rows = fitting(frame) if marked else frame
-        take_back = functools.partial(self._take_back, query_id, number)
+        undo = functools.partial(self._undo, query_id, number)
         with (
             _adaptive(frame.sparkSession),
-            noting_new_schemas(self.spark, execution, self.rejects.sources, take_back),
-            taking_back(take_back),
+            noting_new_schemas(self.spark, execution, self.rejects.sources, undo),
+            undoing(undo),
         ):
             version = self.sink.write(rows, batch)
         self._promised = number
@@ -219,7 +219,7 @@ class BatchRunner:
     def _shown_place(self) -> str:
         return self.place.files.location.removeprefix("file:")
 
-    def _take_back(self, query_id: str, number: int) -> None:
+    def _undo(self, query_id: str, number: int) -> None:
         """Forget that a batch has begun: none of its rows is written."""
         if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
             self.place.note(query_id, number - 1)

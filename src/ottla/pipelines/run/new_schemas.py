@@ -37,11 +37,11 @@ def noting_new_schemas(
     spark: SparkSession,
     execution: Execution,
     sources: Sequence[Source],
-    take_back: Callable[[], None],
+    undo: Callable[[], None],
 ) -> Iterator[None]:
     """Note the ids in the data of a batch when it fails for one that the plan does not know.
 
-    `take_back` is called then: nothing of the batch is written.
+    `undo` is called then: nothing of the batch is written.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -50,7 +50,7 @@ def noting_new_schemas(
         yield
     except (Py4JError, PySparkException) as error:
         if has_new_schema(causes_of(error)):
-            take_back()
+            undo()
             for source in sources:
                 _note(spark, execution, source)
         raise

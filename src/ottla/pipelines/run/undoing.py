@@ -10,8 +10,8 @@ from ottla.pipelines.spark.jvm.causes import causes_of
 
 
 @contextlib.contextmanager
-def taking_back(take_back: Callable[[], None]) -> Iterator[None]:
-    """Call `take_back` when the block fails for a row that violates a constraint.
+def undoing(undo: Callable[[], None]) -> Iterator[None]:
+    """Call `undo` when the block fails for a row that violates a constraint.
 
     The place has refused all of the batch then.
     """
@@ -22,5 +22,5 @@ def taking_back(take_back: Callable[[], None]) -> Iterator[None]:
         yield
     except (Py4JError, PySparkException) as error:
         if passes_by_itself(causes_of(error)) == CONSTRAINT:
-            take_back()
+            undo()
         raise
