@@ -82,7 +82,7 @@ _NONE: Final[tuple[list[Any], list[tuple[Role, int, int, int]]]] = ([], [])
 
 
 class Invariants:
-    """See the module docstring."""
+    """The committed records of a simulated cluster, and the checks against them."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ DRIVER: Final = "10.0.2.1"
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """See the module docstring. `driver` is the process of the simulation itself."""
+    """The loop of a simulated cluster. `driver` is the process of the simulation itself."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()

@@ -96,7 +96,7 @@ class _Batch(NamedTuple):
 
 
 class RecordProducer:
-    """See the module docstring."""
+    """One transactional producer of a simulated cluster."""
 
     def __init__(
         self,

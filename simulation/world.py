@@ -78,7 +78,7 @@ class Outcome:
 
 
 class World:
-    """See the module docstring."""
+    """A simulated cluster, its clients and its faults."""
 
     def __init__(
         self,

@@ -277,7 +277,7 @@ async def test_a_folder_of_a_cluster_does_not_found_another(neighbours: Any) -> 
     node = neighbours.new(1)
     for _ in range(2):
         with pytest.raises(StartError, match=r"belongs to cluster folder's.*zookeeper\.connect"):
-            await node.membership.connect("folder's", may_found=False)
+            await node.membership.connect("folder's", allow_new_cluster=False)
     assert await node.membership.connect(None) != "folder's"
 
 

@@ -75,7 +75,7 @@ def add_topic(
 
 
 class World:
-    """See the module's text."""
+    """An image and a tree that take the same plans, and must agree."""
 
     def __init__(self) -> None:
         self.history: list[tuple[Operation, ...]] = []

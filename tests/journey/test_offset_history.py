@@ -131,7 +131,7 @@ class Partition:
         self.now_ms += 50
         self.open()
         if cut:
-            self.files.tell_cut(self.now_ms, self.end, self.bases)
+            self.files.record_truncation(self.now_ms, self.end, self.bases)
             self.sync()
 
     def sync(self) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import CorruptIndexError
 from ottla.log.offset_index import OffsetIndex
 
 BASE = 1_000_000_000_000
@@ -64,19 +64,19 @@ def test_half_an_entry_is_insane(tmp_path: Path) -> None:
     path.write_bytes(bytes(12))
     index = OffsetIndex(str(path), 0)
     for use in (index.load, index.last, lambda: index.lookup(5)):
-        with pytest.raises(InsaneIndexError):
+        with pytest.raises(CorruptIndexError):
             use()
 
 
 def test_zeros_after_the_entries_are_insane(tmp_path: Path) -> None:
     path = tmp_path / "i.index"
     path.write_bytes(struct.pack(">ii", 9, 4100) + bytes(80))
-    with pytest.raises(InsaneIndexError):
+    with pytest.raises(CorruptIndexError):
         OffsetIndex(str(path), 0).load()
 
 
 def test_a_missing_file_is_insane(tmp_path: Path) -> None:
     index = OffsetIndex(str(tmp_path / "none"), 0)
     for use in (index.load, index.last, lambda: index.lookup(5)):
-        with pytest.raises(InsaneIndexError, match="missing"):
+        with pytest.raises(CorruptIndexError, match="missing"):
             use()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import CorruptIndexError
 from ottla.log.time_index import TimeIndex
 
 BASE = 5_000
@@ -67,7 +67,7 @@ def test_look_ups_agree_with_a_list(
 def test_an_insane_file_is_noticed(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "i.timeindex"
     path.write_bytes(content)
-    with pytest.raises(InsaneIndexError):
+    with pytest.raises(CorruptIndexError):
         TimeIndex(str(path), 0).load()
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import CorruptIndexError
 from ottla.log.page_cache import NotCachedError
 from ottla.log.transaction_index import ENTRY, AbortedTransaction, TransactionIndex
 
@@ -131,7 +131,7 @@ def test_removal_before_and_after_a_store_agree(index: TransactionIndex) -> None
 def test_a_torn_file_is_insane(index: TransactionIndex) -> None:
     index.store()
     os.truncate(index.path, 2 * ENTRY.size + 5)
-    with pytest.raises(InsaneIndexError, match="ends inside an entry"):
+    with pytest.raises(CorruptIndexError, match="ends inside an entry"):
         _again(index).load()
 
 
@@ -144,21 +144,21 @@ def test_another_version_or_an_offset_below_the_segment_is_insane(
     data[at : at + 5] = b"\x01\x00\x00\x00\x00" if at == 1 else bytes(5)
     data[18:26] = bytes(8) if at == 20 else data[18:26]
     Path(index.path).write_bytes(data)
-    with pytest.raises(InsaneIndexError, match="cannot be right"):
+    with pytest.raises(CorruptIndexError, match="cannot be right"):
         _again(index).overlapping(0, 10**6)
 
 
 def test_a_file_that_vanishes_is_insane(index: TransactionIndex) -> None:
     index.store()
     os.unlink(index.path)
-    with pytest.raises(InsaneIndexError, match="No such file"):
+    with pytest.raises(CorruptIndexError, match="No such file"):
         index.overlapping(0, 40)
 
 
 def test_an_empty_file_is_insane(index: TransactionIndex) -> None:
     """Without entries there is none, so this one has lost them."""
     Path(index.path).touch()
-    with pytest.raises(InsaneIndexError, match="is empty"):
+    with pytest.raises(CorruptIndexError, match="is empty"):
         index.overlapping(0, 40)
 
 

@@ -147,9 +147,9 @@ def test_leftovers_of_a_rewrite_are_removed(folder):
 
 def test_a_crash_that_truncated_the_log_is_recorded_first(folder):
     folder.write([end(0, 50)], [0])
-    folder.tell_cut(2000, 50, [0])
+    folder.record_truncation(2000, 50, [0])
     assert folder.read(0) == [end(0, 50)]
-    folder.tell_cut(2000, 30, [0])
+    folder.record_truncation(2000, 30, [0])
     assert folder.read(0) == [end(0, 50), Step(Kind.OPENED, None, 2000, 2000, 30, 30, 30)]
 
 
@@ -158,7 +158,7 @@ def test_a_crash_that_truncated_the_log_is_recorded_first(folder):
 )
 def test_a_truncated_log_is_recorded_if_only_something_else_passed_its_end(folder, kind, name):
     folder.write([Step(kind, name, 1000, 1000, 0, 50, 50, versions=Versions(0, 0, 1, 1))], [0])
-    folder.tell_cut(2000, 30, [0])
+    folder.record_truncation(2000, 30, [0])
     assert folder.read(0)[1:] == [Step(Kind.OPENED, None, 2000, 2000, 30, 30, 30)]
 
 

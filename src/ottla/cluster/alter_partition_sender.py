@@ -62,7 +62,7 @@ class _Unresolved(NamedTuple):
 
 
 class AlterPartitionSender:
-    """See the module's text."""
+    """Sends the proposed in-sync sets of this broker's partitions to the controller."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ log = logging.getLogger("ottla.cluster")
 
 
 class ClusterView:
-    """See the module's text. For the event loop's thread only."""
+    """This broker's view of the cluster. For the event loop's thread only."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self.image = ClusterImage("")

@@ -73,7 +73,7 @@ class Tenure(NamedTuple):
 
 
 class Controller:
-    """See the module's text."""
+    """The controller's part of a broker; it acts while the broker is elected."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ VISIBLE_MS: Final = 2_000
 
 
 class DepartedBrokers:
-    """See the module's text. Used in the event loop's thread only."""
+    """The brokers that departed a moment ago. Used in the event loop's thread only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

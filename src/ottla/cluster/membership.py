@@ -77,7 +77,7 @@ class Tree(Protocol):
 
 
 class Membership:
-    """See the module's text."""
+    """The session, the registration and the elections of one broker."""
 
     def __init__(
         self,
@@ -125,17 +125,17 @@ class Membership:
         assert self._session is not None
         return self._session
 
-    async def connect(self, known_cluster_id: str | None, *, may_found: bool = True) -> str:
+    async def connect(self, known_cluster_id: str | None, *, allow_new_cluster: bool = True) -> str:
         """Opens the first session. Returns the cluster id: the tree's, the folder's, or a new one.
 
-        With `may_found` False, the folder belongs to a cluster that must exist: with a tree without
-        topics everything in the folder would be set aside. Raises EnsembleError, StoreError,
-        CoordinationError; StartError if that cluster is not in the tree.
+        With `allow_new_cluster` False, the folder belongs to a cluster that must exist: with a tree
+        without topics everything in the folder would be set aside. Raises EnsembleError,
+        StoreError, CoordinationError; StartError if that cluster is not in the tree.
         """
         self._session = await self._tree.connect()
         try:
             await self._retry_lost(self._check_no_kafka)
-            found = await self._retry_lost(lambda: self._found(known_cluster_id, may_found))
+            found = await self._retry_lost(lambda: self._found(known_cluster_id, allow_new_cluster))
         except LayoutError as error:
             raise StartError(f"{UNUSABLE}: {error}") from None
         self._view.image.cluster_id = found
@@ -157,7 +157,7 @@ class Membership:
                 " session)"
             )
 
-    async def _found(self, known_cluster_id: str | None, may_found: bool) -> str:
+    async def _found(self, known_cluster_id: str | None, allow_new_cluster: bool) -> str:
         session = self.session
         present = {}
         single = (layout.CLUSTER_ID, layout.CONTROLLER_EPOCH, layout.FEATURES)
@@ -165,7 +165,7 @@ class Membership:
             node = await session.exists(path)
             if node is not None:
                 present[path] = node
-        if not may_found and layout.CLUSTER_ID not in present:
+        if not allow_new_cluster and layout.CLUSTER_ID not in present:
             # As Kafka's InconsistentClusterIdException.
             raise StartError(
                 f"the data folder belongs to cluster {known_cluster_id}, but"

@@ -33,7 +33,7 @@ PURPOSE: Final = "metadata"
 
 
 class MetadataFetcher:
-    """See the module's text. `membership` calls `follow` with the current controller."""
+    """The task that fetches metadata. `membership` calls `follow` with the current controller."""
 
     def __init__(
         self,

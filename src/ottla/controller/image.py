@@ -254,7 +254,7 @@ MetadataDelta = (
 
 
 class ClusterImage:
-    """See the module's text. Look-ups return None for what does not exist."""
+    """The whole cluster at one version. Look-ups return None for what does not exist."""
 
     def __init__(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id

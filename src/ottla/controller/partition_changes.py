@@ -22,7 +22,7 @@ from ottla.coordination.tree import SetData
 
 
 class PartitionChanges:
-    """See the module's text. Later changes to a partition build on earlier ones."""
+    """The partition changes of one plan. Later changes to a partition build on earlier ones."""
 
     def __init__(self, image: ClusterImage) -> None:
         self._controller_epoch = image.controller_epoch

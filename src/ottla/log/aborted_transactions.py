@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.errors import CorruptIndexError, storage_error
 from ottla.log.file_range import FileRange
 from ottla.log.log import Log
 from ottla.log.page_cache import pread_cached
@@ -56,7 +56,7 @@ def _overlapping(
     try:
         try:
             return index.overlapping(offset, up_to_offset, os.pread if wait else pread_cached)
-        except InsaneIndexError as error:
+        except CorruptIndexError as error:
             log.rebuild_transaction_index(number, error)
             return index.overlapping(offset, up_to_offset)
     except OSError as error:

@@ -67,7 +67,7 @@ class Source:
 
     def aborted_before(self, offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that began before `offset` and have their markers here or in
-        later segments. Raises InsaneIndexError.
+        later segments. Raises CorruptIndexError.
         """
         found: list[AbortedTransaction] = []
         for index in self.txn_indexes:
@@ -159,7 +159,7 @@ def clean_group(
     next_offset: int,
 ) -> Group:
     """Write the remaining records of `sources` into one `.cleaned` segment, synced. `next_offset`
-    is where they end, `transactions` those of the round. Raises OSError, InsaneIndexError.
+    is where they end, `transactions` those of the round. Raises OSError, CorruptIndexError.
     """
     files = OpenFiles(1)
     base_offset = sources[0].base_offset

@@ -20,7 +20,7 @@ from ottla.log import names
 from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.cleaning import Group, Kept, Source, clean_group, map_keys
 from ottla.log.config import LogConfig
-from ottla.log.errors import InsaneIndexError, SyncError, storage_error
+from ottla.log.errors import CorruptIndexError, SyncError, storage_error
 from ottla.log.expiry import cleanable_ms
 from ottla.log.last_offsets import LastOffsets
 from ottla.log.log import Log
@@ -131,7 +131,7 @@ class Compaction:
         try:
             mapped_to = self._clean()
         except (
-            OSError, ApiError, CorruptBatchError, InvalidRecordError, InsaneIndexError
+            OSError, ApiError, CorruptBatchError, InvalidRecordError, CorruptIndexError
         ) as error:  # fmt: skip
             is_gone = self.log.is_closed or isinstance(error, FileNotFoundError)
             try:

@@ -16,7 +16,7 @@ import stat
 from struct import Struct
 from typing import Final
 
-from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.errors import CorruptIndexError, storage_error
 from ottla.log.page_cache import Pread
 from ottla.protocol.errors import ApiError
 
@@ -36,7 +36,7 @@ def append_entries(path: str, stored_bytes: int, entries: bytes) -> None:
 
 
 def read_entries(path: str, entry: Struct) -> bytes:
-    """The whole file. Raises InsaneIndexError if it is missing, cannot be read or ends inside an
+    """The whole file. Raises CorruptIndexError if it is missing, cannot be read or ends inside an
     entry.
     """
     try:
@@ -45,7 +45,7 @@ def read_entries(path: str, entry: Struct) -> bytes:
     except OSError as error:
         raise unreadable(path, error) from None
     if len(data) % entry.size:
-        raise InsaneIndexError(f"{path} ends inside an entry")
+        raise CorruptIndexError(f"{path} ends inside an entry")
     return data
 
 
@@ -55,7 +55,7 @@ def find_entry(
     """The last entry whose first field is at most `key`: its number and the entry, or -1 and None.
 
     Reads only a few entries of the file, so that a lookup in a big closed segment leaves nothing in
-    memory. Raises InsaneIndexError as `read_entries`.
+    memory. Raises CorruptIndexError as `read_entries`.
     """
     fd, count = _open_entries(path, entry)
     try:
@@ -80,7 +80,7 @@ def find_entry_from(
 ) -> tuple[int, int] | None:
     """The first entry whose second field is at least `position`; None if there is none.
 
-    Raises InsaneIndexError as `read_entries`.
+    Raises CorruptIndexError as `read_entries`.
     """
     fd, count = _open_entries(path, entry)
     try:
@@ -101,7 +101,7 @@ def find_entry_from(
 
 
 def last_entry(path: str, entry: Struct) -> tuple[int, int] | None:
-    """The file's last entry, or None if it has none. Raises InsaneIndexError as above."""
+    """The file's last entry, or None if it has none. Raises CorruptIndexError as above."""
     fd, count = _open_entries(path, entry)
     try:
         if count == 0:
@@ -115,7 +115,7 @@ def last_entry(path: str, entry: Struct) -> tuple[int, int] | None:
 
 
 def _open_entries(path: str, entry: Struct) -> tuple[int, int]:
-    """The open file, and how many entries it has. Raises InsaneIndexError as `read_entries`."""
+    """The open file, and how many entries it has. Raises CorruptIndexError as `read_entries`."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -124,12 +124,12 @@ def _open_entries(path: str, entry: Struct) -> tuple[int, int]:
     count, rest = divmod(status.st_size, entry.size)
     if rest or not stat.S_ISREG(status.st_mode):
         os.close(fd)
-        raise InsaneIndexError(f"{path} ends inside an entry")
+        raise CorruptIndexError(f"{path} ends inside an entry")
     return fd, count
 
 
-def unreadable(path: str, error: OSError) -> InsaneIndexError | ApiError:
+def unreadable(path: str, error: OSError) -> CorruptIndexError | ApiError:
     """An index that cannot be read is built again, unless the process has no room for it."""
     if error.errno in _NO_ROOM:
         return storage_error(f"cannot read {path}", error)
-    return InsaneIndexError(f"{path}: {error.strerror}")
+    return CorruptIndexError(f"{path}: {error.strerror}")

@@ -18,7 +18,7 @@ from uuid import UUID
 from ottla.log import names
 from ottla.log import producers as producer_files
 from ottla.log.config import LogConfig
-from ottla.log.errors import InsaneIndexError, SyncError, storage_error
+from ottla.log.errors import CorruptIndexError, SyncError, storage_error
 from ottla.log.file_range import EMPTY, FileRange
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.open_file import OpenFiles
@@ -446,9 +446,9 @@ class Log:
         segment.check_not_rebuilding()
         try:
             if self.files.rebuild_later is not None and index.load() > MAX_CHECKED:
-                raise InsaneIndexError(f"{index.path} has many entries, which are not checked")
+                raise CorruptIndexError(f"{index.path} has many entries, which are not checked")
             check_index(self.segments, number, wait=wait)
-        except InsaneIndexError as error:
+        except CorruptIndexError as error:
             self.rebuild_transaction_index(number, error)
         except OSError as error:
             raise storage_error(f"cannot read {index.path}", error) from None

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from struct import Struct
 from typing import Final
 
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import CorruptIndexError
 from ottla.log.index_file import (
     append_entries,
     find_entry,
@@ -48,7 +48,7 @@ class OffsetIndex:
         return self._offsets is not None
 
     def load(self) -> None:
-        """Load the file's entries into memory, to append. Raises InsaneIndexError."""
+        """Load the file's entries into memory, to append. Raises CorruptIndexError."""
         if self._offsets is not None:
             return
         fields = array("i", read_entries(self.path, ENTRY))
@@ -56,7 +56,7 @@ class OffsetIndex:
         offsets = fields[0::2]
         if offsets and (offsets[-1] < 0 or fields[-1] <= 0):
             # A killed Apache Kafka leaves zeros at the end: it writes into a larger file.
-            raise InsaneIndexError(f"{self.path} does not end with an entry")
+            raise CorruptIndexError(f"{self.path} does not end with an entry")
         self._offsets, self._positions = offsets, fields[1::2]
         self._stored = len(offsets)
 
@@ -74,7 +74,7 @@ class OffsetIndex:
         """The last entry at or before `offset`: (offset, position); (first offset, 0) if there is
         none.
 
-        Raises InsaneIndexError, and what `pread` raises.
+        Raises CorruptIndexError, and what `pread` raises.
         """
         relative = offset - self.base_offset
         if self._offsets is None:
@@ -90,7 +90,7 @@ class OffsetIndex:
     def entry_from(self, position: int, pread: Pread = os.pread) -> tuple[int, int] | None:
         """The first entry at or after `position`: (offset, position); None if there is none.
 
-        Raises InsaneIndexError, and what `pread` raises.
+        Raises CorruptIndexError, and what `pread` raises.
         """
         if self._offsets is None:
             found = find_entry_from(self.path, ENTRY, position, pread)

@@ -37,8 +37,8 @@ from ottla.log.recovery_cut import (
     end_of_cut,
     keep_aside,
     keep_segments_aside,
+    log_cut,
     missing_end,
-    tell_cut,
     tell_lost_end,
 )
 from ottla.log.segment import Segment
@@ -373,7 +373,7 @@ def _cut(segments: list[Segment], number: int, cut: Cut, recovery_point: int | N
     end_offset = end_of_cut(segment, cut, later)
     if cut_must_be_kept(segment, cut, later, recovery_point):
         kept = keep_aside(segment, cut, later)
-    tell_cut(segment, cut, later, end_offset=end_offset, recovery_point=recovery_point, kept=kept)
+    log_cut(segment, cut, later, end_offset=end_offset, recovery_point=recovery_point, kept=kept)
     end_segment(segment, cut)
     for each in later:
         _unlink_segment(each)

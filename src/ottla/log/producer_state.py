@@ -292,11 +292,11 @@ class ProducerState:
 
     def _add(self, producer_id: int) -> Producer:
         if len(self.producers) >= MAX_PRODUCERS:
-            self._make_room()
+            self._evict_oldest()
         producer = self.producers[producer_id] = Producer(producer_id)
         return producer
 
-    def _make_room(self) -> None:
+    def _evict_oldest(self) -> None:
         """Forgets half of the CANDIDATES that were added longest ago: those that were silent for
         longest, except in open transactions. The others count as added now.
         """

@@ -97,7 +97,7 @@ def keep_segments_aside(folder: str, segments: Sequence[Segment]) -> list[str]:
     return kept
 
 
-def tell_cut(
+def log_cut(
     segment: Segment,
     cut: Cut,
     later: Sequence[Segment],

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.log import names, scan
-from ottla.log.errors import InsaneIndexError, RebuildingError, damaged_error, storage_error
+from ottla.log.errors import CorruptIndexError, RebuildingError, damaged_error, storage_error
 from ottla.log.index_file import find_entry
 from ottla.log.index_rebuild import MAX_AT_ONCE_BYTES, IndexRebuild, scratch_suffix
 from ottla.log.offset_index import ENTRY, OffsetIndex
@@ -228,29 +228,29 @@ class Segment:
         self.check_not_rebuilding()
         try:
             self._load_ends()
-        except (InsaneIndexError, CorruptBatchError) as error:
+        except (CorruptIndexError, CorruptBatchError) as error:
             self._mend_indexes(error)
 
     def _load_ends(self) -> None:
         time, time_offset = self.time_index.last()
         last_offset, position = self.offset_index.last()
         if not 0 <= position <= self.size_bytes or position == self.size_bytes > 0:
-            raise InsaneIndexError(f"{self.offset_index.path} points past the log's end")
+            raise CorruptIndexError(f"{self.offset_index.path} points past the log's end")
         max_time, max_offset = time, time_offset
         next_offset = self.base_offset
         is_proven = time == NO_TIMESTAMP
         for at, header in self._ordered_headers(position):
             if at == position > 0 and header.base_offset > last_offset:
-                raise InsaneIndexError(f"{self.offset_index.path} points to another batch")
+                raise CorruptIndexError(f"{self.offset_index.path} points to another batch")
             next_offset = header.next_offset
             if header.max_timestamp > max_time:
                 max_time, max_offset = header.max_timestamp, header.last_offset
             if not is_proven and header.base_offset <= time_offset < next_offset:
                 is_proven = header.max_timestamp == time
         if max_time > time and not self.time_index.is_loaded:
-            raise InsaneIndexError(f"{self.time_index.path} does not end with the largest time")
+            raise CorruptIndexError(f"{self.time_index.path} does not end with the largest time")
         if not is_proven and not self._has_time(time_offset, time):
-            raise InsaneIndexError(f"{self.time_index.path} names another batch's time")
+            raise CorruptIndexError(f"{self.time_index.path} names another batch's time")
         self.max_timestamp, self.max_timestamp_offset = max_time, max_offset
         self._next_offset = next_offset
         self._bytes_since_entry = self.size_bytes - position
@@ -395,12 +395,12 @@ class Segment:
         self, headers: Iterator[tuple[int, BatchHeader]], left: int = -1
     ) -> Iterator[tuple[int, BatchHeader]]:
         """The same headers. Raises CorruptBatchError also for an offset that cannot be right: no
-        checksum covers it; and InsaneIndexError after the batches that are `left`, if 0 or more.
+        checksum covers it; and CorruptIndexError after the batches that are `left`, if 0 or more.
         """
         expected = self.base_offset
         for at, header in headers:
             if left == 0:
-                raise InsaneIndexError(f"{self.offset_index.path} lacks entries before {at}")
+                raise CorruptIndexError(f"{self.offset_index.path} lacks entries before {at}")
             left -= 1
             next_offset = header.next_offset
             if not expected <= header.base_offset < next_offset <= self.base_offset + 2**31:
@@ -453,7 +453,7 @@ class Segment:
         try:
             self.offset_index.load()
             self.time_index.load()
-        except InsaneIndexError as error:
+        except CorruptIndexError as error:
             self._mend_indexes(error)
             self.offset_index.load()
             self.time_index.load()
@@ -633,13 +633,13 @@ class Segment:
             return None
         try:
             return self._find(offset, os.pread if wait else pread_cached)
-        except (InsaneIndexError, CorruptBatchError) as error:
+        except (CorruptIndexError, CorruptBatchError) as error:
             self._mend_indexes(error)
             return self._find(offset, os.pread)
 
     def _find(self, offset: int, pread: Pread) -> Found | None:
         """`find` by the index. Raises CorruptBatchError if the index points to another batch, and
-        InsaneIndexError if it lacks entries.
+        CorruptIndexError if it lacks entries.
         """
         start = self.lookup(offset, pread)
         headers = self._ordered_headers(start, pread)
@@ -668,7 +668,7 @@ class Segment:
         pread: Pread = os.pread if wait else pread_cached
         try:
             return self._upper_bound(position, pread)
-        except (InsaneIndexError, CorruptBatchError) as error:
+        except (CorruptIndexError, CorruptBatchError) as error:
             self._mend_indexes(error)
             return self._upper_bound(position, os.pread)
 
@@ -679,7 +679,7 @@ class Segment:
         offset, at = entry
         found = next(self.headers(at, pread), None)
         if found is None or not self.base_offset <= found[1].base_offset <= offset:
-            raise InsaneIndexError(f"{self.offset_index.path} points to another batch")
+            raise CorruptIndexError(f"{self.offset_index.path} points to another batch")
         return offset
 
     def find_work(self, offset: int) -> Callable[[], None]:
@@ -699,9 +699,9 @@ class Segment:
             if 0 <= position < self.size_bytes:
                 return position
             why = f"{self.offset_index.path} points to {position}"
-        except InsaneIndexError as error:
+        except CorruptIndexError as error:
             why = str(error)
-        self._mend_indexes(InsaneIndexError(why))
+        self._mend_indexes(CorruptIndexError(why))
         return self.offset_index.lookup(offset)[1]
 
     def time_index_entry(self, timestamp_ms: int) -> tuple[int, int]:
@@ -713,9 +713,9 @@ class Segment:
             if time == NO_TIMESTAMP or self._has_time(offset, time):
                 return time, offset
             why = f"{self.time_index.path} names another batch's time"
-        except InsaneIndexError as error:
+        except CorruptIndexError as error:
             why = str(error)
-        self._mend_indexes(InsaneIndexError(why))
+        self._mend_indexes(CorruptIndexError(why))
         return self.time_index.lookup(timestamp_ms)
 
     def largest_record_timestamp(self) -> int:
@@ -741,7 +741,7 @@ class Segment:
         """Remove every batch that contains `offset` or more; returns the log's new end.
 
         That is `offset`, or the first offset of the batch that contained it. Raises ApiError
-        KAFKA_STORAGE_ERROR, RebuildingError, and InsaneIndexError if the transaction index must be
+        KAFKA_STORAGE_ERROR, RebuildingError, and CorruptIndexError if the transaction index must be
         rebuilt first.
         """
         self.check_not_rebuilding()
@@ -818,5 +818,5 @@ def _find(index_path: str, base_offset: int, file: OpenFile, offset: int) -> Non
         for _, header in scan_headers(file, position, os.fstat(file.fd).st_size):
             if header.last_offset >= offset:
                 return
-    except (InsaneIndexError, CorruptBatchError, OSError):
+    except (CorruptIndexError, CorruptBatchError, OSError):
         return

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from struct import Struct
 from typing import Final
 
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import CorruptIndexError
 from ottla.log.index_file import append_entries, find_entry, last_entry, read_entries
 from ottla.records.header import NO_TIMESTAMP
 
@@ -41,12 +41,12 @@ class TimeIndex:
         return self._times is not None
 
     def load(self) -> None:
-        """Load the file's entries into memory, to append. Raises InsaneIndexError."""
+        """Load the file's entries into memory, to append. Raises CorruptIndexError."""
         if self._times is not None:
             return
         times, offsets = _fields_of(read_entries(self.path, ENTRY))
         if offsets and (offsets[-1] < 0 or times[-1] < times[0]):
-            raise InsaneIndexError(f"{self.path} does not grow")
+            raise CorruptIndexError(f"{self.path} does not grow")
         self._times, self._offsets, self._stored = times, offsets, len(times)
 
     def reset(self) -> None:

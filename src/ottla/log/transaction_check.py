@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import CorruptIndexError
 from ottla.log.leader_epochs import LARGEST_OFFSET
 from ottla.log.segment import Segment
 from ottla.log.transaction_index import AbortedTransaction, TransactionIndex
@@ -34,7 +34,7 @@ SEGMENTS_COMPARED: Final = 4
 def check_index(segments: Sequence[Segment], number: int, *, wait: bool = True) -> None:
     """Check the transaction index of `segments[number]`.
 
-    Raises InsaneIndexError if it must be rebuilt, ApiError KAFKA_STORAGE_ERROR, and NotCachedError
+    Raises CorruptIndexError if it must be rebuilt, ApiError KAFKA_STORAGE_ERROR, and NotCachedError
     if it must not `wait` for the disk.
     """
     segment = segments[number]
@@ -53,13 +53,13 @@ def check_index(segments: Sequence[Segment], number: int, *, wait: bool = True) 
         if not is_ordered or (
             count < MAX_COMPARED and not _is_true(segments, number, entry, wait=wait)
         ):
-            raise InsaneIndexError(f"{index.path} has an entry that cannot be right")
+            raise CorruptIndexError(f"{index.path} has an entry that cannot be right")
         before = entry
     first_open = _first_of_later(segments[number + 1 : number + 1 + SEGMENTS_COMPARED])
     for entry in reversed(entries):
         # The later ones that had begun were open when this one ended.
         if first_open <= entry.last_offset and entry.last_stable_offset > first_open:
-            raise InsaneIndexError(f"{index.path} has an entry that cannot be right")
+            raise CorruptIndexError(f"{index.path} has an entry that cannot be right")
         first_open = min(first_open, entry.first_offset)
     index.is_checked = True
 
@@ -69,7 +69,7 @@ def _first_of_later(segments: Sequence[Segment]) -> int:
     first = LARGEST_OFFSET
     for segment in segments:
         if segment.txn_index is not None:
-            with suppress(InsaneIndexError):  # it is found when it is used
+            with suppress(CorruptIndexError):  # it is found when it is used
                 if segment.txn_index.load() > MAX_CHECKED:
                     continue
                 starts = [each.first_offset for each in segment.txn_index.entries()]
@@ -114,7 +114,7 @@ def _batch_with(segment: Segment, offset: int, *, wait: bool) -> BatchHeader | N
             return None
         _, header = next(segment.headers(found.position))
     except (CorruptBatchError, StopIteration) as error:
-        raise InsaneIndexError(f"{segment.path}: {error}") from None
+        raise CorruptIndexError(f"{segment.path}: {error}") from None
     return header if header.base_offset <= offset else None
 
 
@@ -122,6 +122,6 @@ def offsets_to_check(path: str, base_offset: int) -> list[int]:
     """The offsets that `check_index` looks up, as far as the file can be read; in any thread."""
     try:
         entries = list(islice(TransactionIndex(path, base_offset).entries(), MAX_COMPARED))
-    except (InsaneIndexError, ApiError, OSError):
+    except (CorruptIndexError, ApiError, OSError):
         return []
     return [offset for entry in entries for offset in (entry.first_offset, entry.last_offset)]

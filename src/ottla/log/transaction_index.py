@@ -20,7 +20,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import Final, NamedTuple
 
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import CorruptIndexError
 from ottla.log.index_file import append_entries, unreadable
 from ottla.log.page_cache import Pread
 
@@ -59,8 +59,8 @@ class TransactionIndex:
         """See `transaction_check`."""
 
     def load(self) -> int:
-        """How many entries are stored. Raises InsaneIndexError if the file ends inside an entry, or
-        has none: then there would be no file.
+        """How many entries are stored. Raises CorruptIndexError if the file ends inside an entry,
+        or has none: then there would be no file.
         """
         if self._stored is None:
             try:
@@ -71,14 +71,14 @@ class TransactionIndex:
                 raise unreadable(self.path, error) from None
             else:
                 if size_bytes == 0:
-                    raise InsaneIndexError(f"{self.path} is empty")
+                    raise CorruptIndexError(f"{self.path} is empty")
             if size_bytes % ENTRY.size:
-                raise InsaneIndexError(f"{self.path} ends inside an entry")
+                raise CorruptIndexError(f"{self.path} ends inside an entry")
             self._stored = size_bytes // ENTRY.size
         return self._stored
 
     def copy(self) -> "TransactionIndex":
-        """The entries of now, for another thread. Raises InsaneIndexError as `load`."""
+        """The entries of now, for another thread. Raises CorruptIndexError as `load`."""
         copied = TransactionIndex(self.path, self.base_offset)
         copied._stored, copied._added = self.load(), list(self._added)
         return copied
@@ -95,7 +95,7 @@ class TransactionIndex:
             os.unlink(self.path)
 
     def entries(self) -> Iterator[AbortedTransaction]:
-        """All of them. Raises InsaneIndexError and OSError."""
+        """All of them. Raises CorruptIndexError and OSError."""
         return self._ending_from(-1, os.pread)
 
     def append(self, entry: AbortedTransaction) -> None:
@@ -109,7 +109,7 @@ class TransactionIndex:
         """The transactions that overlap `offset` (inclusive) to `up_to_offset` (exclusive), and
         whether later segments can have no other ones.
 
-        Raises InsaneIndexError for a damaged file, and what `pread` raises.
+        Raises CorruptIndexError for a damaged file, and what `pread` raises.
         """
         found: list[AbortedTransaction] = []
         for entry in self._ending_from(offset, pread):
@@ -159,18 +159,18 @@ class TransactionIndex:
     def _read(self, fd: int, number: int, count: int, pread: Pread) -> list[AbortedTransaction]:
         data = pread(fd, count * ENTRY.size, number * ENTRY.size)
         if len(data) != count * ENTRY.size:
-            raise InsaneIndexError(f"{self.path} is shorter than it was")
+            raise CorruptIndexError(f"{self.path} is shorter than it was")
         entries = []
         for version, *fields in ENTRY.iter_unpack(data):
             entry = AbortedTransaction(*fields)
             if version != _VERSION or entry.last_offset < self.base_offset:
-                raise InsaneIndexError(f"{self.path} has an entry that cannot be right")
+                raise CorruptIndexError(f"{self.path} has an entry that cannot be right")
             entries.append(entry)
         return entries
 
     def count_before(self, offset: int) -> int:
         """How many transactions have their markers before `offset`: the first ones. Raises
-        InsaneIndexError and OSError.
+        CorruptIndexError and OSError.
 
         A segment of 1 GiB may have millions, so only a few are read.
         """
@@ -179,7 +179,7 @@ class TransactionIndex:
             return bisect_left(self._added, offset, key=_last_offset)
         with self._opened() as fd:
             if os.fstat(fd).st_size < stored * ENTRY.size:
-                raise InsaneIndexError(f"{self.path} is shorter than it was")
+                raise CorruptIndexError(f"{self.path} is shorter than it was")
             before = self._stored_before(fd, offset, os.pread)
         if before < stored:
             return before

@@ -10,7 +10,7 @@ again. Snapshots go first: without them the producers are read from the batches.
 refuses a step, the log has what it still has files of.
 """
 
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import CorruptIndexError
 from ottla.log.log import Log
 from ottla.log.partition_metadata import make_folder
 from ottla.log.producer_state import ProducerState
@@ -49,7 +49,7 @@ def _cut(log: Log, offset: int) -> int:
     """Truncate the last segment, and return its new end."""
     try:
         return log.active.truncate_to(offset)
-    except InsaneIndexError as error:
+    except CorruptIndexError as error:
         log.rebuild_transaction_index(len(log.segments) - 1, error)
         return log.active.truncate_to(offset)
 

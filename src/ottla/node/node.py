@@ -389,7 +389,7 @@ class Node:
         config = self.config
         self._join(self._tree or zookeeper_tree(config), opening)
         known = known_cluster_id(config.data_folder)
-        cluster_id = await self.membership.connect(known, may_found=known is None)
+        cluster_id = await self.membership.connect(known, allow_new_cluster=known is None)
         self.store = LogStore.open(
             config.data_folder, node_id=config.id, cluster_id=cluster_id, random=self.random
         )
@@ -412,7 +412,9 @@ class Node:
         opening.push_async_callback(tree.close)
         self._join(tree, opening)
         known = self.store.metadata.cluster_id
-        cluster_id = await self.membership.connect(known, may_found=not self.store.has_partitions)
+        cluster_id = await self.membership.connect(
+            known, allow_new_cluster=not self.store.has_partitions
+        )
         self._tree_is_older = tree.may_lack_changes
         if cluster_id != known:
             root = self.store.root

@@ -31,7 +31,7 @@ def deduplicate(
     Args:
         keys: the columns of the key.
         within: how long after the first row another one of its key may come, by `time`, such as
-            "1 hour". Rows that are later than the watermark, which is the greatest time so far
+            "1 hour". Rows that are older than the watermark, which is the greatest time so far
             less `within`, cannot be compared: `to_delta` counts them and writes them to
             `<target>_late`. A batch frame has all its rows at once, and ignores it.
         time: the column with the time of a row; the topic's `timestamp` by default. A watermark

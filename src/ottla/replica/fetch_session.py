@@ -301,7 +301,7 @@ class FetchSessions:
                 return NO_SESSION
             self._end(evicted_id)
         if self.partition_count + size > self.max_partitions:
-            self._make_room(session)
+            self._evict_for(session)
             if self.partition_count + size > self.max_partitions:
                 return NO_SESSION
         session_id = self.new_id()
@@ -328,7 +328,7 @@ class FetchSessions:
         ]
         return min(sizes, default=(0, NO_SESSION))[1]
 
-    def _make_room(self, new: _Session) -> None:
+    def _evict_for(self, new: _Session) -> None:
         """End idle sessions, the least recently used ones first; then, for a follower's, the
         largest ones of consumers. None, if that is not enough.
         """

@@ -58,7 +58,7 @@ class LedPartition(Protocol):
 
 
 class LeaderAppends:
-    """See the module's text. Use only from the event loop's thread."""
+    """The appends of one partition's leader. Use only from the event loop's thread."""
 
     __slots__ = ("_host", "_log", "_partition", "_refused", "_role")
 

@@ -44,7 +44,7 @@ HIGH_WATERMARK = -1
 
 
 class Partition:
-    """See the module's text. Use only from the event loop's thread."""
+    """A partition's replica on this broker. Use only from the event loop's thread."""
 
     __slots__ = (
         "_acknowledgement",

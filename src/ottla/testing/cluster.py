@@ -385,7 +385,7 @@ class Cluster(Timed):
         behind: list[str] = []
 
         def steady() -> bool | None:
-            changing = [name for names in self._ask_at_once("unsteady") for name in names]
+            changing = [name for names in self._ask_at_once("unsettled") for name in names]
             behind[:] = [f"{name}: its ISR changes" for name in changing]
             topics = self.state.topics()
             for (topic, index), now in self._known(topics).items():

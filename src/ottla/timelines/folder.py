@@ -137,7 +137,7 @@ class TimelineFolder:
             steps += decode(self._data(base))
         return steps
 
-    def tell_cut(self, now_ms: int, end_offset: int, bases: Sequence[int]) -> None:
+    def record_truncation(self, now_ms: int, end_offset: int, bases: Sequence[int]) -> None:
         """After a crash: if the log ends before the end of the timelines, record that first.
 
         Otherwise the steps of lost records would explain the records that replace them. A group or

@@ -143,7 +143,7 @@ class TimelineRecorder:
         )
         files = self._files[timeline] = _PartitionFiles(log)
         if after_crash:
-            write = files.opened().tell_cut
+            write = files.opened().record_truncation
             self._guarded(write, timeline.opened_ms, log.end_offset, files.bases())
         return timeline
 

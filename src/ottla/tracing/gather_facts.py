@@ -14,7 +14,7 @@ from ottla.journey.offset_history import destinations
 from ottla.journey.record_in_batch import PlacedRecord, find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.log import names
-from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.errors import CorruptIndexError, storage_error
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFile
 from ottla.log.rolling import rolls_ms
@@ -156,7 +156,7 @@ async def find_location(log: Log, offset: int) -> LogLocation | None:
         entry, entry_position = segment.offset_index.lookup(offset)
         file = segment.file()
         facts = one_segment(log, number)  # before the wait, in which segments may change
-    except InsaneIndexError as error:
+    except CorruptIndexError as error:
         raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None
     if found is None:
         return None
@@ -222,5 +222,5 @@ def largest_timestamp(segment: Segment) -> int:
         return segment.largest_timestamp()
     except OSError as error:
         raise storage_error(f"cannot read the time of {segment.path}", error) from None
-    except InsaneIndexError as error:
+    except CorruptIndexError as error:
         raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None

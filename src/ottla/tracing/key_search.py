@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from ottla.journey.key_elsewhere import Hit, KeyElsewhere
 from ottla.journey.table_rows import MAX_RECORDS, KeyHistory, KeyRecord
 from ottla.log.config import FOREVER_MS
-from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.errors import CorruptIndexError, storage_error
 from ottla.log.log import Log
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import BatchHeader
@@ -238,5 +238,5 @@ def storage_refusals() -> Iterator[None]:
         yield
     except OSError as error:
         raise storage_error("cannot search the log", error) from None
-    except InsaneIndexError as error:
+    except CorruptIndexError as error:
         raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None

@@ -185,7 +185,7 @@ class Broker:
             self.lose(kept)
             self.world.ms += 1  # no machine starts again in the millisecond in which it died
             self.boot()
-            self.files.tell_cut(self.now(), len(self.log), self.bases)
+            self.files.record_truncation(self.now(), len(self.log), self.bases)
             self.synced = {file: file.stat().st_size for file in self.path.glob("0*.timeline")}
             self.is_alive = False
 

@@ -1,4 +1,4 @@
-"""Rows later than the watermark: what Spark leaves out is kept, once, or counted."""
+"""Rows older than the watermark: what Spark leaves out is kept, once, or counted."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_duplicates_are_left_out_and_late_rows_are_kept_once(
     shown = [late[column].astimezone().isoformat() for column in ("event_time", "watermark")]
     wanted = [datetime.fromisoformat(minutes(minute)).astimezone() for minute in (70, 110)]
     assert shown == [one.isoformat() for one in wanted]
-    assert caplog.text.count("batch 3 has rows that are later than the watermark: 1, kept") == 1
+    assert caplog.text.count("batch 3 has rows that are older than the watermark: 1, kept") == 1
     assert spark.read.format("delta").load(f"{table}_rejected").count() == 1
 
 
@@ -115,5 +115,5 @@ def test_late_rows_of_an_aggregation_are_counted(
         counted.select("window.start", "count"), table, checkpoint=tmp_path / "cp", trigger=ONCE
     ).awaitTermination()
 
-    assert "batch 3 has rows or groups that are later than the watermark: 1. They" in caplog.text
+    assert "batch 3 has rows or groups that are older than the watermark: 1. They" in caplog.text
     assert not Path(f"{table}_late").exists()

@@ -89,19 +89,19 @@ async def test_a_partition_on_other_brokers_is_left_alone(
 async def test_a_lagging_follower_makes_its_partition_unsteady(
     node_call: Any, operations: Operations
 ) -> None:
-    assert await operations.unsteady() == []
+    assert await operations.unsettled() == []
     await node_call.appear(2)
     await node_call.place("t", (node_call.node.config.id, 2))
     leader = node_call.node.partitions.find("t", 0).leader
     leader.in_flight = object()
-    assert await operations.unsteady() == ["t-0"]
+    assert await operations.unsettled() == ["t-0"]
     leader.in_flight = None
-    assert await operations.unsteady() == []
+    assert await operations.unsettled() == []
     batch = build_batch([Record(0, 1_000, b"k", b"v")])
     assert (await node_call.produce("t", batch, acks=1)).error_code is ErrorCode.none
-    assert await operations.unsteady() == [], "it may lag for a while"
+    assert await operations.unsettled() == [], "it may lag for a while"
     node_call.node.clock = SimpleNamespace(monotonic_ms=lambda: 10**15)
-    assert await operations.unsteady() == ["t-0"]
+    assert await operations.unsettled() == ["t-0"]
 
 
 async def test_faults_and_the_requests_that_met_them(

@@ -1,4 +1,4 @@
-"""Rows later than the watermark: counted, and kept in `<target>_late`.
+"""Rows older than the watermark: counted, and kept in `<target>_late`.
 
 Spark leaves them out of a deduplication, a join and an aggregation, and only counts them
 (`numRowsDroppedByWatermark`). The operator's input is still there when the batch is written: it is
@@ -64,7 +64,7 @@ class LateRows:
             kept, lost = (kept + dropped, lost) if found else (kept, lost + dropped)
         if lost:
             log.warning(
-                "batch %d has rows or groups that are later than the watermark: %d. They are not "
+                "batch %d has rows or groups that are older than the watermark: %d. They are not "
                 "in %s, and cannot be kept",
                 batch.number,
                 lost,
@@ -87,7 +87,7 @@ class LateRows:
         if self._place.write(late_rows, batch) is None:
             return 0  # an earlier run wrote and counted them
         log.warning(
-            "batch %d has rows that are later than the watermark: %d, kept in %s",
+            "batch %d has rows that are older than the watermark: %d, kept in %s",
             batch.number,
             number,
             self._place.name,
@@ -108,7 +108,7 @@ def _frames_of(session: SparkSession, operator: Operator) -> list[DataFrame]:
 
 
 def _late_of(session: SparkSession, shuffle: Operator, watermark_ms: int) -> DataFrame | None:
-    """Return the rows of an operator's input that are not later than the watermark.
+    """Return the rows of an operator's input that are older than the watermark.
 
     None: the input has no watermark.
     """

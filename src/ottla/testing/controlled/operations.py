@@ -39,7 +39,7 @@ class Operations:
             await loop.advance(by_ms)
         return self._node.clock.now_ms()
 
-    async def unsteady(self) -> list[str]:
+    async def unsettled(self) -> list[str]:
         """The partitions led here whose ISR is about to change: a change is under way, or a replica
         has lagged for so long that it is due.
         """

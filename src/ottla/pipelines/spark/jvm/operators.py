@@ -33,7 +33,7 @@ class Operator(TreeNode):
         return bool(self._java.metrics().contains(_STATE))
 
     def drops_late_rows(self) -> bool:
-        """Tell whether it leaves out rows that are later than the watermark."""
+        """Tell whether it leaves out rows that are older than the watermark."""
         return bool(self._java.metrics().contains(_DROPPED))
 
     def dropped(self) -> int:
