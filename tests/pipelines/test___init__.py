@@ -28,6 +28,12 @@ def test_the_guide_names_every_public_call() -> None:
         assert f"`{name}" in GUIDE
 
 
+def test_no_room_has_the_name_of_a_public_call() -> None:
+    """Importing the room would put the module in the call's place."""
+    folder = ROOT / "src/ottla/pipelines"
+    assert {path.stem for path in folder.iterdir()}.isdisjoint(ottla.pipelines.__all__)
+
+
 def test_importing_pipelines_and_asking_for_help_loads_no_spark() -> None:
     code = (
         "import sys; import ottla.pipelines; from ottla.cli.main import main\n"

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
-from tests.pipelines.session.states import RUN
+from tests.pipelines.program.states import RUN
 
 from ottla.cli.main import main
 from ottla.cli.pipeline import run as pipeline_run
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.file import build
+from ottla.pipelines.program import pipeline as one_pipeline
+from ottla.pipelines.program import session
 from ottla.pipelines.progress.report import REPORTERS
 from ottla.pipelines.progress.status import LagReader
-from ottla.pipelines.session import pipeline as one_pipeline
-from ottla.pipelines.session import session
 
 ONE = """
 [[pipeline]]

@@ -12,7 +12,7 @@ import pytest
 from ottla.cli.failures import Failed
 from ottla.cli.pipeline import check as pipeline_check
 from ottla.cli.pipeline.check import check_file
-from ottla.pipelines.session import sample
+from ottla.pipelines.program import sample
 from ottla.pipelines.source.judge import Sample
 
 

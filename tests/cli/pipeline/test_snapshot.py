@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.pipelines.session.states import RUN, SNAPSHOT
+from tests.pipelines.program.states import RUN, SNAPSHOT
 
 from ottla.cli.pipeline.snapshot import (
     COLUMNS,
@@ -12,7 +12,7 @@ from ottla.cli.pipeline.snapshot import (
     snapshot_line,
     snapshot_row,
 )
-from ottla.pipelines.session.snapshot import Snapshot
+from ottla.pipelines.program.snapshot import Snapshot
 
 
 def test_a_row_has_a_cell_for_each_column() -> None:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-from tests.pipelines.session.states import LATEST, RUN, SNAPSHOT
+from tests.pipelines.program.states import LATEST, RUN, SNAPSHOT
 
 from ottla.cli.pipeline import view as pipeline_view
 from ottla.cli.pipeline.snapshot import COLUMNS
 from ottla.cli.pipeline.view import JsonView, LineView, LiveView, open_view, table_of
+from ottla.pipelines.program.snapshot import Snapshot
 from ottla.pipelines.progress.running_batch import RunningBatch
-from ottla.pipelines.session.snapshot import Snapshot
 
 
 def drawn(snapshots: list[Snapshot], width: int) -> str:

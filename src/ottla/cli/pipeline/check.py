@@ -21,7 +21,7 @@ from ottla.cli.screen import note, say
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
-from ottla.pipelines.session.sample import format_sample, is_mostly_rejected, read_sample
+from ottla.pipelines.program.sample import format_sample, is_mostly_rejected, read_sample
 from ottla.pipelines.source.judge import Sample
 
 

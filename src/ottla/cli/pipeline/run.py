@@ -17,7 +17,7 @@ from ottla.cli.pipeline.view import open_view
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.identity.lease import taken_here
-from ottla.pipelines.session.session import Session
+from ottla.pipelines.program.session import Session
 
 
 @command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.journey.formatting import elapsed_said
-from ottla.pipelines.session.snapshot import Snapshot
+from ottla.pipelines.program.snapshot import Snapshot
 
 Document = dict[str, Any]
 

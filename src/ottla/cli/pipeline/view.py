@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli.pipeline.snapshot import COLUMNS, snapshot_document, snapshot_line, snapshot_row
 from ottla.cli.screen import GAP, MIN_FOLD, console, note, printable, terminal_size, write
-from ottla.pipelines.session.snapshot import Snapshot
-from ottla.pipelines.session.view import View
+from ottla.pipelines.program.snapshot import Snapshot
+from ottla.pipelines.program.view import View
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

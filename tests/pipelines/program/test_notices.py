@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from ottla.pipelines.session.notices import collect_log
+from ottla.pipelines.program.notices import collect_log
 
 
 def test_what_pipelines_log_is_collected_and_not_printed(

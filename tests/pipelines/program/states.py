@@ -1,9 +1,9 @@
 """How the pipeline `flights` stands after its seventh batch."""
 
+from ottla.pipelines.program.snapshot import Snapshot
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.state import Run
 from ottla.pipelines.progress.status import Lag
-from ottla.pipelines.session.snapshot import Snapshot
 
 RUN = Run(
     id="9f2c41d0",

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ottla.pipelines.session import process
-from ottla.pipelines.session.process import end_at_once, stop_spark
+from ottla.pipelines.program import process
+from ottla.pipelines.program.process import end_at_once, stop_spark
 
 
 def test_the_end_at_once_does_not_wait(

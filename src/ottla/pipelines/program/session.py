@@ -21,15 +21,15 @@ from typing import Any, Final
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.kafka.brokers import ClusterState
+from ottla.pipelines.program.ending import Ending
+from ottla.pipelines.program.notices import collect_log
+from ottla.pipelines.program.pipeline import Pipeline
+from ottla.pipelines.program.process import end_at_once, kill_spark, stop_spark
+from ottla.pipelines.program.sample import check_newest
+from ottla.pipelines.program.view import View
 from ottla.pipelines.progress.status import LagReader
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.report import report_exception
-from ottla.pipelines.session.ending import Ending
-from ottla.pipelines.session.notices import collect_log
-from ottla.pipelines.session.pipeline import Pipeline
-from ottla.pipelines.session.process import end_at_once, kill_spark, stop_spark
-from ottla.pipelines.session.sample import check_newest
-from ottla.pipelines.session.view import View
 
 TICK_S: Final = 0.25
 LAG_S: Final = 2.0

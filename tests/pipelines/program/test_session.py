@@ -10,17 +10,17 @@ from types import SimpleNamespace
 from typing import NoReturn, cast
 
 import pytest
-from tests.pipelines.session.one_file import FILE, Lags
-from tests.pipelines.session.states import RUN
+from tests.pipelines.program.one_file import FILE, Lags
+from tests.pipelines.program.states import RUN
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.read import read_file
+from ottla.pipelines.program.ending import Ending
+from ottla.pipelines.program.session import Session
+from ottla.pipelines.program.snapshot import Snapshot
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.report import QueryReporter
 from ottla.pipelines.progress.status import Lag
-from ottla.pipelines.session.ending import Ending
-from ottla.pipelines.session.session import Session
-from ottla.pipelines.session.snapshot import Snapshot
 
 
 class Views:
@@ -46,7 +46,7 @@ def test_the_lag_is_that_of_the_last_batch_when_the_queries_have_ended(
 ) -> None:
     file = tmp_path / "numbers.toml"
     file.write_text(FILE)
-    monkeypatch.setattr("ottla.pipelines.session.session.LagReader", Lags)
+    monkeypatch.setattr("ottla.pipelines.program.session.LagReader", Lags)
     session = Session(read_file(file, {}), Views())
     (pipeline,) = session.pipelines
     latest = Delivered("numbers", "id-1", 7, {"numbers": {0: 3}})
@@ -69,8 +69,8 @@ def test_a_start_that_a_signal_ends_has_not_failed(
     """systemd and Ctrl-C send the signal to Spark's process as well."""
     file = tmp_path / "numbers.toml"
     file.write_text(FILE)
-    monkeypatch.setattr("ottla.pipelines.session.session.LagReader", Lags)
-    monkeypatch.setattr("ottla.pipelines.session.session.SIGNAL_S", 0.01)
+    monkeypatch.setattr("ottla.pipelines.program.session.LagReader", Lags)
+    monkeypatch.setattr("ottla.pipelines.program.session.SIGNAL_S", 0.01)
     view = Views()
     session = Session(read_file(file, {}), view)
     ends: list[tuple[str, dict[str, str]]] = []
@@ -84,7 +84,7 @@ def test_a_start_that_a_signal_ends_has_not_failed(
         raise PipelineError("Spark did not start")
 
     monkeypatch.setattr(session, "_start", fail)
-    monkeypatch.setattr("ottla.pipelines.session.session.end_at_once", lambda code: None)
+    monkeypatch.setattr("ottla.pipelines.program.session.end_at_once", lambda code: None)
     if number is None:
         with pytest.raises(PipelineError, match="Spark did not start"):
             session.run()

@@ -6,16 +6,16 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from tests.pipelines.session.one_file import FILE, Lags
-from tests.pipelines.session.states import RUN
+from tests.pipelines.program.one_file import FILE, Lags
+from tests.pipelines.program.states import RUN
 
 from ottla.pipelines.file.read import read_file
+from ottla.pipelines.program.pipeline import Pipeline
+from ottla.pipelines.program.snapshot import Snapshot
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.report import QueryReporter
 from ottla.pipelines.progress.running_batch import RunningBatch
 from ottla.pipelines.progress.status import Lag, LagReader
-from ottla.pipelines.session.pipeline import Pipeline
-from ottla.pipelines.session.snapshot import Snapshot
 
 
 def test_a_batch_is_shown_with_the_lag_after_it(
@@ -59,7 +59,7 @@ def test_how_far_a_batch_has_come_is_shown_when_it_takes_longer(
     spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: "tracker"))
     found = RunningBatch(2, 1, 200, 34)
     monkeypatch.setattr(
-        "ottla.pipelines.session.pipeline.read_running_batch",
+        "ottla.pipelines.program.pipeline.read_running_batch",
         lambda *given: {("tracker", "run-1"): found}[given],
     )
     pipeline.read_inside(spark)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ottla.pipelines.session.snapshot import Snapshot
+from ottla.pipelines.program.snapshot import Snapshot
 
 
 class View(Protocol):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.pipelines.session.states import LATEST, SNAPSHOT
+from tests.pipelines.program.states import LATEST, SNAPSHOT
 
 from ottla.pipelines.progress.status import Lag
 

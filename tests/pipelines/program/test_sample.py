@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipelines.session.states import RUN
+from tests.pipelines.program.states import RUN
 
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.file.read import read_text
 from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
+from ottla.pipelines.program import sample
+from ottla.pipelines.program.sample import check_newest, format_sample
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.state import OffsetMetadata
 from ottla.pipelines.progress.status import Status
 from ottla.pipelines.run import first_batch
-from ottla.pipelines.session import sample
-from ottla.pipelines.session.sample import check_newest, format_sample
 from ottla.pipelines.source.judge import Sample
 from ottla.pipelines.source.newest import MAX_RECORDS
 
