@@ -59,8 +59,11 @@ def test_a_process_that_is_gone_holds_nothing_and_one_that_runs_does(spark, tmp_
     change(tmp_path, process=other, born=born)
     with pytest.raises(PipelineError, match=f"in use by process {other}"):
         Lease(files).check()
+    with pytest.raises(PipelineError, match=f"in use by process {other}"):
+        Lease(files).check_here()
     change(tmp_path, born="1")  # the number was given again
     Lease(files).check()
+    Lease(files).check_here()
 
 
 def test_a_run_on_another_host_is_watched_for_its_beats(spark, tmp_path: Path) -> None:
@@ -68,6 +71,7 @@ def test_a_run_on_another_host_is_watched_for_its_beats(spark, tmp_path: Path) -
     Lease(files).acquire()
     change(tmp_path, host="elsewhere", beats=7)
     Lease(files).check(watch_s=0.2)  # it beats no more
+    Lease(files).check_here()
 
     timer = threading.Timer(0.3, change, [tmp_path], {"beats": 8})
     timer.start()

@@ -65,12 +65,23 @@ class Lease:
     def check(self, *, watch_s: float = WATCH_S) -> None:
         """Raise PipelineError while another run has the checkpoint; acquires nothing."""
         found = self._read()
-        if found is None:
-            return
-        if not _is_of_this_host(found):
+        if found is not None and not _is_of_this_host(found):
             if self._moves(found, watch_s):
                 raise PipelineError(self._taken(found))
-        elif found["process"] == os.getpid():
+        else:
+            self._check_here(found)
+
+    def check_here(self) -> None:
+        """Raise PipelineError while another run of this host has the checkpoint; waits for nothing.
+
+        A running query moves what a start compares, so this is looked at first.
+        """
+        self._check_here(self._read())
+
+    def _check_here(self, found: dict[str, Any] | None) -> None:
+        if found is None or not _is_of_this_host(found):
+            return
+        if found["process"] == os.getpid():
             runs = _RUNS.get(found["token"])
             if runs is not None and runs():
                 raise PipelineError(self._taken(found))

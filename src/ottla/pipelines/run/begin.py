@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
@@ -17,6 +18,7 @@ from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.spark.jvm.callbacks import check_callbacks
+from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.spark.jvm.initial_offsets import write_initial_offsets
 
 if TYPE_CHECKING:
@@ -120,6 +122,12 @@ def begin(
             run=run,
         )
     return query
+
+
+def check_free(specification: Specification) -> None:
+    """Raise PipelineError while another run of this host has the checkpoint."""
+    files = Files(specification.frame.sparkSession, os.fspath(specification.checkpoint))
+    Lease(files).check_here()
 
 
 def archive_old_state(checked: Checked, identity: Identity) -> None:

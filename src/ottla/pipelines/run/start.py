@@ -20,6 +20,7 @@ from ottla.pipelines.run.begin import (
     Clients,
     archive_old_state,
     begin,
+    check_free,
     stream_writer,
     topic_ids_now,
     why_silent,
@@ -170,6 +171,7 @@ def start_or_write(
     about = About(target=shown, checkpoint=str(specification.checkpoint))
     with interruptible(), reported(about):
         if specification.frame.isStreaming:
+            check_free(specification)
             return start(plan(specification, sink_of))
         return write_frame(specification, sink_of(specification))
 

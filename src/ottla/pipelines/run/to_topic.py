@@ -20,6 +20,7 @@ from ottla.pipelines.run.begin import (
     Clients,
     archive_old_state,
     begin,
+    check_free,
     stream_writer,
     topic_ids_now,
     why_silent,
@@ -119,6 +120,7 @@ def to_topic(
         producer,
     )
     with interruptible(), reported(_about_topic(name, str(checkpoint))):
+        check_free(specification)
         return start_topic(plan_topic(specification, target))
 
 
