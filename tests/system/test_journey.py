@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.cli.journey.asking import asked_journey
+from ottla.timelines.file_format import SUFFIX, decode
 
 WITHIN_S = 60
 
@@ -88,7 +89,14 @@ def holds(moment: dict[str, Any], earliest_ms: int, latest_ms: int) -> bool:
 
 def within_a_window(moment: dict[str, Any]) -> bool:
     """Known as well as is ever promised: to a tenth of a second."""
-    return moment["until_ms"] - moment["since_ms"] < 100
+    since, until = moment["since_ms"], moment["until_ms"]
+    return since is not None and until is not None and until - since < 100
+
+
+def recorded(data: Path, topic: str) -> str:
+    """All steps of a topic's partition 0, for the message of a failure."""
+    files = sorted((data / f"{topic}-0").glob(f"*{SUFFIX}"))
+    return "\n".join(f"{file.name} {step}" for file in files for step in decode(file.read_bytes()))
 
 
 def ottla(*words: str) -> subprocess.CompletedProcess[str]:
@@ -313,7 +321,7 @@ def test_a_restart_keeps_what_was_told(new_broker: Callable[..., Any], crash: bo
         assert said["published"]["client_ids"] == ["airport"]
         (read,) = said["read"]
         for when, latest_ms in ((said["appended"]["when"], ended_ms), (read["when"], now_ms())):
-            assert within_a_window(when)
+            assert within_a_window(when), f"{said}\n{recorded(broker.data, 'kept')}"
             assert holds(when, began_ms, latest_ms)
 
 
