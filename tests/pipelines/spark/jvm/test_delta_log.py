@@ -1,11 +1,13 @@
 """What Delta's own object of a table says."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from ottla.pipelines.spark.jvm import delta_log
+from ottla.pipelines.spark.jvm.attributes import java_class
 from ottla.pipelines.spark.jvm.delta_log import Snapshot, latest_snapshot
 
 pytestmark = pytest.mark.spark
@@ -43,6 +45,25 @@ def test_a_snapshot(spark, folder: str) -> None:
     assert snapshot.kept_ms(spark) == WEEK_MS
     assert snapshot.reader_features() <= {"deletionVectors", "columnMapping", "timestampNtz"}
     assert delta_log.count_files(spark, folder) == 2
+
+
+def test_a_thread_without_a_session_reads_a_checkpoint_of_delta(spark, tmp_path: Path) -> None:
+    """Delta asks for the session of Java's thread then. A thread of the caller's has none."""
+    location = f"file:{tmp_path}/t"
+    often = {"delta.checkpointInterval": "2"}
+    delta_log.create_table(spark, location, SCHEMA, (), often, is_name=False)
+    for batch in range(4):
+        append(spark, location, batch)
+    for checksum in (tmp_path / "t" / "_delta_log").glob("*.crc"):
+        checksum.unlink()  # it has the answer, too
+    delta_log.forget_table(spark, location)
+
+    def read() -> dict[str, int]:
+        java_class(spark, "org.apache.spark.sql.classic.SparkSession").clearActiveSession()
+        return latest_snapshot(spark, location).transactions()
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(read).result() == {"query": 3}
 
 
 def test_what_a_reader_must_support(spark, folder: str) -> None:

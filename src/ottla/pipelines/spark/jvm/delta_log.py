@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.spark.jvm.attributes import java_class, java_session
+from ottla.pipelines.spark.jvm.sessions import ensure_active
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,4 +122,7 @@ def create_table(
 
 
 def _log(spark: SparkSession, location: str) -> Any:
+    # Delta reads a checkpoint of its log with the session of Java's thread. A thread of the
+    # caller's may have none.
+    ensure_active(spark)
     return java_class(spark, DELTA_LOG).forTable(java_session(spark), location)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.spark.jvm.attributes import java_class, java_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_CLASS: Final = "org.apache.spark.sql.classic.SparkSession"
 
 
 def is_same(one: SparkSession, other: SparkSession) -> bool:
@@ -23,8 +25,14 @@ def copied(session: SparkSession) -> SparkSession:
 def make_active(session: SparkSession, thread: str) -> None:
     """Make this the session of Java's thread for the calling one, and give that thread a name."""
     java_class(session, "java.lang.Thread").currentThread().setName(thread)
-    kind = java_class(session, "org.apache.spark.sql.classic.SparkSession")
-    kind.setActiveSession(java_session(session))
+    java_class(session, _CLASS).setActiveSession(java_session(session))
+
+
+def ensure_active(session: SparkSession) -> None:
+    """Make this the session of Java's thread for the calling one if that has none."""
+    kind = java_class(session, _CLASS)
+    if kind.getActiveSession().isEmpty():
+        kind.setActiveSession(java_session(session))
 
 
 def broadcast_limit_bytes(session: SparkSession) -> int:
