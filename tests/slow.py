@@ -19,11 +19,34 @@ from typing import Final
 
 import pytest
 
-MAX_SECONDS: Final = 2.0
+MAX_SECONDS: Final = 2.5
 FILE: Final = Path(__file__).with_name("slow.txt")
 
-BREADTH: Final = frozenset[str]()
-"""Slow, but the only ones of their kind that `make test` would have."""
+BREADTH: Final = frozenset(
+    {
+        "tests/pipelines/file/test_build.py::test_a_topic_as_the_sink",
+        "tests/pipelines/run/test_rejects.py"
+        "::test_the_journey_of_a_rejected_message_and_of_one_that_is_a_row",
+        "tests/pipelines/run/test_start.py::test_rows_arrive_once_with_their_place_over_restarts",
+        "tests/pipelines/run/test_to_topic.py"
+        "::test_rows_arrive_once_also_when_a_batch_is_tried_again",
+        "tests/pipelines/sinks/test_merge.py"
+        "::test_a_history_in_order_is_merged_by_the_shorter_statement",
+        "tests/pipelines/sinks/test_merge.py"
+        "::test_the_last_offset_wins_a_tombstone_deletes_and_a_batch_comes_once",
+        "tests/system/test_bad_input.py::test_fuzz_of_every_request_in_every_version",
+        "tests/system/test_cluster_groups.py::test_a_group_goes_on_when_its_coordinator_dies",
+        "tests/system/test_cluster_journey_truth.py::test_what_real_brokers_say_is_true",
+        "tests/system/test_cluster_start.py"
+        "::test_a_cluster_is_started_grows_is_drained_stopped_and_goes_on",
+        "tests/system/test_cluster_unclean.py"
+        "::test_an_unclean_election_says_which_offsets_it_dropped",
+    }
+)
+"""Slow, but the only ones of their kind that `make test` would have: a pipeline for each sink, a
+table with keys, rejected rows, every request, a cluster with a coordinator that dies, with an
+unclean election and with journeys.
+"""
 
 
 def slow_names() -> frozenset[str]:

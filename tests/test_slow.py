@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.slow import MAX_SECONDS, chosen, seconds_of, slow_names
+from tests.slow import BREADTH, MAX_SECONDS, chosen, seconds_of, slow_names
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.log.test_log" name="test_a[1]" time="0.1"/>
@@ -30,7 +30,7 @@ def test_a_file_with_slow_tests_only_is_named_as_a_whole() -> None:
 def test_each_name_is_that_of_a_test() -> None:
     """A test that was renamed would come back to `make test` unseen."""
     folder = Path(__file__).parents[1]
-    for name in slow_names():
+    for name in slow_names() | BREADTH:
         path, _, test = name.partition("::")
         assert (
             f"def {test}(" in (folder / path).read_text() if test else (folder / path).exists()
