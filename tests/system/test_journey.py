@@ -402,7 +402,7 @@ def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(broker):
     ottla("group", "delete", "resets", "--yes", "-b", broker.bootstrap)
     gone = group_at(3)
     assert (gone["state"], gone["committed_offset"]) == ("read", None)
-    assert gone["forgotten"]["reason"] == "DeleteGroups"
+    assert gone["forgotten"]["reason"] == "DeleteGroups", recorded(broker.data, "resets")
     commit(broker.bootstrap, "resets", "resets", 2)
     again = group_at(3)
     assert (again["state"], again["committed_offset"]) == ("read", 2)
