@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pipelines.environment import serve
 from tests.pipelines.jars import fetch_jars_once
-from tests.pipelines.program.states import RUN
+from tests.pipelines.progress.runs import RUN
 from tests.system.pipeline_commands import TEXT, WAIT_S, Running, ottla, produce
 
 from ottla.pipelines.progress.commits import Delivered

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
-from tests.pipelines.program.states import RUN
+from tests.pipelines.progress.runs import RUN
 
 from ottla.cli.main import main
 from ottla.cli.pipeline import run as pipeline_run

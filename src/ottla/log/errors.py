@@ -5,7 +5,7 @@ ApiError            KAFKA_STORAGE_ERROR, from `storage_error`: the disk failed; 
     SyncError       an fsync failed: nobody knows what is on the disk, and trying again is no help
     OutOfFilesError this process, or its machine, has too many open files: trying again helps
 DataFolderError     the data folder cannot be used; one line says why and what to do
-CorruptIndexError    an index that does not match its log; it is rebuilt, and never reported
+CorruptIndexError   an index that does not match its log; it is rebuilt, and never reported
 RebuildingError     ApiError NOT_LEADER_OR_FOLLOWER: it is rebuilt now; then the same call works
 """
 

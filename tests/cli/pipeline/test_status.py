@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.pipelines.program.states import RUN
+from tests.pipelines.progress.runs import RUN
 
 from ottla.cli.pipeline.status import remarks, status_of
 from ottla.cli.rows import document, emit

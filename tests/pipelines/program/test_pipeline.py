@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 from tests.pipelines.program.one_file import FILE, Lags
-from tests.pipelines.program.states import RUN
+from tests.pipelines.progress.runs import RUN
 
 from ottla.pipelines.file.read import read_file
 from ottla.pipelines.program.pipeline import Pipeline

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipelines.program.states import RUN
+from tests.pipelines.progress.runs import RUN
 
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.file.read import read_text

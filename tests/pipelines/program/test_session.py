@@ -11,7 +11,7 @@ from typing import NoReturn, cast
 
 import pytest
 from tests.pipelines.program.one_file import FILE, Lags
-from tests.pipelines.program.states import RUN
+from tests.pipelines.progress.runs import RUN
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.read import read_file

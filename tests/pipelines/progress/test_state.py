@@ -4,26 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from tests.pipelines.progress.runs import RUN
 
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
-from ottla.pipelines.progress.state import OffsetMetadata, Run, read_offset_metadata
+from ottla.pipelines.progress.state import OffsetMetadata, read_offset_metadata
 from ottla.pipelines.unknown_fields import UnknownFields
 
-RUN = Run(
-    id="9f2c41d0",
-    state="running",
-    host="etl-3",
-    pid=4711,
-    since_ms=1_000,
-    seen_ms=60_000,
-    every_s=10,
-    batch_at_ms=59_000,
-    batch_ms=410,
-    rows=12_000,
-    rows_per_s=29_268.3,
-    rejected=3,
-)
 METADATA = OffsetMetadata("flights", "id-1", 7, "/lake/flights", 9, RUN)
 
 
