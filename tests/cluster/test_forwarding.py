@@ -12,7 +12,6 @@ from ottla.cluster.forwarding import ControllerForwarding
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller.image import NO_LEADER, BrokerImage, ClusterImage
-from ottla.network.client_session import ANONYMOUS
 from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.handlers import Handler, Handlers
@@ -24,6 +23,7 @@ from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.cpu_thread import CpuThread
+from ottla.security.principal import ANONYMOUS
 
 HEARTBEAT, DELETE_TOPICS, ENVELOPE, ALLOCATE_PRODUCER_IDS = 12, 20, 58, 67
 

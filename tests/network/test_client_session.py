@@ -1,4 +1,5 @@
-from ottla.network.client_session import ANONYMOUS, ClientSession, Principal
+from ottla.network.client_session import ClientSession
+from ottla.security.principal import ANONYMOUS, Principal
 
 
 def test_a_client_is_anonymous_until_it_authenticates() -> None:

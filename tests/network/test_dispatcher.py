@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.network.client_session import ANONYMOUS, ClientSession, Principal
+from ottla.network.client_session import ClientSession
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.envelope import wrapped
 from ottla.network.handlers import EndConnectionError, Handler, Handlers
@@ -20,6 +20,7 @@ from ottla.protocol.messages import messages_of
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.garbage_collection import NEVER
 from ottla.runtime.turns import MAX_A_TURN
+from ottla.security.principal import ANONYMOUS, Principal
 
 HEARTBEAT, API_VERSIONS, DELETE_TOPICS, ENVELOPE = 12, 18, 20, 58
 SYNC_GROUP = 14

@@ -2,10 +2,11 @@ from typing import Any
 
 import pytest
 
-from ottla.network.client_session import ClientSession, Principal
+from ottla.network.client_session import ClientSession
 from ottla.network.envelope import sender, wrapped
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.messages import messages_of
+from ottla.security.principal import Principal
 
 FORWARDER = ClientSession(9, "10.0.0.2", "REPLICATION", "here", 9093)
 

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ottla.protocol.primitives import Buffer
-
-
-class Principal(NamedTuple):
-    """A client's identity, as Kafka writes it: "User:alice"."""
-
-    kind: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.name}"
-
-
-ANONYMOUS: Final = Principal("User", "ANONYMOUS")
-"""A client that has not authenticated."""
+from ottla.security.principal import ANONYMOUS, Principal
 
 
 @dataclass(slots=True)

@@ -12,12 +12,13 @@ import ipaddress
 from importlib import import_module
 from typing import Any, Final
 
-from ottla.network.client_session import ClientSession, Principal
+from ottla.network.client_session import ClientSession
 from ottla.protocol.codec import codec_of, decode, encode
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.messages import messages_of
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.versions import ENVELOPE
+from ottla.security.principal import Principal
 
 _VERSION: Final = bytes(2)
 
@@ -60,7 +61,7 @@ def _principal_class() -> Any:
 
 def _written(principal: Principal) -> bytes:
     build = codec_of(_principal_class()).builder(_no_others)
-    message = build(type_=principal.kind, name=principal.name)
+    message = build(type_=principal.type, name=principal.name)
     return _VERSION + b"".join(encode(message).parts())
 
 
