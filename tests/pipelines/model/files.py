@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ottla.pipelines.identity import lease
+from ottla.pipelines.checkpoint import lease
 
 
 class Killed(BaseException):

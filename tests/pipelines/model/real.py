@@ -27,7 +27,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from ottla.pipelines import PipelineError, to_delta, to_files, to_jdbc, to_topic, topic
-from ottla.pipelines.identity import lease
+from ottla.pipelines.checkpoint import lease
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.sinks.files import FilesSink

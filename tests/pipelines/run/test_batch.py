@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from ottla.pipelines.checkpoint.checkpoint import Checkpoint
+from ottla.pipelines.checkpoint.identity import Offsets
+from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.delivery import DeliveryGuarantee
-from ottla.pipelines.identity.next_batch import Held
-from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.batch import BatchRunner
-from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.spark.jvm.files import Files
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import to_delta, topic
+from ottla.pipelines.checkpoint.identity import FILE, Identity, Replacing
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.record import FILE, Identity, Replacing
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.run import begin as module
 from ottla.pipelines.run.begin import (

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql.types import BinaryType
 
+from ottla.pipelines.checkpoint.checkpoint import Position
+from ottla.pipelines.checkpoint.identity import FILE, Identity, Offsets, Replacing
+from ottla.pipelines.checkpoint.next_batch import Held, Planned
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Held, Planned
-from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.run import plan as module
-from ottla.pipelines.run.checkpoint import Position
 from ottla.pipelines.run.plan import Plan, check_place, look_up_topics, plan
 from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.source.source import Source

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql.types import BinaryType, StructType
 
+from ottla.pipelines.checkpoint.identity import Identity
+from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Held
-from ottla.pipelines.identity.record import Identity
 from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.run.starting import Start, check_created_again, check_first, first_offsets

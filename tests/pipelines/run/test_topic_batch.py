@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql.types import BinaryType, StructType
 
+from ottla.pipelines.checkpoint.next_batch import Held, digest
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Held, digest
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.run import topic_batch

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError
-from ottla.pipelines.identity.record import Identity
+from ottla.pipelines.checkpoint.checkpoint import Checkpoint
+from ottla.pipelines.checkpoint.identity import Identity
 from ottla.pipelines.kafka.settings import read_settings
-from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.topic_plan import (
     DEFAULT_MARKS_KEPT_MIN,
     FILE,

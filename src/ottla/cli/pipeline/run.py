@@ -14,9 +14,9 @@ from ottla.cli.pipeline.file import checked_file
 from ottla.cli.pipeline.options import FILE, ONLY
 from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.pipeline.view import open_view
+from ottla.pipelines.checkpoint.lease import taken_here
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec
-from ottla.pipelines.identity.lease import taken_here
 from ottla.pipelines.program.session import Session
 
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.checkpoint.changes import more_partitions
+from ottla.pipelines.checkpoint.identity import Offsets
+from ottla.pipelines.checkpoint.next_batch import Planned, Refuse, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.changes import more_partitions
-from ottla.pipelines.identity.next_batch import Planned, Refuse, decide
-from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.far_ahead import FarAhead
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
@@ -35,10 +35,10 @@ from ottla.pipelines.spark.jvm.execution import EARLIEST, Execution
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ottla.pipelines.checkpoint.checkpoint import Checkpoint
+    from ottla.pipelines.checkpoint.topic_watch import TopicWatch
     from ottla.pipelines.destination import Destination
-    from ottla.pipelines.identity.topic_watch import TopicWatch
     from ottla.pipelines.rejected_offsets import Told
-    from ottla.pipelines.run.checkpoint import Checkpoint
     from ottla.pipelines.run.late_rows import LateRows
     from ottla.pipelines.run.rejects import Rejects
     from ottla.pipelines.sinks.port import TableSink

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from ottla.pipelines.checkpoint.checkpoint import Checkpoint, Position
+from ottla.pipelines.checkpoint.identity import FILE, Identity, Offsets, Replacing
+from ottla.pipelines.checkpoint.lease import Lease
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.lease import Lease
-from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing
 from ottla.pipelines.kafka.brokers import Brokers, look_up
 from ottla.pipelines.progress.report import report_query
-from ottla.pipelines.run.checkpoint import Checkpoint, Position
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.pipelines.identity.next_batch import set_back
+from ottla.pipelines.checkpoint.next_batch import set_back
 from ottla.pipelines.sinks.upsert_statement import SHARED, UNORDERED
 from ottla.pipelines.source.framed import CONFLICT, UNKNOWN_ID
 from ottla.pipelines.source.protobuf_decoder import NO_PROTOBUF

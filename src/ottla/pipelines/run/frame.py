@@ -19,11 +19,11 @@ import uuid
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.checkpoint.checkpoint import Checkpoint
+from ottla.pipelines.checkpoint.lease import Lease
+from ottla.pipelines.checkpoint.next_batch import set_back
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.lease import Lease
-from ottla.pipelines.identity.next_batch import set_back
-from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.plan import check_place, key_notices
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import ROW, is_marked, refused

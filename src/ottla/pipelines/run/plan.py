@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from ottla.pipelines.checkpoint import changes
+from ottla.pipelines.checkpoint.checkpoint import Checkpoint, Position
+from ottla.pipelines.checkpoint.identity import FILE, Identity, Offsets, Replacing, read_identity
+from ottla.pipelines.checkpoint.next_batch import Held, Refuse, Skip, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity import changes
-from ottla.pipelines.identity.next_batch import Held, Refuse, Skip, decide
-from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing, read_identity
 from ottla.pipelines.kafka.brokers import TopicState, look_up
-from ottla.pipelines.run.checkpoint import Checkpoint, Position
 from ottla.pipelines.run.pending_rejects import PendingReject
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import (

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ottla.pipelines.checkpoint.identity import Offsets
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.kafka.records import RangeReader, Record
 from ottla.pipelines.registry.framed import Framed, read_framed
 from ottla.pipelines.rejected_offsets import Told, joined

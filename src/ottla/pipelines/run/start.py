@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.checkpoint.identity import FILE, Identity
+from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import require_pyspark
-from ottla.pipelines.identity.record import FILE, Identity
-from ottla.pipelines.identity.topic_watch import TopicWatch
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.run.begin import (
     Clients,

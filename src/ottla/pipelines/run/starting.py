@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.checkpoint.changes import Partitions, losses, more_partitions
+from ottla.pipelines.checkpoint.identity import Identity, Offsets
+from ottla.pipelines.checkpoint.next_batch import hole
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.changes import Partitions, losses, more_partitions
-from ottla.pipelines.identity.next_batch import hole
-from ottla.pipelines.identity.record import Identity, Offsets
 from ottla.pipelines.run.pending_rejects import PendingReject
 from ottla.pipelines.run.rejects import whole_part
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata, is_of_query, latest_of_topics

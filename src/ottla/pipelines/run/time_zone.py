@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ottla.pipelines.checkpoint.identity import Identity
+from ottla.pipelines.checkpoint.time_zone import wrong_zone, zone_not_known
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.record import Identity
-from ottla.pipelines.identity.time_zone import wrong_zone, zone_not_known
 from ottla.pipelines.run.specification import Specification
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.checkpoint.identity import FILE
+from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.identity.record import FILE
-from ottla.pipelines.identity.topic_watch import TopicWatch
 from ottla.pipelines.kafka.settings import read_settings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.begin import (

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.checkpoint.next_batch import Planned, Refuse, decide, digest
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Planned, Refuse, decide, digest
 from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.rejects import find_part
 from ottla.pipelines.run.state import keep_state
@@ -23,10 +23,10 @@ from ottla.pipelines.spark.jvm.execution import Execution
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ottla.pipelines.identity.topic_watch import TopicWatch
+    from ottla.pipelines.checkpoint.checkpoint import Checkpoint
+    from ottla.pipelines.checkpoint.topic_watch import TopicWatch
     from ottla.pipelines.kafka.brokers import Brokers
     from ottla.pipelines.rejected_offsets import Told
-    from ottla.pipelines.run.checkpoint import Checkpoint
     from ottla.pipelines.sinks.topic import TopicSink
     from ottla.pipelines.spark.jvm.files import Files
     from ottla.pipelines.unknown_fields import Unknown

@@ -1,7 +1,7 @@
 """`plan_topic`: everything about a pipeline into a topic that can be checked before Spark runs it.
 
 Planning changes nothing; `run.to_topic` carries the plan out. What a checkpoint belongs to is kept
-as for a table (`identity.record`), with the topic's id in place of the table's.
+as for a table (`checkpoint.identity`), with the topic's id in place of the table's.
 
 `<checkpoint>/ottla-topic.json`, one JSON object, is written before the first batch and stays:
 
@@ -19,14 +19,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ottla.pipelines.checkpoint import changes
+from ottla.pipelines.checkpoint.checkpoint import Checkpoint, Position
+from ottla.pipelines.checkpoint.identity import Identity, Offsets, Replacing
+from ottla.pipelines.checkpoint.next_batch import Refuse, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity import changes
-from ottla.pipelines.identity.next_batch import Refuse, decide
-from ottla.pipelines.identity.record import Identity, Offsets, Replacing
 from ottla.pipelines.kafka.brokers import Brokers, TopicState, look_up
 from ottla.pipelines.kafka.settings import KafkaSettings
-from ottla.pipelines.run.checkpoint import Checkpoint, Position
 from ottla.pipelines.run.plan import (
     check_folder,
     check_group,

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ottla.pipelines.identity.record import Offsets, read_offsets
+from ottla.pipelines.checkpoint.identity import Offsets, read_offsets
 
 MARK = "ottla.pipeline"
 

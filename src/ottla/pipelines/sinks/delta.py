@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.sinks.batch_order import BatchOrder
 from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER, Compaction

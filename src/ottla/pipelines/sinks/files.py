@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide, digest
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, decide, digest
 from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.file_batches import FILE, FolderState, number_of, read_state
 from ottla.pipelines.spark.jvm.file_sink import SparkFileSink

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.sinks import postgres_statements as statements
 from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.sinks.constraints import Constraint, mark

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from ottla.pipelines.identity.next_batch import Ends, Held
+    from ottla.pipelines.checkpoint.next_batch import Ends, Held
     from ottla.pipelines.sinks.keyed_table import KeyedTable
 
 NO_VERSION: Final = -1

@@ -25,9 +25,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.checkpoint import next_batch
+from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.delivery import DeliveryGuarantee
-from ottla.pipelines.identity import next_batch
-from ottla.pipelines.identity.next_batch import Held
 from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.sinks import topic_task
 from ottla.pipelines.sinks.topic_columns import RecordColumns

@@ -1,6 +1,6 @@
 """One task of a batch: writes its rows to a topic in one transaction. Runs on Spark's executors.
 
-This file imports `identity.next_batch` alone, and that nothing of Ottla: `sinks.topic` sends both
+This file imports `checkpoint.next_batch` alone, and that nothing of Ottla: `sinks.topic` sends both
 to the executors by value, and they need confluent-kafka only.
 
 A task has a number from 0 on, and a batch that is tried again has the same rows in the task of the
@@ -43,7 +43,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
-from ottla.pipelines.identity.next_batch import Held, Planned, Refuse, Skip, decide
+from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, Skip, decide
 
 VERSION = 1
 TIMEOUT_S = 60.0

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ottla.pipelines.identity.changes import (
+from ottla.pipelines.checkpoint.changes import (
     Partitions,
     losses,
     more_partitions,
@@ -10,7 +10,7 @@ from ottla.pipelines.identity.changes import (
     wrong_source,
     wrong_table,
 )
-from ottla.pipelines.identity.record import Identity
+from ottla.pipelines.checkpoint.identity import Identity
 
 IDENTITY = Identity("cluster-a", {"flights": "id-1"}, "table-1", "file:/lake/flights", "x")
 

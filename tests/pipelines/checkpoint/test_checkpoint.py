@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ottla.pipelines.identity.next_batch import Planned
-from ottla.pipelines.run.checkpoint import Checkpoint
+from ottla.pipelines.checkpoint.checkpoint import Checkpoint
+from ottla.pipelines.checkpoint.next_batch import Planned
 from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark

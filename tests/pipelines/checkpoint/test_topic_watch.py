@@ -2,8 +2,8 @@
 
 import pytest
 
+from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.topic_watch import TopicWatch
 
 
 def test_it_asks_at_most_once_a_second_and_fails_for_another_id() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.pipelines.identity.record import Identity
+from ottla.pipelines.checkpoint.identity import Identity
 from ottla.pipelines.spark.defaults import TIME_ZONE
 
 UTC: Final = "UTC"

@@ -22,8 +22,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final, TypeAlias
 
-from ottla.pipelines.identity.next_batch import Planned
-from ottla.pipelines.identity.record import Offsets, read_offsets
+from ottla.pipelines.checkpoint.identity import Offsets, read_offsets
+from ottla.pipelines.checkpoint.next_batch import Planned
 from ottla.pipelines.spark.jvm.files import Files
 
 Position: TypeAlias = tuple[str, int | None, int | None]

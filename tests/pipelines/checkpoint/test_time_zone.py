@@ -1,7 +1,7 @@
 """The zone of times that name none, when a checkpoint continues."""
 
-from ottla.pipelines.identity.record import Identity
-from ottla.pipelines.identity.time_zone import wrong_zone, zone_not_known
+from ottla.pipelines.checkpoint.identity import Identity
+from ottla.pipelines.checkpoint.time_zone import wrong_zone, zone_not_known
 
 UNKNOWN = Identity("c", {"flights": "id"}, "table", "file:/lake", "exactly-once")
 BERLIN = Identity("c", {}, "table", "file:/lake", "exactly-once", time_zone="Europe/Berlin")

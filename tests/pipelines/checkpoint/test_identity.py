@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from ottla.pipelines.checkpoint.identity import Identity, Replacing, read_identity
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity.record import Identity, Replacing, read_identity
 
 IDENTITY = Identity("c", {"flights": "id"}, "table", "file:/lake", "exactly-once")
 

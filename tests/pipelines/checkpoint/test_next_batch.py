@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.pipelines.identity.next_batch import (
+from ottla.pipelines.checkpoint.next_batch import (
     Held,
     Planned,
     Refuse,

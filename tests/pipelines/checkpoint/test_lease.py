@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from ottla.pipelines.checkpoint import lease
+from ottla.pipelines.checkpoint.lease import FILE, Lease, taken_here
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity import lease
-from ottla.pipelines.identity.lease import FILE, Lease, taken_here
 from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark

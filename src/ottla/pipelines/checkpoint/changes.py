@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ottla.pipelines.identity.next_batch import shown
-from ottla.pipelines.identity.record import Identity, Offsets
+from ottla.pipelines.checkpoint.identity import Identity, Offsets
+from ottla.pipelines.checkpoint.next_batch import shown
 
 
 @dataclass(frozen=True, slots=True)

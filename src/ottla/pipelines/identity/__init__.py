@@ -1,1 +1,0 @@
-"""What a checkpoint belongs to: the cluster, the topics, the table, the process that runs it."""
