@@ -25,7 +25,7 @@ FILE: Final = Path(__file__).with_name("slow.txt")
 BREADTH: Final = frozenset(
     {
         "tests/pipelines/file/test_build.py::test_a_topic_as_the_sink",
-        "tests/pipelines/run/test_rejects.py"
+        "tests/pipelines/rejects/test_rejects.py"
         "::test_the_journey_of_a_rejected_message_and_of_one_that_is_a_row",
         "tests/pipelines/run/test_start.py::test_rows_arrive_once_with_their_place_over_restarts",
         "tests/pipelines/run/test_to_topic.py"

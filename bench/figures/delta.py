@@ -23,7 +23,7 @@ from bench.brokers import running
 from bench.figures.comparison import Comparison, Taken
 from bench.figures.delta_job import row
 from bench.measure import Bench, ClientError
-from ottla.pipelines.run.rejects import MAX_WAITING_BATCHES
+from ottla.pipelines.rejects.rejects import MAX_WAITING_BATCHES
 from ottla.pipelines.spark import cache
 
 PLAIN, TUNED, OTTLA = "plain", "tuned", "ottla"

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.cli.pipeline.rejects import MAX_SHOWN_CHARACTERS, newest_row, rejects_of
 from ottla.cli.rows import document
-from ottla.pipelines.run.rejected_table import Reason, RejectedRow, RejectedRows
+from ottla.pipelines.rejects.table import Reason, RejectedRow, RejectedRows
 
 ROW = RejectedRow("value is not a bigint", "f", 1, 7, 0, None, b"\xff\x00", None)
 

@@ -236,7 +236,7 @@ class _Node:
 
 
 class NoRejects:
-    """`run.rejects.Rejects` where every row parses."""
+    """`rejects.rejects.Rejects` where every row parses."""
 
     def __init__(self, *of: Any) -> None:
         self.sources = of[3]

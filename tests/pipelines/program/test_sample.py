@@ -18,7 +18,7 @@ from ottla.pipelines.program.sample import check_newest, format_sample
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.state import OffsetMetadata
 from ottla.pipelines.progress.status import Status
-from ottla.pipelines.run import first_batch
+from ottla.pipelines.rejects import first_batch
 from ottla.pipelines.source.judge import Sample
 from ottla.pipelines.source.newest import MAX_RECORDS
 

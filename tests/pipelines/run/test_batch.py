@@ -13,8 +13,8 @@ from ottla.pipelines.checkpoint.checkpoint import Checkpoint
 from ottla.pipelines.checkpoint.identity import Offsets
 from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.rejects.rejects import Rejects
 from ottla.pipelines.run.batch import BatchRunner
-from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark

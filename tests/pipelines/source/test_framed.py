@@ -117,7 +117,7 @@ def test_avro_of_several_schemas_is_read_as_the_latest(spark) -> None:
 @pytest.mark.full
 @needs_avro
 def test_a_plan_that_was_kept_reads_the_same(spark) -> None:
-    from ottla.pipelines.run.rejects import _read_schemas
+    from ottla.pipelines.rejects.rejects import _read_schemas
 
     with run_registry() as registry:
         known = registry.register("g-key", '"string"')

@@ -1,6 +1,6 @@
 """`ottla pipeline rejects`: rejected rows of a file's tables by reason, and the newest of them.
 
-The rows are made purely; Spark reads the tables (`pipelines.run.rejected_table`).
+The rows are made purely; Spark reads the tables (`pipelines.rejects.table`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ottla.cli.screen import note, say
 from ottla.cli.value_types import WholeNumber
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec
-from ottla.pipelines.run.rejected_table import RejectedRow, RejectedRows
+from ottla.pipelines.rejects.table import RejectedRow, RejectedRows
 
 MAX_SHOWN_CHARACTERS: Final = 120
 
@@ -110,8 +110,8 @@ def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
     found: list[RejectsOfPipeline] = []
     with SparkOutput(spec.file.stem) as output:
         from ottla.pipelines.file.build import open_session, rejected_place
+        from ottla.pipelines.rejects.table import read_rejected
         from ottla.pipelines.run.failures import About
-        from ottla.pipelines.run.rejected_table import read_rejected
         from ottla.pipelines.run.report import reported
 
         try:

@@ -11,7 +11,7 @@ from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.status import read_status
-from ottla.pipelines.run import first_batch
+from ottla.pipelines.rejects import first_batch
 from ottla.pipelines.source.judge import Sample
 from ottla.pipelines.source.newest import MAX_RECORDS, parse_newest
 from ottla.pipelines.source.words import MAX_SHOWN

@@ -2,7 +2,7 @@
 
 All data is read as one type, that of the schema to read by. Each other schema is a branch that
 reads its own data as that type, or a reason why that is impossible. The plan goes into the
-checkpoint beside rejected rows that wait (`run.pending_rejects`), so it is plain JSON.
+checkpoint beside rejected rows that wait (`rejects.pending`), so it is plain JSON.
 """
 
 from __future__ import annotations

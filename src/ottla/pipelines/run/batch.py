@@ -20,8 +20,8 @@ from ottla.pipelines.checkpoint.identity import Offsets
 from ottla.pipelines.checkpoint.next_batch import Planned, Refuse, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.rejects.first_batch import check_first_batch
 from ottla.pipelines.run.far_ahead import FarAhead
-from ottla.pipelines.run.first_batch import check_first_batch
 from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.run.undoing import undoing
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ottla.pipelines.checkpoint.topic_watch import TopicWatch
     from ottla.pipelines.destination import Destination
     from ottla.pipelines.rejected_offsets import Told
+    from ottla.pipelines.rejects.rejects import Rejects
     from ottla.pipelines.run.late_rows import LateRows
-    from ottla.pipelines.run.rejects import Rejects
     from ottla.pipelines.sinks.port import TableSink
     from ottla.pipelines.source.source import Source
     from ottla.pipelines.spark.jvm.files import Files

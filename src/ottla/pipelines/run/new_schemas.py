@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.registry.framed import MAX_MISSING, Framed
 from ottla.pipelines.registry.framing import HEAD_BYTES, id_of
-from ottla.pipelines.run.rejects import read_range, whole_part
+from ottla.pipelines.rejects.rejects import read_range, whole_part
 from ottla.pipelines.source.framed import UNKNOWN_ID, looks_framed
 from ottla.pipelines.source.registry_schema import note_met
 from ottla.pipelines.spark.jvm.causes import Cause, causes_of

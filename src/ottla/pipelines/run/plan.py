@@ -18,7 +18,7 @@ from ottla.pipelines.checkpoint.next_batch import Held, Refuse, Skip, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState, look_up
-from ottla.pipelines.run.pending_rejects import PendingReject
+from ottla.pipelines.rejects.pending import PendingReject
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import (
     FORMER,

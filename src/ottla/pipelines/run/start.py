@@ -15,6 +15,9 @@ from ottla.pipelines.checkpoint.identity import FILE, Identity
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import require_pyspark
+from ottla.pipelines.rejects.dead_letters import DeadLetters
+from ottla.pipelines.rejects.pending import write_pending
+from ottla.pipelines.rejects.rejects import Rejects
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.run.begin import (
     Clients,
@@ -32,7 +35,6 @@ from ottla.pipelines.run.interrupt import interruptible
 from ottla.pipelines.run.late_rows import LateRows
 from ottla.pipelines.run.local_files import local_files
 from ottla.pipelines.run.message_key import destination_of
-from ottla.pipelines.run.pending_rejects import write_pending
 from ottla.pipelines.run.plan import (
     Plan,
     SinkOf,
@@ -41,13 +43,11 @@ from ottla.pipelines.run.plan import (
     look_up_topics,
     plan,
 )
-from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification, frame_of
 from ottla.pipelines.run.starting import check_first, check_new
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
-from ottla.pipelines.sinks.dead_letters import DeadLetters
 from ottla.pipelines.source.source import sources_of
 from ottla.pipelines.spark.jvm.plan import nodes
 

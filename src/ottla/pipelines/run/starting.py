@@ -10,8 +10,8 @@ from ottla.pipelines.checkpoint.changes import Partitions, losses, more_partitio
 from ottla.pipelines.checkpoint.identity import Identity, Offsets
 from ottla.pipelines.checkpoint.next_batch import hole
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.run.pending_rejects import PendingReject
-from ottla.pipelines.run.rejects import whole_part
+from ottla.pipelines.rejects.pending import PendingReject
+from ottla.pipelines.rejects.rejects import whole_part
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata, is_of_query, latest_of_topics
 from ottla.pipelines.source.starting import starting_offsets
 

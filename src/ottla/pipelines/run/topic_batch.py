@@ -11,10 +11,10 @@ from ottla.pipelines.checkpoint.next_batch import Planned, Refuse, decide, diges
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.run.first_batch import check_first_batch
-from ottla.pipelines.run.rejects import find_part
+from ottla.pipelines.rejects.first_batch import check_first_batch
+from ottla.pipelines.rejects.rejects import find_part
+from ottla.pipelines.rejects.told import somewhere
 from ottla.pipelines.run.state import keep_state
-from ottla.pipelines.run.told_rejects import somewhere
 from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.source import REJECTED, Source, read_committed_of

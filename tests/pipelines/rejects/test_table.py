@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.run.rejected_table import read_rejected
+from ottla.pipelines.rejects.table import read_rejected
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.files import FilesSink
 from ottla.pipelines.sinks.port import Batch

@@ -17,7 +17,7 @@ from ottla.pipelines.source.judge import SHOWN, without_value
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from ottla.pipelines.run.pending_rejects import Part
+    from ottla.pipelines.rejects.pending import Part
     from ottla.pipelines.source.source import Source
 
     Ranges = dict[Partition, tuple[RejectedRange, ...]]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError
-from ottla.pipelines.run.pending_rejects import (
+from ottla.pipelines.rejects.pending import (
     FILE,
     Part,
     PendingReject,

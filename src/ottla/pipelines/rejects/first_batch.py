@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.kafka.brokers import TopicState
-from ottla.pipelines.run.pending_rejects import Part
-from ottla.pipelines.run.rejects import read_parts, whole_part
+from ottla.pipelines.rejects.pending import Part
+from ottla.pipelines.rejects.rejects import read_parts, whole_part
 from ottla.pipelines.source.judge import most_frequent
 from ottla.pipelines.source.newest import newest_ranges
 from ottla.pipelines.source.parse import REASON, parse

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.pipelines import to_delta, topic
 from ottla.pipelines.errors import MostlyRejectedError
-from ottla.pipelines.run.first_batch import check_reasons
+from ottla.pipelines.rejects.first_batch import check_reasons
 from ottla.pipelines.running import QUERIES
 
 NO_OBJECT = "value is not a JSON object of the schema"

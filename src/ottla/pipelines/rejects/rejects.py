@@ -30,10 +30,10 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.records import RangeReader, Record
 from ottla.pipelines.registry.framed import Framed, read_framed
 from ottla.pipelines.rejected_offsets import Told, joined
-from ottla.pipelines.run.pending_rejects import Part, PendingReject, read_pending, write_pending
-from ottla.pipelines.run.told_rejects import anywhere, rejected_in, somewhere, told
+from ottla.pipelines.rejects.dead_letters import DeadLetters
+from ottla.pipelines.rejects.pending import Part, PendingReject, read_pending, write_pending
+from ottla.pipelines.rejects.told import anywhere, rejected_in, somewhere, told
 from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
-from ottla.pipelines.sinks.dead_letters import DeadLetters
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.judge import most_frequent
 from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of

@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
-from ottla.pipelines.run import rejects
-from ottla.pipelines.run.pending_rejects import Part
-from ottla.pipelines.run.rejects import find_part
+from ottla.pipelines.rejects import rejects
+from ottla.pipelines.rejects.pending import Part
+from ottla.pipelines.rejects.rejects import find_part
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.source.source import Source

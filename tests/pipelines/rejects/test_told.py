@@ -6,9 +6,9 @@ import pytest
 
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
-from ottla.pipelines.run import told_rejects
-from ottla.pipelines.run.pending_rejects import Part
-from ottla.pipelines.run.told_rejects import (
+from ottla.pipelines.rejects import told as told_rejects
+from ottla.pipelines.rejects.pending import Part
+from ottla.pipelines.rejects.told import (
     anywhere,
     by_partition,
     ranges_of,

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from ottla.pipelines import PipelineError, to_delta, topic
-from ottla.pipelines.sinks.dead_letters import dead_letters
+from ottla.pipelines.rejects.dead_letters import dead_letters
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 

@@ -1,0 +1,1 @@
+"""Rejected rows: written beside the target, kept until then, told to the brokers, counted."""
