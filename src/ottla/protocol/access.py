@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 
 class Operation(IntEnum):
+    ALL = 2
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -18,6 +19,8 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
 
 
 class Resource(IntEnum):
@@ -25,6 +28,12 @@ class Resource(IntEnum):
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The name of the only resource of type CLUSTER."""
 
 
 class Access(NamedTuple):
