@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from ottla.pipelines import PipelineError
+from ottla.pipelines.failures.retry import BROKER, passes_by_itself
 from ottla.pipelines.kafka import records
 from ottla.pipelines.kafka.records import RangeReader
 from ottla.pipelines.kafka.settings import KafkaSettings
-from ottla.pipelines.run.retry import BROKER, passes_by_itself
 from ottla.pipelines.spark.jvm.causes import causes_of
 
 

@@ -72,9 +72,9 @@ def maintain_file(
     kind = TableToMaintain if dry_run else MaintainedTable
     done: list[MaintainedTable] = []
     with SparkOutput(spec.file.stem) as output:
+        from ottla.pipelines.failures.sentences import About
         from ottla.pipelines.file.build import open_session
-        from ottla.pipelines.run.failures import About
-        from ottla.pipelines.run.report import reported
+        from ottla.pipelines.run.reported import reported
         from ottla.pipelines.sinks.maintenance import maintain as maintained
 
         try:

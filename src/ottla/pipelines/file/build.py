@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
+from ottla.pipelines.failures.sentences import About
 from ottla.pipelines.file.formats import formats_of
 from ottla.pipelines.file.specification import (
     DELTA,
@@ -18,9 +19,8 @@ from ottla.pipelines.file.specification import (
     TableSpec,
     TopicSinkSpec,
 )
-from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.plan import Plan, SinkOf, delta_sink, plan
-from ottla.pipelines.run.report import reported
+from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import silence_pyspark
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start

@@ -19,6 +19,7 @@ from types import FrameType, MappingProxyType
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.sentences import About
 from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.program.ending import Ending
@@ -28,8 +29,7 @@ from ottla.pipelines.program.process import end_at_once, kill_spark, stop_spark
 from ottla.pipelines.program.sample import check_newest
 from ottla.pipelines.program.view import View
 from ottla.pipelines.progress.status import LagReader
-from ottla.pipelines.run.failures import About
-from ottla.pipelines.run.report import report_exception
+from ottla.pipelines.run.reported import report_exception
 
 TICK_S: Final = 0.25
 LAG_S: Final = 2.0

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
-from ottla.pipelines.run.failures import About
+from ottla.pipelines.failures.sentences import About
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import end_quietly, interruptible
-from ottla.pipelines.run.report import reported
+from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.supervisor import STOP_WITHIN_S, Supervisor, log
 from ottla.pipelines.spark.jvm.current_query import CurrentQuery
 

@@ -15,6 +15,7 @@ from ottla.pipelines.checkpoint.identity import FILE, Identity
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import require_pyspark
+from ottla.pipelines.failures.sentences import About
 from ottla.pipelines.rejects.dead_letters import DeadLetters
 from ottla.pipelines.rejects.pending import write_pending
 from ottla.pipelines.rejects.rejects import Rejects
@@ -28,7 +29,6 @@ from ottla.pipelines.run.begin import (
     topic_ids_now,
     why_silent,
 )
-from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.frame import Written, write_frame
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
@@ -43,7 +43,7 @@ from ottla.pipelines.run.plan import (
     look_up_topics,
     plan,
 )
-from ottla.pipelines.run.report import reported
+from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification, frame_of
 from ottla.pipelines.run.starting import check_first, check_new

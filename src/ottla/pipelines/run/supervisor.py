@@ -14,10 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.run.failures import About, one_line
-from ottla.pipelines.run.guard import BatchGuard
-from ottla.pipelines.run.report import report, report_exception
-from ottla.pipelines.run.retry import (
+from ottla.pipelines.failures.retry import (
     BROKER,
     COMMIT,
     CONSTRAINT,
@@ -30,6 +27,9 @@ from ottla.pipelines.run.retry import (
     RetryLimits,
     passes_by_itself,
 )
+from ottla.pipelines.failures.sentences import About, one_line
+from ottla.pipelines.run.guard import BatchGuard
+from ottla.pipelines.run.reported import report, report_exception
 from ottla.pipelines.spark.jvm.causes import Cause, causes_of, failure_of_query, trace_of
 from ottla.pipelines.spark.jvm.failed_ranges import failed_ranges
 from ottla.pipelines.spark.jvm.process import process_ended

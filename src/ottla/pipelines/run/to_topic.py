@@ -14,6 +14,7 @@ from ottla.pipelines.checkpoint.identity import FILE
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError, require_pyspark
+from ottla.pipelines.failures.sentences import About
 from ottla.pipelines.kafka.settings import read_settings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.begin import (
@@ -25,11 +26,10 @@ from ottla.pipelines.run.begin import (
     topic_ids_now,
     why_silent,
 )
-from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
 from ottla.pipelines.run.local_files import local_files
-from ottla.pipelines.run.report import reported
+from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.topic_batch import TopicBatchRunner

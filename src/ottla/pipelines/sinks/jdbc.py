@@ -381,7 +381,7 @@ class JdbcSink:
         if (unordered := statements.find_unordered(self.table, keyed)) and (
             found := connection.query(unordered)
         ):
-            # In the words of the upsert into Delta, which `run.failures` makes a sentence of.
+            # In the words of the upsert into Delta, which `failures.sentences` makes a sentence of.
             raise UnorderedKeyError(f"{UNORDERED} {found[0][0]}")
         if delete := statements.delete_rows(self.table, keyed, self.schema):
             connection.execute(delete)

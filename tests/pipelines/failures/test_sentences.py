@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.pipelines.run.failures import About, one_line, sentence_for
+from ottla.pipelines.failures.sentences import About, one_line, sentence_for
 from ottla.pipelines.spark.jvm.causes import Cause
 
 ABOUT = About(

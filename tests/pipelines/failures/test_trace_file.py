@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.pipelines.run import trace_file
-from ottla.pipelines.run.trace_file import MAX_TRACES, write_trace
+from ottla.pipelines.failures import trace_file
+from ottla.pipelines.failures.trace_file import MAX_TRACES, write_trace
 
 NOW = datetime(2026, 11, 22, 4, 10, 15)
 

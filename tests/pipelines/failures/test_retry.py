@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.pipelines.run.retry import (
+from ottla.pipelines.failures.retry import (
     BROKER,
     COMMIT,
     CONSTRAINT,

@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from ottla.pipelines.errors import PipelineError, explain
-from ottla.pipelines.run.failures import About, one_line, sentence_for
-from ottla.pipelines.run.trace_file import write_trace
+from ottla.pipelines.failures.sentences import About, one_line, sentence_for
+from ottla.pipelines.failures.trace_file import write_trace
 from ottla.pipelines.spark.jvm.causes import Cause, causes_of, is_of_jvm, trace_of
 from ottla.pipelines.spark.jvm.jar_versions import hadoop_version
 from ottla.pipelines.spark.jvm.process import process_ended

@@ -1,0 +1,1 @@
+"""What goes wrong with a query, as Spark, storage and brokers say it, and what follows."""
