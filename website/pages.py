@@ -35,6 +35,7 @@ SECTIONS: Final = {
         *PIPELINES,
         "docs/scale.md",
         "docs/metrics.md",
+        "docs/security.md",
         "docs/from-apache-kafka.md",
         "docs/testing-compared.md",
         "docs/from-a-spark-job.md",

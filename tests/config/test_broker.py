@@ -52,7 +52,22 @@ def test_defaults_and_given_values() -> None:
         ({"ottla.metrics.listener": "host:99999"}, "Expected HOST:PORT"),
         ({"authorizer.class.name": "org.example.Authorizer"}, "Authorizers are not supported"),
         ({"remote.log.storage.system.enable": "true"}, "Tiered storage is not supported"),
-        ({"security.inter.broker.protocol": "SSL"}, "String must be one of: PLAINTEXT"),
+        ({"security.inter.broker.protocol": "TLS"}, "String must be one of: PLAINTEXT, SSL"),
+        (
+            {"security.inter.broker.protocol": "SSL"},
+            "security.inter.broker.protocol: No such listener in listeners (PLAINTEXT)",
+        ),
+        (
+            {
+                "security.inter.broker.protocol": "PLAINTEXT",
+                "inter.broker.listener.name": "PLAINTEXT",
+            },
+            "Only one of inter.broker.listener.name and security.inter.broker.protocol",
+        ),
+        (
+            {"listener.name.a.ssl.keystore.locatio": "x"},
+            "did you mean listener.name.a.ssl.keystore.location?",
+        ),
     ],
 )
 def test_a_fault_is_one_line_that_names_the_setting(given: dict[str, str], message: str) -> None:
@@ -117,10 +132,10 @@ def test_a_controller_listener_is_not_for_clients() -> None:
 
 
 def test_a_note_has_no_values() -> None:
-    config = BrokerConfig({"listener.name.plaintext.ssl.keystore.password": "secret"})
+    config = BrokerConfig({"listener.name.plaintext.password.encoder.secret": "hidden"})
     (note,) = config.notes
-    assert "ssl.keystore.password" in note
-    assert "secret" not in note
+    assert "password.encoder.secret" in note
+    assert "hidden" not in note
 
 
 def test_dynamic_settings_take_their_turn() -> None:

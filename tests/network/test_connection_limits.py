@@ -27,3 +27,10 @@ def test_the_limit_of_connections_from_one_address() -> None:
     assert limits.admit("10.0.0.9") is None
     assert limits.admit("10.0.0.9") is None
     assert limits.admit("10.0.0.9") is not None
+
+
+def test_other_brokers_are_not_locked_out() -> None:
+    limits = ConnectionLimits(BrokerConfig({"max.connections": "1"}))
+    assert limits.admit("a") is None
+    assert limits.admit("broker", is_protected=True) is None
+    assert limits.admit("b") is not None

@@ -8,14 +8,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from ottla.config import broker_cluster, broker_log, broker_server, broker_transactions
+from ottla.config import (
+    broker_cluster,
+    broker_log,
+    broker_security,
+    broker_server,
+    broker_transactions,
+)
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.inert import INERT
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
+from ottla.config.listener_security import (
+    ListenerSecurity,
+    is_of_listener,
+    tls_options,
+    without_listener,
+)
 from ottla.config.setting import Update
 from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
 from ottla.config.value import parse_list
 
+INTER_BROKER_LISTENER: Final = "inter.broker.listener.name"
+INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
 INTERNAL_TOPIC_FACTORS: Final = (
     "offsets.topic.replication.factor",
@@ -52,6 +66,8 @@ class BrokerConfig(
     broker_log.SegmentSettings,
     broker_log.RetentionSettings,
     broker_log.TimestampSettings,
+    broker_security.InterBrokerSettings,
+    broker_security.TlsSettings,
     RefusedSettings,
 ):
     """Every broker setting as an attribute with its name, dots as underscores.
@@ -80,6 +96,7 @@ class BrokerConfig(
         )
         check_advertised(self.advertised_endpoints, self.endpoints)
         self._check_inter_broker_listener()
+        self._check_listeners()
 
     @classmethod
     def from_properties(cls, given: Mapping[str, str]) -> Self:
@@ -100,14 +117,43 @@ class BrokerConfig(
     def inter_broker_listener(self) -> str:
         """The name of the listener that other brokers connect to."""
         named = self.inter_broker_listener_name
-        return self.endpoints[0].name if named is None else named.upper()
+        if named is not None:
+            return named.upper()
+        if INTER_BROKER_PROTOCOL in self.given:
+            return self.security_inter_broker_protocol
+        return self.endpoints[0].name
+
+    def security_of(self, listener: str) -> ListenerSecurity:
+        """The settings of one listener."""
+        return ListenerSecurity(self.given, listener)
+
+    def asks_who(self, endpoint: Endpoint) -> bool:
+        """Whether clients of this listener must show who they are."""
+        security = self.security_of(endpoint.name)
+        return endpoint.has_tls and security.ssl_client_auth == "required"
 
     def _check_inter_broker_listener(self) -> None:
         names = [endpoint.name for endpoint in self.endpoints]
+        given, setting = self.inter_broker_listener_name, INTER_BROKER_LISTENER
+        if INTER_BROKER_PROTOCOL in self.given:
+            if given is not None:
+                both = f"{INTER_BROKER_LISTENER} and {INTER_BROKER_PROTOCOL}"
+                raise ConfigError(f"Only one of {both} should be set.")
+            given, setting = self.security_inter_broker_protocol, INTER_BROKER_PROTOCOL
         if self.inter_broker_listener not in names:
             reason = f"No such listener in listeners ({', '.join(sorted(names))})"
-            given = self.inter_broker_listener_name
-            raise invalid_value("inter.broker.listener.name", given, reason)
+            raise invalid_value(setting, given, reason)
+        chosen = self.endpoints[names.index(self.inter_broker_listener)]
+        if self.zookeeper_connect and chosen.protocol != "PLAINTEXT":
+            reason = f"Brokers speak only PLAINTEXT with each other yet, not {chosen.protocol}"
+            raise invalid_value(INTER_BROKER_LISTENER, chosen.name, reason)
+
+    def _check_listeners(self) -> None:
+        """Raise ConfigError for settings of a listener that cannot be together."""
+        for endpoint in self.endpoints:
+            security = self.security_of(endpoint.name)
+            if endpoint.has_tls:
+                tls_options(security)
 
     def connection_limits(self) -> dict[str, int]:
         """max.connections.per.ip.overrides by host, in one object that follows dynamic changes."""
@@ -314,13 +360,18 @@ def _is_of_one_broker(name: str) -> bool:
 
 def is_known(name: str) -> bool:
     """Whether this is a broker setting of Kafka or Ottla, with or without effect."""
-    return name in BrokerConfig.definitions or unneeded_reason(name) is not None
+    return (
+        name in BrokerConfig.definitions
+        or unneeded_reason(name) is not None
+        or is_of_listener(name)
+    )
 
 
 def unknown_name(name: str, known: Iterable[str]) -> str:
     """The message for an unknown setting, with the most similar name."""
-    nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    bare = without_listener(name)
+    nearest = difflib.get_close_matches(bare, list(known), n=1, cutoff=0.6)
+    hint = f"; did you mean {name.removesuffix(bare)}{nearest[0]}?" if nearest else ""
     return f"Unknown setting {name}{hint}"
 
 
@@ -331,9 +382,9 @@ def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
     """
     without: dict[str, list[str]] = {}
     for name in given:
-        if name in BrokerConfig.definitions:
+        if name in BrokerConfig.definitions or is_of_listener(name):
             continue
-        reason = unneeded_reason(name)
+        reason = unneeded_reason(without_listener(name))
         if reason is None:
             raise ConfigError(unknown_name(name, [*BrokerConfig.definitions, *UNNEEDED]))
         without.setdefault(reason, []).append(name)

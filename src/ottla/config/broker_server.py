@@ -41,7 +41,7 @@ class ListenerSettings(Settings):
         "Addresses to listen on, as NAME://HOST:PORT. An empty host or 0.0.0.0 means every "
         "interface, port 0 any free port.",
         kafka_default="PLAINTEXT://:9092",
-        why="There is no authentication yet, so other machines get access only if you allow it.",
+        why="It asks nobody who they are, so other machines get access only if you allow it.",
     )
     advertised_listeners = optional_words(
         "advertised.listeners",
@@ -52,7 +52,7 @@ class ListenerSettings(Settings):
     listener_security_protocol_map = string(
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The security protocol of each listener. Only PLAINTEXT is supported.",
+        "The security protocol of each listener: PLAINTEXT or SSL.",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from ottla.config.error import ConfigError, invalid_value
 
-SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT",)
+SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
 
 _ADDRESS: Final = re.compile(
     r"(?P<name>[A-Za-z0-9_.\-]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_.\-]*):(?P<port>\d{1,5})\Z",
@@ -36,6 +36,10 @@ class Endpoint:
     def every_interface(self) -> bool:
         """Whether this address stands for all interfaces, not for one host."""
         return self.host in _EVERY_INTERFACE
+
+    @property
+    def has_tls(self) -> bool:
+        return self.protocol.endswith("SSL")
 
     @property
     def only_this_machine(self) -> bool:

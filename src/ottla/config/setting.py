@@ -171,6 +171,11 @@ def optional_string(
     return Setting(name, ConfigType.STRING, None, doc, check, **more)
 
 
+def optional_password(name: str, doc: str, **more: Any) -> Setting[str | None]:
+    """A secret without a default; it is never shown."""
+    return Setting(name, ConfigType.PASSWORD, None, doc, **more)
+
+
 def words(
     name: str, default: tuple[str, ...], doc: str, check: Validator | None = None, **more: Any
 ) -> Setting[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.config.setting import Settings, optional_string, string, words
-from ottla.config.validator import one_of, only
+from ottla.config.validator import only
 
 
 class RefusedSettings(Settings):
@@ -42,12 +42,6 @@ class RefusedSettings(Settings):
         (),
         "Providers of values written as ${provider:key}.",
         only((), "Config providers are not supported; write the values directly"),
-    )
-    security_inter_broker_protocol = string(
-        "security.inter.broker.protocol",
-        "PLAINTEXT",
-        "Security protocol between brokers.",
-        one_of("PLAINTEXT"),
     )
 
 
@@ -140,24 +134,22 @@ _SECURITY: Final = """
     connection.failed.authentication.delay.ms connections.max.reauth.ms
     delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
     delegation.token.max.lifetime.ms delegation.token.secret.key
-    password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
-    password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
-    principal.builder.class sasl.client.callback.handler.class sasl.enabled.mechanisms
-    sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config
+    sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
     sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
     sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
     sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms
     sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
     sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
-    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-    sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
-    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
-    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
-    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
-    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
-    sasl.oauthbearer.assertion.private.key.file
-    sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
-    sasl.oauthbearer.client.credentials.client.id
+    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
+    sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
+    sasl.mechanism.inter.broker.protocol sasl.oauthbearer.assertion.algorithm
+    sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+    sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
+    sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
+    sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
+    sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
     sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
     sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
     sasl.oauthbearer.jwks.endpoint.refresh.ms
@@ -166,14 +158,15 @@ _SECURITY: Final = """
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
     sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
     sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
-    sasl.server.max.receive.size security.providers ssl.allow.dn.changes ssl.allow.san.changes
-    ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
-    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key
-    ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules
-    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-    ssl.truststore.type
+    sasl.server.max.receive.size
+"""
+_JAVA: Final = """
+    password.encoder.cipher.algorithm password.encoder.iterations
+    password.encoder.key.length password.encoder.keyfactory.algorithm
+    password.encoder.old.secret password.encoder.secret principal.builder.class
+    security.providers ssl.allow.dn.changes ssl.allow.san.changes ssl.engine.factory.class
+    ssl.keymanager.algorithm ssl.protocol ssl.provider ssl.secure.random.implementation
+    ssl.trustmanager.algorithm
 """
 _TIERED: Final = """
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
@@ -222,7 +215,8 @@ _REASONS: Final = (
         _REPLICATION,
         "not needed: there is one folder, one fetch loop per leader, and elections are immediate",
     ),
-    (_SECURITY, "listeners use PLAINTEXT: no encryption, no authentication"),
+    (_SECURITY, "listeners have no SASL authentication yet"),
+    (_JAVA, "Python's TLS has none of these parts of Java's, and no password is kept encrypted"),
     (_TIERED, "tiered storage is not supported"),
     (_METRICS, "metrics come from ottla.metrics.listener, not from Java reporters"),
     (_QUOTAS, "client quotas are not supported yet"),
@@ -237,7 +231,6 @@ UNNEEDED: Final[Mapping[str, str]] = {
 """The names of these settings, and why they have no effect."""
 
 _PREFIXES: Final = {
-    "listener.name.": "listeners use PLAINTEXT and need no settings of their own",
     "rlmm.config.": "tiered storage is not supported",
     "rsm.config.": "tiered storage is not supported",
 }

@@ -44,6 +44,10 @@ COUNTED_BYTES: Final = 64 << 10
 """Written bytes are counted so many at a time."""
 MAX_FRAMES_A_TURN: Final = 128
 """After these, other connections get their turn."""
+_TLS_HELLO: Final = range(0x16030000, 0x16030500)
+"""The size of a frame whose four bytes are the begin of a handshake of TLS (RFC 8446, section 5.1):
+369 MB.
+"""
 _FAILED: Final = "failed on a request from %s"
 
 Part: TypeAlias = bytes | bytearray | memoryview
@@ -125,6 +129,12 @@ class Connection:
         self._regulate()
 
     def refused(self, size_bytes: int) -> None:
+        if size_bytes in _TLS_HELLO:
+            self.refuse(
+                f"it speaks TLS, and listener {self.session.listener} does not: its "
+                "security.protocol must be PLAINTEXT or SASL_PLAINTEXT here"
+            )
+            return
         self.refuse(
             f"a frame of {size_bytes} bytes exceeds socket.request.max.bytes or the limit of its "
             "request type"

@@ -29,11 +29,17 @@ class ConnectionLimits:
             most_bytes,
         )
 
-    def admit(self, host: str) -> str | None:
-        """Counts one more connection. Returns the reason if it is over a limit, otherwise None."""
+    def admit(self, host: str, *, is_protected: bool = False) -> str | None:
+        """Counts one more connection. Returns the reason if it is over a limit, otherwise None.
+
+        `is_protected`: it is on the listener of the other brokers, which max.connections must not
+        lock out (KIP-402).
+        """
         self.count += 1
         self._by_host[host] = of_host = self._by_host.get(host, 0) + 1
-        max_open = min(self._config.max_connections, self._max_files)
+        max_open = self._max_files
+        if not is_protected:
+            max_open = min(self._config.max_connections, max_open)
         max_of_host = self._overrides.get(host, self._config.max_connections_per_ip)
         reason = None
         if self.count > max_open:

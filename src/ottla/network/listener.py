@@ -11,15 +11,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from ottla.config import BrokerConfig
+from ottla.config import BrokerConfig, ConfigError
 from ottla.config.listener import Endpoint
+from ottla.config.listener_security import tls_options
 from ottla.network.client_session import ClientSession
 from ottla.network.connection import Connection
 from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FrameReader
+from ottla.network.newcomers import Newcomers
+from ottla.network.refusals import Refusals
+from ottla.network.sliced_transport import SlicedTransport
+from ottla.network.tls_acceptor import TlsAcceptor
 from ottla.protocol.frame_limits import limits_by_type
+from ottla.security.distinguished_name import subject_of
+from ottla.security.principal import ANONYMOUS, USER, Principal
+from ottla.security.principal_mapping import NoRuleError, PrincipalMapping
+from ottla.security.tls import TlsError
 
 logger = logging.getLogger("ottla.listener")
 
@@ -37,10 +46,13 @@ class Listener:
         dispatcher: Dispatcher[Any],
         limits: ConnectionLimits,
         *,
+        newcomers: Newcomers | None = None,
         next_connection_id: Callable[[], int],
         monotonic_ms: Callable[[], int],
     ) -> None:
-        """`next_connection_id` is shared by all listeners, so connection ids are unique."""
+        """`next_connection_id` is shared by all listeners, so connection ids are unique; so are
+        `newcomers`.
+        """
         self.endpoint = endpoint
         self.port = 0
         self._advertised = next(
@@ -56,13 +68,25 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._limit_of = limits_by_type(config.socket_request_max_bytes)
+        self._security = config.security_of(endpoint.name)
+        self._is_between_brokers = (
+            bool(config.zookeeper_connect) and endpoint.name == config.inter_broker_listener
+        )
+        self._open = 0
+        self._newcomers = newcomers or Newcomers()
+        self._refusals = Refusals(logger, endpoint.name, monotonic_ms)
+        self._mapping = PrincipalMapping(self._security.ssl_principal_mapping_rules)
+        self._tls: TlsAcceptor | None = None
 
     async def listen(self) -> None:
         """Binds. Afterwards `port` is the bound port, which the system chose if it was 0.
 
-        Raises OSError, with a one-line message, if the address is not available.
+        Raises OSError, with a one-line message, if the address is not available, and ConfigError
+        for certificates that cannot be used.
         """
         loop = asyncio.get_running_loop()
+        if self.endpoint.has_tls:
+            self._tls = self._new_tls()
         try:
             self._server = await loop.create_server(
                 self._new_protocol,
@@ -82,11 +106,29 @@ class Listener:
         self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)
         self.port = self._server.sockets[0].getsockname()[1]
 
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        return tuple(self._connections.values())
+
+    @property
+    def newcomers(self) -> Newcomers:
+        return self._newcomers
+
+    async def look_at_files(self) -> None:
+        """Uses the certificates that the files have now."""
+        if self._tls is not None:
+            await self._tls.look_at_files()
+
     async def start(self) -> None:
         assert self._server is not None
-        await self._server.start_serving()
+        if self._tls is None:
+            await self._server.start_serving()
+        else:
+            self._tls.start(self._server.sockets, self._config.socket_listen_backlog_size)
 
     def stop_accepting(self) -> None:
+        if self._tls is not None:
+            self._tls.stop()
         if self._server is not None:
             self._server.close()
         if self._sweep is not None:
@@ -110,17 +152,63 @@ class Listener:
                 return
             await asyncio.sleep(0.01)
 
+    def _new_tls(self) -> TlsAcceptor:
+        try:
+            return TlsAcceptor(
+                self.endpoint.name,
+                tls_options(self._security),
+                self._newcomers,
+                self._refusals,
+                admit=self._admit,
+                release=self._release,
+                new_protocol=self._new_encrypted_protocol,
+            )
+        except TlsError as error:
+            raise ConfigError(f"listener {self.endpoint.name}: {error}") from None
+
     def _new_protocol(self) -> FrameProtocol:
-        max_bytes = self._config.socket_request_max_bytes
-        reader = FrameReader(
+        reader = self._new_reader()
+        return FrameProtocol(self._scratch, reader, partial(self._accepted, reader))
+
+    def _new_encrypted_protocol(self, begun: Callable[[], None]) -> FrameProtocol:
+        reader = self._new_reader()
+        return FrameProtocol(self._scratch, reader, partial(self._decrypted, reader, begun))
+
+    def _new_reader(self) -> FrameReader:
+        return FrameReader(
             min_bytes=0,
-            max_bytes=max_bytes,
+            max_bytes=self._config.socket_request_max_bytes,
             limit_of=self._limit_of,
             allocated=self._limits.memory.spent,
         )
-        return FrameProtocol(self._scratch, reader, partial(self._opened, reader))
 
-    def _opened(self, reader: FrameReader, transport: asyncio.Transport) -> Connection:
+    def _accepted(self, reader: FrameReader, transport: asyncio.Transport) -> Connection:
+        connection = self._opened(reader, transport, ANONYMOUS)
+        if not self._admit(connection.host):
+            connection.close()
+        return connection
+
+    def _decrypted(
+        self, reader: FrameReader, begun: Callable[[], None], transport: asyncio.Transport
+    ) -> Connection:
+        """The handshake of TLS is over; the connection was admitted before it."""
+        begun()
+        certificate = transport.get_extra_info("ssl_object").getpeercert(True)
+        principal, reason = ANONYMOUS, ""
+        if certificate is not None:
+            try:
+                principal = Principal(USER, self._mapping.name_of(subject_of(certificate)))
+            except (NoRuleError, ValueError) as error:
+                reason = f"ssl.principal.mapping.rules: {error}"
+        connection = self._opened(reader, SlicedTransport(transport), principal)
+        if reason:
+            self._refusals.say(connection.host, reason)
+            connection.abort()
+        return connection
+
+    def _opened(
+        self, reader: FrameReader, transport: asyncio.Transport, principal: Principal
+    ) -> Connection:
         self._size_buffers(transport.get_extra_info("socket"))
         address = transport.get_extra_info("peername")
         advertised_host, advertised_port = self._advertised_to(transport)
@@ -130,6 +218,7 @@ class Listener:
             self.endpoint.name,
             advertised_host,
             advertised_port,
+            principal,
         )
         connection = Connection(
             transport,
@@ -142,22 +231,31 @@ class Listener:
         )
         self._connections[session.connection_id] = connection
         self._limits.memory.add(connection)
-        reason = self._limits.admit(session.host)
+        return connection
+
+    def _admit(self, host: str) -> bool:
+        """Counts a connection, which `_release` must undo whether or not it is admitted."""
+        self._open += 1
+        reason = self._limits.admit(host, is_protected=self._is_between_brokers)
+        most = self._security.max_connections
+        if reason is None and most is not None and self._open > most:
+            self._limits.refused += 1
+            reason = f"{most} are open: the limit of listener {self.endpoint.name}"
         if reason is not None:
             refused = self._limits.refused
             if refused & (refused - 1) == 0:  # the 1st, 2nd, 4th, 8th ... of them
                 logger.warning(
-                    "refused %d connections so far, the last from %s: %s",
-                    refused,
-                    session.host,
-                    reason,
+                    "refused %d connections so far, the last from %s: %s", refused, host, reason
                 )
-            connection.close()
-        return connection
+        return reason is None
+
+    def _release(self, host: str) -> None:
+        self._open -= 1
+        self._limits.release(host)
 
     def _closed(self, connection: Connection) -> None:
         if self._connections.pop(connection.session.connection_id, None) is not None:
-            self._limits.release(connection.session.host)
+            self._release(connection.session.host)
             self._limits.memory.remove(connection)
 
     def _size_buffers(self, accepted: socket.socket) -> None:

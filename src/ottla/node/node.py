@@ -35,7 +35,7 @@ from ottla.cluster.registration import Registration
 from ottla.cluster.strays import READ_AGAIN_MS, Strays
 from ottla.cluster.topic_creation import TopicCreation
 from ottla.cluster.topic_settings import TopicSettings
-from ottla.config import BrokerConfig
+from ottla.config import BrokerConfig, ConfigError
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
 from ottla.controller.deletion_notes import noted_ids
@@ -48,6 +48,7 @@ from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.handlers import Handlers
 from ottla.network.listener import Listener
+from ottla.network.newcomers import Newcomers
 from ottla.network.own_request import answer_own
 from ottla.network.peers import Peers
 from ottla.node.commit_recording import CommitRecording
@@ -448,19 +449,21 @@ class Node:
     async def _listen(self) -> None:
         """Binds all listeners, so that a port in use is detected before anything is written."""
         connection_ids = itertools.count(1)
+        newcomers = Newcomers()
         for endpoint in self.config.endpoints:
             listener = Listener(
                 endpoint,
                 self.config,
                 self._dispatcher,
                 self.connection_limits,
+                newcomers=newcomers,
                 next_connection_id=connection_ids.__next__,
                 monotonic_ms=self.clock.monotonic_ms,
             )
             self._listeners.append(listener)
             try:
                 await listener.listen()
-            except OSError:
+            except (ConfigError, OSError):
                 self.store.withdraw()
                 raise
         self.config.listens_on([each.bound_to for each in self._listeners], self.endpoints)

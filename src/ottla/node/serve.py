@@ -8,7 +8,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from shutil import get_terminal_size
 from textwrap import fill
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from ottla.cluster.errors import StartError
 from ottla.config import BrokerConfig, ConfigError
-from ottla.config.listener import Endpoint
 from ottla.coordination.embedded_store import StoreError
 from ottla.coordination.tree import (
     ConnectionLostError,
@@ -81,7 +80,7 @@ def serve(
     )
     try:
         config = BrokerConfig.from_properties(properties)
-        for note in (*config.notes, *open_listeners(config.endpoints)):
+        for note in (*config.notes, *open_listeners(config)):
             logging.getLogger("ottla.config").warning("%s", note)
         raise_file_limit()
         keep_freed_memory()
@@ -101,9 +100,13 @@ def serve(
         return EXIT_FAILED
 
 
-def open_listeners(endpoints: Iterable[Endpoint]) -> list[str]:
-    """A warning if other machines can connect: nothing asks them who they are."""
-    open_to_others = [str(each) for each in endpoints if not each.only_this_machine]
+def open_listeners(config: BrokerConfig) -> list[str]:
+    """A warning if other machines can connect, and nobody asks them who they are."""
+    open_to_others = [
+        str(each)
+        for each in config.endpoints
+        if not each.only_this_machine and not config.asks_who(each)
+    ]
     if not open_to_others:
         return []
     return [

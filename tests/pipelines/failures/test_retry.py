@@ -2,10 +2,7 @@
 
 import pytest
 
-from ottla.pipelines.failures.cause import Cause
-from ottla.pipelines.failures.retry import Retries, RetryLimits
-from ottla.pipelines.failures.sentences import passes_by_itself
-from ottla.pipelines.failures.table import (
+from ottla.pipelines.failures.retry import (
     BROKER,
     COMMIT,
     CONSTRAINT,
@@ -14,7 +11,11 @@ from ottla.pipelines.failures.table import (
     STORAGE,
     TOPIC,
     WRITE,
+    Retries,
+    RetryLimits,
+    passes_by_itself,
 )
+from ottla.pipelines.spark.jvm.causes import Cause
 
 KAFKA = "org.apache.kafka.common.errors."
 

@@ -38,8 +38,8 @@ from tests.pipelines.model.targets import (
     FakeFileSink,
 )
 
-from ottla.pipelines.checkpoint import lease, topic_watch
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity import lease, topic_watch
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.run import (

@@ -1,0 +1,101 @@
+"""Settings of listeners: TLS and authentication. Each may be set for one listener alone.
+
+`listener.name.<listener>.<setting>` comes before `<setting>` (KIP-103); see `listener_security`.
+"""
+
+from __future__ import annotations
+
+from ottla.config.setting import (
+    Settings,
+    optional_password,
+    optional_string,
+    string,
+    words,
+)
+from ottla.config.validator import list_of, one_of
+
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class InterBrokerSettings(Settings):
+    """How brokers speak with each other."""
+
+    security_inter_broker_protocol = string(
+        "security.inter.broker.protocol",
+        "PLAINTEXT",
+        "If given: brokers use the listener of this name, which has this security protocol. Give "
+        "this or inter.broker.listener.name, not both.",
+        one_of(*SECURITY_PROTOCOLS),
+    )
+
+
+class TlsSettings(Settings):
+    """Certificates and keys in PEM (KIP-651), and what a listener agrees to."""
+
+    ssl_keystore_type = string(
+        "ssl.keystore.type",
+        "JKS",
+        "Format of the key store. Only PEM is supported.",
+    )
+    ssl_keystore_location = optional_string(
+        "ssl.keystore.location",
+        "A PEM file with the private key, then its certificate and those between it and the "
+        "authority. A listener with TLS uses a changed file within seconds, for new connections.",
+    )
+    ssl_keystore_password = optional_password(
+        "ssl.keystore.password", "Password of a JKS or PKCS#12 store: not with PEM."
+    )
+    ssl_keystore_key = optional_password(
+        "ssl.keystore.key", "The private key in PEM (PKCS#8), instead of a file."
+    )
+    ssl_keystore_certificate_chain = optional_password(
+        "ssl.keystore.certificate.chain",
+        "The certificates that belong to ssl.keystore.key, in PEM, its own first.",
+    )
+    ssl_key_password = optional_password(
+        "ssl.key.password", "Password of the private key, if it is encrypted."
+    )
+    ssl_truststore_type = string(
+        "ssl.truststore.type",
+        "JKS",
+        "Format of the trust store. Only PEM is supported.",
+    )
+    ssl_truststore_location = optional_string(
+        "ssl.truststore.location",
+        "A PEM file with the certificates of the authorities that are trusted. Default: the "
+        "machine's.",
+    )
+    ssl_truststore_password = optional_password(
+        "ssl.truststore.password", "Password of a JKS or PKCS#12 store: not with PEM."
+    )
+    ssl_truststore_certificates = optional_password(
+        "ssl.truststore.certificates", "The trusted certificates in PEM, instead of a file."
+    )
+    ssl_client_auth = string(
+        "ssl.client.auth",
+        "none",
+        "Whether a client shows a certificate: it is not asked, it may, or it must.",
+        one_of("required", "requested", "none"),
+    )
+    ssl_enabled_protocols = words(
+        "ssl.enabled.protocols",
+        ("TLSv1.2", "TLSv1.3"),
+        "Versions of TLS. Those between the first and the last are enabled too.",
+        list_of("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3", empty_allowed=False),
+    )
+    ssl_cipher_suites = words(
+        "ssl.cipher.suites",
+        (),
+        "Cipher suites, by their standard names or OpenSSL's. TLS 1.3 always has all of its own. "
+        "Empty: OpenSSL chooses.",
+    )
+    ssl_principal_mapping_rules = string(
+        "ssl.principal.mapping.rules",
+        "DEFAULT",
+        "How a client's name follows from the name in its certificate (KIP-371).",
+    )
+    ssl_endpoint_identification_algorithm = string(
+        "ssl.endpoint.identification.algorithm",
+        "https",
+        "Between brokers: https checks that the certificate is of the host; empty does not.",
+    )

@@ -1,0 +1,131 @@
+"""The security settings of one listener: `listener.name.<listener>.<setting>`, else `<setting>`.
+
+KIP-103. Kafka writes the listener's name in lower case there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.config.broker_security import TlsSettings
+from ottla.config.error import ConfigError, invalid_value
+from ottla.config.setting import Settings, optional_integer
+from ottla.config.validator import at_least
+from ottla.security.principal_mapping import PrincipalMapping
+from ottla.security.tls import TlsOptions
+
+PREFIX: Final = "listener.name."
+_CONVERSIONS: Final = {
+    "JKS": "keytool -importkeystore -srckeystore {store} -destkeystore {store}.p12 "
+    "-deststoretype PKCS12 && openssl pkcs12 -in {store}.p12 {what}-out {store}.pem",
+    "PKCS12": "openssl pkcs12 -in {store} {what}-out {store}.pem",
+}
+"""The command that makes a PEM file of a store."""
+
+
+class ListenerLimits(Settings):
+    """Limits of one listener, which are of all of them without its name."""
+
+    max_connections = optional_integer(
+        "max.connections", "Maximum number of open connections on this listener.", at_least(0)
+    )
+
+
+class ListenerSecurity(ListenerLimits, TlsSettings):
+    """The settings that are in force on one listener."""
+
+    def __init__(self, given: Mapping[str, str], listener: str) -> None:
+        """`given` has the settings of the broker. Raises ConfigError."""
+        own = f"{PREFIX}{listener.lower()}."
+        general = {name: text for name, text in given.items() if name in TlsSettings.definitions}
+        self.load(
+            general
+            | {
+                name[len(own) :]: text
+                for name, text in given.items()
+                if name.lower().startswith(own)
+            }
+        )
+
+
+def without_listener(name: str) -> str:
+    """The setting in `listener.name.<listener>.<setting>`; any other name as it is."""
+    return name[len(PREFIX) :].partition(".")[2] if name.startswith(PREFIX) else name
+
+
+def is_of_listener(name: str) -> bool:
+    """Whether this is a setting of one listener."""
+    return name.startswith(PREFIX) and without_listener(name) in ListenerSecurity.definitions
+
+
+def tls_options(settings: ListenerSecurity) -> TlsOptions:
+    """What a TLS listener has been given. Raises ConfigError. Reads no file."""
+    key_store, key_store_is_file = _key_store(settings)
+    trust_store, trust_store_is_file = _trust_store(settings)
+    try:
+        PrincipalMapping(settings.ssl_principal_mapping_rules)
+    except ValueError as error:
+        given = settings.ssl_principal_mapping_rules
+        raise invalid_value("ssl.principal.mapping.rules", given, str(error)) from None
+    return TlsOptions(
+        key_store=key_store,
+        trust_store=trust_store,
+        key_store_is_file=key_store_is_file,
+        trust_store_is_file=trust_store_is_file,
+        key_password=settings.ssl_key_password,
+        protocols=settings.ssl_enabled_protocols,
+        cipher_suites=settings.ssl_cipher_suites,
+        client_auth=settings.ssl_client_auth,
+        checks_host=settings.ssl_endpoint_identification_algorithm.lower() == "https",
+    )
+
+
+def _key_store(settings: ListenerSecurity) -> tuple[str | None, bool]:
+    """A file or a text; and which of both. As DefaultSslEngineFactory.createKeystore."""
+    key, chain = settings.ssl_keystore_key, settings.ssl_keystore_certificate_chain
+    location = settings.ssl_keystore_location
+    if key is None and chain is None and location is None:
+        return None, True
+    _only_pem("ssl.keystore", settings.ssl_keystore_type, location, "")
+    if settings.ssl_keystore_password is not None:
+        raise ConfigError(
+            "SSL key store password cannot be specified with PEM format, only key password may be "
+            "specified."
+        )
+    if key is None and chain is None:
+        return location, True
+    if key is None:
+        raise ConfigError("SSL certificate chain is specified, but private key is not specified.")
+    if chain is None:
+        raise ConfigError("SSL private key is specified, but certificate chain is not specified.")
+    if location is not None:
+        raise ConfigError("Both SSL key store location and separate private key are specified.")
+    return f"{key}\n{chain}", False
+
+
+def _trust_store(settings: ListenerSecurity) -> tuple[str | None, bool]:
+    certificates, location = settings.ssl_truststore_certificates, settings.ssl_truststore_location
+    if certificates is None and location is None:
+        return None, True
+    _only_pem("ssl.truststore", settings.ssl_truststore_type, location, "-nokeys ")
+    if settings.ssl_truststore_password is not None:
+        raise ConfigError("SSL trust store password cannot be specified for PEM format.")
+    if certificates is None:
+        return location, True
+    if location is not None:
+        raise ConfigError(
+            "Both SSL trust store location and separate trust certificates are specified."
+        )
+    return certificates, False
+
+
+def _only_pem(store: str, kind: str, location: str | None, what: str) -> None:
+    """Raises ConfigError, with the command that converts the store."""
+    if kind.upper() == "PEM":
+        return
+    command = _CONVERSIONS.get(kind.upper())
+    reason = f"Only PEM is supported: set {store}.type=PEM"
+    if command is not None and location is not None:
+        reason += f". To convert the store: {command.format(store=location, what=what)}"
+    raise invalid_value(f"{store}.type", kind, reason)

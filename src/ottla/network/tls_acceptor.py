@@ -1,0 +1,174 @@
+"""Accepts the connections of a listener with TLS: the handshake, bounded in time and number.
+
+A connection is counted before its handshake, and gets its protocol after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ottla.network.newcomers import HANDSHAKE_WITHIN_MS, Newcomers
+from ottla.network.refusals import Refusals
+from ottla.runtime.background import Background
+from ottla.security.tls import TlsError, TlsOptions, server_context, state_of_files
+
+logger = logging.getLogger("ottla.tls")
+
+LOOK_AT_FILES_MS: Final = 5_000
+RETRY_ACCEPT_MS: Final = 1_000
+"""After the process had no free file number."""
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "PACKET_LENGTH")
+_SAYS: Final = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has shown no certificate, and ssl.client.auth is "
+    "required here",
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is refused",
+    "UNSUPPORTED_PROTOCOL": "it wants a version of TLS that ssl.enabled.protocols does not have",
+    "NO_SHARED_CIPHER": "it has no cipher suite in common with this listener",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the authority of this broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust this broker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses this broker's certificate",
+}
+
+
+class TlsAcceptor:
+    """Of one listener. For the event loop's thread only."""
+
+    def __init__(
+        self,
+        name: str,
+        options: TlsOptions,
+        newcomers: Newcomers,
+        refusals: Refusals,
+        *,
+        admit: Callable[[str], bool],
+        release: Callable[[str], None],
+        new_protocol: Callable[[Callable[[], None]], asyncio.BaseProtocol],
+    ) -> None:
+        """Reads the certificates. Raises TlsError.
+
+        `admit` counts a connection from an address, unless there are too many; `release` undoes
+        that. Once the protocol has called what it was given, the protocol does it.
+        """
+        self._name = name
+        self._options = options
+        self._newcomers = newcomers
+        self._admit = admit
+        self._release = release
+        self._new_protocol = new_protocol
+        self._state = state_of_files(options.files)
+        self._context = server_context(options)
+        self._sockets: list[socket.socket] = []
+        self._tasks = Background(logger, f"the TLS of listener {name}")
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._refusals = refusals
+
+    def start(self, bound: Sequence[socket.socket], backlog: int) -> None:
+        """Accepts connections on these sockets."""
+        for each in bound:
+            listening = socket.socket(fileno=os.dup(each.fileno()))
+            listening.setblocking(False)
+            listening.listen(backlog)
+            self._sockets.append(listening)
+            self._tasks.spawn(self._accept(listening))
+        if self._options.files:
+            self._tasks.spawn(self._follow_files())
+
+    def stop(self) -> None:
+        """Accepts no more; ends handshakes that are under way."""
+        self._tasks.cancel()
+        for task in self._handshakes:
+            task.cancel()
+        for each in self._sockets:
+            each.close()
+        self._sockets.clear()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(listening)
+            except ConnectionError:
+                continue
+            except OSError as error:
+                logger.error("cannot accept a connection: %s", error.strerror or error)
+                await asyncio.sleep(RETRY_ACCEPT_MS / 1000)
+                continue
+            accepted.setblocking(False)
+            host = str(address[0])
+            if not self._admit(host):
+                self._release(host)
+                accepted.close()
+                continue
+            task = loop.create_task(self._shake_hands(accepted, host))
+            self._handshakes.add(task)
+            self._newcomers.add(task, task.cancel)
+            task.add_done_callback(self._shook_hands)
+
+    def _shook_hands(self, task: asyncio.Task[None]) -> None:
+        self._handshakes.discard(task)
+        self._newcomers.remove(task)
+
+    async def _shake_hands(self, accepted: socket.socket, host: str) -> None:
+        has_begun = False
+
+        def begun() -> None:
+            nonlocal has_begun
+            has_begun = True
+
+        loop = asyncio.get_running_loop()
+        transport: asyncio.BaseTransport | None = None
+        try:
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: self._new_protocol(begun),
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=HANDSHAKE_WITHIN_MS / 1000,
+            )
+        except ssl.SSLError as error:
+            self._refusals.say(host, why(error))
+        except OSError as error:
+            if isinstance(error, ConnectionAbortedError | TimeoutError):
+                self._refusals.say(
+                    host, f"its TLS handshake took more than {HANDSHAKE_WITHIN_MS} ms"
+                )
+            # Otherwise it has left.
+        finally:
+            if not has_begun:
+                self._release(host)
+                if transport is None:
+                    accepted.close()
+
+    async def _follow_files(self) -> None:
+        """New connections get what the files have now; those that are open keep what they have."""
+        while True:
+            await asyncio.sleep(LOOK_AT_FILES_MS / 1000)
+            await self.look_at_files()
+
+    async def look_at_files(self) -> None:
+        """Reads the certificates again if a file has changed."""
+        state = await asyncio.to_thread(state_of_files, self._options.files)
+        if state == self._state:
+            return
+        self._state = state
+        try:
+            self._context = await asyncio.to_thread(server_context, self._options)
+        except TlsError as error:
+            logger.error("listener %s keeps its old certificates: %s", self._name, error)
+        else:
+            logger.info("listener %s has read its changed certificates", self._name)
+
+
+def why(error: ssl.SSLError) -> str:
+    """Why a handshake failed, in the words of the settings."""
+    reason = error.reason or ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{_SAYS['CERTIFICATE_VERIFY_FAILED']}: {error.verify_message}"
+    if any(reason.startswith(each) for each in _NO_TLS):
+        return "it does not speak TLS: its security.protocol must be SSL or SASL_SSL here"
+    return _SAYS.get(reason, reason.lower().replace("_", " ") or str(error))

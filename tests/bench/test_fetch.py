@@ -1,0 +1,57 @@
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from bench.apache_kafka import VERSION, ZOOKEEPER_VERSION, KafkaJars
+
+from bench import cache, fetch, ivy
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_cached_jars_are_not_fetched_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with cache.making(KafkaJars.place()):
+        pass
+    monkeypatch.setattr(sys, "argv", ["fetch"])
+    assert fetch.main() == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_all_versions_are_fetched_only_if_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fetched: list[Sequence[str]] = []
+
+    def fetch_jars(coordinates: Sequence[str], *_: Path | None) -> None:
+        fetched.append(coordinates)
+
+    monkeypatch.setattr(ivy, "fetch", fetch_jars)
+    monkeypatch.setattr(sys, "argv", ["fetch", "--all"])
+    assert fetch.main() == 0
+    assert fetched == [
+        [f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools")]
+        for version in (VERSION, ZOOKEEPER_VERSION)
+    ]
+    assert KafkaJars.at_hand(ZOOKEEPER_VERSION) is not None
+    assert "Fetching Apache Kafka 3.9.1" in capsys.readouterr().out
+
+
+def test_a_repository_without_kafka_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "ivysettings.xml"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="empty"/><resolvers><filesystem name="empty">'
+        f'<artifact pattern="{tmp_path}/[artifact]-[revision].[ext]"/>'
+        "</filesystem></resolvers></ivysettings>"
+    )
+    monkeypatch.setattr(sys, "argv", ["fetch", "--ivy-settings", str(settings)])
+    assert fetch.main() == 1
+    assert "so the tests that need it are skipped" in capsys.readouterr().err
+    assert KafkaJars.at_hand() is None

@@ -1,0 +1,314 @@
+"""A listener with TLS in front of a fake node."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import uvloop
+from tests.network.test_listener import Client, Server, beat, new_server, produce_request
+from tests.security.authority import Authority, Issued
+
+from ottla.config import BrokerConfig, ConfigError
+from ottla.protocol.frames import read_response
+from ottla.security.principal import ANONYMOUS, Principal
+
+HEARTBEAT = 12
+pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
+
+
+@pytest.fixture(params=[asyncio.DefaultEventLoopPolicy, uvloop.EventLoopPolicy])
+def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoopPolicy:
+    """Asyncio's own TLS and uvloop's are two."""
+    policy: asyncio.AbstractEventLoopPolicy = request.param()
+    return policy
+
+
+HOST = "127.0.0.1"
+
+
+class Secured:
+    """Settings of a broker with one TLS listener, and the authority that both sides trust."""
+
+    def __init__(self, folder: Path, **more: str) -> None:
+        self.authority = Authority()
+        self.store = self.authority.issue("CN=broker").store(folder / "broker.pem")
+        self.trust = self.authority.trust(folder / "trust.pem")
+        self.settings = {
+            "listeners": f"SSL://{HOST}:0",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.store),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.trust),
+        } | {name.replace("_", "."): value for name, value in more.items()}
+
+    def client_context(self, shown: Issued | None = None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self.trust))
+        if shown is not None:
+            context.load_cert_chain(shown.store(self.store.with_name("client.pem")))
+        return context
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[Server]:
+        server = await new_server(BrokerConfig(self.settings))
+        try:
+            yield server
+        finally:
+            await server.close(0)
+
+    @asynccontextmanager
+    async def client(
+        self, server: Server, context: ssl.SSLContext | None = None
+    ) -> AsyncIterator[Client]:
+        client = Client(
+            *await asyncio.open_connection(HOST, server.port, ssl=context or self.client_context())
+        )
+        try:
+            yield client
+        finally:
+            client.writer.close()
+
+
+async def answers(client: Client) -> bool:
+    client.send(beat(7), 3)
+    correlation_id, response = read_response(HEARTBEAT, 4, await client.frame())
+    return (correlation_id, response.throttle_time) == (3, 7)
+
+
+def principals(server: Server) -> list[Principal]:
+    return [each.session.principal for each in server.connections]
+
+
+async def until_gone(server: Server) -> None:
+    async with asyncio.timeout(20):
+        while server.limits.count:
+            await asyncio.sleep(0.01)
+
+
+async def test_requests_over_tls(tmp_path: Path) -> None:
+    secured = Secured(tmp_path)
+    async with secured.serving() as server:
+        async with secured.client(server) as client:
+            assert await answers(client)
+            assert principals(server) == [ANONYMOUS]
+            assert server.limits.count == 1
+        await until_gone(server)
+
+
+async def test_a_large_request_and_many_small_ones(tmp_path: Path) -> None:
+    secured = Secured(tmp_path)
+    async with secured.serving() as server, secured.client(server) as client:
+        client.send(produce_request(20_000_000), 1)
+        assert len(await client.frame()) > 4
+        for number in range(500):
+            client.send(beat(number), number)
+        for number in range(500):
+            correlation_id, _ = read_response(HEARTBEAT, 4, await client.frame())
+            assert correlation_id == number
+
+
+@pytest.mark.parametrize("client_auth", ["requested", "required"])
+async def test_the_certificate_names_the_client(tmp_path: Path, client_auth: str) -> None:
+    rules = {"ssl_principal_mapping_rules": "RULE:^CN=(.*?),OU=.*$/$1/U,DEFAULT"}
+    secured = Secured(tmp_path, ssl_client_auth=client_auth, **rules)
+    shown = secured.authority.issue("CN=alice,OU=Data")
+    async with secured.serving() as server:
+        context = secured.client_context(shown)
+        async with secured.client(server, context) as client:
+            assert await answers(client)
+            assert principals(server) == [Principal("User", "ALICE")]
+
+
+async def test_a_client_that_need_not_show_a_certificate(tmp_path: Path) -> None:
+    secured = Secured(tmp_path, ssl_client_auth="requested")
+    async with secured.serving() as server, secured.client(server) as client:
+        assert await answers(client)
+        assert principals(server) == [ANONYMOUS]
+
+
+async def test_a_client_that_must_show_a_certificate(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secured = Secured(tmp_path, ssl_client_auth="required")
+    async with secured.serving() as server:
+        async with secured.client(server) as client:
+            # With TLS 1.3 a client learns of it only after its own part of the handshake.
+            with pytest.raises((OSError, asyncio.IncompleteReadError)):
+                await answers(client)
+        await until_gone(server)
+    assert "it has shown no certificate, and ssl.client.auth is required here" in caplog.text
+
+
+async def test_a_certificate_of_another_authority(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secured = Secured(tmp_path, ssl_client_auth="required")
+    context = secured.client_context(Authority().issue("CN=mallory"))
+    async with secured.serving() as server:
+        async with secured.client(server, context) as client:
+            with pytest.raises((OSError, asyncio.IncompleteReadError)):
+                await answers(client)
+        await until_gone(server)
+    assert "its certificate is refused" in caplog.text
+
+
+async def test_a_name_that_no_rule_maps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rule = {"ssl_principal_mapping_rules": "RULE:^CN=(.*),OU=.*$/$1/"}
+    secured = Secured(tmp_path, ssl_client_auth="required", **rule)
+    context = secured.client_context(secured.authority.issue("CN=bob"))
+    async with secured.serving() as server:
+        async with secured.client(server, context) as client:
+            assert await client.is_closed()
+        await until_gone(server)
+    assert "No rules apply to CN=bob" in caplog.text
+
+
+async def test_plain_bytes_on_a_tls_port(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    secured = Secured(tmp_path)
+    async with secured.serving() as server:
+        client = Client(*await asyncio.open_connection(HOST, server.port))
+        client.send(beat(1), 1)
+        while not await client.is_closed():  # after the alert of TLS
+            pass
+        client.writer.close()
+        await until_gone(server)
+    (record,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert "its security.protocol must be SSL or SASL_SSL here" in record.getMessage()
+
+
+async def test_tls_on_a_plain_port(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    secured = Secured(tmp_path)
+    server = await new_server(BrokerConfig({"listeners": f"PLAINTEXT://{HOST}:0"}))
+    with pytest.raises(OSError):
+        async with secured.client(server):
+            pass
+    await until_gone(server)
+    await server.close(0)
+    (record,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert "it speaks TLS, and listener PLAINTEXT does not" in record.getMessage()
+
+
+async def test_a_client_that_leaves_during_the_handshake(tmp_path: Path) -> None:
+    secured = Secured(tmp_path)
+    async with secured.serving() as server:
+        _, writer = await asyncio.open_connection(HOST, server.port)
+        writer.write(b"\x16\x03\x01\x02\x00\x01")
+        await writer.drain()
+        while not server.limits.count:
+            await asyncio.sleep(0.01)
+        writer.close()
+        await until_gone(server)
+
+
+async def test_handshakes_that_never_end_make_room(tmp_path: Path) -> None:
+    secured = Secured(tmp_path)
+    async with secured.serving() as server:
+        silent = [
+            await asyncio.open_connection(HOST, server.port)
+            for _ in range(server.newcomers.maximum + 5)
+        ]
+        async with asyncio.timeout(20):
+            while server.newcomers.expelled < 5:
+                await asyncio.sleep(0.01)
+        async with secured.client(server) as client:
+            assert await answers(client)
+        assert await silent[0][0].read() == b""
+        for _, writer in silent:
+            writer.close()
+        await until_gone(server)
+
+
+async def test_changed_files_are_read_and_open_connections_stay(tmp_path: Path) -> None:
+    secured = Secured(tmp_path)
+    async with secured.serving() as server, secured.client(server) as old:
+        assert await answers(old)
+        new_authority = Authority()
+        new_authority.issue("CN=new").store(secured.store)
+        await server.look_at_files()
+        with pytest.raises(ssl.SSLCertVerificationError):
+            async with secured.client(server):
+                pass
+        new_authority.trust(secured.trust)
+        async with secured.client(server) as new:
+            assert await answers(new)
+        assert await answers(old)
+
+
+async def test_a_changed_file_that_is_wrong_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secured = Secured(tmp_path)
+    async with secured.serving() as server:
+        secured.store.write_text("half a file")
+        await server.look_at_files()
+        async with secured.client(server) as client:
+            assert await answers(client)
+    assert "listener SSL keeps its old certificates: ssl.keystore.location" in caplog.text
+
+
+async def test_the_limit_of_one_address(tmp_path: Path) -> None:
+    secured = Secured(tmp_path, max_connections_per_ip="1")
+    async with secured.serving() as server:
+        async with secured.client(server) as client:
+            with pytest.raises(OSError):
+                async with secured.client(server):
+                    pass
+            assert await answers(client)
+        await until_gone(server)
+
+
+@pytest.mark.parametrize("as_one_line", [False, True])
+async def test_keys_and_certificates_in_the_settings(tmp_path: Path, as_one_line: bool) -> None:
+    secured = Secured(tmp_path)
+    issued = secured.authority.issue("CN=inline")
+    del secured.settings["ssl.keystore.location"]
+    texts = {
+        "ssl.keystore.key": issued.key_pem("secret"),
+        "ssl.keystore.certificate.chain": issued.certificate_pem,
+        "ssl.truststore.certificates": secured.authority.certificate_pem,
+    }
+    if as_one_line:
+        texts = {name: text.replace("\n", " ") for name, text in texts.items()}
+    del secured.settings["ssl.truststore.location"]
+    secured.settings |= texts | {"ssl.key.password": "secret", "ssl.client.auth": "required"}
+    shown = secured.authority.issue("CN=client")
+    context = secured.client_context(shown)
+    async with secured.serving() as server, secured.client(server, context) as client:
+        assert await answers(client)
+
+
+async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
+    secured = Secured(tmp_path, ssl_keystore_location=str(tmp_path / "missing.pem"))
+    with pytest.raises(
+        ConfigError, match=r"listener SSL: ssl\.keystore\.location .*missing\.pem: No"
+    ):
+        await new_server(BrokerConfig(secured.settings))
+
+
+async def test_only_tls_1_3_is_agreed_upon(tmp_path: Path) -> None:
+    secured = Secured(tmp_path, ssl_enabled_protocols="TLSv1.3")
+    old = secured.client_context()
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    async with secured.serving() as server:
+        with pytest.raises(OSError):
+            async with secured.client(server, old):
+                pass
+        async with secured.client(server) as client:
+            assert await answers(client)
+
+
+async def test_the_limit_of_one_listener(tmp_path: Path) -> None:
+    secured = Secured(tmp_path)
+    secured.settings["listener.name.ssl.max.connections"] = "1"
+    async with secured.serving() as server:
+        async with secured.client(server) as client:
+            with pytest.raises(OSError):
+                async with secured.client(server):
+                    pass
+            assert await answers(client)
+        await until_gone(server)
