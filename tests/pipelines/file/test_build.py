@@ -13,7 +13,7 @@ from bench import fixture
 from ottla.pipelines import PipelineError
 from ottla.pipelines.file.build import build_frame, plan_pipeline, start_pipeline
 from ottla.pipelines.file.read import read_file
-from ottla.pipelines.file.specification import PipelineSpec
+from ottla.pipelines.spec.pipeline import PipelineSpec
 
 pytestmark = pytest.mark.spark
 postgres = fixture.postgres

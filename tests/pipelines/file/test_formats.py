@@ -10,7 +10,7 @@ from tests.pipelines.registry.server import run_registry
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.formats import formats_of, words_of
 from ottla.pipelines.file.read import read_text
-from ottla.pipelines.file.specification import FileSpec
+from ottla.pipelines.spec.pipeline import FileSpec
 
 
 def spec(url: str = "", **source: str) -> FileSpec:

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.pipelines.file.problem import FileError
 from ottla.pipelines.file.read import read_text
-from ottla.pipelines.file.specification import SinkSpec
+from ottla.pipelines.spec.pipeline import SinkSpec
 
 SOURCE = """
 [source]

@@ -11,7 +11,7 @@ from website.pages import HOME, PIPELINES, ROOT
 
 from ottla.pipelines.file.problem import FileError
 from ottla.pipelines.file.read import read_file, read_text
-from ottla.pipelines.file.specification import FileSpec, FunctionSpec, TableSpec
+from ottla.pipelines.spec.pipeline import FileSpec, FunctionSpec, TableSpec
 
 SMALLEST = """
 [source]

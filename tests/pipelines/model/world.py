@@ -15,6 +15,7 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+from ottla.pipelines.identity import lease, topic_watch
 from tests.pipelines.model import keyed, topics
 from tests.pipelines.model.errors import QueryFailedError
 from tests.pipelines.model.files import Killed, MemoryFiles, Steps
@@ -39,7 +40,6 @@ from tests.pipelines.model.targets import (
 )
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.identity import lease, topic_watch
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.run import (

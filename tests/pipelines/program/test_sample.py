@@ -11,7 +11,6 @@ from tests.pipelines.progress.runs import RUN
 
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.file.read import read_text
-from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.program import sample
 from ottla.pipelines.program.sample import check_newest, format_sample
@@ -21,6 +20,7 @@ from ottla.pipelines.progress.status import Status
 from ottla.pipelines.rejects import first_batch
 from ottla.pipelines.source.judge import Sample
 from ottla.pipelines.source.newest import MAX_RECORDS
+from ottla.pipelines.spec.pipeline import PipelineSpec
 
 TEXT = """
 [source]

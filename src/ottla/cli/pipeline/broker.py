@@ -5,8 +5,8 @@ from __future__ import annotations
 from ottla.cli.failures import Failed
 from ottla.client.addresses import addresses, why_unreachable
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState, look_up
+from ottla.pipelines.spec.pipeline import PipelineSpec
 
 
 def check_reachable(bootstrap_servers: str, table: str = "source") -> None:

@@ -19,10 +19,10 @@ from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.rows import emit, only_json, row, show_rows
 from ottla.cli.screen import note, say
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.program.sample import format_sample, is_mostly_rejected, read_sample
 from ottla.pipelines.source.judge import Sample
+from ottla.pipelines.spec.pipeline import FileSpec, PipelineSpec
 
 
 @row

@@ -24,8 +24,8 @@ from ottla.cli.rows import NOT_ASKED, NotAsked, column, emit, only_json, row, sh
 from ottla.cli.screen import note, say
 from ottla.cli.value_types import WholeNumber
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.rejects.table import RejectedRow, RejectedRows
+from ottla.pipelines.spec.pipeline import FileSpec
 
 MAX_SHOWN_CHARACTERS: Final = 120
 

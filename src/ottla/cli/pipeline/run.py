@@ -16,8 +16,8 @@ from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.pipeline.view import open_view
 from ottla.pipelines.checkpoint.lease import taken_here
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.program.session import Session
+from ottla.pipelines.spec.pipeline import FileSpec
 
 
 @command()

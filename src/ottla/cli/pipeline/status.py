@@ -16,10 +16,10 @@ from ottla.cli.pipeline.options import FILE, ONLY
 from ottla.cli.rows import column, emit, only_json, row
 from ottla.cli.screen import note
 from ottla.journey.formatting import elapsed_said
-from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.state import Run
 from ottla.pipelines.progress.status import Status, read_status
+from ottla.pipelines.spec.pipeline import FileSpec, PipelineSpec
 
 
 @row

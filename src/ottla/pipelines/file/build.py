@@ -11,14 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
 from ottla.pipelines.failures.sentences import About
 from ottla.pipelines.file.formats import formats_of
-from ottla.pipelines.file.specification import (
-    DELTA,
-    FileSpec,
-    FunctionSpec,
-    PipelineSpec,
-    TableSpec,
-    TopicSinkSpec,
-)
 from ottla.pipelines.run.plan import Plan, SinkOf, delta_sink, plan
 from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import silence_pyspark
@@ -37,6 +29,14 @@ from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.sinks.topic_columns import RecordColumns
 from ottla.pipelines.source.topic import topic
 from ottla.pipelines.spark.start import session
+from ottla.pipelines.spec.pipeline import (
+    DELTA,
+    FileSpec,
+    FunctionSpec,
+    PipelineSpec,
+    TableSpec,
+    TopicSinkSpec,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,11 +5,11 @@ Spark's class path is chosen before it starts, so the registries are asked befor
 
 from __future__ import annotations
 
-from ottla.pipelines.file.specification import FileSpec, SourceSpec
 from ottla.pipelines.registry.client import Registry
 from ottla.pipelines.registry.registered import is_wanted, read_wanted
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.spark.versions import NEEDED_FORMATS
+from ottla.pipelines.spec.pipeline import FileSpec, SourceSpec
 
 
 def formats_of(spec: FileSpec) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.fields import Fields
 from ottla.pipelines.file.max_ahead import read_max_ahead
-from ottla.pipelines.file.specification import SinkSpec
 from ottla.pipelines.sinks.jdbc_settings import EXAMPLE, read_database
 from ottla.pipelines.sinks.postgres_table import read_table_name
+from ottla.pipelines.spec.pipeline import SinkSpec
 
 _OF_FOLDERS: Final = ("partition_by", "format", "history", "compact_after", "deletion_vectors")
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from ottla.pipelines.file.fields import nearest
 from ottla.pipelines.file.problem import Problem
 from ottla.pipelines.file.python_source import read_functions
-from ottla.pipelines.file.specification import FileSpec, FunctionSpec, PipelineSpec
+from ottla.pipelines.spec.pipeline import FileSpec, FunctionSpec, PipelineSpec
 
 
 def check_local_paths(spec: FileSpec) -> list[Problem]:

@@ -22,7 +22,16 @@ from ottla.pipelines.file.max_ahead import read_max_ahead
 from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.python_source import DEFAULT_FUNCTION, PythonSource, read_python
 from ottla.pipelines.file.schemas import check_columns, check_schema, check_unknown_fields
-from ottla.pipelines.file.specification import (
+from ottla.pipelines.file.topic_sink import read_topic_sink
+from ottla.pipelines.file.variables import replace_variables
+from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
+from ottla.pipelines.kafka.topic_name import wrong_name
+from ottla.pipelines.registry.registered import is_wanted
+from ottla.pipelines.registry.settings import RegistrySettings, read_registry
+from ottla.pipelines.sinks.compaction import COMPACT_AFTER
+from ottla.pipelines.sinks.files import FORMATS
+from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
+from ottla.pipelines.spec.pipeline import (
     DELTA,
     DeliverySpec,
     FileSpec,
@@ -34,15 +43,6 @@ from ottla.pipelines.file.specification import (
     TableSpec,
     TransformSpec,
 )
-from ottla.pipelines.file.topic_sink import read_topic_sink
-from ottla.pipelines.file.variables import replace_variables
-from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
-from ottla.pipelines.kafka.topic_name import wrong_name
-from ottla.pipelines.registry.registered import is_wanted
-from ottla.pipelines.registry.settings import RegistrySettings, read_registry
-from ottla.pipelines.sinks.compaction import COMPACT_AFTER
-from ottla.pipelines.sinks.files import FORMATS
-from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
 
 MAX_FILE_BYTES: Final = 1_000_000
 MAX_PIPELINES: Final = 100

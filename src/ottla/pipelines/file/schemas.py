@@ -6,8 +6,8 @@ What only Spark can judge is left to it.
 from __future__ import annotations
 
 from ottla.pipelines.file.fields import Fields, listed, nearest
-from ottla.pipelines.file.specification import SinkSpec, SourceSpec, TransformSpec
 from ottla.pipelines.source.ddl import DdlError, read_ddl
+from ottla.pipelines.spec.pipeline import SinkSpec, SourceSpec, TransformSpec
 
 
 def check_schema(fields: Fields, name: str, schema: str, *, of_table: bool = False) -> None:

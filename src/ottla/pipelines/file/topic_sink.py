@@ -6,9 +6,9 @@ from typing import Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.fields import Fields
-from ottla.pipelines.file.specification import SinkSpec, TopicSinkSpec
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
+from ottla.pipelines.spec.pipeline import SinkSpec, TopicSinkSpec
 
 _OF_TABLES: Final = (
     *("target", "partition_by", "schema_changes", "compact_after"),

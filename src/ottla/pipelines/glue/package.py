@@ -12,9 +12,9 @@ from typing import Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.read import read_file
-from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.glue import wheel
 from ottla.pipelines.glue.definition import KAFKA_JARS, check_version, jar_path, job_definition
+from ottla.pipelines.spec.pipeline import FileSpec
 
 LOCATION: Final = "s3://YOUR-BUCKET/ottla"
 ROLE: Final = "YOUR-GLUE-ROLE"

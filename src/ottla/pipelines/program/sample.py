@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from ottla.pipelines.errors import MostlyRejectedError
-from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.status import read_status
@@ -15,6 +14,7 @@ from ottla.pipelines.rejects import first_batch
 from ottla.pipelines.source.judge import Sample
 from ottla.pipelines.source.newest import MAX_RECORDS, parse_newest
 from ottla.pipelines.source.words import MAX_SHOWN
+from ottla.pipelines.spec.pipeline import PipelineSpec
 
 _SCHEME: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:/")
 

@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.sentences import About
-from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.program.ending import Ending
 from ottla.pipelines.program.notices import collect_log
@@ -30,6 +29,7 @@ from ottla.pipelines.program.sample import check_newest
 from ottla.pipelines.program.view import View
 from ottla.pipelines.progress.status import LagReader
 from ottla.pipelines.run.reported import report_exception
+from ottla.pipelines.spec.pipeline import FileSpec
 
 TICK_S: Final = 0.25
 LAG_S: Final = 2.0
