@@ -19,24 +19,24 @@ demo: $(BUILT)
 
 # Without Apache Kafka the tests that need it are skipped, which CI takes for a failure.
 test: $(BUILT)
-	@$(BIN)/python -m bench.fetch || test -z "$$CI"
+	@$(BIN)/python -m components.fetch || test -z "$$CI"
 	@$(BIN)/python -m tests.pipelines.jars
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not full" $(ARGS)
 
 # The tests of which each takes seconds: those of tests/slow.txt.
 test-slow: $(BUILT)
-	@$(BIN)/python -m bench.fetch || test -z "$$CI"
+	@$(BIN)/python -m components.fetch || test -z "$$CI"
 	@$(BIN)/python -m tests.pipelines.jars
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not full" $(ARGS)
 
 # Also what takes minutes, the sources of the compiled modules, and the pipelines on the newest
 # Spark.
 test-all: $(BUILT) $(NEWEST_SPARK)/.ready
-	@$(BIN)/python -m bench.fetch --all || test -z "$$CI"
+	@$(BIN)/python -m components.fetch --all || test -z "$$CI"
 	@$(BIN)/python -m tests.pipelines.jars
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 	@OTTLA_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(PURE) $(ARGS)
-	@conf=$$($(NEWEST_SPARK)/bin/python -m bench.newest_spark) && SPARK_CONF_DIR=$$conf \
+	@conf=$$($(NEWEST_SPARK)/bin/python -m components.newest_spark) && SPARK_CONF_DIR=$$conf \
 	  $(NEWEST_SPARK)/bin/python -m pytest -n 0 tests/pipelines/spark/jvm \
 	  tests/pipelines/run tests/pipelines/sinks tests/pipelines/source tests/system/test_pipeline_*.py $(ARGS)
 

@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from components.apache_kafka import KafkaError, KafkaJars
+from components.child import ChildDiedError
+from components.packages import PackageError
+from components.postgres import PostgresError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import ivy, java, machine, profiling, rdkafka, report, results
-from bench.apache_kafka import KafkaError, KafkaJars
-from bench.child import ChildDiedError
+from bench import machine, profiling, rdkafka, report, results
 from bench.figures import delta, delta_keys
 from bench.figures.cluster_idle import ClusterIdle
 from bench.figures.cluster_throughput import ClusterThroughput
@@ -40,8 +42,7 @@ from bench.figures.transactions import ClusterTransactions, Transactions
 from bench.figures.transactions_copy import TransactionsCopy
 from bench.figures.worst_ping import WorstPing
 from bench.measure import KAFKA, OTTLA, Bench, ClientError, Figure
-from bench.packages import PackageError
-from bench.postgres import PostgresError
+from components import ivy, java
 from ottla.accelerator import why_from_source
 from ottla.testing.zookeeper_server import ZooKeeperError
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from bench.apache_kafka import ApacheKafka, KafkaJars
-from bench.child import Child
+from components.apache_kafka import ApacheKafka, KafkaJars
+from components.child import Child
+
 from ottla.testing.ports import free_ports
 
 # Set for both, so that no default favours one. Retention and fsync keep Kafka's defaults.

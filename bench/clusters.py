@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from components.apache_kafka import ApacheKafka, KafkaJars
+from components.child import ChildDiedError
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.apache_kafka import ApacheKafka, KafkaJars
 from bench.brokers import SAME_SETTINGS, START_WAIT_MS, Broker, Ottla
-from bench.child import ChildDiedError
 from ottla.testing.ports import free_ports
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble
 

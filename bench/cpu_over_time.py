@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from types import TracebackType
 
-from bench.child import cpu_seconds_in
+from components.child import cpu_seconds_in
 
 STEP_SECONDS = 0.2
 

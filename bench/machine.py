@@ -5,9 +5,10 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from bench import java
-from bench.apache_kafka import VERSION
+from components.apache_kafka import VERSION
+
 from bench.rdkafka import PACKAGE
+from components import java
 from ottla.accelerator import why_from_source
 
 LIBRARIES = ("ottla", "kio", "uvloop", "crc32c", "confluent-kafka", "pyspark", "delta-spark")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bench.apache_kafka import KafkaJars
+from components.apache_kafka import KafkaJars
 
 OTTLA = "Ottla"
 KAFKA = "Apache Kafka"

@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import packages
 from bench.measure import ClientError
+from components import packages
 
 PACKAGE = "node-rdkafka@3.6.1"
 # The tool sets a linger of a second, three retries and a longer backoff. These options restore

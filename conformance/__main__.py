@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench.apache_kafka import KafkaJars
 from bench.brokers import running
-from bench.packages import PackageError
+from components.apache_kafka import KafkaJars
+from components.packages import PackageError
 
-from bench import cache, ivy, java
+from components import cache, ivy, java
 from conformance import aiokafka, apache_tools, kafka_python, librdkafka, sarama
 from conformance.differential import suite as differential
 from conformance.outcome import Outcome, as_json, summary, table

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from bench import cache, packages
+from components import cache, packages
 from conformance.outcome import Outcome
 from conformance.pytest_report import outcomes_of
 from conformance.target import own_bug_in

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench.apache_kafka import KafkaError, KafkaJars
+from components.apache_kafka import KafkaError, KafkaJars
 
 from conformance import log_dump
 from conformance.outcome import Outcome

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import cache, packages
+from components import cache, packages
 from conformance.outcome import Outcome
 from conformance.pytest_report import outcomes_of
 from conformance.target import replication_factor

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import packages
+from components import packages
 from conformance.outcome import Outcome
 
 SUITE = "A"

@@ -9,7 +9,7 @@ broker must have stopped.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.apache_kafka import KafkaError, KafkaJars
+from components.apache_kafka import KafkaError, KafkaJars
 
 TOOL = "org.apache.kafka.tools.DumpLogSegments"
 FILES_AT_ONCE = 200

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import cache, packages
+from components import cache, packages
 from conformance.outcome import Outcome, State
 from conformance.target import own_bug_in
 from conformance.toxiproxy import Toxiproxy

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from bench.child import ChildDiedError
-from bench.postgres import PASSWORD, USER, Postgres, PostgresError, fetched_programs
+from components.child import ChildDiedError
+from components.postgres import PASSWORD, USER, Postgres, PostgresError, fetched_programs
 from rich import box
 from rich.table import Table
 

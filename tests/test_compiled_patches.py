@@ -18,7 +18,7 @@ from ottla.accelerator import COMPILED
 ROOT = Path(__file__).parent.parent
 RUNS_SOURCES = frozenset({"tests/log/model/planted_in_compiled.py"})
 """Run only by processes in which nothing is compiled, which they make sure of."""
-FOLDERS = ("tests", "simulation", "faults", "bench", "conformance")
+FOLDERS = ("tests", "simulation", "faults", "bench", "components", "conformance")
 COMPILED_MODULES = frozenset(f"ottla.{path.replace('/', '.')}" for path in COMPILED)
 REPLACES = frozenset({"setattr", "delattr", "patch", "object"})
 """The last part of `monkeypatch.setattr`, `mock.patch` and `mock.patch.object`."""

@@ -4,7 +4,7 @@ import pytest
 from tests.import_graph import cycle_in, drawing, drawn, imports_of, modules_of, reduced, rooms_of
 
 
-@pytest.mark.parametrize("folder", ["src", "faults", "conformance", "demo", "bench"])
+@pytest.mark.parametrize("folder", ["src", "faults", "conformance", "demo", "bench", "components"])
 def test_no_file_is_part_of_an_import_cycle(folder: str) -> None:
     assert cycle_in(imports_of(modules_of(folder))) == []
 

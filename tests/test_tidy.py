@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("src", "tests", "bench", "conformance", "demo", "faults", "simulation", "website")
+FOLDERS = (
+    "src",
+    "tests",
+    "bench",
+    "components",
+    "conformance",
+    "demo",
+    "faults",
+    "simulation",
+    "website",
+)
 BANNED_NAMES = ("util", "utils", "helper", "helpers", "manager", "managers", "misc", "common")
 
 PAGES = (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"))

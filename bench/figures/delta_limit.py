@@ -7,9 +7,10 @@ import json
 import tempfile
 from pathlib import Path
 
-from bench import packages, rdkafka
+from bench import rdkafka
 from bench.figures.delta import broker_of, fill
 from bench.measure import Bench, ClientError, Measure
+from components import packages
 
 REQUIREMENTS = ("confluent-kafka==2.16.1", "pyarrow==26.0.1", "deltalake==1.6.6")
 ROWS, BATCH = 800_000, 100_000

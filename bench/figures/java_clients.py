@@ -2,8 +2,9 @@
 
 import re
 
+from components.apache_kafka import KafkaJars
+
 from bench import rdkafka
-from bench.apache_kafka import KafkaJars
 from bench.brokers import Broker, running
 from bench.figures.start import first_produce
 from bench.measure import Bench, ClientError, Measure

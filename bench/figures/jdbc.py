@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from components.postgres import Postgres, find_programs
+
 from bench.figures.comparison import Comparison, Taken
 from bench.figures.delta import broker_of, cpu_us, fill, rate, run_job
 from bench.measure import Bench, ClientError
-from bench.postgres import Postgres, find_programs
 
 WAYS: Final = {way: f"jdbc-{way}" for way in ("plain", "tuned", "ottla")}
 ROWS: Final = 800_000

@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from bench import postgres
 from bench.figures.jdbc_plain import TABLE, count
+from components import postgres
 from ottla import pipelines
 
 __all__ = ["count", "open_session", "start"]

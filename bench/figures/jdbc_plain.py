@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from bench import postgres
 from bench.figures import delta_plain
+from components import postgres
 
 TABLE = "rows"
 

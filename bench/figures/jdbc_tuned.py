@@ -7,9 +7,9 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from bench import postgres
 from bench.figures import delta_tuned, jdbc_plain
 from bench.figures.jdbc_plain import count
+from components import postgres
 
 __all__ = ["count", "open_session", "start"]
 WRITER: Final = {"batchsize": "10000", "reWriteBatchedInserts": "true"}

@@ -45,7 +45,7 @@ def mock() -> Iterator[str]:
 @contextmanager
 def kafka(jars: str, java: str) -> Iterator[str]:
     """Apache Kafka with what a KafkaContainer does: format, start, wait; without the container."""
-    from bench.apache_kafka import ApacheKafka, KafkaJars
+    from components.apache_kafka import ApacheKafka, KafkaJars
 
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", ignore_cleanup_errors=True) as scratch:
         broker = ApacheKafka(KafkaJars(Path(jars), java), Path(scratch), {})

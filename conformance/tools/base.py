@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.apache_kafka import KafkaError, KafkaJars
+from components.apache_kafka import KafkaError, KafkaJars
 
 from conformance.target import replication_factor
 

@@ -4,7 +4,7 @@ import re
 import time
 import uuid
 
-from bench.apache_kafka import KafkaError
+from components.apache_kafka import KafkaError
 
 from conformance.tools.base import Tools, contains, equal
 

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.apache_kafka import KafkaJars
 from bench.brokers import running
-from bench.child import ChildDiedError
+from components.apache_kafka import KafkaJars
+from components.child import ChildDiedError
 
 
 def test_a_real_broker_listens_and_ends_with_the_block() -> None:

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench.apache_kafka import KafkaJars
-from bench.child import ChildDiedError
 from bench.clusters import CLUSTER_SETTINGS, SIZE, RunningCluster, in_sync
+from components.apache_kafka import KafkaJars
+from components.child import ChildDiedError
 from confluent_kafka import KafkaException
 
 from bench import clusters

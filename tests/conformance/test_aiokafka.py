@@ -3,10 +3,10 @@ import ast
 from pathlib import Path
 
 import pytest
-from bench.packages import PackageError
+from components.packages import PackageError
 from conformance.__main__ import chosen, suite_f
 
-from bench import cache, packages
+from components import cache, packages
 from conformance import aiokafka
 
 

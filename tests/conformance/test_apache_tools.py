@@ -2,7 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bench.apache_kafka import KafkaError, KafkaJars
+from components.apache_kafka import KafkaError, KafkaJars
 from conformance.replicas import Replicas
 from conformance.target import Target
 from conformance.tools.base import Tools

@@ -3,7 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
-from bench.packages import PackageError
+from components.packages import PackageError
 from conformance.__main__ import suite_e
 
 from conformance import sarama

@@ -13,7 +13,7 @@ import pytest
 from tests.demo.test_run import left_behind
 from tests.pipelines.jars import fetch_jars_once
 
-from bench import fixture
+from components import fixture
 
 postgres = fixture.postgres  # skips the test where there is no PostgreSQL
 pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(1_800)]

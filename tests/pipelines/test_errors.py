@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from ottla.pipelines.errors import explain
+from ottla.pipelines.failures.sentences import explain
 
 PAIR = "This pair works: ..."
 

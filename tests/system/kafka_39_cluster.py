@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench.apache_kafka import ZOOKEEPER_VERSION, KafkaJars
-from bench.kafka_with_zookeeper import KafkaWithZooKeeper
+from components.apache_kafka import ZOOKEEPER_VERSION, KafkaJars
+from components.kafka_with_zookeeper import KafkaWithZooKeeper
 from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench import postgres
+from components import postgres
 from ottla.pipelines import PipelineError, session, to_jdbc, topic
 
 MEMORY = "1g"

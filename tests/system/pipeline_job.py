@@ -4,7 +4,7 @@
 [--table append|upsert|history] [--sink delta|files|database] [--url URL]
 [--die MOMENT [--seed N]] [--pause MOMENT ...]`
 
-The database is that of `bench.postgres`, whose driver is in the cache.
+The database is that of `components.postgres`, whose driver is in the cache.
 
 Without `--die` and `--pause` it takes all there is, then prints what the tables and the group hold,
 as JSON. With `--die`, the second batch kills this process and its JVM, with SIGKILL, at that
@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import postgres
+from components import postgres
 from ottla.pipelines import report_progress, session, to_delta, to_files, to_jdbc, topic
 from ottla.pipelines.progress import report
 from ottla.pipelines.run.batch import BatchRunner

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from bench.apache_kafka import ApacheKafka
+from components.apache_kafka import ApacheKafka
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.system import crafted_batches
 from tests.system.wire import Wire
 
-from bench import fixture
+from components import fixture
 from ottla.protocol.errors import ErrorCode
 from ottla.records.header import HEADER_BYTES, read_header
 from ottla.testing import BrokerProcess

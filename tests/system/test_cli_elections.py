@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.apache_kafka import ApacheKafka, KafkaJars
+from components.apache_kafka import ApacheKafka, KafkaJars
 from confluent_kafka.admin import AdminClient
 from tests.system.cluster_load import QUICK, create, produce, wait_for, wait_out_of_sync
 from tests.system.typed_command import typed
 
-from bench import fixture
+from components import fixture
 from ottla.testing import Cluster
 from ottla.testing.ports import HOST, free_ports
 

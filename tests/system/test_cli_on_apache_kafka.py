@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.system.typed_command import typed
 
-from bench import fixture
+from components import fixture
 
 pytestmark = [pytest.mark.full, pytest.mark.kafka]
 

@@ -14,7 +14,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.message_factory import GetMessageClass
 from tests.system.typed_command import WITHIN_S, typed
 
-from bench import fixture
+from components import fixture
 from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.registered import PROTOBUF, Registered
 

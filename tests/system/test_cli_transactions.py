@@ -12,14 +12,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from bench.apache_kafka import ApacheKafka, KafkaJars
+from components.apache_kafka import ApacheKafka, KafkaJars
 from confluent_kafka import KafkaException
 from tests.system.test_cli import Typed
 from tests.system.test_cli_terminal import at_terminal
 from tests.system.test_transactions import WAIT_S, end_offset, new_topic, transactional, write
 from tests.system.wire import Wire
 
-from bench import fixture
+from components import fixture
 from ottla.protocol.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.record import Record

@@ -15,12 +15,12 @@ from random import Random
 from typing import Any, Final
 
 import pytest
-from bench.apache_kafka import TOOL_JVM_FLAGS, KafkaJars
+from components.apache_kafka import TOOL_JVM_FLAGS, KafkaJars
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.system.cluster_load import QUICK
 
-from bench import fixture
+from components import fixture
 from ottla.testing import Cluster
 from ottla.testing.child_process import start_child
 

@@ -23,7 +23,7 @@ from tests.system.test_transactions import (
 from tests.system.wire import Wire
 from tests.system.wire_producer import WireProducer
 
-from bench import fixture
+from components import fixture
 from ottla.protocol.errors import ErrorCode
 
 kafka_jars, apache_kafka = fixture.kafka_jars, fixture.apache_kafka

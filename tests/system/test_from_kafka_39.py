@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from bench.apache_kafka import ZOOKEEPER_VERSION, KafkaJars
+from components.apache_kafka import ZOOKEEPER_VERSION, KafkaJars
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
@@ -85,7 +85,9 @@ def test_a_cluster_that_kafka_stopped_is_taken_over(folder: Path, cluster: Clust
 def test_clients_go_on_when_kafka_becomes_ottla(tmp_path: Path, how: str) -> None:
     jars = KafkaJars.at_hand(ZOOKEEPER_VERSION)
     if jars is None:
-        pytest.skip(f"Apache Kafka {ZOOKEEPER_VERSION} is not in the cache: `bench.fetch --all`")
+        pytest.skip(
+            f"Apache Kafka {ZOOKEEPER_VERSION} is not in the cache: `components.fetch --all`"
+        )
     with filled(tmp_path, jars) as (kafka, left_open):
         producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})
         write(producer, "on Kafka")

@@ -13,12 +13,12 @@ from threading import Event
 from typing import Any
 
 import pytest
-from bench.apache_kafka import KafkaJars
+from components.apache_kafka import KafkaJars
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.system.torn_tails import spoil_indexes, tear
 
-from bench import fixture
+from components import fixture
 from conformance import log_dump
 
 kafka_jars = fixture.kafka_jars

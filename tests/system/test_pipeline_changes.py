@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pipelines.conftest import spark as spark_session
 from tests.pipelines.environment import serve
 
-from bench import fixture
+from components import fixture
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.sinks.commit_metadata import read_metadata
 

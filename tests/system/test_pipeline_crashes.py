@@ -25,15 +25,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.apache_kafka import ApacheKafka
-from bench.child import Child
-from bench.postgres import Postgres
+from components.apache_kafka import ApacheKafka
+from components.child import Child
+from components.postgres import Postgres
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pipelines.jars import fetch_jars_once
 from tests.system.pipeline_job import GROUP
 
-from bench import fixture
+from components import fixture
 from ottla.testing.ports import free_ports
 
 kafka_jars, apache_kafka = fixture.kafka_jars, fixture.apache_kafka

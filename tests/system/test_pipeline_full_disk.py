@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.postgres import PASSWORD, USER, Postgres, fetched_driver, find_programs
+from components.postgres import PASSWORD, USER, Postgres, fetched_driver, find_programs
 from confluent_kafka import Producer
 from tests.pipelines.environment import serve
 from tests.pipelines.jars import fetch_jars_once

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.postgres import Postgres
+from components.postgres import Postgres
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pipelines.environment import serve
 from tests.pipelines.jars import fetch_jars_once
 
-from bench import fixture
+from components import fixture
 
 pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(600)]
 postgres = fixture.postgres

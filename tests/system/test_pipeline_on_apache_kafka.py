@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.apache_kafka import ApacheKafka
+from components.apache_kafka import ApacheKafka
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.pipelines.jars import fetch_jars_once
 from tests.system.pipeline_job import GROUP
 
-from bench import fixture
+from components import fixture
 
 kafka_jars, apache_kafka = fixture.kafka_jars, fixture.apache_kafka
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(400)]

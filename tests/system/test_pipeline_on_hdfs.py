@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.hdfs import Hdfs
+from components.hdfs import Hdfs
 from confluent_kafka import Producer
 from tests.pipelines.environment import serve
 from tests.pipelines.jars import fetch_jars_once
 
-from bench import hdfs, ivy, java
+from components import hdfs, ivy, java
 from ottla.pipelines import PipelineError, session, to_delta, to_files, topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(900)]

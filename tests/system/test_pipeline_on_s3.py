@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.s3 import S3
+from components.s3 import S3
 from confluent_kafka import Producer
 from tests.pipelines.environment import serve
 from tests.pipelines.jars import fetch_jars_once
 
-from bench import ivy, java, pypi, s3
+from components import ivy, java, pypi, s3
 from ottla.pipelines import PipelineError, session, to_delta, to_files, topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(900)]

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.apache_kafka import ApacheKafka, KafkaJars
+from components.apache_kafka import ApacheKafka, KafkaJars
 from tests.pipelines.jars import fetch_jars_once
 
-from bench import fixture
+from components import fixture
 from ottla.pipelines import PipelineError
 from ottla.pipelines.kafka.brokers import look_up
 from ottla.pipelines.kafka.settings import read_settings

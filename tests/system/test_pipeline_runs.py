@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bench.apache_kafka import ApacheKafka
+from components.apache_kafka import ApacheKafka
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pipelines.environment import serve
 from tests.pipelines.jars import fetch_jars_once
 from tests.system.pipeline_commands import TEXT, WAIT_S, Running, ottla, produce, statuses, words
 
-from bench import fixture
+from components import fixture
 from ottla.testing.ports import free_ports
 
 kafka_jars, apache_kafka = fixture.kafka_jars, fixture.apache_kafka

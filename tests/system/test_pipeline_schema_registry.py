@@ -22,7 +22,7 @@ from tests.pipelines.environment import serve
 from tests.pipelines.jars import fetch_jars_once, formats
 from tests.system.pipeline_commands import WAIT_S, Running, ottla
 
-from bench import fixture
+from components import fixture
 from ottla.pipelines.registry.framing import head
 from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.registered import PROTOBUF, Registered

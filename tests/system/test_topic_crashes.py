@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.apache_kafka import ApacheKafka
+from components.apache_kafka import ApacheKafka
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pipelines.jars import fetch_jars_once
 from tests.system.cluster_load import QUICK
 from tests.system.test_pipeline_crashes import Ottla, broker, kill_and_start
 
-from bench import fixture
+from components import fixture
 from ottla.testing import Cluster
 
 kafka_jars, apache_kafka = fixture.kafka_jars, fixture.apache_kafka

@@ -1,8 +1,8 @@
 from pathlib import Path
 
 import pytest
-from bench.apache_kafka import KafkaJars
 from bench.measure import KAFKA, OTTLA, Bench
+from components.apache_kafka import KafkaJars
 
 from bench.figures import test_kit
 from bench.figures import test_kit_job as job

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bench.apache_kafka import KafkaJars
 from bench.brokers import running
+from components.apache_kafka import KafkaJars
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -33,7 +33,7 @@ def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
     """Topics `flights`, which a group reads; `paid`, with transactions; `none`, without records."""
     jars = KafkaJars.at_hand()
     if request.param != "Ottla" and jars is None:
-        pytest.skip("Apache Kafka is not in the cache: `bench.fetch`")
+        pytest.skip("Apache Kafka is not in the cache: `components.fetch`")
     with running(request.param, jars) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})
         topics = [NewTopic("flights", 2, 1), NewTopic("paid", 1, 1), NewTopic("none", 2, 1)]

@@ -2,7 +2,10 @@
 
 import pytest
 
-from ottla.pipelines.failures.retry import (
+from ottla.pipelines.failures.cause import Cause
+from ottla.pipelines.failures.retry import Retries, RetryLimits
+from ottla.pipelines.failures.sentences import passes_by_itself
+from ottla.pipelines.failures.table import (
     BROKER,
     COMMIT,
     CONSTRAINT,
@@ -11,11 +14,7 @@ from ottla.pipelines.failures.retry import (
     STORAGE,
     TOPIC,
     WRITE,
-    Retries,
-    RetryLimits,
-    passes_by_itself,
 )
-from ottla.pipelines.spark.jvm.causes import Cause
 
 KAFKA = "org.apache.kafka.common.errors."
 

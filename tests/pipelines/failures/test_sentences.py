@@ -2,8 +2,8 @@
 
 import pytest
 
-from ottla.pipelines.failures.sentences import About, one_line, sentence_for
-from ottla.pipelines.spark.jvm.causes import Cause
+from ottla.pipelines.failures.cause import About, Cause, one_line
+from ottla.pipelines.failures.sentences import sentence_for
 
 ABOUT = About(
     query="flights",

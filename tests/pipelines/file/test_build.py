@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.postgres import PASSWORD, USER, Postgres, fetched_driver
+from components.postgres import PASSWORD, USER, Postgres, fetched_driver
 
-from bench import fixture
+from components import fixture
 from ottla.pipelines import PipelineError
 from ottla.pipelines.file.build import build_frame, plan_pipeline, start_pipeline
 from ottla.pipelines.file.read import read_file

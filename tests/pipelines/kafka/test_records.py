@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from ottla.pipelines import PipelineError
-from ottla.pipelines.failures.retry import BROKER, passes_by_itself
+from ottla.pipelines.failures.sentences import passes_by_itself
+from ottla.pipelines.failures.table import BROKER
 from ottla.pipelines.kafka import records
 from ottla.pipelines.kafka.records import RangeReader
 from ottla.pipelines.kafka.settings import KafkaSettings

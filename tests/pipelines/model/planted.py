@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from ottla.pipelines.identity import next_batch as rule
 from tests.pipelines.model.walk import walk
 from tests.pipelines.model.world import ONCE, ModelLease, SilentError
 
 from ottla.pipelines.checkpoint import changes
+from ottla.pipelines.checkpoint import next_batch as rule
 from ottla.pipelines.checkpoint.next_batch import Answer, Held, Planned, Refuse, Skip, Write
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.run import batch, begin, plan, start, starting, topic_batch, topic_plan

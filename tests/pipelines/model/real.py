@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.postgres import PASSWORD, USER, Postgres, fetched_driver
+from components.postgres import PASSWORD, USER, Postgres, fetched_driver
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 

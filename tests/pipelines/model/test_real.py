@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pipelines.model.real import SINKS, RealWorld, walk
 
-from bench import fixture
+from components import fixture
 from ottla.pipelines import to_delta, topic
 from ottla.testing import Cluster
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from ottla.pipelines.identity import lease, topic_watch
 from tests.pipelines.model import keyed, topics
 from tests.pipelines.model.errors import QueryFailedError
 from tests.pipelines.model.files import Killed, MemoryFiles, Steps
@@ -39,6 +38,7 @@ from tests.pipelines.model.targets import (
     FakeFileSink,
 )
 
+from ottla.pipelines.checkpoint import lease, topic_watch
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import read_settings

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from ottla.pipelines.failures.cause import Cause
 from ottla.pipelines.run.guard import BatchFailedError, BatchGuard
-from ottla.pipelines.spark.jvm.causes import Cause
 
 
 def test_the_exception_of_a_batch_is_kept() -> None:

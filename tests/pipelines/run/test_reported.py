@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.failures.sentences import About
+from ottla.pipelines.failures.cause import About, Cause
 from ottla.pipelines.run.reported import report, report_exception, words_for
-from ottla.pipelines.spark.jvm.causes import Cause
 
 ABOUT = About(query="flights", target="/lake/flights")
 

@@ -14,12 +14,11 @@ from py4j.protocol import Py4JError
 from tests.pipelines.environment import serve
 
 from ottla.pipelines import PipelineError, to_delta, topic
+from ottla.pipelines.failures.cause import About, Cause
 from ottla.pipelines.failures.retry import RetryLimits
-from ottla.pipelines.failures.sentences import About
 from ottla.pipelines.run import supervisor
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.supervisor import Failure, Supervisor
-from ottla.pipelines.spark.jvm.causes import Cause
 
 WITHIN_S = 120.0
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.postgres import PASSWORD, USER, Postgres, fetched_driver
+from components.postgres import PASSWORD, USER, Postgres, fetched_driver
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from bench import fixture
+from components import fixture
 from ottla.pipelines import PipelineError, to_jdbc, topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench.postgres import PASSWORD, USER, Postgres, fetched_driver
-from bench.postgres import PostgresError as PostgresError
+from components.postgres import PASSWORD, USER, Postgres, fetched_driver
+from components.postgres import PostgresError as PostgresError
 
-from bench import fixture
+from components import fixture
 from ottla.pipelines import PipelineError, latest_by_key
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import fitting, refused

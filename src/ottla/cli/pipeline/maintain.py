@@ -72,7 +72,7 @@ def maintain_file(
     kind = TableToMaintain if dry_run else MaintainedTable
     done: list[MaintainedTable] = []
     with SparkOutput(spec.file.stem) as output:
-        from ottla.pipelines.failures.sentences import About
+        from ottla.pipelines.failures.cause import About
         from ottla.pipelines.file.build import open_session
         from ottla.pipelines.run.reported import reported
         from ottla.pipelines.sinks.maintenance import maintain as maintained

@@ -109,7 +109,7 @@ def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
     note("Starting Spark to read the tables.")
     found: list[RejectsOfPipeline] = []
     with SparkOutput(spec.file.stem) as output:
-        from ottla.pipelines.failures.sentences import About
+        from ottla.pipelines.failures.cause import About
         from ottla.pipelines.file.build import open_session, rejected_place
         from ottla.pipelines.rejects.table import read_rejected
         from ottla.pipelines.run.reported import reported

@@ -9,7 +9,8 @@ number: they would be skipped, or written twice. So numbers and offsets are comp
 not fit is refused. That is enough by induction: a batch that is written follows one that was
 compared.
 
-Pure. It imports nothing of Ottla: the tasks that write a topic have it on Spark's executors, too.
+Pure. It imports plain words alone: the tasks that write a topic have it on Spark's executors, too,
+by value.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from ottla.pipelines.failures.marks import SET_BACK
 
 Ends: TypeAlias = "Mapping[str, Mapping[int, int]] | str"
 """Next offsets by topic and partition, or their digest."""
@@ -138,11 +141,7 @@ def _digest_of(ends: Ends) -> str:
 
 def set_back(place: str, found: str) -> str:
     """Return that a checkpoint is older than its target, by what was found."""
-    return (
-        f"The checkpoint {place} was set back, for example by a backup that was restored, or is a "
-        f"copy: {found}. To continue would lose rows or write them twice. Use the newest "
-        "checkpoint, or a new one"
-    )
+    return SET_BACK.format(place=place, found=found)
 
 
 def shown(offsets: Mapping[int, int]) -> str:

@@ -8,8 +8,9 @@ import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ottla.pipelines.errors import PipelineError, explain, require_pyspark
-from ottla.pipelines.failures.sentences import About
+from ottla.pipelines.errors import PipelineError, require_pyspark
+from ottla.pipelines.failures.cause import About
+from ottla.pipelines.failures.sentences import explain
 from ottla.pipelines.file.formats import formats_of
 from ottla.pipelines.run.plan import Plan, SinkOf, delta_sink, plan
 from ottla.pipelines.run.reported import reported

@@ -19,7 +19,7 @@ from types import FrameType, MappingProxyType
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.failures.sentences import About
+from ottla.pipelines.failures.cause import About
 from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.program.ending import Ending
 from ottla.pipelines.program.notices import collect_log

@@ -10,12 +10,14 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.failures.cause import Cause
+from ottla.pipelines.failures.marks import UNKNOWN_ID
 from ottla.pipelines.registry.framed import MAX_MISSING, Framed
 from ottla.pipelines.registry.framing import HEAD_BYTES, id_of
 from ottla.pipelines.rejects.rejects import read_range, whole_part
-from ottla.pipelines.source.framed import UNKNOWN_ID, looks_framed
+from ottla.pipelines.source.framed import looks_framed
 from ottla.pipelines.source.registry_schema import note_met
-from ottla.pipelines.spark.jvm.causes import Cause, causes_of
+from ottla.pipelines.spark.jvm.causes import causes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

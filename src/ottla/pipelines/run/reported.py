@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ottla.pipelines.errors import PipelineError, explain
-from ottla.pipelines.failures.sentences import About, one_line, sentence_for
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.cause import About, Cause, one_line
+from ottla.pipelines.failures.sentences import explain, sentence_for
 from ottla.pipelines.failures.trace_file import write_trace
-from ottla.pipelines.spark.jvm.causes import Cause, causes_of, is_of_jvm, trace_of
+from ottla.pipelines.spark.jvm.causes import causes_of, is_of_jvm, trace_of
 from ottla.pipelines.spark.jvm.jar_versions import hadoop_version
 from ottla.pipelines.spark.jvm.process import process_ended
 

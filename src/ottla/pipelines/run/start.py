@@ -15,7 +15,7 @@ from ottla.pipelines.checkpoint.identity import FILE, Identity
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import require_pyspark
-from ottla.pipelines.failures.sentences import About
+from ottla.pipelines.failures.cause import About
 from ottla.pipelines.rejects.dead_letters import DeadLetters
 from ottla.pipelines.rejects.pending import write_pending
 from ottla.pipelines.rejects.rejects import Rejects

@@ -14,23 +14,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.failures.retry import (
+from ottla.pipelines.failures.cause import About, Cause, one_line
+from ottla.pipelines.failures.retry import Retries, RetryLimits
+from ottla.pipelines.failures.sentences import passes_by_itself
+from ottla.pipelines.failures.table import (
     BROKER,
-    COMMIT,
     CONSTRAINT,
-    DATABASE,
     SCHEMA,
-    STORAGE,
-    TOPIC,
+    WAITS,
     WRITE,
-    Retries,
-    RetryLimits,
-    passes_by_itself,
 )
-from ottla.pipelines.failures.sentences import About, one_line
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.reported import report, report_exception
-from ottla.pipelines.spark.jvm.causes import Cause, causes_of, failure_of_query, trace_of
+from ottla.pipelines.spark.jvm.causes import causes_of, failure_of_query, trace_of
 from ottla.pipelines.spark.jvm.failed_ranges import failed_ranges
 from ottla.pipelines.spark.jvm.process import process_ended
 from ottla.pipelines.spark.jvm.uncaught import keep_off_screen
@@ -272,16 +268,9 @@ class Supervisor:
     def _reason(self, kind: str) -> str:
         """Return why the query is started again, in a few words."""
         about = self.about
-        return {
-            BROKER: f"{about.servers} does not answer",
-            TOPIC: f"{', '.join(about.topics)} is not on {about.servers}",
-            STORAGE: f"The storage of {about.target} does not answer or slows requests down",
-            WRITE: f"A transaction of {about.target} was not committed",
-            DATABASE: f"The database of {about.target} does not answer",
-            COMMIT: f"Another job committed to {about.target} at the same time",
-            CONSTRAINT: f"{about.target} has a new constraint, and rejects rows that violate it",
-            SCHEMA: f"{', '.join(about.topics)} has data of a schema that the plan does not know",
-        }[kind]
+        return WAITS[kind].format(
+            servers=about.servers, target=about.target, topics=", ".join(about.topics)
+        )
 
     def _give_up(self, failure: Failure) -> None:
         at = "" if failure.batch is None else f" in batch {failure.batch}"

@@ -14,7 +14,7 @@ from ottla.pipelines.checkpoint.identity import FILE
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.failures.sentences import About
+from ottla.pipelines.failures.cause import About
 from ottla.pipelines.kafka.settings import read_settings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.begin import (

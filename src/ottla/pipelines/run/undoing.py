@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from ottla.pipelines.failures.retry import CONSTRAINT, passes_by_itself
+from ottla.pipelines.failures.sentences import passes_by_itself
+from ottla.pipelines.failures.table import CONSTRAINT
 from ottla.pipelines.spark.jvm.causes import causes_of
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.marks import UNORDERED
 from ottla.pipelines.sinks import postgres_statements as statements
 from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.sinks.constraints import Constraint, mark
@@ -35,7 +36,7 @@ from ottla.pipelines.sinks.postgres_table import (
     table_constraints,
 )
 from ottla.pipelines.sinks.postgres_types import copy_line, value_constraints
-from ottla.pipelines.sinks.upsert_statement import UNORDERED, last_records
+from ottla.pipelines.sinks.upsert_statement import last_records
 from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
 from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, Connection
 

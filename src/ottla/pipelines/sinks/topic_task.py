@@ -1,6 +1,6 @@
 """One task of a batch: writes its rows to a topic in one transaction. Runs on Spark's executors.
 
-This file imports `checkpoint.next_batch` alone, and that nothing of Ottla: `sinks.topic` sends both
+This file imports `checkpoint.next_batch` alone, and that plain words: `sinks.topic` sends both
 to the executors by value, and they need confluent-kafka only.
 
 A task has a number from 0 on, and a batch that is tried again has the same rows in the task of the

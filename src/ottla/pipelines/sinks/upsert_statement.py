@@ -10,8 +10,8 @@ nothing orders these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
+from ottla.pipelines.failures.marks import SHARED, UNORDERED
 from ottla.pipelines.sinks.keyed_table import (
     IS_DELETED,
     TOMBSTONE,
@@ -20,11 +20,6 @@ from ottla.pipelines.sinks.keyed_table import (
     same_key,
 )
 from ottla.pipelines.spark.column_names import quoted
-
-UNORDERED: Final = "OTTLA_UNORDERED_KEY"
-"""How the error of Spark begins for a key whose records have no order."""
-SHARED: Final = "OTTLA_SHARED_PLACE"
-"""How it begins for a key with several rows of one record, which have no order."""
 
 
 def upsert_statement(keyed: KeyedTable, location: str, view: str) -> str:

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.failures.marks import CONFLICT, UNKNOWN_ID
 from ottla.pipelines.registry.avro_schema import END, END_BYTES, VALUE
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.framing import HEAD_BYTES, MAGIC, head
@@ -22,9 +23,6 @@ from ottla.pipelines.source.checks import checks
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType
-
-UNKNOWN_ID: Final = "OTTLA_UNKNOWN_SCHEMA_ID"
-CONFLICT: Final = "OTTLA_SCHEMA_CONFLICT"
 
 # No data ends like this by design or by chance.
 _MARK: Final = secrets.token_bytes(END_BYTES)

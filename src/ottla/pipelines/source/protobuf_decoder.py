@@ -13,10 +13,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from ottla.pipelines.failures.marks import NO_PROTOBUF
 from ottla.pipelines.registry.protobuf_framing import read_indexes
 
-NO_PROTOBUF = "OTTLA_NO_PROTOBUF"
-"""Begins the failure of an executor without the package protobuf."""
 NO_INDEXES = "has Protobuf's framing damaged: no message indexes"
 NO_MESSAGE = "has Protobuf's framing damaged: its indexes name no message of its schema"
 LATE = "has a time outside of the years 1 to 9999, or a duration of more than 10,000 years"

@@ -17,7 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.errors import PipelineError, explain, require_pyspark
+from ottla.pipelines.errors import PipelineError, require_pyspark
+from ottla.pipelines.failures.sentences import explain
 from ottla.pipelines.spark import cache, defaults, interrupt, resolved, versions
 from ottla.pipelines.spark import class_archive as class_archives
 from ottla.pipelines.spark import jars as jar_lists

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench.postgres import PASSWORD, USER, Postgres, fetched_driver
+from components.postgres import PASSWORD, USER, Postgres, fetched_driver
 from py4j.protocol import Py4JJavaError
 
-from bench import fixture
+from components import fixture
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.jdbc_settings import read_database
 from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, KEEPALIVE, Connection

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.failures.cause import Cause
 from ottla.pipelines.spark.jvm.attributes import gateway, is_instance, java_query
 
 if TYPE_CHECKING:
@@ -27,23 +27,6 @@ _INTERRUPTIONS: Final = (
 )
 _CANCELLED: Final = "SPARK_JOB_CANCELLED"
 SQLSTATE: Final = "SQLSTATE"
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One exception of a chain: its full class name, its text and its condition.
-
-    The condition is Spark's own name for the failure, or "SQLSTATE " and the code of a database.
-    """
-
-    kind: str
-    message: str = ""
-    condition: str = ""
-
-    @property
-    def short_kind(self) -> str:
-        """The class name without its package."""
-        return self.kind.rpartition(".")[2].rpartition("$")[2]
 
 
 def causes_of(error: BaseException) -> list[Cause]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from typing import Final
 
+from ottla.pipelines.failures.cause import Cause
 from ottla.pipelines.spark.jvm.attributes import gateway
-from ottla.pipelines.spark.jvm.causes import Cause
 
 _END_WITHIN_S: Final = 5.0
 _WHY: Final = {52: "out of memory, exit code 52", -9: "killed, perhaps for lack of memory"}

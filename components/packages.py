@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench import cache
+from components import cache
 
 BUILD_SECONDS = 1800
 OF_LIBRDKAFKA = (

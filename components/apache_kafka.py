@@ -1,7 +1,7 @@
 """Apache Kafka itself: fetches it from Maven Central into the cache; formats, starts and stops it.
 
 The bench measures against it, `make conformance` uses its tools, and tests use it if its jars are
-in the cache (`KafkaJars.at_hand`; `bench.fetch` fetches them).
+in the cache (`KafkaJars.at_hand`; `components.fetch` fetches them).
 """
 
 import subprocess
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import cache, ivy, java
-from bench.child import Child
+from components import cache, ivy, java
+from components.child import Child
 from ottla.testing.ports import free_ports
 
 VERSION = "4.3.1"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import apicurio
-from bench.apache_kafka import ApacheKafka, KafkaJars
-from bench.postgres import Postgres, find_programs
+from components import apicurio
+from components.apache_kafka import ApacheKafka, KafkaJars
+from components.postgres import Postgres, find_programs
 
 START_WAIT_MS = 60_000
 # For a small heap and a fast start: a test's broker runs for seconds.

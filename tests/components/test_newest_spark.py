@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench import ivy, newest_spark
+from components import ivy, newest_spark
 
 
 def test_jars_that_spark_ships_are_left_out(tmp_path: Path) -> None:

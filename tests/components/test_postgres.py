@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from bench.postgres import Postgres, PostgresError, fetched_programs
+from components.postgres import Postgres, PostgresError, fetched_programs
 
-from bench import fixture, postgres
+from components import fixture, postgres
 
 pytestmark = pytest.mark.full
 installed = fixture.postgres

@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.child import Child, ChildDiedError, cpu_seconds_in
+from components.child import Child, ChildDiedError, cpu_seconds_in
 
 from ottla.testing.ports import free_ports
 

@@ -1,4 +1,4 @@
-"""`python -m bench.newest_spark`: fetches the newest Spark's jars for `make test-all`.
+"""`python -m components.newest_spark`: fetches the newest Spark's jars for `make test-all`.
 
 Prints the folder to set as SPARK_CONF_DIR: its spark-defaults.conf names the jars, so that the
 tests run unchanged. Ivy alone is not enough, because `spark-token-provider-kafka-0-10` 4.2.0 is
@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench import cache, ivy, java
+from components import cache, ivy, java
 
 SPARK, DELTA = "4.2.0", "4.4.0"
 WITH_NEEDS = (f"io.delta:delta-spark_4.2_2.13:{DELTA}",)
@@ -57,7 +57,7 @@ def keep_what_spark_lacks(jars: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.newest_spark", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m components.newest_spark", description=__doc__)
     parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, to name a mirror")
     options = parser.parse_args()
     try:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import cache
+from components import cache
 
 
 def test_the_cache_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

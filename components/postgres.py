@@ -18,8 +18,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import cache, ivy, pypi
-from bench.child import Child
+from components import cache, ivy, pypi
+from components.child import Child
 from ottla.testing.ports import free_ports
 
 DRIVER = "org.postgresql:postgresql:42.7.7"

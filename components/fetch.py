@@ -1,4 +1,4 @@
-"""`python -m bench.fetch`: fetches Apache Kafka, which the tests need, into the cache.
+"""`python -m components.fetch`: fetches Apache Kafka, which the tests need, into the cache.
 
 Tests compare its responses with Ottla's, and run its log dump tool and pipelines on it. `--all`
 also fetches the last version with ZooKeeper mode, whose clusters `make test-all` hands to Ottla.
@@ -8,12 +8,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench import cache, ivy, java
-from bench.apache_kafka import VERSION, ZOOKEEPER_VERSION, KafkaJars
+from components import cache, ivy, java
+from components.apache_kafka import VERSION, ZOOKEEPER_VERSION, KafkaJars
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.fetch", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m components.fetch", description=__doc__)
     parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, to name a mirror")
     parser.add_argument(
         "--all", action="store_true", help=f"also {ZOOKEEPER_VERSION}, for `make test-all`"

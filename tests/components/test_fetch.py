@@ -3,9 +3,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from bench.apache_kafka import VERSION, ZOOKEEPER_VERSION, KafkaJars
+from components.apache_kafka import VERSION, ZOOKEEPER_VERSION, KafkaJars
 
-from bench import cache, fetch, ivy
+from components import cache, fetch, ivy
 
 
 @pytest.fixture(autouse=True)

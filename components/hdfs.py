@@ -9,8 +9,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from bench import cache, ivy, java
-from bench.child import Child
+from components import cache, ivy, java
+from components.child import Child
 from ottla.testing.ports import free_ports
 
 COORDINATE = "org.apache.hadoop:hadoop-client-minicluster:3.4.1"

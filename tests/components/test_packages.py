@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import packages
+from components import packages
 
 
 def test_a_failing_step_shows_its_last_output(tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
 """Brokers of Apache Kafka 3.9 in ZooKeeper mode, which no later version has.
 
-Ottla takes their clusters over. Tests use them if their jars are in the cache; `bench.fetch --all`
-fetches them.
+Ottla takes their clusters over. Tests use them if their jars are in the cache, where
+`components.fetch --all` puts them.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.apache_kafka import KafkaJars
-from bench.child import Child
+from components.apache_kafka import KafkaJars
+from components.child import Child
 from ottla.testing.ports import HOST
 
 # Small heaps and a fast start: a test's brokers run for seconds.

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from bench import cache
+from components import cache
 from ottla.testing.zookeeper_jars import MAVEN_CENTRAL, VARIABLE
 
 VERSION: Final = "2.6.13.Final"

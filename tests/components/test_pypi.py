@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench import pypi
+from components import pypi
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import ivy
+from components import ivy
 
 
 def test_the_module_file_names_each_package_with_dependencies() -> None:

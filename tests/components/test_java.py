@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import java
+from components import java
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from bench import cache, ivy, pypi
-from bench.child import Child
+from components import cache, ivy, pypi
+from components.child import Child
 from ottla.testing.ports import free_ports
 
 COORDINATE = "org.apache.hadoop:hadoop-aws:3.4.1"

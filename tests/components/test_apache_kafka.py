@@ -2,9 +2,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.apache_kafka import ApacheKafka, KafkaError, KafkaJars
+from components.apache_kafka import ApacheKafka, KafkaError, KafkaJars
 
-from bench import apache_kafka, cache
+from components import apache_kafka, cache
 
 
 def test_jars_are_in_the_cache_only_after_a_complete_fetch(

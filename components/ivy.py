@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench import cache, java
+from components import cache, java
 
 
 class FetchError(Exception):

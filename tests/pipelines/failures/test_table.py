@@ -1,0 +1,24 @@
+"""Each known failure is recognized by something, says something, and names what is waited for."""
+
+import re
+
+from ottla.pipelines.failures.table import KNOWN, PARTS, WAITS
+
+
+def test_each_row_has_a_pattern_and_an_effect() -> None:
+    for known in KNOWN:
+        assert known.condition or known.kind or known.text, known
+        assert known.sentence or known.retry, known
+
+
+def test_what_is_waited_for_has_a_reason() -> None:
+    assert {known.retry for known in KNOWN} - {None} == set(WAITS)
+
+
+def test_each_pattern_compiles() -> None:
+    for known in KNOWN:
+        for pattern in (known.condition, known.kind, known.text):
+            re.compile(pattern)
+    for pattern, sentence in PARTS:
+        re.compile(pattern)
+        assert sentence.format(pair="")
