@@ -173,7 +173,8 @@ def test_a_checkpoint_in_use_by_another_process_is_told_without_spark(tmp_path: 
     assert taken_here(tmp_path) is None
     parent = os.getppid()
     born = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
-    note = {"host": socket.gethostname(), "process": parent, "born": born, "token": "t"}
+    here = {"host": socket.gethostname(), "process": parent, "born": born}
+    note = {"version": 1, "token": "t"} | here
 
     def found(**changes: object) -> str | None:
         (tmp_path / FILE).write_text(json.dumps(note | changes))

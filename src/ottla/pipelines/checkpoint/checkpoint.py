@@ -20,8 +20,10 @@ whose remaining files the next start moves as well.
 from __future__ import annotations
 
 import json
-from typing import Any, Final, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Final, TypeAlias
 
+from ottla.pipelines.checkpoint.document import Document
 from ottla.pipelines.checkpoint.identity import Offsets, read_offsets
 from ottla.pipelines.checkpoint.next_batch import Planned
 from ottla.pipelines.spark.jvm.files import Files
@@ -29,7 +31,26 @@ from ottla.pipelines.spark.jvm.files import Files
 Position: TypeAlias = tuple[str, int | None, int | None]
 
 _STATE: Final = ("offsets", "commits", "sources", "state", "metadata")
-_NOTE: Final = "ottla-noted.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """The last batch that at-most-once began, and the first one with its number in the target."""
+
+    id: str
+    batch: int
+    since: int | None
+
+
+_NOTE: Final = Document(
+    "ottla-noted.json",
+    lambda document: _Noted(
+        document["id"],
+        int(document["batch"]),
+        int(document["since"]) if "since" in document else None,
+    ),
+    asdict,
+)
 
 
 class Checkpoint:
@@ -114,17 +135,18 @@ class Checkpoint:
 
     def noted(self, query_id: str) -> int:
         """Return the last batch of this query that was noted before its write, -1 for none."""
-        return int(self._note(query_id).get("batch", -1))
+        note = self._note(query_id)
+        return -1 if note is None else note.batch
 
     def note(self, query_id: str, batch: int) -> None:
         """Note a batch before its write: it will not be written again."""
-        since = int(self._note(query_id).get("since", batch))
-        note = {"version": 1, "id": query_id, "batch": batch, "since": since}
-        self.files.write(_NOTE, json.dumps(note) + "\n")
+        note = self._note(query_id)
+        since = batch if note is None or note.since is None else note.since
+        _NOTE.write(self.files, _Noted(query_id, batch, since))
 
-    def _note(self, query_id: str) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.files.read(_NOTE) or "{}")
-        return document if document.get("id") == query_id else {}
+    def _note(self, query_id: str) -> _Noted | None:
+        note = _NOTE.read(self.files)
+        return note if note is not None and note.id == query_id else None
 
     def promised(self, query_id: str) -> int | None:
         """Return the last batch that the target must have, None where there is none.
@@ -133,9 +155,9 @@ class Checkpoint:
         wrote it that did not number such batches.
         """
         done, note = self.done(), self._note(query_id)
-        if done is None or done > int(note.get("batch", -1)):
+        if done is None or note is None or done > note.batch:
             return done
-        return done if "since" in note and done >= int(note["since"]) else None
+        return done if note.since is not None and done >= note.since else None
 
     def next_replaced(self) -> int:
         """Return the number of the next `replaced-<n>`."""

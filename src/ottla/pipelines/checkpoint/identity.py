@@ -18,14 +18,12 @@ away; `newest` is the newest commit of each topic in the table when the query wa
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.checkpoint.document import Document
 
 FILE: Final = "ottla.json"
-VERSION: Final = 1
 
 Offsets = dict[str, dict[int, int]]  # topic -> partition -> next offset
 
@@ -55,27 +53,7 @@ class Identity:
 
     def text(self) -> str:
         """Return the record as it is kept."""
-        replacing = self.replacing and {
-            "number": self.replacing.number,
-            "starting": self.replacing.starting,
-        }
-        document: dict[str, Any] = {
-            "version": VERSION,
-            "cluster": self.cluster,
-            "topics": self.topics,
-            "table": {"id": self.table_id, "location": self.table_location},
-            "delivery": self.delivery,
-            "replacing": replacing,
-        }
-        if self.keys is not None:
-            document["keys"] = self.keys
-        if self.time_zone is not None:
-            document["time_zone"] = self.time_zone
-        if self.after:
-            document["after"] = self.after
-        if self.newest is not None:
-            document["newest"] = self.newest
-        return json.dumps(document, indent=1) + "\n"
+        return _RECORD.text(self)
 
 
 def read_identity(text: str, place: str) -> Identity:
@@ -83,30 +61,40 @@ def read_identity(text: str, place: str) -> Identity:
 
     Raises PipelineError for a text that is not a record.
     """
-    try:
-        document = json.loads(text)
-        if document["version"] != VERSION:
-            raise PipelineError(
-                f"{place} was written by another version of Ottla (version {document['version']}, "
-                f"not {VERSION}). Use that version, or a new checkpoint"
-            )
-        return Identity(
-            document["cluster"],
-            {str(name): str(topic_id) for name, topic_id in document["topics"].items()},
-            document["table"]["id"],
-            document["table"]["location"],
-            document["delivery"],
-            _read_replacing(document["replacing"]),
-            _read_keys(document.get("keys")),
-            document.get("time_zone"),
-            tuple(str(query_id) for query_id in document.get("after", ())),
-            _read_newest(document.get("newest")),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PipelineError(
-            f"{place} is damaged. Restore it, or delete it to adopt this checkpoint for the "
-            "topics and the table as they are now"
-        ) from error
+    return _RECORD.value(text, place)
+
+
+def _build(identity: Identity) -> dict[str, Any]:
+    moving = identity.replacing
+    document: dict[str, Any] = {
+        "cluster": identity.cluster,
+        "topics": identity.topics,
+        "table": {"id": identity.table_id, "location": identity.table_location},
+        "delivery": identity.delivery,
+        "replacing": moving and {"number": moving.number, "starting": moving.starting},
+    }
+    later = {
+        "keys": identity.keys,
+        "time_zone": identity.time_zone,
+        "after": identity.after or None,
+        "newest": identity.newest,
+    }
+    return document | {name: value for name, value in later.items() if value is not None}
+
+
+def _parse(document: dict[str, Any]) -> Identity:
+    return Identity(
+        document["cluster"],
+        {str(name): str(topic_id) for name, topic_id in document["topics"].items()},
+        document["table"]["id"],
+        document["table"]["location"],
+        document["delivery"],
+        _read_replacing(document["replacing"]),
+        _read_keys(document.get("keys")),
+        document.get("time_zone"),
+        tuple(str(query_id) for query_id in document.get("after", ())),
+        _read_newest(document.get("newest")),
+    )
 
 
 def _read_replacing(document: Any) -> Replacing | None:
@@ -129,3 +117,13 @@ def read_offsets(document: dict[str, dict[str, int]]) -> Offsets:
         topic: {int(partition): int(offset) for partition, offset in partitions.items()}
         for topic, partitions in document.items()
     }
+
+
+_RECORD: Final = Document(
+    FILE,
+    _parse,
+    _build,
+    if_damaged="Restore it, or delete it to adopt this checkpoint for the topics and the table as "
+    "they are now",
+    indent=1,
+)

@@ -14,7 +14,6 @@ these. A run that finds another token in it has lost the checkpoint and fails.
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import os
 import socket
@@ -25,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from ottla.pipelines.checkpoint.document import Document
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark.jvm.files import Files
 
@@ -33,6 +33,14 @@ log: Final = logging.getLogger("ottla.pipelines")
 FILE: Final = "ottla-run.json"
 BEAT_S: Final = 4.0
 WATCH_S: Final = 2.5 * BEAT_S
+
+_LEASE: Final[Document[dict[str, Any]]] = Document(
+    FILE,
+    dict,
+    dict,
+    instead="make sure that no query runs on this checkpoint, then delete that file",
+    if_damaged="Make sure that no query runs on this checkpoint, then delete that file",
+)
 
 # A run that ends in this process must not delete what the next one has written meanwhile.
 _LOCK: Final = threading.Lock()
@@ -176,7 +184,6 @@ class Lease:
     def _beat(self) -> None:
         self._beats += 1
         document = {
-            "version": 1,
             "host": socket.gethostname(),
             "numbers": _numbers(),
             "process": os.getpid(),
@@ -184,18 +191,10 @@ class Lease:
             "token": self._token,
             "beats": self._beats,
         }
-        self._files.write(FILE, json.dumps(document) + "\n")
+        _LEASE.write(self._files, document)
 
     def _read(self) -> dict[str, Any] | None:
-        text = self._files.read(FILE)
-        try:
-            found = json.loads(text) if text else None
-        except ValueError as error:
-            raise PipelineError(
-                f"{self._files.location}/{FILE} is damaged. Make sure that no query runs on this "
-                "checkpoint, then delete that file"
-            ) from error
-        return found if isinstance(found, dict) else None
+        return _LEASE.read(self._files)
 
     def _moves(self, found: dict[str, Any], watch_s: float) -> bool:
         log.warning(
@@ -225,10 +224,11 @@ def taken_here(checkpoint: Path) -> str | None:
     It needs no Spark, and decides nothing: the start acquires the lease.
     """
     try:
-        found = json.loads((checkpoint / FILE).read_text(encoding="utf-8"))
+        text = (checkpoint / FILE).read_text(encoding="utf-8")
+        found = _LEASE.value(text, str(checkpoint / FILE))
         process, born = int(found["process"]), found["born"]
         is_here = _is_of_this_host(found) and process != os.getpid()
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, PipelineError, ValueError, TypeError, KeyError):
         return None  # not there or damaged: the start says what is wrong
     if not is_here or born is None or _born(process) != born:
         return None

@@ -16,18 +16,16 @@ for rows that are: the table knows the batch of its last commit and skips these.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.checkpoint.document import Document
 from ottla.pipelines.source.words import UnknownFields
 
 if TYPE_CHECKING:
     from ottla.pipelines.spark.jvm.files import Files
 
 FILE: Final = "ottla-rejects.json"
-VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +58,18 @@ class PendingReject:
 
 def write_pending(files: Files, due: list[PendingReject]) -> None:
     """Note what is to be written; an empty list removes the note."""
-    if not due:
+    if due:
+        _NOTE.write(files, due)
+    else:
         files.delete(FILE)
-        return
+
+
+def read_pending(files: Files) -> list[PendingReject]:
+    """Return what an earlier run left to be written. Raises PipelineError for a damaged note."""
+    return _NOTE.read(files) or []
+
+
+def _build(due: list[PendingReject]) -> dict[str, Any]:
     entries = [
         {
             "query": one.query_id,
@@ -84,37 +91,20 @@ def write_pending(files: Files, due: list[PendingReject]) -> None:
         }
         for one in due
     ]
-    files.write(FILE, json.dumps({"version": VERSION, "due": entries}) + "\n")
+    return {"due": entries}
 
 
-def read_pending(files: Files) -> list[PendingReject]:
-    """Return what an earlier run left to be written. Raises PipelineError for a damaged note."""
-    text = files.read(FILE)
-    if not text:
-        return []
-    try:
-        found = json.loads(text)
-        if found["version"] != VERSION:
-            raise PipelineError(
-                f"{files.location}/{FILE} was written by another version of Ottla (version "
-                f"{found['version']}, not {VERSION}). Use that version, or delete the file to "
-                "leave out the rejected rows that it names"
-            )
-        return [
-            PendingReject(
-                one["query"],
-                int(one["batch"]),
-                bool(one["once"]),
-                one["metadata"],
-                tuple(_read_part(part) for part in one["parts"]),
-            )
-            for one in found["due"]
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PipelineError(
-            f"{files.location}/{FILE} is damaged. Restore it, or delete it to leave out the "
-            "rejected rows that it names"
-        ) from error
+def _parse(document: dict[str, Any]) -> list[PendingReject]:
+    return [
+        PendingReject(
+            one["query"],
+            int(one["batch"]),
+            bool(one["once"]),
+            one["metadata"],
+            tuple(_read_part(part) for part in one["parts"]),
+        )
+        for one in document["due"]
+    ]
 
 
 def _read_part(part: dict[str, Any]) -> Part:
@@ -127,3 +117,11 @@ def _read_part(part: dict[str, Any]) -> Part:
         None if part["count"] is None else int(part["count"]),
         part.get("unknown_fields", "drop"),
     )
+
+
+_NOTE: Final = Document(
+    FILE,
+    _parse,
+    _build,
+    instead="delete it to leave out the rejected rows that it names",
+)

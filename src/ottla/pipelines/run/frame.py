@@ -12,7 +12,6 @@ made; with `at-least-once` it writes the frame again; with `at-most-once` it wri
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import uuid
@@ -20,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.checkpoint import Checkpoint
+from ottla.pipelines.checkpoint.document import Document
 from ottla.pipelines.checkpoint.lease import Lease
 from ottla.pipelines.checkpoint.next_batch import set_back
 from ottla.pipelines.delivery import DeliveryGuarantee
@@ -115,7 +115,7 @@ def _check_rows(specification: Specification, sink: TableSink) -> None:
 
 def _write(specification: Specification, files: Files, sink: TableSink) -> Written:
     table_id = sink.table_id()
-    before = _read(files)
+    before = _KEPT.read(files)
     call = _next(before, table_id)
     if before == call:
         log.warning(
@@ -124,14 +124,14 @@ def _write(specification: Specification, files: Files, sink: TableSink) -> Writt
         )
         if specification.delivery == DeliveryGuarantee.AT_MOST_ONCE:
             log.warning("at-most-once does not write it again: nothing is written")
-            _keep(files, replace(call, done=True))
+            _KEPT.write(files, replace(call, done=True))
             return Written(sink.shown, None, sink.short_name)
-    _keep(files, call)
+    _KEPT.write(files, call)
     metadata = CommitMetadata(sink.short_name, call.id, call.call, "", {}, {})
     once = DeliveryGuarantee(specification.delivery).doubles_nothing
     version = sink.write(specification.frame, Batch(call.id, call.call, metadata.text(), once))
     if version is None and before is not None and before != call:
-        _keep(files, before)
+        _KEPT.write(files, before)
         raise PipelineError(
             set_back(
                 str(specification.checkpoint),
@@ -142,7 +142,7 @@ def _write(specification: Specification, files: Files, sink: TableSink) -> Writt
     if version is None:
         log.warning("%s has the rows of that call already: nothing is written", sink.name)
         version = sink.version_of(call.id, call.call)
-    _keep(files, replace(call, done=True))
+    _KEPT.write(files, replace(call, done=True))
     return Written(sink.shown, None if version == NO_VERSION else version, sink.short_name)
 
 
@@ -153,20 +153,10 @@ def _next(before: _Call | None, table_id: str) -> _Call:
     return replace(before, call=before.call + 1, done=False) if before.done else before
 
 
-def _read(files: Files) -> _Call | None:
-    text = files.read(FILE)
-    if not text:
-        return None
-    try:
-        document = json.loads(text)
-        return _Call(
-            document["id"], document["table"], int(document["call"]), bool(document["done"])
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(
-            f"{files.location}/{FILE} is damaged. Restore it, or use a new checkpoint"
-        ) from error
-
-
-def _keep(files: Files, call: _Call) -> None:
-    files.write(FILE, json.dumps({"version": 1} | asdict(call)) + "\n")
+_KEPT: Final = Document(
+    FILE,
+    lambda document: _Call(
+        document["id"], document["table"], int(document["call"]), bool(document["done"])
+    ),
+    asdict,
+)
