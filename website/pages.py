@@ -45,6 +45,7 @@ SECTIONS: Final = {
         "commands.md",
         "docs/command-comparison.md",
         "docs/configuration.md",
+        "docs/pipeline-file.md",
         "python-testing.md",
         "python-pipelines.md",
     ),

@@ -7,6 +7,7 @@ from ottla.client.addresses import addresses, why_unreachable
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import ClusterState, look_up
 from ottla.pipelines.spec.pipeline import PipelineSpec
+from ottla.pipelines.spec.sink import TopicSpec
 
 
 def check_reachable(bootstrap_servers: str, table: str = "source") -> None:
@@ -28,7 +29,7 @@ def look_up_topic(pipeline: PipelineSpec) -> ClusterState:
     Raises Failed.
     """
     check_reachable(pipeline.source.kafka.bootstrap_servers)
-    written = pipeline.sink.topic
+    written = pipeline.sink if isinstance(pipeline.sink, TopicSpec) else None
     if written is not None and written.kafka.bootstrap_servers != (
         pipeline.source.kafka.bootstrap_servers
     ):

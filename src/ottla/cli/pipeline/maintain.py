@@ -19,6 +19,7 @@ from ottla.cli.screen import note, say
 from ottla.cli.value_types import Number
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spec.pipeline import FileSpec
+from ottla.pipelines.spec.sink import DeltaSpec
 
 
 @row
@@ -64,7 +65,7 @@ def maintain_file(
     spec: FileSpec, keep_hours: float | None, *, dry_run: bool, as_json: bool
 ) -> None:
     """Join small files and delete unused ones; raises Failed with all problems at the end."""
-    pipelines = [one for one in spec.pipelines if one.sink.is_delta]
+    pipelines = [one for one in spec.pipelines if isinstance(one.sink, DeltaSpec)]
     if not pipelines:
         raise Failed(f"{spec.file.name} writes no Delta table: there is nothing to maintain.")
     note("Starting Spark.")

@@ -26,6 +26,7 @@ from ottla.cli.value_types import WholeNumber
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.rejects.table import RejectedRow, RejectedRows
 from ottla.pipelines.spec.pipeline import FileSpec
+from ottla.pipelines.spec.sink import TopicSpec
 
 MAX_SHOWN_CHARACTERS: Final = 120
 
@@ -100,9 +101,9 @@ def rejects(file: Path, only: Sequence[str], newest: int, as_json: bool) -> None
 
 def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
     """Show the rejected rows of each pipeline of a file. Raises Failed."""
-    tables = [pipeline for pipeline in spec.pipelines if pipeline.sink.topic is None]
+    tables = [pipeline for pipeline in spec.pipelines if not isinstance(pipeline.sink, TopicSpec)]
     for pipeline in spec.pipelines:
-        if pipeline.sink.topic is not None:
+        if isinstance(pipeline.sink, TopicSpec):
             note(f"{pipeline.name} writes a topic, which has no rejected rows beside it.")
     if not tables:
         raise Failed(f"No pipeline of {spec.file.name} writes a table.")

@@ -6,7 +6,8 @@ import functools
 import importlib.util
 import traceback
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.failures.cause import About
@@ -30,20 +31,24 @@ from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.sinks.topic_columns import RecordColumns
 from ottla.pipelines.source.topic import topic
 from ottla.pipelines.spark.start import session
+from ottla.pipelines.spec.option import options_of
 from ottla.pipelines.spec.pipeline import (
-    DELTA,
+    DeliverySpec,
     FileSpec,
     FunctionSpec,
     PipelineSpec,
     TableSpec,
-    TopicSinkSpec,
 )
+from ottla.pipelines.spec.sink import DatabaseSpec, FilesSpec, TopicSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from ottla.pipelines.progress.state import Run
+
+
+_ARGUMENTS: Final = {one.name for one in fields(Specification)}
 
 
 def open_session(
@@ -120,38 +125,29 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
 
 
 def _plan(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
-    sink, delivery = spec.sink, spec.delivery
-    if sink.topic is not None:
-        return _plan_topic(spark, spec, sink.topic)
-    specification = Specification(
-        build_frame(spark, spec),
-        sink.target,
-        delivery.checkpoint,
-        trigger=None if delivery.trigger is None else dict([delivery.trigger]),
-        delivery=delivery.guarantee,
-        schema_changes=sink.schema_changes,
-        on_lost=delivery.on_lost,
-        on_rejects=delivery.on_rejects,
-        partition_by=sink.partition_by,
-        group=delivery.group,
-        max_rejects=delivery.max_rejects,
-        dead_letters=delivery.dead_letters,
-        keys=sink.keys,
-        order_by=sink.order_by,
-        history=sink.history,
-        deletes=sink.deletes,
-        max_ahead=sink.max_ahead,
-        compact_after=sink.compact_after,
-        deletion_vectors=sink.deletion_vectors,
-        name=spec.name,
-        rebuild=functools.partial(build_frame, spark, spec) if spec.source.registry else None,
-    )
+    sink = spec.sink
+    rows = build_frame(spark, spec)
+    if isinstance(sink, TopicSpec):
+        columns = RecordColumns(sink.key, sink.value, sink.headers)
+        target = TopicTarget(sink.topic, sink.kafka, columns, dict(sink.producer))
+        asked = Specification(rows, sink.topic, **_delivered(spec), caller="to_topic")
+        return plan_topic(asked, target)
+    given = {name: getattr(sink, name) for name in options_of(type(sink)) if name in _ARGUMENTS}
+    rebuild = functools.partial(build_frame, spark, spec) if spec.source.registry else None
+    specification = Specification(rows, **given, **_delivered(spec), rebuild=rebuild)
     sink_of: SinkOf = delta_sink
-    if sink.database is not None:
+    if isinstance(sink, DatabaseSpec):
         sink_of = functools.partial(jdbc_sink, database=sink.database)
-    elif sink.format != DELTA:
+    elif isinstance(sink, FilesSpec):
         sink_of = functools.partial(files_sink, file_format=sink.format)
     return plan(specification, sink_of)
+
+
+def _delivered(spec: PipelineSpec) -> dict[str, Any]:
+    """Return `[delivery]` as the arguments of a specification, whose names differ for two."""
+    given = {name: getattr(spec.delivery, name) for name in options_of(DeliverySpec)}
+    trigger = None if given["trigger"] is None else dict([given["trigger"]])
+    return given | {"delivery": given.pop("guarantee"), "trigger": trigger, "name": spec.name}
 
 
 def rejected_place(spark: SparkSession, spec: PipelineSpec) -> TableSink:
@@ -162,11 +158,11 @@ def rejected_place(spark: SparkSession, spec: PipelineSpec) -> TableSink:
     from pyspark.sql.types import StructType
 
     sink, no_rows = spec.sink, StructType()
-    assert sink.topic is None
-    if sink.database is not None:
+    assert not isinstance(sink, TopicSpec)
+    if isinstance(sink, DatabaseSpec):
         name = read_table_name(sink.target)
         return JdbcSink(spark, sink.database, name, no_rows).rejected(no_rows)
-    if sink.format != DELTA:
+    if isinstance(sink, FilesSpec):
         return FilesSink(spark, sink.target, no_rows, sink.format).rejected(no_rows)
     return DeltaSink(spark, find_target(spark, sink.target), no_rows).rejected(no_rows)
 
@@ -180,26 +176,6 @@ def start_pipeline(
     """
     checked = plan_pipeline(spark, spec)
     return start_topic(checked, run) if isinstance(checked, TopicPlan) else start(checked, run)
-
-
-def _plan_topic(spark: SparkSession, spec: PipelineSpec, sink: TopicSinkSpec) -> TopicPlan:
-    delivery = spec.delivery
-    specification = Specification(
-        build_frame(spark, spec),
-        sink.topic,
-        delivery.checkpoint,
-        trigger=None if delivery.trigger is None else dict([delivery.trigger]),
-        delivery=delivery.guarantee,
-        on_lost=delivery.on_lost,
-        on_rejects=delivery.on_rejects,
-        group=delivery.group,
-        caller="to_topic",
-        name=spec.name,
-    )
-    columns = RecordColumns(sink.key, sink.value, sink.headers)
-    return plan_topic(
-        specification, TopicTarget(sink.topic, sink.kafka, columns, dict(sink.producer))
-    )
 
 
 def _given(**arguments: Any) -> dict[str, Any]:

@@ -17,79 +17,50 @@ from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.fields import Fields, nearest
-from ottla.pipelines.file.jdbc_sink import read_jdbc_sink
-from ottla.pipelines.file.max_ahead import read_max_ahead
+from ottla.pipelines.file.options import read_options, tables_of
 from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.python_source import DEFAULT_FUNCTION, PythonSource, read_python
 from ottla.pipelines.file.schemas import check_columns, check_schema, check_unknown_fields
-from ottla.pipelines.file.topic_sink import read_topic_sink
+from ottla.pipelines.file.servers import read_servers
+from ottla.pipelines.file.sink import read_sink
 from ottla.pipelines.file.variables import replace_variables
-from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
+from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
-from ottla.pipelines.sinks.compaction import COMPACT_AFTER
-from ottla.pipelines.sinks.files import FORMATS
-from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
 from ottla.pipelines.spec.pipeline import (
-    DELTA,
     DeliverySpec,
     FileSpec,
     FunctionSpec,
     PipelineSpec,
-    SinkSpec,
     SourceSpec,
     SparkSpec,
     TableSpec,
     TransformSpec,
 )
+from ottla.pipelines.spec.sink import SINKS, TopicSpec
 
 MAX_FILE_BYTES: Final = 1_000_000
 MAX_PIPELINES: Final = 100
 
-GUARANTEES: Final = ("exactly-once", "at-least-once", "at-most-once")
 TABLES: Final = ("source", "transform", "sink", "delivery")
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INTERVAL: Final = re.compile(r"\d+ (millisecond|second|minute|hour|day)s?")
 _FUNCTION: Final = re.compile(r"(?:(.+\.py):)?([A-Za-z_][A-Za-z0-9_]*)")
-# In which table a field belongs that was found in another.
 _ELSEWHERE: Final = {
-    **dict.fromkeys(
-        (
-            "topic",
-            "bootstrap_servers",
-            "kafka",
-            "schema",
-            "key_schema",
-            "starting",
-            "max_rows",
-            "rejects",
-            "tombstones",
-            "unknown_fields",
-            "registry",
-        ),
-        "[source]",
+    **tables_of(
+        {
+            "sink": SINKS,
+            "transform": (TransformSpec,),
+            "delivery": (DeliverySpec,),
+            "spark": (SparkSpec,),
+            "source": (SourceSpec,),
+        }
     ),
-    **dict.fromkeys(("sql", "function", "view", "tables"), "[transform]"),
-    **dict.fromkeys(
-        (
-            *("target", "partition_by", "schema_changes", "compact_after", "deletion_vectors"),
-            *("keys", "order_by", "history", "deletes", "max_ahead", "format"),
-            *("url", "user", "password", "settings"),
-        ),
-        "[sink]",
-    ),
-    **dict.fromkeys(
-        ("checkpoint", "guarantee", "trigger", "on_lost", "on_rejects"),
-        "[delivery]",
-    ),
-    **dict.fromkeys(
-        ("group", "max_rejects", "dead_letters"),
-        "[delivery]",
-    ),
-    **dict.fromkeys(("master", "packages", "jars", "ivy_settings", "conf"), "[spark]"),
+    "bootstrap_servers": "[source]",
 }
+"""In which table a field belongs that was found in another."""
 
 
 def read_text(file: Path, text: str, environ: Mapping[str, str]) -> FileSpec:
@@ -187,11 +158,11 @@ class _File:
         source = self._source(fields.table("source", required=True), fields.has("source"))
         topic = source.topic if source else ""
         transform = self._transform(fields.table("transform"), topic)
-        sink = self._sink(
-            fields.table("sink", required=True),
-            fields.has("sink"),
-            source.kafka if source else None,
-        )
+        sink_fields = fields.table("sink", required=True)
+        sink = None
+        if fields.has("sink"):
+            kafka = source.kafka if source else KafkaSettings("")
+            sink = read_sink(sink_fields, kafka, self._path, _ELSEWHERE)
         delivery = self._delivery(
             fields.table("delivery", required=True), fields.has("delivery"), name
         )
@@ -199,7 +170,7 @@ class _File:
         if source and sink:
             check_columns(fields, source, transform, sink)
         for field in ("max_rejects", "dead_letters"):
-            if sink and sink.topic and getattr(delivery, field, None) is not None:
+            if isinstance(sink, TopicSpec) and getattr(delivery, field, None) is not None:
                 fields.problem(
                     f"delivery.{field}",
                     "is for tables: a topic has no rejected rows beside it. Leave it out",
@@ -211,20 +182,13 @@ class _File:
     def _source(self, fields: Fields, is_there: bool) -> SourceSpec | None:
         if not is_there:
             return None
-        topic = fields.text("topic", "flights", required=True)
-        if topic and (wrong := wrong_name(topic)):
+        given = read_options(fields, SourceSpec, self._path)
+        if given["topic"] and (wrong := wrong_name(given["topic"])):
             fields.problem("topic", wrong)
-        kafka = self._kafka(fields)
         spec = SourceSpec(
-            topic=topic or "",
-            kafka=kafka or KafkaSettings(""),
-            schema=fields.text("schema", "carrier STRING NOT NULL, dep_delay DOUBLE"),
-            key_schema=fields.text("key_schema", "string"),
+            **given,
+            kafka=read_servers(fields, dict(fields.settings("kafka"))) or KafkaSettings(""),
             starting=self._starting(fields),
-            max_rows=fields.count("max_rows", at_least=1),
-            rejects=fields.choice("rejects", ("apart", "keep"), "apart") or "apart",
-            tombstones=fields.choice("tombstones", ("skip", "keep", "mark"), None),
-            unknown_fields=self._unknown_fields(fields),
             registry=self._registry(fields),
         )
         for name, schema in (("schema", spec.schema), ("key_schema", spec.key_schema)):
@@ -235,29 +199,6 @@ class _File:
         check_unknown_fields(fields, spec)
         fields.end(_ELSEWHERE)
         return spec
-
-    def _unknown_fields(self, fields: Fields) -> UnknownFields:
-        given = fields.choice("unknown_fields", UNKNOWN_FIELDS, "drop")
-        return next(one for one in UNKNOWN_FIELDS if one == given)
-
-    def _kafka(self, fields: Fields) -> KafkaSettings | None:
-        servers = fields.value("bootstrap_servers")
-        settings = dict(fields.settings("kafka"))
-        if isinstance(servers, list):
-            servers = ",".join(map(str, servers))
-        if servers is None:
-            fields.problem("bootstrap_servers", "is missing, such as 'localhost:9092'")
-            return None
-        if not isinstance(servers, str):
-            fields.problem("bootstrap_servers", "write 'host:port,host:port' or a list of these")
-            return None
-        try:
-            return read_settings(servers, settings)
-        except PipelineError as error:
-            message = str(error)
-            about = "kafka" if message.startswith("kafka") else "bootstrap_servers"
-            fields.problem(about, message)
-            return None
 
     def _registry(self, fields: Fields) -> RegistrySettings | None:
         """`registry = "http://..."`, or `[source.registry]` with `url` and client settings."""
@@ -353,86 +294,17 @@ class _File:
             tables.problem(name, "is no name in SQL; allowed: letters, digits, '_'")
         if name.lower() == view.lower():
             tables.problem(name, "is the name of the topic's view; give the table another one")
-        kind = fields.text("format", "csv", required=True)
-        path = fields.text("path", "airlines.csv", required=True)
-        schema = fields.text("schema", "carrier STRING, name STRING")
-        if schema is not None:
-            check_schema(fields, "schema", schema, of_table=True)
-        options = fields.settings("options")
+        given = read_options(fields, TableSpec, self._path)
+        if given.get("schema"):
+            check_schema(fields, "schema", given["schema"], of_table=True)
         fields.end()
-        if kind is None or path is None:
-            return None
-        return TableSpec(name, kind, self._path(path), schema, options)
-
-    def _sink(
-        self, fields: Fields, is_there: bool, source: KafkaSettings | None
-    ) -> SinkSpec | None:
-        if not is_there:
-            return None
-        if fields.has("topic"):
-            return read_topic_sink(fields, source)
-        if fields.has("url"):
-            return read_jdbc_sink(fields)
-        target = fields.text("target", "./lake/flights", required=True)
-        if target and "/" not in target and not re.fullmatch(r"[A-Za-z_]\w*(\.\w+){0,2}", target):
-            fields.problem(
-                "target",
-                f"{target!r}: write a path with a slash, such as './flights', or a table's name, "
-                "such as 'lake.flights'",
-            )
-        compact_after = fields.count("compact_after", at_least=0)
-        vectors = fields.flag("deletion_vectors")
-        spec = SinkSpec(
-            target=self._path(target) if target and "/" in target else target or "",
-            partition_by=fields.texts("partition_by", "'carrier'"),
-            schema_changes=fields.choice("schema_changes", ("refuse", "add"), "refuse") or "",
-            keys=fields.texts("keys", "'id'"),
-            order_by=fields.text("order_by", "timestamp"),
-            history=fields.flag("history"),
-            deletes=fields.choice("deletes", ("remove", "mark"), "remove") or "",
-            max_ahead=read_max_ahead(fields),
-            compact_after=COMPACT_AFTER if compact_after is None else compact_after,
-            deletion_vectors=vectors if fields.has("deletion_vectors") else None,
-            format=fields.choice("format", (DELTA, *FORMATS), DELTA) or "",
-        )
-        if spec.format != DELTA:
-            self._check_files(fields, target or "/")
-            fields.end(_ELSEWHERE)
-            return spec
-        if not spec.keys:
-            for name in ("order_by", "history", "deletes", "max_ahead"):
-                if fields.has(name):
-                    fields.problem(name, "is for a table with keys, such as keys = ['id']")
-        fields.end(_ELSEWHERE)
-        return spec
-
-    def _check_files(self, fields: Fields, target: str) -> None:
-        for name in ("keys", "order_by", "history", "deletes", "max_ahead"):
-            if fields.has(name):
-                fields.problem(
-                    name, "is for tables with keys, and files are appended: leave it out"
-                )
-        for name in ("compact_after", "deletion_vectors"):
-            if fields.has(name):
-                fields.problem(name, "is for Delta tables: leave it out")
-        if "/" not in target:
-            fields.problem("target", f"{target!r}: files need a path with a slash, './{target}'")
+        return TableSpec(name, **given) if given["format"] and given["path"] else None
 
     def _delivery(self, fields: Fields, is_there: bool, name: str) -> DeliverySpec | None:
         if not is_there:
             return None
-        checkpoint = fields.text("checkpoint", "./checkpoints/flights", required=True)
-        group = fields.text("group", "flights-delta") or name
-        spec = DeliverySpec(
-            checkpoint=self._path(checkpoint or ""),
-            group=group,
-            guarantee=fields.choice("guarantee", GUARANTEES, GUARANTEES[0]) or "",
-            trigger=self._trigger(fields),
-            on_lost=fields.choice("on_lost", ("stop", "skip"), "stop") or "",
-            on_rejects=fields.choice("on_rejects", ("stop", "continue"), "stop") or "",
-            max_rejects=fields.count("max_rejects", at_least=0),
-            dead_letters=fields.text("dead_letters", "flights-dead"),
-        )
+        given = read_options(fields, DeliverySpec, self._path)
+        spec = DeliverySpec(**{"group": name} | given, trigger=self._trigger(fields))
         fields.end(_ELSEWHERE)
         return spec
 
@@ -452,15 +324,7 @@ class _File:
         return None
 
     def _spark(self, fields: Fields) -> SparkSpec:
-        jars = fields.texts("jars", "'/opt/jars'")
-        ivy = fields.text("ivy_settings", "ivysettings.xml")
-        spec = SparkSpec(
-            master=fields.text("master", "local[*]"),
-            packages=fields.texts("packages", "'org.example:library:1.0'"),
-            jars=tuple(self._path(jar) for jar in jars),
-            ivy_settings=self._path(ivy) if ivy else None,
-            conf=fields.settings("conf"),
-        )
+        spec = SparkSpec(**read_options(fields, SparkSpec, self._path))
         fields.end(_ELSEWHERE)
         return spec
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ottla.pipelines.file.fields import Fields, listed, nearest
 from ottla.pipelines.source.ddl import DdlError, read_ddl
-from ottla.pipelines.spec.pipeline import SinkSpec, SourceSpec, TransformSpec
+from ottla.pipelines.spec.pipeline import SourceSpec, TransformSpec
+from ottla.pipelines.spec.sink import SinkSpec
 
 
 def check_schema(fields: Fields, name: str, schema: str, *, of_table: bool = False) -> None:
@@ -76,10 +77,11 @@ def check_columns(
         columns.append("tombstone")
     if source.rejects == "keep":
         columns.append("reason")
+    keys = getattr(sink, "keys", ())
     given = [
-        *(("sink.keys", name) for name in sink.keys),
-        *(("sink.partition_by", name) for name in sink.partition_by),
-        *(("sink.order_by", name) for name in (sink.order_by,) if name and sink.keys),
+        *(("sink.keys", name) for name in keys),
+        *(("sink.partition_by", name) for name in getattr(sink, "partition_by", ())),
+        *(("sink.order_by", name) for name in (getattr(sink, "order_by", None),) if name and keys),
     ]
     for field, name in given:
         # A dot reads a field of a column, and backticks quote a name.

@@ -1,20 +1,18 @@
-"""A pipeline as its file describes it: frozen values, checked by `read`, made real by `build`."""
+"""A pipeline: frozen values, whose fields carry their description (`option`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
+from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.registry.settings import RegistrySettings
-from ottla.pipelines.sinks.compaction import COMPACT_AFTER
-from ottla.pipelines.sinks.jdbc_settings import Database
-from ottla.pipelines.source.words import UnknownFields
-
-DELTA: Final = "delta"
-"""The format of a sink that is a Delta table."""
+from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
+from ottla.pipelines.spec.option import option
+from ottla.pipelines.spec.sink import SinkSpec
 
 Starting: TypeAlias = str | datetime | dict[int, int]
 
@@ -23,16 +21,38 @@ Starting: TypeAlias = str | datetime | dict[int, int]
 class SourceSpec:
     """`[source]`: the topic, with `topic()`'s arguments."""
 
-    topic: str
-    kafka: KafkaSettings = field(repr=False)  # it may hold a password
-    schema: str | None = None
-    key_schema: str | None = None
-    starting: Starting = "earliest"
-    max_rows: int | None = None
-    rejects: str = "apart"
-    tombstones: str | None = None
-    unknown_fields: UnknownFields = "drop"
-    registry: RegistrySettings | None = None  # its repr has no values
+    topic: str = option("the topic to read", example="flights", required=True)
+    kafka: KafkaSettings = option(
+        "librdkafka's settings, such as those of TLS and SASL", "other", takes="table", secret=True
+    )
+    schema: str | None = option(
+        "the schema of values: fields, one type, or `registry`",
+        default=None,
+        example="carrier STRING NOT NULL, dep_delay DOUBLE",
+    )
+    key_schema: str | None = option("that of keys", default=None, example="string")
+    starting: Starting = option(
+        "where a new checkpoint begins",
+        "other",
+        default="earliest",
+        takes='`"earliest"`, `"latest"`, `"table"`, a time, an offset for each partition',
+    )
+    max_rows: int | None = option("records of one batch", "count", default=None, at_least=1)
+    rejects: str = option(
+        "what happens to records that do not parse: `<target>_rejected` gets them, or they stay "
+        "among the rows",
+        default="apart",
+        choices=("apart", "keep"),
+    )
+    tombstones: str | None = option(
+        "records without a value", default=None, choices=("skip", "keep", "mark")
+    )
+    unknown_fields: UnknownFields = option(
+        "fields that the schema lacks", default="drop", choices=UNKNOWN_FIELDS
+    )
+    registry: RegistrySettings | None = option(
+        "the schema registry", "other", default=None, takes="URL, or a table with `url`"
+    )  # its repr has no values
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +60,12 @@ class TableSpec:
     """`[transform.tables.NAME]`: a table to look things up in, read with Spark's format."""
 
     name: str
-    format: str
-    path: str
-    schema: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    format: str = option("Spark's format", example="csv", required=True)
+    path: str = option("where it lies", "path", example="airlines.csv", required=True)
+    schema: str | None = option("its columns", default=None, example="carrier STRING, name STRING")
+    options: tuple[tuple[str, str], ...] = option(
+        "Spark's options of the format", "settings", default=()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,75 +80,82 @@ class FunctionSpec:
 class TransformSpec:
     """`[transform]`: SQL over the view of the topic's rows, or a function; neither: all rows."""
 
-    view: str
-    sql: str | None = None
-    function: FunctionSpec | None = None
-    tables: tuple[TableSpec, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSinkSpec:
-    """`[sink]` with `topic`: the topic to write, with `to_topic()`'s arguments."""
-
-    topic: str
-    kafka: KafkaSettings = field(repr=False)  # it may hold a password
-    producer: tuple[tuple[str, str], ...] = ()
-    key: str | None = None
-    value: str | None = None
-    headers: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SinkSpec:
-    """`[sink]`: where the rows go, with `to_delta()`'s arguments. `target` may name a topic.
-
-    `format` is that of the files, with `to_files()`'s arguments; `database` has the table, with
-    `to_jdbc()`'s.
-    """
-
-    target: str
-    partition_by: tuple[str, ...] = ()
-    schema_changes: str = "refuse"
-    keys: tuple[str, ...] = ()
-    order_by: str | None = None
-    history: bool = False
-    deletes: str = "remove"
-    max_ahead: str | None = None
-    compact_after: int = COMPACT_AFTER
-    deletion_vectors: bool | None = None
-    topic: TopicSinkSpec | None = None
-    format: str = DELTA
-    database: Database | None = None
-
-    @property
-    def is_delta(self) -> bool:
-        """Whether the rows go into a Delta table."""
-        return self.topic is None and self.database is None and self.format == DELTA
+    view: str = option("the name of the topic's rows in SQL; by default the topic's")
+    sql: str | None = option("what to write, as SQL over the view", default=None)
+    function: FunctionSpec | None = option(
+        "a function that takes the rows as a DataFrame and returns one",
+        "other",
+        default=None,
+        takes="`FILE.py:NAME`",
+    )
+    tables: tuple[TableSpec, ...] = option(
+        "tables to look things up in", "other", default=(), takes="tables"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverySpec:
-    """`[delivery]`: how the rows get there, with `to_delta()`'s arguments."""
+    """`[delivery]`: how the rows get there, with the arguments that all sinks have."""
 
-    checkpoint: str
-    group: str
-    guarantee: str = "exactly-once"
-    trigger: tuple[str, str | bool] | None = None
-    on_lost: str = "stop"
-    on_rejects: str = "stop"
-    max_rejects: int | None = None
-    dead_letters: str | None = None
+    checkpoint: str = option(
+        "the folder where the query keeps its progress, kept as long as the target",
+        "path",
+        example="./checkpoints/flights",
+        required=True,
+    )
+    group: str = option(
+        "the consumer group that gets the query's offsets; by default the pipeline's name",
+        example="flights-delta",
+    )
+    guarantee: str = option(
+        "the argument `delivery`: what a kill may do to the batch under way",
+        default=str(DeliveryGuarantee.EXACTLY_ONCE),
+        choices=tuple(reversed([str(one) for one in DeliveryGuarantee])),
+    )
+    trigger: tuple[str, str | bool] | None = option(
+        "when a batch begins; by default when the last is done",
+        "other",
+        default=None,
+        takes='`"available-now"`, or an interval such as `"10 seconds"`',
+    )
+    on_lost: str = option(
+        "records that were not delivered are gone: stop, or skip them",
+        default="stop",
+        choices=("stop", "skip"),
+    )
+    on_rejects: str = option(
+        "most of the first batch of a new checkpoint does not parse: stop, or continue",
+        default="stop",
+        choices=("stop", "continue"),
+    )
+    max_rejects: int | None = option(
+        "how many rows of one run may be rejected before the query fails", "count", default=None
+    )
+    dead_letters: str | None = option(
+        "a topic that gets the rejected rows too", default=None, example="flights-dead"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSpec:
     """`[spark]`: the session, with `session()`'s arguments."""
 
-    master: str | None = None
-    packages: tuple[str, ...] = ()
-    jars: tuple[str, ...] = ()
-    ivy_settings: str | None = None
-    conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    master: str | None = option("where Spark runs", default=None, example="local[*]")
+    packages: tuple[str, ...] = option(
+        "packages for Spark, by Maven's names",
+        "names",
+        default=(),
+        example="'org.example:library:1.0'",
+    )
+    jars: tuple[str, ...] = option(
+        "jars, or folders of jars", "paths", default=(), example="'/opt/jars'"
+    )
+    ivy_settings: str | None = option(
+        "Ivy's file of repositories", "path", default=None, example="ivysettings.xml"
+    )
+    conf: tuple[tuple[str, str], ...] = option(
+        "Spark's own settings", "settings", default=(), secret=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
