@@ -26,7 +26,7 @@ def pipeline(name: str, topic: str, on_rejects: str = "stop") -> Any:
             key_schema=None,
             unknown_fields="drop",
             registry=None,
-            rejects="apart",
+            rejects="separate",
         ),
         delivery=SimpleNamespace(
             group=f"{name}-group", guarantee="exactly once", on_rejects=on_rejects

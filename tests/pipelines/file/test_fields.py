@@ -24,7 +24,7 @@ def test_right_fields_have_their_values() -> None:
         }
     )
     assert fields.text("topic") == "flights"
-    assert fields.choice("rejects", ("apart", "keep"), "apart") == "keep"
+    assert fields.choice("rejects", ("separate", "keep"), "separate") == "keep"
     assert fields.count("max_rows", at_least=1) == 7
     assert (fields.flag("history"), fields.flag("absent")) == (True, False)
     assert fields.texts("jars", "x.jar") == ("a.jar", "b.jar")
@@ -48,8 +48,8 @@ def test_right_fields_have_their_values() -> None:
         ({"max_rows": True}, "source.max_rows: True is true or false; allowed: a whole number"),
         ({"history": 1}, "source.history: 1 is a whole number; allowed: true or false"),
         ({"max_rows": 0}, "source.max_rows: 0 is too small"),
-        ({"rejects": "keeep"}, "'keeep' is not allowed; allowed: 'apart', 'keep'; did you mean"),
-        ({"rejects": 7}, "7 is not allowed; allowed: 'apart', 'keep'"),
+        ({"rejects": "keeep"}, "'keeep' is not allowed; allowed: 'separate', 'keep'; did you mean"),
+        ({"rejects": 7}, "7 is not allowed; allowed: 'separate', 'keep'"),
         ({"jars": [1]}, "source.jars: [1] is a list; allowed: a list of texts"),
         ({"kafka": "x"}, "source.kafka: 'x' is text; allowed: a table of settings"),
         ({"kafka": {"a": {"b": [1]}}}, "source.kafka.a.b: [1] is a list"),
@@ -58,7 +58,7 @@ def test_right_fields_have_their_values() -> None:
 def test_wrong_types_say_what_is_allowed(table: dict[str, object], said: str) -> None:
     fields, problems = read(table)
     fields.text("topic")
-    fields.choice("rejects", ("apart", "keep"), "apart")
+    fields.choice("rejects", ("separate", "keep"), "separate")
     fields.count("max_rows", at_least=1)
     fields.flag("history")
     fields.texts("jars", "x.jar")

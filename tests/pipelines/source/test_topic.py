@@ -62,7 +62,7 @@ def test_rejected_rows_keep_their_bytes(spark) -> None:
         ({"name": "no spaces"}, "is no topic's name"),
         ({"bootstrap_servers": "localhost"}, "write host:port"),
         ({"starting": "yesterday"}, "write 'earliest', 'latest', 'table', a datetime"),
-        ({"rejects": "drop"}, "write 'apart' or 'keep'"),
+        ({"rejects": "drop"}, "write 'separate' or 'keep'"),
         ({"tombstones": "drop"}, "write 'skip', 'keep' or 'mark'"),
         ({"unknown_fields": "ignore"}, "write 'drop', 'keep' or 'reject'"),
         ({"unknown_fields": "keep"}, "is for a value that is a JSON object"),

@@ -92,14 +92,12 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
         schema=source.schema,
         key_schema=source.key_schema,
         starting=source.starting,
-        **_given(
-            kafka=dict(source.kafka.settings) or None,
-            max_rows=source.max_rows,
-            rejects=None if source.rejects == "apart" else source.rejects,
-            tombstones=source.tombstones,
-            unknown_fields=None if source.unknown_fields == "drop" else source.unknown_fields,
-            registry=None if source.registry is None else source.registry.given(),
-        ),
+        kafka=dict(source.kafka.settings) or None,
+        registry=None if source.registry is None else source.registry.given(),
+        max_rows=source.max_rows,
+        rejects=source.rejects,
+        tombstones=source.tombstones,
+        unknown_fields=source.unknown_fields,
     )
     rows.createOrReplaceTempView(transform.view)
     for table in transform.tables:
@@ -176,10 +174,6 @@ def start_pipeline(
     """
     checked = plan_pipeline(spark, spec)
     return start_topic(checked, run) if isinstance(checked, TopicPlan) else start(checked, run)
-
-
-def _given(**arguments: Any) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _make_view(spark: SparkSession, table: TableSpec) -> None:

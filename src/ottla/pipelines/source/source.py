@@ -45,7 +45,7 @@ class Source:
     kafka: KafkaSettings
     schemas: dict[str, DataType | Framed]
     starting: Starting = "earliest"
-    rejects: Literal["apart", "keep"] = "apart"
+    rejects: Literal["separate", "keep"] = "separate"
     tombstones: Literal["skip", "keep", "mark"] = "keep"
     max_rows: int | None = None
     registry: RegistrySettings | None = None
@@ -62,7 +62,7 @@ class Source:
     @property
     def can_reject(self) -> bool:
         """Whether rows of this source may be missing in the frame because they do not parse."""
-        return self.rejects == "apart" and not all(map(never_fails, self.schemas.values()))
+        return self.rejects == "separate" and not all(map(never_fails, self.schemas.values()))
 
     @property
     def known_fields(self) -> Kind | None:

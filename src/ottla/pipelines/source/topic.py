@@ -68,7 +68,7 @@ def topic(
     kafka: Mapping[str, Any] | None = None,
     registry: str | Mapping[str, Any] | None = None,
     max_rows: int | None = None,
-    rejects: Literal["apart", "keep"] = "apart",
+    rejects: Literal["separate", "keep"] = "separate",
     tombstones: Literal["skip", "keep", "mark"] | None = None,
     unknown_fields: UnknownFields = "drop",
 ) -> DataFrame:
@@ -150,7 +150,7 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
         frame = frame.where(~tombstone)
     columns = take_parsed(frame, source.schemas)
     marks = [tombstone.alias("tombstone")] if source.tombstones == "mark" else []
-    if source.rejects == "apart":
+    if source.rejects == "separate":
         return frame.select(*columns, *_PLACE, *marks)
     kept = [
         F.when(parses, column).alias(name)
@@ -249,8 +249,8 @@ def _schema(
 
 
 def _checked_rows(source: Source, max_rows: Any, rejects: Any, tombstones: Any) -> dict[str, Any]:
-    if rejects not in ("apart", "keep"):
-        raise PipelineError(f"rejects={rejects!r}: write 'apart' or 'keep'")
+    if rejects not in ("separate", "keep"):
+        raise PipelineError(f"rejects={rejects!r}: write 'separate' or 'keep'")
     if tombstones not in (None, "skip", "keep", "mark"):
         raise PipelineError(f"tombstones={tombstones!r}: write 'skip', 'keep' or 'mark'")
     if max_rows is not None and (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.kafka.settings import KafkaSettings
@@ -38,13 +38,13 @@ class SourceSpec:
         takes='`"earliest"`, `"latest"`, `"table"`, a time, an offset for each partition',
     )
     max_rows: int | None = option("records of one batch", "count", default=None, at_least=1)
-    rejects: str = option(
+    rejects: Literal["separate", "keep"] = option(
         "what happens to records that do not parse: `<target>_rejected` gets them, or they stay "
         "among the rows",
-        default="apart",
-        choices=("apart", "keep"),
+        default="separate",
+        choices=("separate", "keep"),
     )
-    tombstones: str | None = option(
+    tombstones: Literal["skip", "keep", "mark"] | None = option(
         "records without a value", default=None, choices=("skip", "keep", "mark")
     )
     unknown_fields: UnknownFields = option(
