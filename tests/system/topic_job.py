@@ -24,7 +24,7 @@ from typing import Any
 from tests.system.pipeline_job import MAX_DELAY_S, SETTINGS
 
 from ottla.pipelines import session, to_topic, topic
-from ottla.pipelines.run.topic_batch import TopicBatchRunner
+from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks import topic_task
 
 GROUP = os.getpgid(0)
@@ -90,10 +90,10 @@ class _NoCommit:
 
 def in_driver(moment: str, seed: int) -> None:
     """Die when the second batch of this run is written, or some time after it has begun."""
-    call = TopicBatchRunner.__call__
+    call = BatchRunner.__call__
     batches = itertools.count(1)
 
-    def counted(runner: TopicBatchRunner, frame: Any, number: int) -> None:
+    def counted(runner: BatchRunner, frame: Any, number: int) -> None:
         is_second = next(batches) == 2
         if is_second and moment == "seeded":
             threading.Timer(random.Random(seed).uniform(0, MAX_DELAY_S), die).start()
@@ -101,7 +101,7 @@ def in_driver(moment: str, seed: int) -> None:
         if is_second and moment == "before the checkpoint":
             die()
 
-    TopicBatchRunner.__call__ = counted  # type: ignore[method-assign]
+    BatchRunner.__call__ = counted  # type: ignore[method-assign]
 
 
 def main() -> int:

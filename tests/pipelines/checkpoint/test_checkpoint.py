@@ -91,3 +91,17 @@ def test_state_is_moved_away_also_after_a_crash_in_the_middle(spark, tmp_path: P
     assert sorted(p.name for p in (tmp_path / "replaced-1").iterdir()) == ["commits", "offsets"]
     assert checkpoint.planned() is None
     assert checkpoint.next_replaced() == 2
+
+
+def test_when_a_batch_that_was_cut_off_began(spark: Any, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(Files(spark, str(tmp_path)))
+    assert checkpoint.begun_ms() is None
+    for batch, begun_ms in ((0, 1_000), (1, 2_000)):
+        (tmp_path / "offsets").mkdir(exist_ok=True)
+        text = f'v1\n{{"batchWatermarkMs":0,"batchTimestampMs":{begun_ms},"conf":{{}}}}\n{{}}\n'
+        (tmp_path / f"offsets/{batch}").write_text(text)
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits/0").write_text("v1\n{}\n")
+    assert checkpoint.begun_ms() == 2_000
+    (tmp_path / "commits/1").write_text("v1\n{}\n")
+    assert checkpoint.begun_ms() is None

@@ -15,8 +15,8 @@ from ottla.pipelines.checkpoint import changes
 from ottla.pipelines.checkpoint import next_batch as rule
 from ottla.pipelines.checkpoint.next_batch import Answer, Held, Planned, Refuse, Skip, Write
 from ottla.pipelines.delivery import DeliveryGuarantee
-from ottla.pipelines.run import batch, begin, plan, start, starting, topic_batch, topic_plan
-from ottla.pipelines.sinks import delta, jdbc, merge, topic_task
+from ottla.pipelines.run import batch, begin, plan, start, starting
+from ottla.pipelines.sinks import delta, jdbc, merge, topic, topic_task
 from ottla.pipelines.sinks import postgres_statements as statements
 
 AT_MOST_ONCE: Final = "at-most-once"
@@ -146,7 +146,7 @@ def what_is_left_out_has_no_number(patch: pytest.MonkeyPatch) -> None:
 
 def no_check_of_marks(patch: pytest.MonkeyPatch) -> None:
     """A checkpoint that is older than its topic goes on, and each task writes."""
-    for module in (topic_plan, topic_batch, topic_task):
+    for module in (plan, topic, topic_task):
         patch.setattr(module, "decide", lambda planned, held: Write())
 
 

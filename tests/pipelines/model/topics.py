@@ -12,8 +12,11 @@ from confluent_kafka import KafkaError, KafkaException
 from tests.pipelines.model.spark import Frame
 
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
+from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.sinks.topic import TopicSink, TopicTarget
 from ottla.pipelines.sinks.topic import group_of as group_of
 
+KAFKA = read_settings("b:9092")
 NAME = "out"
 PARTITIONS = 2
 COLUMNS = SimpleNamespace(records=lambda frame: frame)
@@ -51,6 +54,10 @@ class TopicTargets:
         """Spark's own sink."""
         self._world.steps.step(frame.sparkSession)
         self.store.records += frame.rows
+
+    def sink(self, session: Any, place: str) -> TopicSink:
+        target = TopicTarget(NAME, KAFKA, COLUMNS)  # type: ignore[arg-type]
+        return TopicSink(session, target, f"/cp/{self._world.starting.checkpoint}")
 
     def look_up(self, kafka: Any, names: Any) -> ClusterState:
         offsets = dict.fromkeys(range(PARTITIONS), 0)

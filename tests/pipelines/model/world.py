@@ -42,6 +42,7 @@ from ottla.pipelines.checkpoint import lease, topic_watch
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.rejects import left_out
 from ottla.pipelines.run import (
     batch,
     begin,
@@ -49,9 +50,6 @@ from ottla.pipelines.run import (
     query,
     specification,
     start,
-    to_topic,
-    topic_batch,
-    topic_plan,
 )
 from ottla.pipelines.run.guard import BatchFailedError
 from ottla.pipelines.running import QUERIES
@@ -157,10 +155,7 @@ class Run:
             world.starting = self
             self.topic_id = checked.topic_ids[TOPIC]
             world.excuse(self, checked)
-            if isinstance(checked, topic_plan.TopicPlan):
-                self.query = to_topic.start_topic(checked)  # type: ignore[assignment]
-            else:
-                self.query = start.start(checked)  # type: ignore[assignment]
+            self.query = start.start(checked)  # type: ignore[assignment]
         except PipelineError as error:
             return str(error)
         except QueryFailedError as error:
@@ -171,9 +166,6 @@ class Run:
 
     def _plan(self) -> Any:
         world, place = self.world, self.world.place
-        if world.kind == "topic":
-            given = topic_plan.TopicTarget(topics.NAME, KAFKA, topics.COLUMNS, {})  # type: ignore[arg-type]
-            return topic_plan.plan_topic(self.specification(), given)
         return plan.plan(self.specification(), lambda _: world.target.sink(self.session, place))
 
     def batch(self, most: int) -> str:
@@ -689,18 +681,11 @@ class FakeBrokers:
 
 
 def _install_topics(patch: pytest.MonkeyPatch) -> None:
-    for module in (begin, topic_plan, topic):
+    for module in (begin, topic):
         patch.setattr(module, "Brokers", FakeBrokers)
-    patch.setattr(topic_plan, "look_up", lambda *of: CURRENT[-1].target.look_up(*of))
-    patch.setattr(topic_plan, "sources_of", plan.sources_of)
-    patch.setattr(topic_plan, "Files", MemoryFiles)
-    patch.setattr(to_topic, "route_failures", nothing)
-    patch.setattr(to_topic, "topic_ids_now", start.topic_ids_now)
-    patch.setattr(to_topic, "local_files", start.local_files)
-    patch.setattr(topic_batch, "Execution", FakeExecution)
-    patch.setattr(topic_batch, "log", BatchLog())
-    patch.setattr(topic_batch, "find_part", lambda *_, **__: None)
-    patch.setattr(topic_batch.UnknownFieldsWatch, "look", nothing)
+    patch.setattr(topic, "look_up", lambda *of: CURRENT[-1].target.look_up(*of))
+    patch.setattr(topic, "Files", MemoryFiles)
+    patch.setattr(left_out, "find_part", lambda *_, **__: None)
     patch.setattr(topic, "in_tasks", topics.in_tasks)
     patch.setattr(topic, "fields_of", lambda tasks: tasks)
     patch.setattr(topic, "_send_by_value", nothing)

@@ -15,6 +15,7 @@ from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.rejects.rejects import Rejects
 from ottla.pipelines.run.batch import BatchRunner
+from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark
@@ -23,11 +24,11 @@ ADAPTIVE = "spark.sql.adaptive.enabled"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
-class Sink:
+class Rows(Sink):
     """A sink that writes with `write_rows`; it has no version of a batch that was cut off."""
 
-    name = "rows"
-    keyed = None
+    name = short_name = shown = location = "rows"
+    kind = "delta"
 
     def __init__(
         self,
@@ -50,8 +51,13 @@ class Sink:
     def held(self, query_id: str) -> Held:
         return Held("the table rows", self.batch.number, self.ends)
 
-    def version_of(self, query_id: str, batch: int) -> int | None:
-        return None
+    def check(self) -> list[str]:
+        return []
+
+    def make(self) -> None: ...
+
+    def table_id(self) -> str:
+        return ""
 
 
 class Job:
@@ -70,7 +76,7 @@ class Job:
     def run(
         self, delivery: DeliveryGuarantee, write_rows: Callable[[Any], None], **has: Any
     ) -> BatchRunner:
-        sink = Sink(write_rows, **has)
+        sink = Rows(write_rows, **has)
         runner = BatchRunner(
             self.spark,
             sink,

@@ -19,6 +19,7 @@ from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.run import plan as module
 from ottla.pipelines.run.plan import Plan, check_place, look_up_topics, plan
 from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.sinks.port import Batch, Sink
 from ottla.pipelines.source.source import Source
 
 KAFKA = read_settings("b:9092")
@@ -67,6 +68,9 @@ class Place:
     def begins(self, *, is_delivered: bool = False) -> Offsets:
         return self.end if is_delivered else self.next
 
+    def begun_ms(self) -> int | None:
+        return 1_000 if self.begun else None
+
     def promised(self, query_id: str) -> int | None:
         done = self.done()
         return done if done is not None and done > self.last_noted else None
@@ -78,20 +82,18 @@ class Place:
         return 4
 
 
-class Table:
+class Table(Sink):
     """A table that has the query's batches up to `last`."""
 
-    name = "t"
+    name = short_name = shown = "t"
+    kind = "delta"
     location = "file:/lake/t"
-    keyed: KeyedTable | None = None
 
     def __init__(self) -> None:
         self.id = "id-table"
         self.last: int | None = 2
         self.ends: Offsets | None = None
         self.asked_of: list[str] = []
-
-    def forget(self) -> None: ...
 
     def check(self) -> list[str]:
         return ["a column is added"]
@@ -103,10 +105,10 @@ class Table:
         self.asked_of.append(query_id)
         return Held("the table t", self.last, self.ends, is_complete=True)
 
-    def check_start(self, topic: str, *, continues: bool) -> None: ...
+    def make(self) -> None: ...
 
-    def metadata(self) -> list[str]:
-        return []
+    def write(self, frame: Any, batch: Batch) -> int:
+        raise AssertionError("a plan writes nothing")
 
 
 class World:

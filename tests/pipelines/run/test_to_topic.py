@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from ottla.pipelines import PipelineError, to_delta, to_topic, topic
-from ottla.pipelines.run.topic_plan import FILE
+from ottla.pipelines.sinks.topic import TASKS
 
 pytestmark = pytest.mark.spark
 
@@ -104,7 +104,7 @@ def test_rows_arrive_once_also_when_a_batch_is_tried_again(
     assert job.words() == sorted(f"w{number}" for number in range(60))
     message = next(each for each in read(job.bootstrap, job.target) if each.value() == b"w7")
     assert (message.key(), message.headers()) == (b"7", [("h", b"\x01")])
-    assert json.loads((job.checkpoint / FILE).read_text()) == {"version": 1, "tasks": 2}
+    assert json.loads((job.checkpoint / TASKS.name).read_text()) == {"version": 1, "tasks": 2}
 
 
 @pytest.mark.parametrize(("delivery", "written"), [("at-least-once", 10), ("at-most-once", 5)])
@@ -142,8 +142,8 @@ def test_what_does_not_fit_is_refused(
     assert f"belongs to topic {job.target}, not to topic" in refusal(name=new_topic())
     with pytest.raises(PipelineError, match=f"belongs to the table topic {job.target}"):
         to_delta(job.frame, tmp_path / "table", checkpoint=job.checkpoint)
-    (job.checkpoint / FILE).write_text("{}")
-    (job.checkpoint / f".{FILE}.crc").unlink(missing_ok=True)
+    (job.checkpoint / TASKS.name).write_text("{}")
+    (job.checkpoint / f".{TASKS.name}.crc").unlink(missing_ok=True)
     assert "is damaged" in refusal()
 
 

@@ -20,14 +20,14 @@ from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
 from ottla.pipelines.run.to_files import files_sink
 from ottla.pipelines.run.to_jdbc import jdbc_sink
-from ottla.pipelines.run.to_topic import start_topic
-from ottla.pipelines.run.topic_plan import TopicPlan, TopicTarget, plan_topic
+from ottla.pipelines.run.to_topic import topic_sink
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.files import FilesSink
 from ottla.pipelines.sinks.jdbc import JdbcSink
-from ottla.pipelines.sinks.port import TableSink
+from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.sinks.postgres_table import read_table_name
 from ottla.pipelines.sinks.target import find_target
+from ottla.pipelines.sinks.topic import TopicTarget
 from ottla.pipelines.sinks.topic_columns import RecordColumns
 from ottla.pipelines.source.topic import topic
 from ottla.pipelines.spark.start import session
@@ -39,7 +39,7 @@ from ottla.pipelines.spec.pipeline import (
     PipelineSpec,
     TableSpec,
 )
-from ottla.pipelines.spec.sink import DatabaseSpec, FilesSpec, TopicSpec
+from ottla.pipelines.spec.sink import DatabaseSpec, FilesSpec, SinkSpec, TopicSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +112,7 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
         raise PipelineError(f"transform.sql: {_reason(error)}") from error
 
 
-def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
+def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
     """Plan a pipeline against brokers, target and checkpoint; changes nothing, runs nothing.
 
     Raises PipelineError, also for what Spark or a database answers.
@@ -122,23 +122,28 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
         return _plan(spark, spec)
 
 
-def _plan(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
-    sink = spec.sink
-    rows = build_frame(spark, spec)
+def _plan(spark: SparkSession, spec: PipelineSpec) -> Plan:
+    sink, rows = spec.sink, build_frame(spark, spec)
+    if isinstance(sink, TopicSpec):
+        specification = Specification(rows, sink.topic, **_delivered(spec), caller="to_topic")
+    else:
+        given = {name: getattr(sink, name) for name in options_of(type(sink)) if name in _ARGUMENTS}
+        rebuild = functools.partial(build_frame, spark, spec) if spec.source.registry else None
+        specification = Specification(rows, **given, **_delivered(spec), rebuild=rebuild)
+    return plan(specification, _sink_of(sink))
+
+
+def _sink_of(sink: SinkSpec) -> SinkOf:
+    """Return what makes the sink of a specification."""
     if isinstance(sink, TopicSpec):
         columns = RecordColumns(sink.key, sink.value, sink.headers)
         target = TopicTarget(sink.topic, sink.kafka, columns, dict(sink.producer))
-        asked = Specification(rows, sink.topic, **_delivered(spec), caller="to_topic")
-        return plan_topic(asked, target)
-    given = {name: getattr(sink, name) for name in options_of(type(sink)) if name in _ARGUMENTS}
-    rebuild = functools.partial(build_frame, spark, spec) if spec.source.registry else None
-    specification = Specification(rows, **given, **_delivered(spec), rebuild=rebuild)
-    sink_of: SinkOf = delta_sink
+        return functools.partial(topic_sink, target=target)
     if isinstance(sink, DatabaseSpec):
-        sink_of = functools.partial(jdbc_sink, database=sink.database)
-    elif isinstance(sink, FilesSpec):
-        sink_of = functools.partial(files_sink, file_format=sink.format)
-    return plan(specification, sink_of)
+        return functools.partial(jdbc_sink, database=sink.database)
+    if isinstance(sink, FilesSpec):
+        return functools.partial(files_sink, file_format=sink.format)
+    return delta_sink
 
 
 def _delivered(spec: PipelineSpec) -> dict[str, Any]:
@@ -148,7 +153,7 @@ def _delivered(spec: PipelineSpec) -> dict[str, Any]:
     return given | {"delivery": given.pop("guarantee"), "trigger": trigger, "name": spec.name}
 
 
-def rejected_place(spark: SparkSession, spec: PipelineSpec) -> TableSink:
+def rejected_place(spark: SparkSession, spec: PipelineSpec) -> Sink:
     """Return the place of the rows that a pipeline rejects. Raises PipelineError.
 
     The pipeline writes no topic.
@@ -172,8 +177,7 @@ def start_pipeline(
 
     `run`: the run that is already reported to the group; the query continues it.
     """
-    checked = plan_pipeline(spark, spec)
-    return start_topic(checked, run) if isinstance(checked, TopicPlan) else start(checked, run)
+    return start(plan_pipeline(spark, spec), run)
 
 
 def _make_view(spark: SparkSession, table: TableSpec) -> None:

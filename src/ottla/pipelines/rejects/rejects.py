@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.kafka.brokers import TopicState
     from ottla.pipelines.kafka.settings import KafkaSettings
-    from ottla.pipelines.sinks.port import TableSink
+    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.spark.jvm.files import Files
 
 log: Final = logging.getLogger("ottla.pipelines")
@@ -96,7 +96,7 @@ class Rejects:
     """
 
     spark: SparkSession
-    sink: TableSink
+    sink: Sink
     files: Files
     sources: tuple[Source, ...]
     topic_ids: Mapping[str, str]
@@ -108,10 +108,10 @@ class Rejects:
     reason: str | None = None
     told: Told = field(default_factory=dict)
     _earlier: Told = field(default_factory=dict)  # of a note, for the commits of the next batch
-    _place: TableSink | None = None
+    _place: Sink | None = None
     _waiting: Waiting | None = None
 
-    def use(self, sink: TableSink, sources: tuple[Source, ...]) -> None:
+    def use(self, sink: Sink, sources: tuple[Source, ...]) -> None:
         """Take the rows of these sources from now on: the query was planned again."""
         self.sink, self.sources = sink, sources
 
@@ -315,7 +315,7 @@ class Rejects:
             self.dead_letters.write(frame, self.sink.short_name)
         self._place.write(frame, batch)
 
-    def _rejected(self) -> TableSink:
+    def _rejected(self) -> Sink:
         assert self._place is not None
         return self._place
 

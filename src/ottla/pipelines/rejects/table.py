@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ottla.pipelines.sinks.port import TableSink
+    from ottla.pipelines.sinks.port import Sink
 
 MAX_REASONS: Final = 100
 
@@ -56,7 +56,7 @@ class RejectedRows:
     newest: tuple[RejectedRow, ...]
 
 
-def read_rejected(place: TableSink, newest: int) -> RejectedRows | None:
+def read_rejected(place: Sink, newest: int) -> RejectedRows | None:
     """Return what the place `<target>_rejected` holds, with its `newest` rows.
 
     None where there is no such place.

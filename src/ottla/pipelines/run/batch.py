@@ -39,9 +39,10 @@ if TYPE_CHECKING:
     from ottla.pipelines.checkpoint.topic_watch import TopicWatch
     from ottla.pipelines.destination import Destination
     from ottla.pipelines.rejected_offsets import Told
+    from ottla.pipelines.rejects.left_out import LeftOutRows
     from ottla.pipelines.rejects.rejects import Rejects
     from ottla.pipelines.run.late_rows import LateRows
-    from ottla.pipelines.sinks.port import TableSink
+    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.source.source import Source
     from ottla.pipelines.spark.jvm.files import Files
     from ottla.pipelines.unknown_fields import Unknown
@@ -65,10 +66,10 @@ class BatchRunner:
     """
 
     spark: SparkSession
-    sink: TableSink
+    sink: Sink
     place: Checkpoint
     delivery: DeliveryGuarantee
-    rejects: Rejects
+    rejects: Rejects | LeftOutRows
     watch: TopicWatch
     cluster: str
     topic_ids: dict[str, str]
@@ -95,6 +96,7 @@ class BatchRunner:
             self.check_kept()
             self.check_kept = None
         self.watch.check()
+        self.sink.check_running()
         query_id = self.query_id()
         execution = Execution(self.spark, query_id)
         ends = execution.ends()
@@ -139,7 +141,7 @@ class BatchRunner:
         rows = fitting(frame) if marked else frame
         undo = functools.partial(self._undo, query_id, number)
         with (
-            _adaptive(frame.sparkSession),
+            _adaptive(frame.sparkSession, is_on=not self.sink.capabilities.in_parts),
             noting_new_schemas(self.spark, execution, self.rejects.sources, undo),
             undoing(undo),
         ):
@@ -220,11 +222,12 @@ class BatchRunner:
         return self.place.files.location.removeprefix("file:")
 
     def _undo(self, query_id: str, number: int) -> None:
-        """Forget that a batch has begun: none of its rows is written."""
-        if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
+        """Forget that a batch has begun: none of its rows is written, unless it has parts."""
+        in_parts = self.sink.capabilities.in_parts
+        if self.delivery is DeliveryGuarantee.AT_MOST_ONCE and not in_parts:
             self.place.note(query_id, number - 1)
 
-    def use(self, sink: TableSink, sources: tuple[Source, ...]) -> None:
+    def use(self, sink: Sink, sources: tuple[Source, ...]) -> None:
         """Write to this sink from now on, rows of these sources: the query was planned again."""
         self.sink = sink
         self.rejects.use(sink, sources)
@@ -305,13 +308,18 @@ class BatchRunner:
 
 
 @contextlib.contextmanager
-def _adaptive(session: SparkSession) -> Iterator[None]:
+def _adaptive(session: SparkSession, *, is_on: bool) -> Iterator[None]:
     """Let Spark plan the write adaptively: it switches that off for the stream's own plan.
+
+    A sink whose batches have parts makes Spark's partitions itself, and they stay as they are.
 
     Since Spark 4.1 it does so only where that plan has state (SPARK-53941). The stream's plan is
     made before the batch is handed over, and again for the next one, so the setting holds for the
     write alone.
     """
+    if not is_on:
+        yield
+        return
     before = session.conf.get(_ADAPTIVE)
     session.conf.set(_ADAPTIVE, "true")
     try:

@@ -6,14 +6,14 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.checkpoint.checkpoint import Checkpoint, Position
-from ottla.pipelines.checkpoint.identity import FILE, Identity, Offsets, Replacing
+from ottla.pipelines.checkpoint.identity import FILE, Identity
 from ottla.pipelines.checkpoint.lease import Lease
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import Brokers, look_up
 from ottla.pipelines.progress.report import report_query
+from ottla.pipelines.run.plan import Plan
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source
@@ -29,30 +29,8 @@ if TYPE_CHECKING:
     from ottla.pipelines.progress.state import Run
     from ottla.pipelines.run.batch import BatchRunner
     from ottla.pipelines.run.query import PipelineQuery
-    from ottla.pipelines.run.topic_batch import TopicBatchRunner
-
-    Runner: TypeAlias = BatchRunner | TopicBatchRunner
 
 log: Final = logging.getLogger("ottla.pipelines")
-
-
-class Checked(Protocol):
-    """What the plans of all sinks have."""
-
-    @property
-    def specification(self) -> Specification: ...
-    @property
-    def checkpoint(self) -> Checkpoint: ...
-    @property
-    def sources(self) -> tuple[tuple[int, Source], ...]: ...
-    @property
-    def position(self) -> Position: ...
-    @property
-    def starting(self) -> Offsets | None: ...
-    @property
-    def replacing(self) -> Replacing | None: ...
-    @property
-    def notices(self) -> tuple[str, ...]: ...
 
 
 class _Kept:
@@ -77,9 +55,9 @@ class _Kept:
 
 
 def begin(
-    checked: Checked,
+    checked: Plan,
     run: Run | None,
-    start: Callable[[Callable[[], None]], tuple[Runner, PipelineQuery]],
+    start: Callable[[Callable[[], None]], tuple[BatchRunner, PipelineQuery]],
 ) -> StreamingQuery:
     """Start a query while nothing else uses its checkpoint, and report it to its group.
 
@@ -130,7 +108,7 @@ def check_free(specification: Specification) -> None:
     Lease(files).check_here()
 
 
-def archive_old_state(checked: Checked, identity: Identity) -> None:
+def archive_old_state(checked: Plan, identity: Identity) -> None:
     """Move the state of a former query away, and write the first offsets of a new one.
 
     A move is noted before it begins. The caller removes the note when all is in place.
@@ -181,7 +159,7 @@ def topic_ids_now(sources: Iterable[Source], clients: Clients) -> Callable[[], d
 
 
 def stream_writer(
-    checked: Checked, frame: DataFrame, write: Callable[..., None], target: str, runner: Runner
+    checked: Plan, frame: DataFrame, write: Callable[..., None], target: str, runner: BatchRunner
 ) -> tuple[Any, str, bool]:
     """Return Spark's writer, the query's name, and whether Spark knows the query by that name:
     not where another one of the session has it.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.sinks.far_ahead import AHEAD, COUNTED_FROM, LATEST, METRIC
 
 if TYPE_CHECKING:
-    from ottla.pipelines.sinks.port import TableSink
+    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.spark.jvm.execution import Execution
 
 log: Final = logging.getLogger("ottla.pipelines")
@@ -21,7 +21,7 @@ class FarAhead:
 
     has_warned: bool = False
 
-    def look(self, execution: Execution, sink: TableSink, batch: int) -> None:
+    def look(self, execution: Execution, sink: Sink, batch: int) -> None:
         """Look at what was counted in the batch that has just been written."""
         if self.has_warned or sink.keyed is None:
             return

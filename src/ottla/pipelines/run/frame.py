@@ -27,7 +27,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.plan import check_place, key_notices
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import ROW, is_marked, refused
-from ottla.pipelines.sinks.port import NO_VERSION, Batch, TableSink
+from ottla.pipelines.sinks.port import NO_VERSION, Batch, Sink
 from ottla.pipelines.spark.jvm.files import Files
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class _Call:
     done: bool = False
 
 
-def write_frame(specification: Specification, sink: TableSink) -> Written:
+def write_frame(specification: Specification, sink: Sink) -> Written:
     """Write a batch frame to a table, as its delivery promises.
 
     Raises PipelineError: an argument that is for streams only, a table or a checkpoint that does
@@ -102,7 +102,7 @@ def write_frame(specification: Specification, sink: TableSink) -> Written:
         lease.release()
 
 
-def _check_rows(specification: Specification, sink: TableSink) -> None:
+def _check_rows(specification: Specification, sink: Sink) -> None:
     """Refuse rows that no key can find; of a frame that is appended, Delta refuses its own."""
     if specification.key_columns:
         marked = sink.constrained(specification.frame)
@@ -113,7 +113,7 @@ def _check_rows(specification: Specification, sink: TableSink) -> None:
             )
 
 
-def _write(specification: Specification, files: Files, sink: TableSink) -> Written:
+def _write(specification: Specification, files: Files, sink: Sink) -> Written:
     table_id = sink.table_id()
     before = _KEPT.read(files)
     call = _next(before, table_id)

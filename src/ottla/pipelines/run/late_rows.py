@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from ottla.pipelines.sinks.port import Batch, TableSink
+    from ottla.pipelines.sinks.port import Batch, Sink
     from ottla.pipelines.spark.jvm.execution import Execution
 
 log: Final = logging.getLogger("ottla.pipelines")
@@ -43,9 +43,9 @@ _PLACE: Final = (("partition", "int"), ("offset", "bigint"))
 class LateRows:
     """The late rows of one run: `count` of them so far."""
 
-    sink: TableSink
+    sink: Sink
     count: int = 0
-    _place: TableSink | None = None
+    _place: Sink | None = None
 
     def write(
         self, session: SparkSession, execution: Execution, batch: Batch, *, skipped: bool

@@ -18,17 +18,17 @@ from ottla.pipelines.spark.jvm.plan import Expression, nodes, plan_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ottla.pipelines.sinks.port import TableSink
+    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.source.source import Source
 
 _MAX_STEPS: Final = 100
 
 
-def destination_of(sink: TableSink, frame: DataFrame, sources: Sequence[Source]) -> Destination:
+def destination_of(sink: Sink, frame: DataFrame, sources: Sequence[Source]) -> Destination:
     """Return what the journey says of a sink that gets the rows of a frame."""
     keyed = sink.keyed
     if keyed is None:
-        return Destination(sink.kind, sink.shown)
+        return sink.destination
     columns = _Columns(frame)
     is_topics_time = keyed.order_by and columns.root_of(keyed.order_by) == (TIMESTAMP,)
     return Destination(

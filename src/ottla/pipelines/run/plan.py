@@ -7,7 +7,7 @@ topics, table and checkpoint that exist. Planning changes nothing; `run.start` c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -30,13 +30,13 @@ from ottla.pipelines.run.starting import (
 from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.keyed_table import KeyedTable
-from ottla.pipelines.sinks.port import TableSink
+from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.spark.jvm.required import require_delta
 
-SinkOf: TypeAlias = Callable[[Specification], TableSink]
+SinkOf: TypeAlias = Callable[[Specification], Sink]
 """Returns the place that a specification names. Raises PipelineError."""
 
 
@@ -54,7 +54,7 @@ class Plan:
     """
 
     specification: Specification
-    sink: TableSink
+    sink: Sink
     checkpoint: Checkpoint
     sources: tuple[tuple[int, Source], ...]
     cluster: str
@@ -72,6 +72,22 @@ class Plan:
     def topic_ids(self) -> dict[str, str]:
         """The id of each topic."""
         return {name: state.topic_id for name, state in self.topics.items()}
+
+    @property
+    def identity(self) -> Identity:
+        """What the checkpoint belongs to from now on, with the move that makes room for it."""
+        return Identity(
+            self.cluster,
+            self.topic_ids,
+            self.sink.table_id(),
+            self.sink.location,
+            str(self.specification.delivery),
+            self.replacing,
+            self.specification.key_columns,
+            self.specification.time_zone,
+            self.after,
+            self.newest,
+        )
 
 
 def delta_sink(specification: Specification) -> DeltaSink:
@@ -105,15 +121,20 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     _check_tombstones(specification.keyed_table, sources)
     _check_dead_letters(specification.dead_letters, sources)
     cluster, topics = look_up_topics(sources)
-    sink.forget()
-    notices = [*sink.check(), *key_notices(sink.keyed)]
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_place(specification, checkpoint, sink)
+    sink.forget()
+    notices = [*sink.check(), *key_notices(sink.keyed)]
+    _check_loop(sink, topics)
     position = checkpoint.position()
     identity = identity_of(checkpoint)
     start, replacing = _where(
         specification, sink, checkpoint, identity, sources, cluster, topics, notices
     )
+    begun_ms = checkpoint.begun_ms() if not start.offsets else None
+    if begun_ms is not None:
+        delivery, place = DeliveryGuarantee(specification.delivery), str(specification.checkpoint)
+        sink.check_repeat(delivery, begun_ms, place)
     return Plan(
         specification,
         sink,
@@ -139,6 +160,16 @@ def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source
         raise PipelineError(
             f"topic({marked[0]!r}, tombstones='mark') marks the records that delete a key in the "
             "column tombstone, and the frame has no such column: select it too"
+        )
+
+
+def _check_loop(sink: Sink, topics: Mapping[str, TopicState]) -> None:
+    """Refuse a query that would read what it writes."""
+    read = topics.get(sink.short_name) if sink.capabilities.is_shared else None
+    if read is not None and read.topic_id == sink.table_id():
+        raise PipelineError(
+            f"The query reads topic {read.name!r} and would write to it without end: choose "
+            "another topic"
         )
 
 
@@ -199,7 +230,7 @@ def look_up_topics(
     return ",".join(clusters), topics
 
 
-def check_place(specification: Specification, checkpoint: Checkpoint, sink: TableSink) -> None:
+def check_place(specification: Specification, checkpoint: Checkpoint, sink: Sink) -> None:
     """Refuse a checkpoint that Delta would delete, and one that is a file."""
     place, table = checkpoint.files.location, sink.location.rstrip("/")
     inside = place.removeprefix(table + "/")
@@ -208,11 +239,6 @@ def check_place(specification: Specification, checkpoint: Checkpoint, sink: Tabl
             f"The checkpoint {specification.checkpoint} lies inside the table {sink.name}: Delta's "
             "VACUUM would delete it. Give it a folder of its own, beside the table"
         )
-    check_folder(specification, checkpoint)
-
-
-def check_folder(specification: Specification, checkpoint: Checkpoint) -> None:
-    """Refuse a checkpoint that is a file."""
     if checkpoint.files.is_file():
         raise PipelineError(
             f"The checkpoint {specification.checkpoint} is a file: give the name of a folder"
@@ -226,7 +252,7 @@ def identity_of(checkpoint: Checkpoint) -> Identity | None:
 
 def _where(
     specification: Specification,
-    sink: TableSink,
+    sink: Sink,
     checkpoint: Checkpoint,
     identity: Identity | None,
     sources: tuple[tuple[int, Source], ...],
@@ -250,7 +276,7 @@ def _where(
     next_offsets = (
         replacing.starting
         if replacing
-        else next_of(place, sink, checkpoint, identity, len(sources))
+        else next_of(specification, sink, checkpoint, identity, len(sources))
     )
     if is_new:
         wanted = [source for _, source in sources]
@@ -262,22 +288,34 @@ def _where(
     start = Start(next_offsets if replacing else {})
     start.after, start.newest = (identity.after, identity.newest) if identity else ((), None)
     if starting is not None:
+        start.offsets = starting
+        if sink.capabilities.in_parts and checkpoint.begun_ms() is not None:
+            notices.append(
+                "The last batch was cut off: what is written of it is written again by the new "
+                "query"
+            )
         if replacing is None:
             check_created_again(sink, identity, topics)
-        start.offsets = starting
-        former = checkpoint.query_id()
-        start.after = tuple(dict.fromkeys((*start.after, *([former] if former else []))))
-        written = sink.held(former).batch if former else None
-        if identity is None or not former or written is not None:
-            start.newest = newest_in(sink, topics)
-            if written is not None:
-                start.newest[FORMER] = (former, written)
+        if not sink.capabilities.is_shared:
+            _continue_former(start, sink, identity, checkpoint.query_id(), topics)
         replacing = plan_move(specification, checkpoint, replacing, starting, notices)
     return start, replacing
 
 
+def _continue_former(
+    start: Start, sink: Sink, identity: Identity | None, former: str, topics: Iterable[str]
+) -> None:
+    """Note that a new query continues the one that is moved away, and what the place has now."""
+    start.after = tuple(dict.fromkeys((*start.after, *([former] if former else []))))
+    written = sink.held(former).batch if former else None
+    if identity is None or not former or written is not None:
+        start.newest = newest_in(sink, topics)
+        if written is not None:
+            start.newest[FORMER] = (former, written)
+
+
 def _check_partitions(
-    sink: TableSink,
+    sink: Sink,
     identity: Identity | None,
     topics: Mapping[str, TopicState],
     next_offsets: Offsets,
@@ -293,28 +331,37 @@ def _check_partitions(
 
 
 def next_of(
-    place: str, sink: TableSink, checkpoint: Checkpoint, identity: Identity | None, sources: int
+    specification: Specification,
+    sink: Sink,
+    checkpoint: Checkpoint,
+    identity: Identity | None,
+    sources: int,
 ) -> Offsets:
-    """Return the offsets that a query continues from, which its table agrees with.
+    """Return the offsets that a query continues from, which its place agrees with.
 
     `sources`: how many topics the query reads. Raises PipelineError where the checkpoint or the
-    table was set back.
+    place was set back.
     """
-    query_id = checkpoint.query_id()
+    query_id, in_parts = checkpoint.query_id(), sink.capabilities.in_parts
     if not query_id:
         return {}
+    if in_parts and not DeliveryGuarantee(specification.delivery).doubles_nothing:
+        return checkpoint.begins()  # it keeps no marks of its batches
     held = comparable(sink.held(query_id), checkpoint, sources)
-    if identity is None:
+    if in_parts:
+        pass  # marks may be gone, and a part without rows has none
+    elif identity is None:
         # From before checkpoints kept their identity, or Spark's own job: it wrote exactly once,
         # and no more is known.
         held = replace(held, is_complete=held.batch is None)
     elif identity.delivery != DeliveryGuarantee.AT_LEAST_ONCE:
         held = replace(held, is_complete=True)  # its number is kept with the rows
+    place = str(specification.checkpoint)
     planned = replace(checkpoint.plans(place), promised=checkpoint.promised(query_id))
     answer = decide(planned, held)
     if isinstance(answer, Refuse):
         raise PipelineError(answer.sentence)
-    return checkpoint.begins(is_delivered=isinstance(answer, Skip))
+    return checkpoint.begins(is_delivered=isinstance(answer, Skip) and not in_parts)
 
 
 def without_lost(
@@ -384,7 +431,7 @@ def comparable(held: Held, checkpoint: Checkpoint, sources: int) -> Held:
     return replace(held, ends=None) if has_others else held
 
 
-def check_again(checked: Plan, sink: TableSink) -> None:
+def check_again(checked: Plan, sink: Sink) -> None:
     """Check before the query is started again that the table is the one, and what it has.
 
     Raises PipelineError.
@@ -392,14 +439,13 @@ def check_again(checked: Plan, sink: TableSink) -> None:
     checkpoint, identity = checked.checkpoint, identity_of(checked.checkpoint)
     sink.forget()
     _check_table(checked.specification, sink, identity)
-    place = str(checked.specification.checkpoint)
-    next_of(place, sink, checkpoint, identity, len(checked.sources))
+    next_of(checked.specification, sink, checkpoint, identity, len(checked.sources))
 
 
-def _check_table(specification: Specification, sink: TableSink, identity: Identity | None) -> None:
+def _check_table(specification: Specification, sink: Sink, identity: Identity | None) -> None:
     """Refuse a checkpoint of another table, or of other keys."""
     place = str(specification.checkpoint)
-    if wrong := changes.wrong_table(identity, place, sink.name, sink.table_id(), sink.location):
+    if wrong := sink.wrong_owner(identity, place):
         raise PipelineError(wrong)
     if wrong := changes.wrong_keys(identity, place, sink.name, specification.key_columns):
         raise PipelineError(wrong)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.checkpoint.identity import FILE, Identity
+from ottla.pipelines.checkpoint.identity import FILE
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import require_pyspark
 from ottla.pipelines.failures.cause import About
 from ottla.pipelines.rejects.dead_letters import DeadLetters
+from ottla.pipelines.rejects.left_out import LeftOutRows
 from ottla.pipelines.rejects.pending import write_pending
 from ottla.pipelines.rejects.rejects import Rejects
 from ottla.pipelines.run.batch import BatchRunner
@@ -48,7 +49,7 @@ from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification, frame_of
 from ottla.pipelines.run.starting import check_first, check_new
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
-from ottla.pipelines.source.source import sources_of
+from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.plan import nodes
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
     """
     specification = checked.specification
     route_failures(specification.frame.sparkSession, os.environ)
-    about = About(target=str(specification.target), checkpoint=str(specification.checkpoint))
+    about = About(target=checked.sink.name, checkpoint=str(specification.checkpoint))
     with reported(about):
         return _carry_out(checked, run)
 
@@ -202,19 +203,7 @@ def _carry_out(checked: Plan, run: Run | None) -> StreamingQuery:
 
 def _prepare_checkpoint(checked: Plan) -> None:
     """Record what belongs together, and make room for a new query."""
-    checkpoint, sink = checked.checkpoint, checked.sink
-    identity = Identity(
-        checked.cluster,
-        checked.topic_ids,
-        sink.table_id(),
-        sink.location,
-        str(checked.specification.delivery),
-        checked.replacing,
-        checked.specification.key_columns,
-        checked.specification.time_zone,
-        checked.after,
-        checked.newest,
-    )
+    checkpoint, identity = checked.checkpoint, checked.identity
     archive_old_state(checked, identity)
     if checked.due:
         write_pending(checkpoint.files, list(checked.due))
@@ -222,36 +211,43 @@ def _prepare_checkpoint(checked: Plan) -> None:
 
 
 def _runner(checked: Plan, clients: Clients, check_kept: Callable[[], None]) -> BatchRunner:
-    specification = checked.specification
-    spark = specification.frame.sparkSession
-    sources = [source for _, source in checked.sources]
+    specification, sink = checked.specification, checked.sink
+    frame, sources = specification.frame, tuple(source for _, source in checked.sources)
+    can_be_late = sink.capabilities.keeps_rejects and has_watermark(frame)
     return BatchRunner(
-        spark,
-        checked.sink,
+        frame.sparkSession,
+        sink,
         checked.checkpoint,
         DeliveryGuarantee(specification.delivery),
-        Rejects(
-            spark,
-            checked.sink,
-            checked.checkpoint.files,
-            tuple(sources),
-            checked.topic_ids,
-            specification.max_rejects,
-            reads_all(specification.frame),
-            None
-            if specification.dead_letters is None
-            else DeadLetters(specification.dead_letters, sources[0].kafka),
-        ),
+        _rejects(checked, sources),
         TopicWatch(checked.topic_ids, topic_ids_now(sources, clients)),
         checked.cluster,
         checked.topic_ids,
-        LateRows(checked.sink) if has_watermark(specification.frame) else None,
+        LateRows(sink) if can_be_late else None,
         checks_first=specification.on_rejects == "stop",
         after=checked.after,
         check_new=_of_new(checked, check_new),
         check_first=_of_new(checked, check_first),
         check_kept=check_kept,
-        destination=destination_of(checked.sink, specification.frame, sources),
+        destination=destination_of(sink, frame, sources),
+    )
+
+
+def _rejects(checked: Plan, sources: tuple[Source, ...]) -> Rejects | LeftOutRows:
+    """Return what becomes of the rows that are rejected."""
+    specification, sink = checked.specification, checked.sink
+    if not sink.capabilities.keeps_rejects:
+        return LeftOutRows(sink, sources)
+    name = specification.dead_letters
+    return Rejects(
+        specification.frame.sparkSession,
+        sink,
+        checked.checkpoint.files,
+        sources,
+        checked.topic_ids,
+        specification.max_rejects,
+        reads_all(specification.frame),
+        None if name is None else DeadLetters(name, sources[0].kafka),
     )
 
 
@@ -285,13 +281,13 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     guard = BatchGuard(runner)
     frame = specification.frame
     writer, name, runner.query_name = _writer(checked, frame, runner, guard)
-    servers = {source.kafka.bootstrap_servers: None for _, source in checked.sources}
+    of_sources = [source.kafka.bootstrap_servers for _, source in checked.sources]
     about = About(
         query=name,
         target=checked.sink.shown,
         checkpoint=location.removeprefix("file:"),
         topics=tuple(source.name for _, source in checked.sources),
-        servers=",".join(servers) or "the broker",
+        servers=",".join(dict.fromkeys((*of_sources, *checked.sink.servers))) or "the broker",
     )
 
     def start_query() -> StreamingQuery:
@@ -300,7 +296,12 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
             return writer.start()
 
     def probe() -> str | None:
-        return why_silent((source.kafka, source.name) for _, source in checked.sources)
+        topics = ((source.kafka, source.name) for _, source in checked.sources)
+        return why_silent(topics) or runner.sink.why_silent()
+
+    def close() -> None:
+        clients.close()
+        runner.sink.close()
 
     def replan() -> None:
         nonlocal frame, writer
@@ -329,7 +330,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         probe,
         runner.finish,
         replan=None if specification.rebuild is None else replan,
-        close=clients.close,
+        close=close,
         constrain=constrain,
         check_again=lambda: check_again(checked, runner.sink),
     )

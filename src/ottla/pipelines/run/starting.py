@@ -17,7 +17,7 @@ from ottla.pipelines.source.starting import starting_offsets
 
 if TYPE_CHECKING:
     from ottla.pipelines.kafka.brokers import TopicState
-    from ottla.pipelines.sinks.port import TableSink
+    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.source.source import Source
 
 
@@ -43,7 +43,7 @@ class Start:
 
 def first_offsets(
     on_lost: str,
-    sink: TableSink,
+    sink: Sink,
     sources: Iterable[Source],
     cluster: str,
     topics: Mapping[str, TopicState],
@@ -58,7 +58,8 @@ def first_offsets(
     if not wanted:
         sink.check_start("", continues=False)
     held = _held(sink, [source.name for source in wanted])
-    start.newest = newest_of(held)
+    if not sink.capabilities.is_shared:
+        start.newest = newest_of(held)
     for source in wanted:
         state = topics[source.name]
         last = held.get(source.name)
@@ -79,7 +80,7 @@ def first_offsets(
     return start
 
 
-def newest_in(sink: TableSink, names: Iterable[str]) -> dict[str, tuple[str, int]]:
+def newest_in(sink: Sink, names: Iterable[str]) -> dict[str, tuple[str, int]]:
     """Return the query and the batch of the newest commit of each topic in the table."""
     return newest_of(_held(sink, list(names)))
 
@@ -89,7 +90,7 @@ def newest_of(held: Mapping[str, CommitMetadata]) -> dict[str, tuple[str, int]]:
 
 
 def check_created_again(
-    sink: TableSink, identity: Identity | None, topics: Mapping[str, TopicState]
+    sink: Sink, identity: Identity | None, topics: Mapping[str, TopicState]
 ) -> None:
     """Refuse to begin with a topic that was created again where the table has it already, by a
     query with another checkpoint. Raises PipelineError.
@@ -101,7 +102,7 @@ def check_created_again(
 
 
 def check_new(
-    sink: TableSink,
+    sink: Sink,
     query_id: str,
     topics: Iterable[str],
     newest: Mapping[str, tuple[str, int]],
@@ -123,7 +124,7 @@ def check_new(
 
 
 def check_first(
-    sink: TableSink,
+    sink: Sink,
     query_id: str,
     topics: Iterable[str],
     newest: Mapping[str, tuple[str, int]],
@@ -146,7 +147,7 @@ def check_first(
             )
 
 
-def _holds_already(sink: TableSink, name: str) -> str:
+def _holds_already(sink: Sink, name: str) -> str:
     return (
         f"The table {sink.name} holds topic {name!r} already, written by another checkpoint: "
         "starting again would double or miss rows. Write topic(..., starting='table') with a new "
@@ -155,7 +156,7 @@ def _holds_already(sink: TableSink, name: str) -> str:
 
 
 def _check_repeat(
-    sink: TableSink, state: TopicState, last: CommitMetadata | None, offsets: dict[int, int]
+    sink: Sink, state: TopicState, last: CommitMetadata | None, offsets: dict[int, int]
 ) -> None:
     """Refuse to read records again that a table with keys has, and could not tell from newer ones.
 
@@ -189,14 +190,14 @@ def _due(source: Source, state: TopicState, last: CommitMetadata | None) -> list
     return [PendingReject(last.query_id, last.batch, True, last.text(), (part,))]
 
 
-def _held(sink: TableSink, names: list[str]) -> dict[str, CommitMetadata]:
+def _held(sink: Sink, names: list[str]) -> dict[str, CommitMetadata]:
     """Return the last commit of each topic in the table."""
     return latest_of_topics(sink.metadata(), names) if names else {}
 
 
 def _from_table(
     on_lost: str,
-    sink: TableSink,
+    sink: Sink,
     state: TopicState,
     cluster: str,
     last: CommitMetadata | None,

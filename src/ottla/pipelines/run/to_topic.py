@@ -1,56 +1,23 @@
-"""`to_topic`: a stream into a topic; plans the query and starts it.
-
-The delivery decides what a kill leaves: see `delivery` and `sinks.topic`.
-"""
+"""`to_topic`: a stream into a topic; see `sinks.topic`."""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ottla.pipelines.checkpoint.identity import FILE
-from ottla.pipelines.checkpoint.topic_watch import TopicWatch
-from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.failures.cause import About
 from ottla.pipelines.kafka.settings import read_settings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
-from ottla.pipelines.run.begin import (
-    Clients,
-    archive_old_state,
-    begin,
-    check_free,
-    stream_writer,
-    topic_ids_now,
-    why_silent,
-)
-from ottla.pipelines.run.guard import BatchGuard
-from ottla.pipelines.run.interrupt import interruptible
-from ottla.pipelines.run.local_files import local_files
-from ottla.pipelines.run.reported import reported
-from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification
-from ottla.pipelines.run.topic_batch import TopicBatchRunner
-from ottla.pipelines.run.topic_plan import (
-    TopicPlan,
-    TopicTarget,
-    check_next,
-    keep_tasks,
-    plan_topic,
-)
+from ottla.pipelines.run.start import start_or_write
+from ottla.pipelines.sinks.topic import TopicSink, TopicTarget
 from ottla.pipelines.sinks.topic_columns import Given, RecordColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
-
-    from ottla.pipelines.progress.state import Run
-    from ottla.pipelines.run.query import PipelineQuery
-
-
-_WATCH_ADVICE: Final = "Use a new checkpoint to write the new topic from the beginning"
 
 
 def to_topic(
@@ -119,102 +86,18 @@ def to_topic(
         RecordColumns(key, value, headers),
         producer,
     )
-    with interruptible(), reported(_about_topic(name, str(checkpoint))):
-        check_free(specification)
-        return start_topic(plan_topic(specification, target))
-
-
-def _about_topic(name: str, checkpoint: str) -> About:
-    return About(target=f"topic {name}", checkpoint=checkpoint)
-
-
-def start_topic(checked: TopicPlan, run: Run | None = None) -> StreamingQuery:
-    """Carry out a plan: acquire the checkpoint, write the identity, run.
-
-    `run`: the run that is already reported to the group; the query continues it.
-    Raises PipelineError: another query runs on this checkpoint, or Spark refuses the query.
-    """
-    specification = checked.specification
-    route_failures(specification.frame.sparkSession, os.environ)
-    with reported(_about_topic(checked.sink.name, str(specification.checkpoint))):
-        return _carry_out(checked, run)
-
-
-def _carry_out(checked: TopicPlan, run: Run | None) -> StreamingQuery:
-    def start_runner(check_kept: Callable[[], None]) -> tuple[TopicBatchRunner, PipelineQuery]:
-        _prepare_checkpoint(checked)
-        clients = Clients()
-        runner = _runner(checked, clients, check_kept)
-        return runner, _run(checked, runner, clients)
-
-    return begin(checked, run, start_runner)
-
-
-def _prepare_checkpoint(checked: TopicPlan) -> None:
-    """Record what belongs together, and make room for a new query."""
-    checkpoint = checked.checkpoint
-    identity = checked.identity(checked.replacing)
-    keep_tasks(checkpoint.files, checked.sink.tasks)
-    archive_old_state(checked, identity)
-    checkpoint.files.write(FILE, replace(identity, replacing=None).text())
-
-
-def _runner(
-    checked: TopicPlan, clients: Clients, check_kept: Callable[[], None]
-) -> TopicBatchRunner:
-    sources = tuple(source for _, source in checked.sources)
-    sink = checked.sink
-    return TopicBatchRunner(
-        checked.specification.frame.sparkSession,
-        sink,
-        checked.checkpoint,
-        DeliveryGuarantee(checked.specification.delivery),
-        sources,
-        (
-            TopicWatch(checked.topic_ids, topic_ids_now(sources, clients)),
-            TopicWatch(
-                {sink.name: checked.topic_id},
-                lambda: clients.of(sink.kafka).topic_ids([sink.name]),
-                advice=_WATCH_ADVICE,
-            ),
-        ),
-        checks_first=checked.specification.on_rejects == "stop",
-        brokers=lambda: clients.of(sink.kafka),
-        check_kept=check_kept,
+    return start_or_write(
+        specification, f"topic {name}", functools.partial(topic_sink, target=target)
     )
 
 
-def _run(checked: TopicPlan, runner: TopicBatchRunner, clients: Clients) -> PipelineQuery:
-    from ottla.pipelines.run.query import supervised
-
-    sink = checked.sink
-    location = checked.checkpoint.files.location
-    guard = BatchGuard(runner)
-    frame = checked.specification.frame
-    writer, name, _ = stream_writer(checked, frame, guard, sink.name, runner)
-    kafkas = (*(source.kafka for _, source in checked.sources), sink.kafka)
-    about = About(
-        query=name,
-        target=sink.shown,
-        checkpoint=location.removeprefix("file:"),
-        topics=tuple(source.name for _, source in checked.sources),
-        servers=",".join(dict.fromkeys(kafka.bootstrap_servers for kafka in kafkas)),
-    )
-
-    def check_again() -> None:
-        place = str(checked.specification.checkpoint)
-        check_next(checked.checkpoint, place, sink, len(checked.sources))
-
-    def start_query() -> StreamingQuery:
-        with local_files(runner.spark, location):
-            return writer.start()
-
-    def probe() -> str | None:
-        sources = ((source.kafka, source.name) for _, source in checked.sources)
-        return why_silent((*sources, (sink.kafka, sink.name)))
-
-    has_marks = runner.delivery.doubles_nothing
-    return supervised(
-        start_query, guard, about, probe, runner.finish,
-        close=clients.close, check_again=check_again if has_marks else None,
-    )  # fmt: skip
+def topic_sink(specification: Specification, target: TopicTarget) -> TopicSink:
+    """Return the topic that a specification writes. Raises PipelineError."""
+    frame = specification.frame
+    if not frame.isStreaming:
+        raise PipelineError(
+            "to_topic takes a streaming frame, such as topic() gives. Write this one with Spark's "
+            "own sink: df.write.format('kafka')"
+        )
+    target.columns.records(frame)
+    return TopicSink(frame.sparkSession, target, specification.checkpoint)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
-from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.batch_order import BatchOrder
 from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
@@ -29,6 +28,7 @@ from ottla.pipelines.sinks.far_ahead import order_constraints, watched
 from ottla.pipelines.sinks.keyed_table import KINDS, harm
 from ottla.pipelines.sinks.merge import merge
 from ottla.pipelines.sinks.narrower_types import can_widen, narrower
+from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.sinks.restored import still_held
 from ottla.pipelines.sinks.state_ahead import StateAhead
 from ottla.pipelines.sinks.target import Target
@@ -49,7 +49,7 @@ _DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enab
 
 
 @dataclass
-class DeltaSink:
+class DeltaSink(Sink):
     """A Delta table as the place where a pipeline's rows go."""
 
     spark: SparkSession
@@ -58,7 +58,6 @@ class DeltaSink:
     schema_changes: str = "refuse"  # or "add"
     partition_by: tuple[str, ...] = ()
     keyed: KeyedTable | None = None
-    deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     compact_after: int = COMPACT_AFTER
     deletion_vectors: bool | None = None  # a new table has them where it has keys
     max_ahead: str | None = None

@@ -11,15 +11,14 @@ others beside them: a reader that lists the folder itself finds both.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide, digest
-from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.file_batches import FILE, FolderState, number_of, read_state
+from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.spark.jvm.file_sink import SparkFileSink
 from ottla.pipelines.spark.jvm.files import Files
 
@@ -36,21 +35,24 @@ _NO_PARTITION: Final = ("struct", "array", "map", "variant", "binary", "void")
 
 
 @dataclass
-class FilesSink:
+class FilesSink(Sink):
     """A folder of files as the place where a pipeline's rows go."""
 
     spark: SparkSession
-    name: str
+    target: str
     schema: StructType
     format: str = FORMATS[0]
     partition_by: tuple[str, ...] = ()
     schema_changes: str = "refuse"  # or "add"
-    keyed: None = None
-    deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     _query: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._files = Files(self.spark, self.name)
+        self._files = Files(self.spark, self.target)
+
+    @property
+    def name(self) -> str:
+        """The folder, as the user gave it."""
+        return self.target
 
     @property
     def short_name(self) -> str:
@@ -103,9 +105,6 @@ class FilesSink:
         """Tell whether the rejected rows up to a batch of the query are written."""
         last = self._beside("_rejected", self.schema).last_batch(query_id)
         return last is not None and last >= batch
-
-    def forget(self) -> None:
-        """Do nothing: the folder is read each time."""
 
     def check(self) -> list[str]:
         """Compare the frame with the folder; return what will change in it, a line for each.
@@ -207,14 +206,6 @@ class FilesSink:
             return
         self._files.write(FILE, state.text())
 
-    def constrained(self, frame: DataFrame) -> DataFrame:
-        """Return the frame: files refuse no rows."""
-        return frame
-
-    def has_new_constraints(self) -> bool:
-        """Return False: files refuse no rows."""
-        return False
-
     def table_id(self) -> str:
         """Return the id that the folder got when it was made, empty where there is none."""
         state = self._state()
@@ -245,10 +236,6 @@ class FilesSink:
         if state is None or last is None:
             return held
         return replace(held, batch=last, ends=state.ends.get(last))
-
-    def metadata(self) -> Iterable[str]:
-        """Return nothing: Spark's lists have no place for it."""
-        return ()
 
     def check_start(self, topic: str, *, continues: bool) -> None:
         """Refuse a folder that another checkpoint has written to: it alone knows how far.

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
-from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.marks import UNORDERED
 from ottla.pipelines.sinks import postgres_statements as statements
@@ -26,7 +25,7 @@ from ottla.pipelines.sinks.constraints import Constraint, mark
 from ottla.pipelines.sinks.far_ahead import order_constraints, watched
 from ottla.pipelines.sinks.jdbc_settings import Database
 from ottla.pipelines.sinks.keyed_table import TOMBSTONE
-from ottla.pipelines.sinks.port import NO_VERSION
+from ottla.pipelines.sinks.port import NO_VERSION, Sink
 from ottla.pipelines.sinks.postgres_table import (
     TableColumn,
     TableName,
@@ -73,7 +72,7 @@ _TABLES: Final = ("r", "p")
 
 
 @dataclass
-class JdbcSink:
+class JdbcSink(Sink):
     """A table of PostgreSQL as the place where a pipeline's rows go."""
 
     spark: SparkSession
@@ -83,7 +82,6 @@ class JdbcSink:
     schema_changes: str = "refuse"  # or "add"
     keyed: KeyedTable | None = None
     max_ahead: str | None = None
-    deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     _columns: tuple[TableColumn, ...] = field(default=(), init=False, repr=False)
     _line: tuple[Sequence[str], Column] | None = field(default=None, init=False, repr=False)
 
@@ -112,11 +110,6 @@ class JdbcSink:
         """The database and the table."""
         return f"{self.database.shown} {self.table.sql()}"
 
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """None: a database has no folders."""
-        return ()
-
     def rows(self) -> DataFrame | None:
         """Return what the table holds, None where there is no table.
 
@@ -143,9 +136,6 @@ class JdbcSink:
         """Tell whether the rejected rows up to a batch of the query are written."""
         last = replace(self, table=self.table.beside("_rejected")).last_batch(query_id)
         return last is not None and last >= batch
-
-    def forget(self) -> None:
-        """Do nothing: the database is asked each time."""
 
     def check(self) -> list[str]:
         """Compare the frame with the table; return what will change in it, a line for each.
@@ -294,12 +284,6 @@ class JdbcSink:
             oid = self._oid(connection)
             rows = self._markers(connection, oid, "query <> ''") if oid else []
             return [row[1] or "" for row in rows]
-
-    def check_start(self, topic: str, *, continues: bool) -> None:
-        """Do nothing: each query that wrote to the table has its marker."""
-
-    def version_of(self, query_id: str, batch: int) -> None:
-        """Return None: a table of a database has no versions."""
 
     def constrained(self, frame: DataFrame) -> DataFrame:
         """Mark the rows of a frame that the database refuses; see `constraints.fitting`.

@@ -1,24 +1,28 @@
 """`Sink`: what a pipeline needs of a place to write rows to.
 
-A sink creates its table before the first batch, writes one batch at a time, and returns where a
-batch is. Each batch has an id; the sink alone decides how a batch that is written twice is stored
-once. A `TableSink` also compares itself with the rows before the query starts, and has places
-beside it for rows that are rejected or late.
+A sink compares itself with the rows before the query starts, is made before the first batch,
+writes one batch at a time, and returns where a batch is. Each batch has an id; the sink alone
+decides how a batch that is written twice is stored once. What a sink can do beside that, its
+`Capabilities` say: a pipeline asks for these, and never for the kind of a sink.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.checkpoint.changes import wrong_table
+from ottla.pipelines.destination import Destination
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from ottla.pipelines.checkpoint.identity import Identity
     from ottla.pipelines.checkpoint.next_batch import Ends, Held
+    from ottla.pipelines.delivery import DeliveryGuarantee
     from ottla.pipelines.sinks.keyed_table import KeyedTable
 
 NO_VERSION: Final = -1
@@ -27,8 +31,7 @@ NO_VERSION: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch of a query: `metadata` says in JSON which offsets it ends at; for a topic it is the
-    digest of these.
+    """One batch of a query: `metadata` says in JSON which offsets it ends at.
 
     `once`: the batch may have been written before, and must not be stored twice. `forget_counted`
     is called before rows of which Spark has counted some are read again. `place` names the
@@ -47,24 +50,123 @@ class Batch:
     begins: Ends | None = None
 
 
-class Sink(Protocol):
-    """A place for rows."""
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a sink can do.
+
+    `keeps_rejects`: it has places beside it for rows that are rejected or late; elsewhere these are
+    counted alone. `is_shared`: others write to it as well, as to a topic, so that a new query
+    begins as if it were empty. `in_parts`: a batch is several commits, and a kill may leave some of
+    them.
+    """
+
+    keeps_rejects: bool = True
+    is_shared: bool = False
+    in_parts: bool = False
+
+
+class Sink(ABC):
+    """A place for rows: a Delta table, a folder of files, a table of a database, a topic.
+
+    `keyed`: the columns of a table with keys, None for a place that is appended to.
+    """
+
+    capabilities = Capabilities()
+    keyed: KeyedTable | None = None
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name that the user gave."""
 
     @property
+    @abstractmethod
+    def short_name(self) -> str:
+        """The last part of the name."""
+
+    @property
+    @abstractmethod
     def shown(self) -> str:
         """What a person looks for: the table's name, or the whole path."""
 
     @property
-    def deliveries(self) -> frozenset[DeliveryGuarantee]:
-        """The promises that this sink can keep."""
+    @abstractmethod
+    def kind(self) -> str:
+        """What the place is, as in `Destination`."""
 
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """Where the rows lie, as the checkpoint keeps it; empty where that is not known yet."""
+
+    @property
+    def destination(self) -> Destination:
+        """What the journey says of a place that is appended to."""
+        return Destination(self.kind, self.shown)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders in which the commits lie."""
+        return ()
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The Kafka brokers that take the rows."""
+        return ()
+
+    def forget(self) -> None:  # noqa: B027 - most remember nothing
+        """Drop what is remembered of the place: it may have been deleted and made again."""
+
+    @abstractmethod
+    def check(self) -> list[str]:
+        """Compare the rows with the place; return what will change in it, a line for each.
+
+        Raises PipelineError: the place holds something else, or the columns do not fit.
+        """
+
+    @abstractmethod
     def make(self) -> None:
         """Create the place, empty, unless it exists. Raises PipelineError."""
 
+    @abstractmethod
+    def table_id(self) -> str:
+        """Return the id that the place got when it was made, empty where there is none."""
+
+    def wrong_owner(self, identity: Identity | None, checkpoint: str) -> str | None:
+        """Return why the checkpoint of this record cannot write here, None when it can."""
+        return wrong_table(identity, checkpoint, self.name, self.table_id(), self.location)
+
+    def check_start(self, topic: str, *, continues: bool) -> None:  # noqa: B027
+        """Check that a query with a new checkpoint may begin with a topic that no metadata names.
+
+        `topic` is empty for a query that reads none; `continues`: with starting="table". Raises
+        PipelineError.
+        """
+
+    def check_repeat(  # noqa: B027
+        self, delivery: DeliveryGuarantee, begun_ms: int, checkpoint: str
+    ) -> None:
+        """Check that a batch which was cut off can be repeated; it began then, in ms since 1970.
+
+        Raises PipelineError.
+        """
+
+    def check_running(self) -> None:  # noqa: B027
+        """Check before a batch that the place is still there. Raises PipelineError."""
+
+    def why_silent(self) -> str | None:
+        """Return why the place cannot be reached now, None where it can or nothing is known."""
+        return None
+
+    def constrained(self, frame: DataFrame) -> DataFrame:
+        """Mark the rows of a frame that the place refuses; see `constraints.fitting`."""
+        return frame
+
+    def has_new_constraints(self) -> bool:
+        """Tell whether the place has other constraints than when `constrained` marked the rows."""
+        return False
+
+    @abstractmethod
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
         """Write a batch and return the version that holds it, NO_VERSION where there are none.
 
@@ -73,70 +175,31 @@ class Sink(Protocol):
 
     def version_of(self, query_id: str, batch: int) -> int | None:
         """Return the version that holds a batch, None when none is found."""
+        return None
 
-
-class TableSink(Sink, Protocol):
-    """A place for rows that knows what it holds: a Delta table, a folder of files, a database."""
-
-    @property
-    def short_name(self) -> str:
-        """The last part of the name."""
-
-    @property
-    def kind(self) -> str:
-        """What the place is, as in `Destination`."""
-
-    @property
-    def location(self) -> str:
-        """Where the rows lie, as the checkpoint keeps it; empty where that is not known yet."""
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """The folders in which the commits lie; none for a database."""
-
-    @property
-    def keyed(self) -> KeyedTable | None:
-        """The columns of a table with keys, None for one that is appended to."""
-
-    def forget(self) -> None:
-        """Drop what is remembered of the place: it may have been deleted and made again."""
-
-    def check(self) -> list[str]:
-        """Compare the rows with the place; return what will change in it, a line for each.
-
-        Raises PipelineError: the place holds something else, or the columns do not fit.
-        """
-
-    def table_id(self) -> str:
-        """Return the id that the place got when it was made, empty where there is none."""
-
-    def constrained(self, frame: DataFrame) -> DataFrame:
-        """Mark the rows of a frame that the place refuses; see `constraints.fitting`."""
-
-    def has_new_constraints(self) -> bool:
-        """Tell whether the place has other constraints than when `constrained` marked the rows."""
-
+    @abstractmethod
     def held(self, query_id: str) -> Held:
         """Return what the place has of a query."""
 
     def metadata(self) -> Iterable[str]:
         """Return the metadata of the batches that the place keeps, the newest first."""
-
-    def check_start(self, topic: str, *, continues: bool) -> None:
-        """Check that a query with a new checkpoint may begin with a topic that no metadata names.
-
-        `topic` is empty for a query that reads none; `continues`: with starting="table". Raises
-        PipelineError.
-        """
+        return ()
 
     def rows(self) -> DataFrame | None:
-        """Return what the place holds, None where there is no such place."""
+        """Return what the place holds, None where there is no such place, or it cannot be read."""
+        return None
 
-    def rejected(self, schema: StructType) -> TableSink:
+    def rejected(self, schema: StructType) -> Sink:
         """Return the place of the rows that are rejected: `<target>_rejected`."""
+        raise NotImplementedError(f"{self.name} keeps no rejected rows")
 
     def rejected_hold(self, query_id: str, batch: int) -> bool:
         """Tell whether the rejected rows up to a batch of the query are written."""
+        raise NotImplementedError(f"{self.name} keeps no rejected rows")
 
-    def late(self, schema: StructType) -> TableSink:
-        """Return the place of the rows later than the watermark: `<target>_late`."""
+    def late(self, schema: StructType) -> Sink:
+        """Return the place of the rows older than the watermark: `<target>_late`."""
+        raise NotImplementedError(f"{self.name} keeps no late rows")
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of what a running query holds open."""

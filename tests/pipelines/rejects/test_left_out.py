@@ -1,4 +1,4 @@
-"""How often a batch is written to a topic, and what is said of rows that cannot be written."""
+"""A batch into a topic: how often it is written, and what is said of rows that do not parse."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
-from ottla.pipelines.run import topic_batch
-from ottla.pipelines.run.topic_batch import TopicBatchRunner
-from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.rejects.left_out import LeftOutRows
+from ottla.pipelines.run import batch as module
+from ottla.pipelines.run.batch import BatchRunner
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata
+from ottla.pipelines.sinks.port import NO_VERSION, Batch
+from ottla.pipelines.sinks.topic import TopicSink, TopicTarget
 from ottla.pipelines.source.observed import BLOCKS
 from ottla.pipelines.source.source import REJECTED, Source
 
 AT_MOST_ONCE = DeliveryGuarantee.AT_MOST_ONCE
-ENDS = digest({"in": {0: 5}})  # what is kept with a batch: where it ends
-FRAME: Any = object()
-ROWS = Source("in", read_settings("b:9092"), {"value": StructType().add("id", "long")})
+KAFKA = read_settings("b:9092")
+EMPTY: Any = SimpleNamespace(sparkSession=None, columns=[])
+FRAME: Any = SimpleNamespace(sparkSession=None, columns=[], limit=lambda count: EMPTY)
+METADATA = CommitMetadata("query-1", "query-1", 4, "cluster", {}, {"in": {0: 5}}).text()
+ROWS = Source("in", KAFKA, {"value": StructType().add("id", "long")})
 FIRST_BLOCK = [(0, 0)]
-BYTES = Source("raw", read_settings("b:9092"), {"value": BinaryType()})
+BYTES = Source("raw", KAFKA, {"value": BinaryType()})
 
 
 class Place:
@@ -46,6 +51,31 @@ class Place:
     def note(self, query_id: str, number: int) -> None:
         self.begun[query_id] = number
 
+    def promised(self, query_id: str) -> int | None:
+        return None
+
+
+class Topic(TopicSink):
+    """A topic in memory; it compares batches with what it holds, as far as a test says that."""
+
+    def __init__(self, world: World) -> None:
+        spark: Any = None
+        super().__init__(spark, TopicTarget("out", KAFKA), "/cp")
+        self._world = world
+
+    def write(self, frame: Any, batch: Batch) -> int:
+        self._world.written.append((frame, batch))
+        if self._world.failure is not None:
+            raise self._world.failure
+        return NO_VERSION if self._world.held is None else super().write(frame, batch)
+
+    def held(self, query_id: str) -> Held:
+        assert self._world.held is not None
+        return self._world.held
+
+    def check_running(self) -> None:
+        self._world.check()
+
 
 class World:
     """A runner whose topic, checkpoint and Spark are in memory."""
@@ -53,38 +83,32 @@ class World:
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, delivery: DeliveryGuarantee, *sources: Source
     ) -> None:
-        self.written: list[Batch] = []
+        self.written: list[tuple[Any, Batch]] = []
         self.kept: list[Any] = []
         self.counts: dict[str, dict[str, Any]] = {}
         self.place = Place()
         self.failure: Exception | None = None
         self.lost: str | None = None
+        self.held: Held | None = None
         execution = SimpleNamespace(
             ends=lambda: {"in": {0: 5}},
             range_of=lambda topic: ({0: 1}, {0: 5}),
             plan=lambda: "plan",
             counted=lambda: self.counts,
+            forget_counted=lambda: None,
         )
-        monkeypatch.setattr(topic_batch, "Execution", lambda spark, query_id: execution)
-        monkeypatch.setattr(topic_batch, "keep_state", lambda *of: self.kept.append(of))
+        monkeypatch.setattr(module, "Execution", lambda spark, query_id: execution)
+        monkeypatch.setattr(module, "keep_state", lambda *of: self.kept.append(of))
         spark: Any = None
-        self.held = Held("topic out")
-        sink: Any = SimpleNamespace(
-            topic="out",
-            shown="topic out",
-            write=self.write,
-            held=lambda query_id, brokers: self.held,
-        )
-        watch: Any = SimpleNamespace(check=self.check)
+        sink = Topic(self)
+        watch: Any = SimpleNamespace(check=lambda: None)
         place: Any = self.place
-        self.runner = TopicBatchRunner(spark, sink, place, delivery, sources, (watch,))
+        rejects = LeftOutRows(sink, sources)
+        self.runner = BatchRunner(
+            spark, sink, place, delivery, rejects, watch, "cluster", {},
+            destination=sink.destination,
+        )  # fmt: skip
         assert self.runner.query_id() == "", "Spark has not begun"
-
-    def write(self, frame: Any, batch: Batch) -> None:
-        assert frame is FRAME
-        self.written.append(batch)
-        if self.failure is not None:
-            raise self.failure
 
     def check(self) -> None:
         if self.lost is not None:
@@ -101,7 +125,8 @@ def test_a_batch_that_was_cut_off_is_written_again(
     world = World(monkeypatch, delivery)
     for _ in range(2):
         world.runner(FRAME, 4)
-    assert world.written == [Batch("query-1", 4, ENDS, once)] * 2
+    found = [(frame, one.number, one.metadata, one.once) for frame, one in world.written]
+    assert found == [(FRAME, 4, METADATA, once)] * 2
     assert (world.place.begun, world.kept) == ({}, [])
 
 
@@ -115,12 +140,12 @@ def test_at_most_once_writes_no_batch_again(
         world.runner(FRAME, 4)
     world.failure = None
     world.runner(FRAME, 4)
-    assert world.written == [Batch("query-1", 4, ENDS, True)]
+    assert [(frame, one.number) for frame, one in world.written] == [(FRAME, 4), (EMPTY, 4)]
     assert world.kept == [(FRAME, "plan")], "the next batch counts on its state"
     assert "Batch 4 was begun by a run that was cut off" in caplog.text
     assert "its rows up to {'in': {0: 5}} may be missing in topic out" in caplog.text
     world.runner(FRAME, 5)
-    assert [batch.number for batch in world.written] == [4, 5]
+    assert world.written[2][0] is FRAME
     assert world.place.begun == {"query-1": 5}
 
 
@@ -154,7 +179,7 @@ def test_rows_that_did_not_parse_are_said_once(
         world.runner(FRAME, number)
     (said,) = caplog.messages
     assert said.startswith("the topic in has rows that do not parse: 3 in this batch. They are not")
-    assert [batch.number for batch in world.written] == [0, 1, 2]
+    assert [batch.number for _, batch in world.written] == [0, 1, 2]
 
 
 def test_where_rows_lie_that_did_not_parse(monkeypatch: pytest.MonkeyPatch) -> None:
