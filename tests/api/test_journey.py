@@ -98,13 +98,13 @@ def key(text: bytes) -> str:
     return base64.b64encode(text).decode()
 
 
-def test_it_is_in_the_dispatch_table_and_takes_json():
+def test_it_is_in_the_dispatch_table_and_takes_json() -> None:
     handler = find(KEY)
     assert handler is not None
     assert handler.takes_json
 
 
-def test_a_request_is_parsed():
+def test_a_request_is_parsed() -> None:
     assert read_query(question(partition=2, offset=5)) == MessageQuery("t", 2, 5, None, False)
     assert read_query(question(key=key(b"\xff"))) == MessageQuery("t", None, None, b"\xff", False)
     assert read_query(question(key="", all=True)) == MessageQuery("t", None, None, b"", False, True)
@@ -133,20 +133,20 @@ def test_a_request_is_parsed():
         {"key": "", "offset": 3},
     ],
 )
-def test_an_invalid_request_is_refused(wrong):
+def test_an_invalid_request_is_refused(wrong) -> None:
     with pytest.raises(JourneyError) as refusal:
         read_query(question(**wrong))
     assert refusal.value.code == "bad_request"
 
 
-async def test_the_journey_of_an_offset(context):
+async def test_the_journey_of_an_offset(context: Any) -> None:
     said = await handle_json(question(partition=1, offset=2), context)
     assert (said["partition"], said["offset"], said["state"]) == (1, 2, "stored")
     assert said["published"]["client_ids"] == ["client"]
     assert said["log"]["partitions"] == 3
 
 
-async def test_the_journey_of_the_newest_record_of_a_key(context):
+async def test_the_journey_of_the_newest_record_of_a_key(context: Any) -> None:
     said = await handle_json(question(key=key(b"a")), context)
     assert (said["partition"], said["offset"]) == (1, 2)
     said = await handle_json(question(key=key(b"c"), partition=1), context)
@@ -156,7 +156,7 @@ async def test_the_journey_of_the_newest_record_of_a_key(context):
     ]
 
 
-async def test_all_records_of_a_key(context):
+async def test_all_records_of_a_key(context: Any) -> None:
     said = await handle_json(question(key=key(b"a"), all=True), context)
     assert [(one["partition"], one["offset"]) for one in said["messages"]] == [(1, 0), (1, 2)]
     assert all(one["whole"] for one in said["searched"])
@@ -170,14 +170,14 @@ async def test_all_records_of_a_key(context):
     assert [one["partition"] for one in said["error"]["searched"]] == [1, 2]
 
 
-async def test_the_journey_of_the_latest_record(context):
+async def test_the_journey_of_the_latest_record(context: Any) -> None:
     said = await handle_json(question(latest=True), context)
     assert (said["partition"], said["offset"]) == (2, 0)
     said = await handle_json(question(latest=True, partition=0), context)
     assert said["error"]["code"] == "empty"
 
 
-async def test_errors_list_the_partitions_and_offsets(context):
+async def test_errors_list_the_partitions_and_offsets(context: Any) -> None:
     ranges = [
         {"partition": 0, "start_offset": 0, "end_offset": 0},
         {"partition": 1, "start_offset": 0, "end_offset": 3},
@@ -193,14 +193,14 @@ async def test_errors_list_the_partitions_and_offsets(context):
     assert (said["error"]["code"], said["error"]["topics"]) == ("unknown_topic", ["t"])
 
 
-async def test_a_damaged_log_is_an_error_response(context):
+async def test_a_damaged_log_is_an_error_response(context: Any) -> None:
     log = context.broker.partitions.of_topic("t")[1].log
     Path(log.active.path).write_bytes(b"\xff" * log.active.size_bytes)
     said = await handle_json(question(key=key(b"a"), partition=1), context)
     assert said["error"]["code"] == "storage_error"
 
 
-async def test_many_requests_are_answered_in_turn(context):
+async def test_many_requests_are_answered_in_turn(context: Any) -> None:
     asked = [handle_json(question(partition=1, offset=at % 3), context) for at in range(20)]
     said = await asyncio.gather(*asked)
     assert [one["offset"] for one in said] == [at % 3 for at in range(20)]
@@ -211,7 +211,7 @@ def led_by(context: Any, *leaders: int) -> None:
     context.broker.image.topic("t").partitions[:] = states
 
 
-async def test_a_partition_of_another_leader_is_refused(context):
+async def test_a_partition_of_another_leader_is_refused(context: Any) -> None:
     led_by(context, 1, 2, -1)
     error = (await handle_json(question(partition=1, offset=0), context))["error"]
     assert (error["code"], error["leader"]) == ("not_leader", 2)
@@ -223,7 +223,7 @@ async def test_a_partition_of_another_leader_is_refused(context):
     ] == "unknown_partition"
 
 
-async def test_without_a_partition_the_response_lists_those_led_elsewhere(context):
+async def test_without_a_partition_the_response_lists_those_led_elsewhere(context: Any) -> None:
     led_by(context, 2, 1, 2)
     said = await handle_json(question(latest=True), context)
     assert (said["partition"], said["offset"]) == (1, 2)
@@ -237,7 +237,7 @@ async def test_without_a_partition_the_response_lists_those_led_elsewhere(contex
     assert said["elsewhere"] == [0, 1, 2]
 
 
-async def test_the_leader_reports_the_replicas(context):
+async def test_the_leader_reports_the_replicas(context: Any) -> None:
     led_by(context, 1, 1, 1)
     replicated = (await handle_json(question(partition=1, offset=0), context))["replicated"]
     assert (replicated["leader"], replicated["leader_epoch"]) == (1, 5)

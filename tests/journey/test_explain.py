@@ -71,7 +71,7 @@ def facts(offset: int = 40, **more) -> Facts:
     return replace(known, **more)
 
 
-def test_a_stored_message_has_all_six_steps():
+def test_a_stored_message_has_all_six_steps() -> None:
     said = explain(facts())
     assert said["state"] == "stored"
     assert said["published"]["client_ids"] == ["airport"]
@@ -93,7 +93,7 @@ def test_a_stored_message_has_all_six_steps():
     assert json.loads(json.dumps(said)) == said
 
 
-def test_groups_that_have_read_it_and_groups_that_have_not():
+def test_groups_that_have_read_it_and_groups_that_have_not() -> None:
     readers, pipeline, slow = explain(facts())["read"]
     assert (readers["group"], readers["state"]) == ("readers", "read")
     assert readers["when"] == {"since_ms": 3000, "until_ms": 3050, "exact": False}
@@ -107,7 +107,7 @@ def test_groups_that_have_read_it_and_groups_that_have_not():
     }
 
 
-def test_the_delta_version_that_holds_it():
+def test_the_delta_version_that_holds_it() -> None:
     (delivered,) = explain(facts())["delivered"]
     assert delivered["query"] == "q"
     assert delivered["batch"] == 3
@@ -119,7 +119,7 @@ def test_the_delta_version_that_holds_it():
     }
 
 
-def test_if_steps_are_lost_the_last_commit_bounds_the_version():
+def test_if_steps_are_lost_the_last_commit_bounds_the_version() -> None:
     told = '{"ottla.pipeline": 1, "query": "q", "batch": 8, "delta": {"table": "/t", "version": 8}}'
     said = explain(facts(steps=[], positions={"p": Position(50, told)}))
     (delivered,) = said["delivered"]
@@ -135,7 +135,7 @@ def test_if_steps_are_lost_the_last_commit_bounds_the_version():
     assert waiting["delivered"] == []
 
 
-def test_a_group_with_a_note_about_a_run_waits_for_nothing():
+def test_a_group_with_a_note_about_a_run_waits_for_nothing() -> None:
     started = '{"ottla.pipeline":1,"query":"q","id":"","run":{"id":"r","state":"failed"}}'
     asked = '{"ottla.stop":1,"run":"r","by":"me","at_ms":7}'
     running = '{"ottla.pipeline":1,"query":"q","id":"u","run":{"id":"r","state":"running"}}'
@@ -148,7 +148,7 @@ def test_a_group_with_a_note_about_a_run_waits_for_nothing():
     assert [(one["group"], one["state"]) for one in said["read"]] == [("q", "not_yet")]
 
 
-def test_an_offset_that_is_not_written_yet():
+def test_an_offset_that_is_not_written_yet() -> None:
     said = explain(facts(60))
     assert said["state"] == "not_yet_written"
     assert [said[part] for part in ("published", "appended", "replicated", "retention")] == [
@@ -157,7 +157,7 @@ def test_an_offset_that_is_not_written_yet():
     assert {group["behind"] for group in said["read"]} == {11, 23}
 
 
-def test_a_removed_record():
+def test_a_removed_record() -> None:
     steps = [*STEPS, Step(Kind.START, "retention.ms", 8000, 8000, 0, 45, 45)]
     said = explain(facts(30, start_offset=45, steps=steps))
     assert said["state"] == "removed"
@@ -171,7 +171,7 @@ def test_a_removed_record():
     assert lost["reason"] is None
 
 
-def test_a_group_that_had_not_reached_a_removed_record_has_missed_it():
+def test_a_group_that_had_not_reached_a_removed_record_has_missed_it() -> None:
     steps = [*STEPS, Step(Kind.START, "retention.ms", 8000, 8000, 0, 45, 45)]
     positions = {"readers": Position(50, ""), "slow": Position(38, "")}
     said = explain(facts(39, start_offset=45, steps=steps, positions=positions))
@@ -181,7 +181,7 @@ def test_a_group_that_had_not_reached_a_removed_record_has_missed_it():
     assert {one["group"]: one["state"] for one in compacted}["slow"] == "missed"
 
 
-def test_a_commit_after_the_removal_may_have_skipped_the_record():
+def test_a_commit_after_the_removal_may_have_skipped_the_record() -> None:
     late = Step(Kind.GROUP, "late", 8500, 8500, 20, 50, 50)
     steps = [*STEPS, Step(Kind.START, "retention.ms", 8000, 8000, 0, 45, 45), late]
     said = explain(facts(30, start_offset=45, steps=steps, positions={}))
@@ -189,7 +189,7 @@ def test_a_commit_after_the_removal_may_have_skipped_the_record():
     assert after == {"readers": False, "p": False, "late": True}
 
 
-def test_what_was_before_the_removal_is_bounded_by_it():
+def test_what_was_before_the_removal_is_bounded_by_it() -> None:
     gone = Step(Kind.START, "retention.ms", 8000, 8000, 0, 45, 45)
     said = explain(facts(30, start_offset=45, steps=[gone], opening=Opening(8600, 50, 50)))
     before = {"since_ms": None, "until_ms": 8000, "exact": False}
@@ -200,19 +200,19 @@ def test_what_was_before_the_removal_is_bounded_by_it():
 @pytest.mark.parametrize(
     ("until_ms", "ahead_ms"), [(999, 1), (930, 70), (1000, None), (2000, None)]
 )
-def test_a_producers_clock_that_is_ahead_is_said(until_ms, ahead_ms):
+def test_a_producers_clock_that_is_ahead_is_said(until_ms: int, ahead_ms: int | None) -> None:
     appended = Step(Kind.END_AND_HIGH, ((7, "a"),), until_ms - 10, until_ms, 0, 30, 50)
     published = explain(facts(steps=[appended]))["published"]
     assert published["timestamp_ms"] == 1000
     assert published["clock_ahead_ms"] == ahead_ms
 
 
-def test_a_record_removed_by_compaction():
+def test_a_record_removed_by_compaction() -> None:
     assert explain(facts(45))["state"] == "compacted"
     assert explain(facts(location=replace(location_of(40), record=None)))["state"] == "compacted"
 
 
-def test_a_damaged_record():
+def test_a_damaged_record() -> None:
     damaged = replace(location_of(40), record=None, damage="the records are not lz4")
     said = explain(facts(location=damaged))
     assert said["state"] == "damaged"
@@ -221,12 +221,12 @@ def test_a_damaged_record():
     assert said["published"]["producer"]["sequence"] is None
 
 
-def test_before_the_high_watermark_has_passed():
+def test_before_the_high_watermark_has_passed() -> None:
     said = explain(facts(high_watermark=40))["replicated"]
     assert (said["committed"], said["when"], said["replicas"]) == (False, None, 1)
 
 
-def test_without_timelines_nothing_is_made_up():
+def test_without_timelines_nothing_is_made_up() -> None:
     said = explain(facts(steps=None, opening=None))
     assert not said["recorded"]
     unknown = {"since_ms": None, "until_ms": None, "exact": False}
@@ -235,7 +235,7 @@ def test_without_timelines_nothing_is_made_up():
     assert said["published"]["client_ids"] == []
 
 
-def test_a_compressed_batch_tells_both_sizes():
+def test_a_compressed_batch_tells_both_sizes() -> None:
     batch = explain(facts(location=location_of(40, compression=Compression.zstd)))["appended"][
         "batch"
     ]
@@ -243,7 +243,7 @@ def test_a_compressed_batch_tells_both_sizes():
     assert batch["uncompressed_bytes"] > 0
 
 
-def test_a_record_without_key_or_value():
+def test_a_record_without_key_or_value() -> None:
     said = explain(facts(41))
     assert said["published"]["key"] is None
     assert said["published"]["value"] is None
@@ -254,7 +254,7 @@ def test_a_record_without_key_or_value():
 COMPACTED = LogConfig(cleanup_delete=False, cleanup_compact=True)
 
 
-def compaction_of(offset=40, *, key=b"k", value=b"v", **more) -> str:
+def compaction_of(offset: int = 40, *, key: bytes = b"k", value: bytes = b"v", **more) -> str:
     stored = location_of(offset, **more.pop("batch", {}))
     assert stored.record is not None
     record = replace(stored.record.record, key=key, value=value)
@@ -264,13 +264,13 @@ def compaction_of(offset=40, *, key=b"k", value=b"v", **more) -> str:
     return rule["why"]
 
 
-def test_what_compaction_does_with_a_record():
+def test_what_compaction_does_with_a_record() -> None:
     assert compaction_of().startswith("the latest record with its key")
     assert compaction_of(value=None).startswith("a tombstone")
     assert compaction_of(key=None, value=None).startswith("a record without a key")
 
 
-def test_compaction_and_the_transaction_of_a_record():
+def test_compaction_and_the_transaction_of_a_record() -> None:
     batch = {"is_transactional": True}
     aborted = TransactionFacts(50, (), EndMarker(45, False, 2_000), 45)
     committed = TransactionFacts(50, (), EndMarker(45, True, 2_000), 45)
@@ -288,7 +288,7 @@ def test_compaction_and_the_transaction_of_a_record():
     assert marker.startswith("a transaction's marker")
 
 
-def test_a_marker_of_a_transaction_chose_no_partition():
+def test_a_marker_of_a_transaction_chose_no_partition() -> None:
     said = explain(facts(location=location_of(40, is_control=True, is_transactional=True)))
     assert said["published"]["control"]
     assert said["partition_chosen"] is None
@@ -304,11 +304,11 @@ def test_a_marker_of_a_transaction_chose_no_partition():
         (b"", {"size_bytes": 0, "cut": False, "text": ""}),
     ],
 )
-def test_content_is_text_or_base64_and_cut(data, said):
+def test_content_is_text_or_base64_and_cut(data, said) -> None:
     assert content(data, 5) == said
 
 
-def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row():
+def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row() -> None:
     to = Destination("postgresql", "flights in postgresql://db/lake", "upsert", "offset", "remove")
     to = to._replace(by_message_key=True)
     steps = [
@@ -368,7 +368,7 @@ def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row():
         (KeyElsewhere((Hit(2, 7, 900),), (3,)), (None, None, [2], [])),
     ],
 )
-def test_the_row_of_a_key_that_several_partitions_have_is_not_told_from_one(elsewhere, row):
+def test_the_row_of_a_key_that_several_partitions_have_is_not_told_from_one(elsewhere, row) -> None:
     to = Destination("delta", "/t", "upsert", "timestamp", "remove", by_message_key=True)
     name = ("p", "q", to.text())
     steps = [Step(Kind.DELIVERED, name, 6000, 6000, 0, 50, 50, False, Versions(3, 3, 9, 9))]
@@ -396,7 +396,7 @@ def rejecting(*rejects: tuple[int, int, bool]) -> tuple[list[Step], KeyHistory]:
     return steps, KeyHistory(records, is_whole=True)
 
 
-def test_a_rejected_message_has_no_row():
+def test_a_rejected_message_has_no_row() -> None:
     steps, history = rejecting((38, 41, True))
     (delivered,) = explain(facts(steps=steps, key_history=history))["delivered"]
     assert delivered["row"] is None
@@ -411,7 +411,7 @@ def test_a_rejected_message_has_no_row():
     assert delivered["rejected"] is None
 
 
-def test_where_some_of_a_range_were_rejected_nothing_is_said_of_a_row():
+def test_where_some_of_a_range_were_rejected_nothing_is_said_of_a_row() -> None:
     steps, history = rejecting((38, 44, False))
     (delivered,) = explain(facts(steps=steps, key_history=history))["delivered"]
     assert delivered["row"] is None
@@ -428,7 +428,7 @@ def test_where_some_of_a_range_were_rejected_nothing_is_said_of_a_row():
         ([(45, 46, False)], None),
     ],
 )
-def test_a_row_is_not_replaced_by_a_rejected_message(rejects, row):
+def test_a_row_is_not_replaced_by_a_rejected_message(rejects, row) -> None:
     steps, history = rejecting((29, 29, True), *rejects)
     numbers = (5000, 5000, 0, 35, 35)
     before = Step(Kind.DELIVERED, steps[0].name, *numbers, False, Versions(2, 2, 8, 8), True)
@@ -446,7 +446,7 @@ def test_a_row_is_not_replaced_by_a_rejected_message(rejects, row):
         assert (said["by"] and said["by"]["offset"]) == by
 
 
-def test_the_steps_of_earlier_messages_of_the_key_may_be_in_other_files():
+def test_the_steps_of_earlier_messages_of_the_key_may_be_in_other_files() -> None:
     steps, history = rejecting((45, 46, True))
     steps[0] = steps[0]._replace(before=35)
     numbers = (5000, 5000, 0, 35, 35)
@@ -457,7 +457,7 @@ def test_the_steps_of_earlier_messages_of_the_key_may_be_in_other_files():
     assert (delivered["row"]["did"], delivered["row"]["then"]) == ("inserted", "current")
 
 
-def test_without_steps_the_last_commit_tells_what_it_rejected():
+def test_without_steps_the_last_commit_tells_what_it_rejected() -> None:
     told = {"ottla.pipeline": 1, "query": "q", "batch": 8, "delta": {"table": "/t", "version": 8}}
     told["rejects"] = {"kept": "t_rejected", "reasons": ["why"], "ranges": [[40, 41, 0]]}
     positions = {"p": Position(50, json.dumps(told))}
@@ -467,7 +467,7 @@ def test_without_steps_the_last_commit_tells_what_it_rejected():
     assert other["rejected"]["certain"] is False  # earlier commits may have rejected it
 
 
-def test_a_query_whose_steps_got_a_fuller_name_is_shown_once():
+def test_a_query_whose_steps_got_a_fuller_name_is_shown_once() -> None:
     to = Destination("delta", "/t", "upsert")
     later = Step(
         Kind.DELIVERED, ("p", "q", to.text()), 6000, 6000, 60, 60, 60, True, Versions(9, 9, 9, 9)
@@ -476,7 +476,7 @@ def test_a_query_whose_steps_got_a_fuller_name_is_shown_once():
     assert delivered["batch"] == 3
 
 
-def test_a_query_that_got_another_name_is_shown_once():
+def test_a_query_that_got_another_name_is_shown_once() -> None:
     to = Destination("delta", "/t", "append")
     now = (
         '{"ottla.pipeline": 1, "query": "file", "batch": 9, "delta": {"table": "/t", "version": 9}}'
@@ -489,7 +489,7 @@ def test_a_query_that_got_another_name_is_shown_once():
         assert (delivered["query"], delivered["batch"]) == ("q", 3)
 
 
-def test_two_queries_of_one_group_whose_places_are_unknown_are_both_shown():
+def test_two_queries_of_one_group_whose_places_are_unknown_are_both_shown() -> None:
     steps = [
         Step(Kind.DELIVERED, ("p", name, ""), 4000, 4000, 0, 50, 50, False, Versions(3, 3, -1, -1))
         for name in ("one", "two")
@@ -508,7 +508,7 @@ CUT = [
 """Offset 40 had another record, which a group and a pipeline had, and which was truncated."""
 
 
-def test_who_had_the_truncated_record_has_not_read_the_one_after_it():
+def test_who_had_the_truncated_record_has_not_read_the_one_after_it() -> None:
     positions = {"readers": Position(60, "")}
     said = explain(facts(steps=CUT, positions=positions))
     (read,) = said["read"]
@@ -519,7 +519,7 @@ def test_who_had_the_truncated_record_has_not_read_the_one_after_it():
     assert without_steps["state"] == "not_known"
 
 
-def test_who_comes_past_a_rewritten_offset_once_more_has_read_it():
+def test_who_comes_past_a_rewritten_offset_once_more_has_read_it() -> None:
     more = [
         *CUT,
         Step(Kind.GROUP, "readers", 3000, 3000, 30, 50, 50),
@@ -535,7 +535,7 @@ def test_who_comes_past_a_rewritten_offset_once_more_has_read_it():
     assert not delivered["in_doubt"]
 
 
-def test_what_a_follower_copied_later_than_it_was_read_is_in_doubt():
+def test_what_a_follower_copied_later_than_it_was_read_is_in_doubt() -> None:
     state = {"replica_count": 2, "replicas": (1, 2), "isr": (1,), "leader": 1, "leader_epoch": 3}
     copied = [*CUT[:-1], CUT[-1]._replace(name=(COPIED,))]
     said = explain(facts(steps=copied, positions={"readers": Position(60, "")}, **state))
@@ -546,7 +546,7 @@ def test_what_a_follower_copied_later_than_it_was_read_is_in_doubt():
     assert delivered["row"] is None
 
 
-def test_what_another_broker_tells_is_in_doubt_where_the_record_was_replaced():
+def test_what_another_broker_tells_is_in_doubt_where_the_record_was_replaced() -> None:
     """Its clock is another one, so its times alone do not tell what came first."""
     step = Step(Kind.GROUP, "readers", 1700, 1700, 0, 60, 60, broker=3)
     steps = [one for one in CUT if one.kind not in (Kind.GROUP, Kind.DELIVERED)]
@@ -560,13 +560,13 @@ def test_what_another_broker_tells_is_in_doubt_where_the_record_was_replaced():
     assert (read["state"], read["when"]["since_ms"]) == ("read", 9000)
 
 
-def test_a_group_that_is_before_the_offset_again_was_set_back():
+def test_a_group_that_is_before_the_offset_again_was_set_back() -> None:
     steps = [step for step in STEPS if step.kind is not Kind.DELIVERED]
     read = explain(facts(steps=steps, positions={"readers": Position(35, "")}))["read"][0]
     assert (read["state"], read["set_back"]) == ("set_back", {"at_ms": None, "to_offset": 35})
 
 
-def test_a_delivery_after_the_removal_is_in_doubt():
+def test_a_delivery_after_the_removal_is_in_doubt() -> None:
     start = Step(Kind.START, "retention.ms", 3000, 3000, 0, 45, 45)
     name = ("p", "q", "/t")
 
@@ -582,7 +582,7 @@ def test_a_delivery_after_the_removal_is_in_doubt():
 
 
 @pytest.mark.parametrize("reads_committed", [False, True])
-def test_a_pipeline_may_not_read_what_was_aborted(reads_committed):
+def test_a_pipeline_may_not_read_what_was_aborted(reads_committed: bool) -> None:
     steps = [*STEPS[:2], STEPS[2]._replace(reads_committed=reads_committed), STEPS[3]]
     aborted = TransactionFacts(50, (), EndMarker(45, False, 2_000), 45)
     location = location_of(40, is_transactional=True)
@@ -593,7 +593,7 @@ def test_a_pipeline_may_not_read_what_was_aborted(reads_committed):
     assert explain(facts(steps=steps, location=marker))["delivered"] == []
 
 
-def test_it_is_not_known_who_had_read_what_was_compacted():
+def test_it_is_not_known_who_had_read_what_was_compacted() -> None:
     said = explain(facts(45))
     assert said["state"] == "compacted"
     passed = [one for one in said["read"] if one["state"] != "missed"]

@@ -30,7 +30,7 @@ def replace_epoch(header, leader_epoch):
     return replace(header, leader_epoch=leader_epoch)
 
 
-def role(at, leader, epoch, isr, partition_epoch, *, end=0, found=False) -> Step:
+def role(at, leader, epoch, isr, partition_epoch, *, end: int = 0, found: bool = False) -> Step:
     name = (leader, epoch, tuple(isr), partition_epoch)
     return Step(Kind.IN_SYNC, name, at, at, end, end, end, found)
 
@@ -44,7 +44,7 @@ STEPS = [
 ]
 
 
-def facts(steps=STEPS, *, broker=1, epoch=4, offset=40, **more) -> Facts:
+def facts(steps=STEPS, *, broker: int = 1, epoch: int = 4, offset: int = 40, **more) -> Facts:
     known = Facts(
         topic="t",
         partition=0,
@@ -70,7 +70,7 @@ def facts(steps=STEPS, *, broker=1, epoch=4, offset=40, **more) -> Facts:
     return replace(known, **more)
 
 
-def test_the_leader_knows_each_replicas_fetch_and_the_isr_then():
+def test_the_leader_knows_each_replicas_fetch_and_the_isr_then() -> None:
     said = explain(facts())
     assert said["appended"]["broker"] == 1
     assert said["appended"]["when"]["exact"]
@@ -92,7 +92,7 @@ def test_the_leader_knows_each_replicas_fetch_and_the_isr_then():
     assert json.loads(json.dumps(said)) == said
 
 
-def test_a_former_follower_knows_only_its_own_fetch():
+def test_a_former_follower_knows_only_its_own_fetch() -> None:
     steps = [
         role(1500, 1, 4, (1, 2, 3), 7),
         Step(Kind.END, ((-1, ""),), 2000, 2000, 0, 50, 50),
@@ -128,7 +128,7 @@ def in_sync(said) -> list[tuple[list[int], int]]:
     return [(each["brokers"], each["leader_epoch"]) for each in possible]
 
 
-def test_a_bound_that_spans_an_election_has_both_isrs():
+def test_a_bound_that_spans_an_election_has_both_isrs() -> None:
     """A follower hears of the high watermark up to a fetch later; by then it may lead itself."""
     copied = Step(Kind.END, ((-1, ""),), 2000, 2000, 0, 50, 50)
     led_by_1, led_by_2 = role(1500, 1, 4, (1, 2, 3), 7), role(3000, 2, 5, (2, 3), 8, end=50)
@@ -142,7 +142,7 @@ def test_a_bound_that_spans_an_election_has_both_isrs():
     assert in_sync(explain(facts(steps, epoch=5, **more))) == [([2, 3], 5)]
 
 
-def test_what_was_in_sync_before_the_broker_heard_of_it_is_not_known():
+def test_what_was_in_sync_before_the_broker_heard_of_it_is_not_known() -> None:
     steps = [
         role(3000, 2, 5, (2, 3), 8, found=True),
         Step(Kind.END, ((-1, ""),), 2000, 3500, 0, 20, 50),
@@ -151,13 +151,13 @@ def test_what_was_in_sync_before_the_broker_heard_of_it_is_not_known():
     assert in_sync(explain(facts(steps, broker=2, leader_epoch=5))) == []
 
 
-def test_an_unknown_leader_of_the_records_epoch_is_null():
+def test_an_unknown_leader_of_the_records_epoch_is_null() -> None:
     said = explain(facts([role(3000, 2, 9, (2,), 8, found=True)], broker=2, epoch=4))
     assert said["appended"]["broker"] is None
     assert said["replicated"]["elections"][0]["unclean"] is None
 
 
-def test_an_unclean_election_says_what_it_dropped():
+def test_an_unclean_election_says_what_it_dropped() -> None:
     steps = [
         *STEPS,
         role(3000, -1, 5, (1,), 8, end=50),
@@ -173,7 +173,7 @@ def test_an_unclean_election_says_what_it_dropped():
     ]
 
 
-def test_the_election_that_dropped_another_record_is_shown():
+def test_the_election_that_dropped_another_record_is_shown() -> None:
     steps = [
         role(3000, 2, 6, (2,), 9),
         Step(Kind.DIVERGED, "1", 3001, 3001, 35, 35, 60),
@@ -184,21 +184,21 @@ def test_the_election_that_dropped_another_record_is_shown():
     assert election["dropped"][0]["committed_to"] is None
 
 
-def test_only_the_newest_elections_are_shown():
+def test_only_the_newest_elections_are_shown() -> None:
     many = [role(3000 + n, 1 + n % 2, 10 + n, (1, 2), 20 + n) for n in range(MAX_ELECTIONS + 9)]
     found = explain(facts([*STEPS, *many]))["replicated"]["elections"]
     assert len(found) == MAX_ELECTIONS
     assert found[-1]["leader_epoch"] == 10 + MAX_ELECTIONS + 8
 
 
-def test_one_broker_alone_needs_no_roles():
+def test_one_broker_alone_needs_no_roles() -> None:
     said = explain(facts([STEPS[1]._replace(kind=Kind.END_AND_HIGH)], replicas=(1,), isr=(1,)))
     assert said["appended"]["broker"] == 1
     assert said["replicated"]["when"]["exact"]
     assert said["replicated"]["copies"][0]["state"] == "leader"
 
 
-def test_a_removed_record_goes_by_who_led_then():
+def test_a_removed_record_goes_by_who_led_then() -> None:
     said = explain(facts(location=None, start_offset=45))
     assert said["state"] == "removed"
     assert said["appended"]["broker"] == 1
@@ -209,12 +209,12 @@ def test_a_removed_record_goes_by_who_led_then():
     assert said["appended"]["broker"] is None, "broker 3 may have copied it from broker 2"
 
 
-def test_what_was_in_sync_then_is_not_known_where_the_last_states_are_lost():
+def test_what_was_in_sync_then_is_not_known_where_the_last_states_are_lost() -> None:
     assert in_sync(explain(facts(partition_epoch=7)))
     assert in_sync(explain(facts(partition_epoch=8))) == []
 
 
-def test_what_a_group_read_before_an_unclean_election_may_be_another_record():
+def test_what_a_group_read_before_an_unclean_election_may_be_another_record() -> None:
     steps = [
         *(*STEPS, role(3000, 3, 5, (3,), 8), role(5000, 1, 6, (1,), 9)),
         Step(Kind.GROUP, "g", 4000, 4000, 0, 20, 50, by=By.MEMBER, broker=2),
@@ -225,7 +225,7 @@ def test_what_a_group_read_before_an_unclean_election_may_be_another_record():
     assert [one["state"] for one in explain(facts(clean, **now))["read"]] == ["read"]
 
 
-def test_what_a_group_read_of_a_leader_that_had_another_record_is_not_known():
+def test_what_a_group_read_of_a_leader_that_had_another_record_is_not_known() -> None:
     steps = [
         *(*STEPS, role(5000, 1, 6, (1,), 9)),
         Step(Kind.DIVERGED, "3", 5100, 5100, 30, 30, 60),
@@ -244,19 +244,19 @@ def copies_of(**more) -> dict[int, tuple[str, int | None]]:
     return {one["broker"]: (one["state"], one["fetched_to"]) for one in found}
 
 
-def test_a_copy_is_missing_only_if_the_leader_says_so_now():
+def test_a_copy_is_missing_only_if_the_leader_says_so_now() -> None:
     assert copies_of(fetched={2: 50, 3: 30})[3] == ("not_yet", 30)
     # The steps of its last fetches are lost.
     assert copies_of(fetched={2: 50, 3: 50})[3] == ("copied", 50)
     assert copies_of(fetched={2: 50})[3] == ("not_recorded", None)
 
 
-def test_what_was_passed_before_the_records_epoch_was_another_record():
+def test_what_was_passed_before_the_records_epoch_was_another_record() -> None:
     replicated = explain(facts(epoch=5, leader_epoch=5))["replicated"]
     assert replicated["when"] == {"since_ms": None, "until_ms": None, "exact": False}
 
 
-def test_what_a_group_read_before_leaders_of_which_nothing_is_known_may_be_another_record():
+def test_what_a_group_read_before_leaders_of_which_nothing_is_known_may_be_another_record() -> None:
     read = Step(Kind.GROUP, "g", 2500, 2500, 0, 50, 50, is_first=True, by=By.MEMBER)
     steps = [*STEPS, read, role(3000, 1, 6, (1,), 12, end=50)]
     known = {"leader_epoch": 6, "positions": {"g": Position(50, "")}}

@@ -5,7 +5,7 @@ import pytest
 from ottla.journey.formatting import bytes_said, elapsed_said, moment_said, span_said
 
 
-def test_times_have_milliseconds():
+def test_times_have_milliseconds() -> None:
     assert moment_said(0) == "1970-01-01 00:00:00.000 UTC"
     assert moment_said(1_700_000_000_007) == "2023-11-14 22:13:20.007 UTC"
     east = timezone(timedelta(hours=2), "EAST")
@@ -25,7 +25,7 @@ def test_times_have_milliseconds():
         (0, "0 ms"),
     ],
 )
-def test_durations_use_their_largest_whole_unit(ms, said):
+def test_durations_use_their_largest_whole_unit(ms: int, said: str) -> None:
     assert span_said(ms) == said
 
 
@@ -33,7 +33,7 @@ def test_durations_use_their_largest_whole_unit(ms, said):
     ("count", "said"),
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (2**30, "1.0 GiB"), (2**60, "1048576.0 TiB")],
 )
-def test_sizes(count, said):
+def test_sizes(count: int, said: str) -> None:
     assert bytes_said(count) == said
 
 
@@ -48,5 +48,5 @@ def test_sizes(count, said):
         (187_200_000, "2 days 4 h"),
     ],
 )
-def test_how_long_it_took(ms, said):
+def test_how_long_it_took(ms: int, said: str) -> None:
     assert elapsed_said(ms) == said

@@ -41,13 +41,13 @@ def exact(ms: int) -> When:
     return When(ms, ms)
 
 
-def test_a_member_that_commits_past_it_has_read_it():
+def test_a_member_that_commits_past_it_has_read_it() -> None:
     steps = [first(100, 5), group(200, 5, 20)]
     assert one(steps, 15) == GroupRead("g", exact(200))
     assert group_reads(steps, 25, at(20)) == []
 
 
-def test_a_first_commit_does_not_say_where_the_group_began():
+def test_a_first_commit_does_not_say_where_the_group_began() -> None:
     steps = [first(100, 10), group(200, 10, 20)]
     assert one(steps, 5) == GroupRead("g", exact(100), Doubt.FIRST_COMMIT)
     # Recorded by an earlier version.
@@ -56,7 +56,7 @@ def test_a_first_commit_does_not_say_where_the_group_began():
     assert one(again, 5) == GroupRead("g", When(50, 100), Doubt.NOT_RECORDED)
 
 
-def test_a_reset_forward_is_not_a_read():
+def test_a_reset_forward_is_not_a_read() -> None:
     assert one([group(100, 0, 20, By.OUTSIDE)], 15) == GroupRead("g", exact(100), Doubt.OUTSIDE)
     assert one([group(100, 0, 20, By.SIMPLE)], 15).doubt is Doubt.NO_MEMBER
     assert one([group(100, 0, 20, By.UNKNOWN)], 15).doubt is Doubt.NOT_RECORDED
@@ -65,7 +65,7 @@ def test_a_reset_forward_is_not_a_read():
     assert one(steps, 15) == GroupRead("g", exact(300))
 
 
-def test_a_group_reads_and_is_set_back_and_reads_again():
+def test_a_group_reads_and_is_set_back_and_reads_again() -> None:
     steps = [group(100, 0, 10), group(200, 10, 20), back(300, 0, 20)]
     assert one(steps, 15, at(0)) == GroupRead("g", exact(200), back=Back(300, 0))
     assert one([*steps, group(400, 0, 30)], 15, at(30)) == GroupRead("g", exact(200))
@@ -73,11 +73,11 @@ def test_a_group_reads_and_is_set_back_and_reads_again():
     assert one(steps, 15, at(16)) == GroupRead("g", exact(200))
 
 
-def test_a_way_back_that_is_lost_is_seen_from_the_position():
+def test_a_way_back_that_is_lost_is_seen_from_the_position() -> None:
     assert one([group(100, 0, 20)], 15, at(3)).back == Back(None, 3)
 
 
-def test_a_group_that_is_deleted_and_made_again_was_not_set_back():
+def test_a_group_that_is_deleted_and_made_again_was_not_set_back() -> None:
     steps = [group(100, 0, 20), gone(300, 20), first(400, 8)]
     assert one(steps, 15, at(8)) == GroupRead("g", exact(100), gone=Gone(300, "DeleteGroups"))
     assert one(steps[:2], 15, {}).gone == Gone(300, "DeleteGroups")
@@ -94,20 +94,20 @@ def test_a_group_that_is_deleted_and_made_again_was_not_set_back():
     assert one(again, 15, at(30)) == GroupRead("g", exact(100))
 
 
-def test_without_steps_the_last_commit_is_a_bound():
+def test_without_steps_the_last_commit_is_a_bound() -> None:
     assert one([], 15, at(30, 900)) == GroupRead("g", When(None, 900), Doubt.NOT_RECORDED)
     assert one([group(100, 0, 10)], 15, at(30, 900)).when == When(100, 900)
     assert one([], 15, at(30)).when == When(None, None)
 
 
-def test_steps_that_are_lost_make_it_a_bound():
+def test_steps_that_are_lost_make_it_a_bound() -> None:
     steps = [group(100, 0, 10), group(300, 20, 30)]
     assert one(steps, 15) == GroupRead("g", When(100, 300), Doubt.NOT_RECORDED)
     # Before the message was passed for certain, it may have been passed, too.
     assert one(steps, 25) == GroupRead("g", When(100, 300))
 
 
-def test_a_commit_beyond_the_end_is_not_a_read():
+def test_a_commit_beyond_the_end_is_not_a_read() -> None:
     own = Written(When(5000, 5000), is_own=True)
     assert one([], 15, at(10**6, 500), written=own).doubt is Doubt.AHEAD
     far = [group(500, 10**6, 10**6, unknown_before=True, broker=3)]
@@ -119,7 +119,7 @@ def test_a_commit_beyond_the_end_is_not_a_read():
     assert one(near, 15, at(10**6, 4900), written=own).doubt is None
 
 
-def test_where_a_clock_was_set_back_a_commit_may_have_come_before_the_record():
+def test_where_a_clock_was_set_back_a_commit_may_have_come_before_the_record() -> None:
     own = Written(When(None, None), is_own=True, twice=(100, 5000))
     assert one([group(500, 0, 20)], 15, written=own).doubt is Doubt.UNORDERED
     assert one([], 15, at(20, 500), written=own).doubt is Doubt.UNORDERED
@@ -133,7 +133,7 @@ def test_where_a_clock_was_set_back_a_commit_may_have_come_before_the_record():
     assert one([group(500, 0, 20)], 15, written=exact).doubt is Doubt.AHEAD
 
 
-def test_a_commit_is_ahead_only_if_the_record_is_known_to_be_later():
+def test_a_commit_is_ahead_only_if_the_record_is_known_to_be_later() -> None:
     lost = Written(When(None, 5000), is_own=True)
     assert one([group(500, 0, 20)], 15, written=lost).doubt is Doubt.UNORDERED
     assert one([group(500, 0, 20)], 15, written=lost._replace(always_led=True)).doubt is None
@@ -144,7 +144,7 @@ def test_a_commit_is_ahead_only_if_the_record_is_known_to_be_later():
     assert one([group(500, 0, 20)], 15, written=copied).doubt is Doubt.UNORDERED
 
 
-def test_who_passed_by_a_lost_step_may_have_passed_before_the_record():
+def test_who_passed_by_a_lost_step_may_have_passed_before_the_record() -> None:
     own = Written(When(1000, 1000), is_own=True, always_led=True)
     gone = Step(Kind.FORGOTTEN, ("g", "OffsetDelete"), 2000, 2000, 0, 0, 20)
     read = one([gone], 15, None, written=own)
@@ -158,7 +158,7 @@ def test_who_passed_by_a_lost_step_may_have_passed_before_the_record():
     assert (read.when, read.doubt) == (When(1200, 2000), Doubt.NOT_RECORDED)
 
 
-def test_another_record_may_have_been_read():
+def test_another_record_may_have_been_read() -> None:
     own = Written(When(1000, 1000), is_own=True, rewritten_ms=700)
     cut = Step(Kind.CUT, (2, 1, (1, 2), 0), 700, 700, 10, 10, 20)
     read = one([group(500, 0, 20), cut], 15, at(20, 500), written=own)
@@ -168,7 +168,7 @@ def test_another_record_may_have_been_read():
     assert group_reads(back_again, 15, at(5), written=own) == []
 
 
-def test_who_recorded_it_is_told():
+def test_who_recorded_it_is_told() -> None:
     assert one([group(100, 0, 20, broker=3)], 15).recorded_by == 3
 
 
@@ -227,7 +227,9 @@ class Life:
 
 
 @given(EVENTS, st.integers(0, 19))
-def test_a_group_is_never_said_to_have_read_what_it_has_not(events, offset):
+def test_a_group_is_never_said_to_have_read_what_it_has_not(
+    events: list[tuple[str, int, int]], offset: int
+) -> None:
     life = Life(offset)
     for name, number, pause_ms in events:
         life.now_ms += pause_ms

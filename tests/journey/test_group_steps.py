@@ -53,7 +53,7 @@ def test_they_are_limited() -> None:
     assert len(about(steps, 0)) <= MAX_STEPS_TOLD
 
 
-def test_steps_of_one_millisecond_follow_each_other():
+def test_steps_of_one_millisecond_follow_each_other() -> None:
     passed = Step(Kind.GROUP, "g", 10, 10, 3, 23, 23)
     back = Step(Kind.SET_BACK, "g", 20, 20, 2, 2, 23)
     gone = Step(Kind.FORGOTTEN, ("g", "OffsetDelete"), 20, 20, 0, 0, 2)

@@ -219,13 +219,13 @@ FIRST_DELIVERY_LOST = [
 
 @given(st.lists(EVENTS, max_size=80))
 @example(FIRST_DELIVERY_LOST)
-def test_answers_are_right_or_bounded_never_wrong(events):
+def test_answers_are_right_or_bounded_never_wrong(events) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run(Partition(Path(folder)), events)
 
 
 @given(st.lists(EVENTS.filter(lambda event: event[0] != "crash"), max_size=40))
-def test_without_a_crash_all_is_known_to_a_tenth_of_a_second(events):
+def test_without_a_crash_all_is_known_to_a_tenth_of_a_second(events) -> None:
     with tempfile.TemporaryDirectory() as folder:
         partition = Partition(Path(folder), cap_bytes=1_000_000)
         run(partition, events)
@@ -252,20 +252,20 @@ def opened(at_ms: int, offset: int) -> Step:
     return Step(Kind.OPENED, None, at_ms, at_ms, offset, offset, offset)
 
 
-def test_within_a_step_the_first_are_exact_and_the_others_bounded():
+def test_within_a_step_the_first_are_exact_and_the_others_bounded() -> None:
     steps = [end(100, 180, 0, 10, 50)]
     assert appended(steps, 9, None)[:2] == ((100, 100), ((-1, "a"),))
     assert appended(steps, 10, None)[:2] == ((100, 180), ((-1, "a"),))
 
 
-def test_steps_lost_in_a_crash_are_bounded_by_the_next_start():
+def test_steps_lost_in_a_crash_are_bounded_by_the_next_start() -> None:
     steps = [end(100, 100, 0, 10, 10), opened(900, 30), end(2000, 2000, 30, 31, 31)]
     assert appended(steps, 20, None)[:2] == ((100, 900), ())
     assert appended(steps[:1], 20, Opening(900, 30, 30))[:2] == ((100, 900), ())
     assert appended([], 20, Opening(900, 30, 30))[:2] == ((None, 900), ())
 
 
-def test_a_rewritten_record_has_its_second_time():
+def test_a_rewritten_record_has_its_second_time() -> None:
     steps = [end(100, 100, 0, 50, 50), opened(900, 30), end(2000, 2000, 30, 60, 60, "b")]
     assert appended(steps, 40, None)[:2] == ((2000, 2000), ((-1, "b"),))
     assert appended(steps, 20, None)[:2] == ((100, 100), ((-1, "a"),))
@@ -276,39 +276,39 @@ def delivery(since_ms: int, before: int, last: int, version: int, *, unknown: bo
     return Step(Kind.DELIVERED, PIPELINE, since_ms, since_ms, before, last, last, unknown, versions)
 
 
-def test_a_delivery_names_its_version_or_bounds_it():
+def test_a_delivery_names_its_version_or_bounds_it() -> None:
     steps = [delivery(100, 0, 10, 1), delivery(200, 10, 20, 2), delivery(900, 40, 50, 5)]
     assert [one[2:4] for one in deliveries(steps, 15)] == [(2, 2)]
     # Versions 3 and 4 are lost, and one of them, or 5, holds it.
     assert [one[1:4] for one in deliveries(steps, 25)] == [((200, 900), 3, 5)]
 
 
-def test_a_delivery_without_its_begin_may_not_be_the_first():
+def test_a_delivery_without_its_begin_may_not_be_the_first() -> None:
     (one,) = deliveries([delivery(900, 50, 50, 5, unknown=True)], 25)
     assert one[1:7] == ((None, 900), 0, 5, 0, 5, True)
 
 
-def test_the_first_batch_is_surely_the_first_although_its_begin_is_not_known():
+def test_the_first_batch_is_surely_the_first_although_its_begin_is_not_known() -> None:
     versions = Versions(0, 0, 1, 1)  # version 0 of the table is its creation
     step = Step(Kind.DELIVERED, PIPELINE, 900, 900, 3, 3, 3, True, versions)
     (one,) = deliveries([step], 0)
     assert one[1:7] == ((None, 900), 1, 1, 0, 0, True)
 
 
-def test_records_that_a_pipeline_skipped_are_not_delivered():
+def test_records_that_a_pipeline_skipped_are_not_delivered() -> None:
     steps = [delivery(100, 0, 10, 1), delivery(200, 30, 40, 2)]
     assert deliveries(steps, 20) == []
     assert deliveries([delivery(200, 30, 40, 2)], 20) == []
 
 
-def test_a_removal_names_its_time_and_reason():
+def test_a_removal_names_its_time_and_reason() -> None:
     steps = [Step(Kind.START, "DeleteRecords", 500, 500, 10, 20, 20)]
     assert removed(steps, 15) == ((500, 500), "DeleteRecords")
     assert removed(steps, 5) == ((None, 500), "")
     assert removed([], 5) == ((None, None), "")
 
 
-def test_a_client_is_identified_by_its_producer_id():
+def test_a_client_is_identified_by_its_producer_id() -> None:
     clients = ((-1, "a"), (7, "b"), (8, "c"))
     assert client_of(clients, 7) == ("b",)
     assert client_of(clients, -1) == ("a",)
@@ -318,7 +318,7 @@ def test_a_client_is_identified_by_its_producer_id():
     assert client_of((), 8) == ()
 
 
-def test_what_was_removed_before_a_truncation_was_another_record():
+def test_what_was_removed_before_a_truncation_was_another_record() -> None:
     steps = [
         Step(Kind.START, "DeleteRecords", 500, 500, 0, 20, 20),
         Step(Kind.CUT, (2, 1, (2,), 1), 600, 600, 5, 20, 30),
@@ -328,13 +328,13 @@ def test_what_was_removed_before_a_truncation_was_another_record():
     assert removed(steps, 3) == ((500, 500), "DeleteRecords")
 
 
-def test_a_gap_between_deliveries_has_nothing_of_before_the_first_one():
+def test_a_gap_between_deliveries_has_nothing_of_before_the_first_one() -> None:
     steps = [delivery(100, 10, 20, 1), delivery(900, 30, 40, 5)]
     assert [one[2:4] for one in deliveries(steps, 25)] == [(2, 5)]
     assert deliveries(steps, 5) == []
 
 
-def test_a_pipeline_whose_group_was_deleted_begins_again():
+def test_a_pipeline_whose_group_was_deleted_begins_again() -> None:
     gone = Step(Kind.FORGOTTEN, ("pipes", "DeleteGroups"), 500, 500, 0, 0, 20)
     again = delivery(900, 5, 40, 90)
     steps = [delivery(100, 0, 20, 1), gone, again]
@@ -350,8 +350,8 @@ def test_a_pipeline_whose_group_was_deleted_begins_again():
     [((1, 1), (5, 9), False), ((1, 2), (5, 9), True), ((0, 0), (5, 3), True)],
 )
 def test_a_lost_delivery_of_one_of_two_checkpoints_is_bounded_by_nothing(
-    checkpoints, batches, in_doubt
-):
+    checkpoints: tuple[int, int], batches: tuple[int, int], in_doubt: bool
+) -> None:
     pipeline = ("g", "q", "/t")
     steps = [
         Step(

@@ -20,14 +20,14 @@ from ottla.journey.words.partition import choice_said
         (b"", 275646681),
     ],
 )
-def test_murmur2_is_javas(data, signed):
+def test_murmur2_is_javas(data: bytes, signed: int) -> None:
     assert murmur2(data) == signed % 2**32
 
 
 @pytest.mark.parametrize(
     ("data", "hashed"), [(b"", 0x811C9DC5), (b"a", 0xE40C292C), (b"foobar", 0xBF9CF968)]
 )
-def test_fnv1a(data, hashed):
+def test_fnv1a(data: bytes, hashed: int) -> None:
     assert fnv1a(data) == hashed
 
 
@@ -38,7 +38,7 @@ def of_murmur(key: bytes, count: int) -> int:
     return (murmur2(key) & 0x7FFFFFFF) % count
 
 
-def test_each_partitioner_is_recognised():
+def test_each_partitioner_is_recognised() -> None:
     key = b"N14228"
     by_crc = zlib.crc32(key) % 1000
     assert explain_choice(key, of_murmur(key, 1000), 1000).matches == ("murmur2",)
@@ -51,13 +51,13 @@ def test_each_partitioner_is_recognised():
     assert not told.certain
 
 
-def test_saramas_is_recognised():
+def test_saramas_is_recognised() -> None:
     key = b"foobar"
     # 0xBF9CF968 is below zero as a signed number.
     assert explain_choice(key, (2**32 - 0xBF9CF968) % 1000, 1000).matches == ("fnv1a",)
 
 
-def test_one_key_is_not_enough():
+def test_one_key_is_not_enough() -> None:
     key = next(key for key in KEYS if of_murmur(key, 3) == 1 != zlib.crc32(key) % 3)
     choice = explain_choice(key, 1, 3)
     assert "murmur2" in choice.matches
@@ -67,7 +67,7 @@ def test_one_key_is_not_enough():
     )
 
 
-def test_a_partitioner_that_many_keys_agree_with_is_certain():
+def test_a_partitioner_that_many_keys_agree_with_is_certain() -> None:
     near = [key for key in KEYS if zlib.crc32(key) % 3 == 1]
     choice = explain_choice(near[0], 1, 3, near)
     assert choice.certain
@@ -79,7 +79,7 @@ def test_a_partitioner_that_many_keys_agree_with_is_certain():
     assert choice.agreeing["murmur2"] < len(near)
 
 
-def test_explicit_partitions_are_credited_to_nobody():
+def test_explicit_partitions_are_credited_to_nobody() -> None:
     """Of 1,000 keys that were put somewhere, some 581 were said to be a partitioner's."""
     by_place = {place: KEYS[place::3] for place in range(3)}
     told = [explain_choice(key, place, 3, near) for place, near in by_place.items() for key in near]
@@ -88,7 +88,7 @@ def test_explicit_partitions_are_credited_to_nobody():
     assert sum(bool(choice.matches) for choice in told) > 500
 
 
-def test_several_partitioners_that_agree_are_all_named():
+def test_several_partitioners_that_agree_are_all_named() -> None:
     both = [key for key in KEYS if of_murmur(key, 3) == 2 == zlib.crc32(key) % 3]
     choice = explain_choice(both[0], 2, 3, both[1:20])
     assert choice.matches[:2] == ("murmur2", "crc32")
@@ -97,7 +97,7 @@ def test_several_partitioners_that_agree_are_all_named():
     assert choice_said(choice) == f"{defaults} choose it for all 20 keys near it"
 
 
-def test_few_keys_are_too_few():
+def test_few_keys_are_too_few() -> None:
     few = [key for key in KEYS if of_murmur(key, 3) == 0][:3]
     choice = explain_choice(few[0], 0, 3, few)
     assert not choice.certain
@@ -114,14 +114,14 @@ def test_few_keys_are_too_few():
     )
 
 
-def test_no_key_one_partition_and_an_empty_key():
+def test_no_key_one_partition_and_an_empty_key() -> None:
     assert explain_choice(None, 1, 3).matches == ()
     assert "no key" in choice_said(explain_choice(None, 1, 3))
     assert choice_said(explain_choice(b"k", 0, 1)) == "the topic has one partition"
     assert "crc32" not in explain_choice(b"", 0, 3).matches
 
 
-def test_likely_partitions_are_all_with_the_likely_first():
+def test_likely_partitions_are_all_with_the_likely_first() -> None:
     key = b"N14228"
     order = likely_partitions(key, 50)
     assert sorted(order) == list(range(50))

@@ -24,7 +24,7 @@ def batch_of(compression: Compression = Compression.none) -> bytes:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_each_record_is_found_with_its_place(compression):
+def test_each_record_is_found_with_its_place(compression) -> None:
     batch = batch_of(compression)
     header = read_header(batch)
     end = 0
@@ -37,12 +37,12 @@ def test_each_record_is_found_with_its_place(compression):
     assert end == len(batch_of()) - HEADER_BYTES
 
 
-def test_an_offset_that_compaction_removed_is_not_found():
+def test_an_offset_that_compaction_removed_is_not_found() -> None:
     batch = batch_of()
     assert find_record(read_header(batch), batch, 12) is None
 
 
-def test_the_last_record_of_a_key():
+def test_the_last_record_of_a_key() -> None:
     batch = batch_of()
     header = read_header(batch)
     found = last_with_key(header, batch, b"a")
@@ -55,7 +55,7 @@ def test_the_last_record_of_a_key():
     assert last_with_key(header, batch, b"absent") is None
 
 
-def test_damage_is_reported():
+def test_damage_is_reported() -> None:
     batch = bytearray(batch_of(Compression.lz4))
     batch[HEADER_BYTES : HEADER_BYTES + 4] = b"\0\0\0\0"
     with pytest.raises(CorruptBatchError):

@@ -42,7 +42,7 @@ def ask(steps: list[Step], offset: int, position: int = 0) -> Rejection | None:
     return rejection_of(steps, one, offset, position)
 
 
-def test_a_rejected_message_and_its_neighbours():
+def test_a_rejected_message_and_its_neighbours() -> None:
     steps = [delivered(0, 20, 1, rejects=True), rejected(5, 7, 1), delivered(20, 30, 2)]
     assert [ask(steps, offset) is None for offset in (4, 5, 6, 7, 25)] == [
         *(True, False, False, True, True)
@@ -57,14 +57,14 @@ def test_a_rejected_message_and_its_neighbours():
     }
 
 
-def test_of_a_range_with_some_it_is_not_known():
+def test_of_a_range_with_some_it_is_not_known() -> None:
     steps = [delivered(0, 20, 1, rejects=True), some_of(5, 9, 1), rejected(6, 7, 1)]
     assert ask(steps, 5) == Rejection(5, 9, False, KEPT)
     assert ask(steps, 6) == Rejection(6, 7, True, KEPT, WHY)
     assert ask(steps, 9) is None
 
 
-def test_what_is_said_last_counts():
+def test_what_is_said_last_counts() -> None:
     steps = [
         delivered(0, 20, 1, rejects=True),
         some_of(0, 20, 1),
@@ -78,24 +78,24 @@ def test_what_is_said_last_counts():
     assert ask(list(reversed(steps)), 3) == Rejection(3, 4, True, KEPT, WHY)
 
 
-def test_another_pipeline_has_rejected_it():
+def test_another_pipeline_has_rejected_it() -> None:
     other = Step(Kind.REJECTED, ("h", *PIPELINE[1:], KEPT, WHY), 1, 1, 0, 20, 20)
     assert ask([delivered(0, 20, 1), other], 3) is None
 
 
-def test_if_the_steps_are_lost_the_whole_delivery_is_in_doubt():
+def test_if_the_steps_are_lost_the_whole_delivery_is_in_doubt() -> None:
     assert ask([delivered(4, 20, 1, rejects=True)], 4) == Rejection(4, 20, False)
     assert ask([delivered(4, 20, 1)], 4) is None
 
 
-def test_deliveries_between_which_steps_are_lost_are_in_doubt_if_the_pipeline_rejects():
+def test_deliveries_between_which_steps_are_lost_are_in_doubt_if_the_pipeline_rejects() -> None:
     lost = [delivered(0, 5, 1, rejects=True), rejected(1, 2, 1), delivered(9, 12, 3)]
     assert ask(lost, 7) == Rejection(5, 12, False)
     assert ask(lost, 10) is None
     assert ask([delivered(0, 5, 1), delivered(9, 12, 3)], 7) is None
 
 
-def test_a_group_that_read_it_again_has_rejected_it_only_if_it_said_so_again():
+def test_a_group_that_read_it_again_has_rejected_it_only_if_it_said_so_again() -> None:
     back = Step(Kind.SET_BACK, "g", 5, 5, 0, 0, 20)
     steps = [delivered(0, 20, 1, rejects=True), rejected(5, 7, 1), back]
     assert ask(steps, 5, position=0) == Rejection(5, 7, True, KEPT, WHY)  # not yet
@@ -109,7 +109,9 @@ def test_a_group_that_read_it_again_has_rejected_it_only_if_it_said_so_again():
 
 @pytest.mark.parametrize("most", [1, 3, 5, 10, 40])
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3)), min_size=1, max_size=12))
-def test_thinning_never_tells_a_rejected_message_to_be_a_row(most, batches):
+def test_thinning_never_tells_a_rejected_message_to_be_a_row(
+    most: int, batches: list[tuple[int, int]]
+) -> None:
     steps: list[Step] = []
     wrong: dict[int, bool] = {}
     end = 0
@@ -130,7 +132,7 @@ def test_thinning_never_tells_a_rejected_message_to_be_a_row(most, batches):
                 assert is_wrong
 
 
-def test_a_commit_is_found_again_in_the_files():
+def test_a_commit_is_found_again_in_the_files() -> None:
     timeline = PartitionTimeline(start_offset=0, end_offset=0, high_watermark=0, now_ms=1, dirty={})
     timeline.appended(0, 99, 2, "a", -1)
     said = {"ottla.pipeline": 1, "query": "q", "batch": 0, "delta": {"table": "/t", "version": 0}}
@@ -149,7 +151,7 @@ def test_a_commit_is_found_again_in_the_files():
     }
 
 
-def test_a_delivery_of_which_only_the_last_commit_is_known():
+def test_a_delivery_of_which_only_the_last_commit_is_known() -> None:
     one = Delivered(PIPELINE, (None, None), 0, 9, 0, 9, True, (0, 50), True, True)
     assert rejection_of([rejected(40, 42, 1)], one, 41, 50) == Rejection(40, 42, True, KEPT, WHY)
     assert rejection_of([rejected(40, 42, 1)], one, 7, 50) == Rejection(0, 50, False)

@@ -15,17 +15,21 @@ from ottla.journey.replica_history import (
 from ottla.timelines.step import Kind, Step
 
 
-def role(at, leader, epoch, isr, partition_epoch=-1, end=0, *, found=False) -> Step:
+def role(
+    at, leader, epoch, isr, partition_epoch: int = -1, end: int = 0, *, found: bool = False
+) -> Step:
     name = (leader, epoch, tuple(isr), partition_epoch)
     return Step(Kind.IN_SYNC, name, at, at, end, end, end, found)
 
 
-def fetch(at, before, last, *, broker=2, until=None, first=None, sight=False) -> Step:
+def fetch(
+    at, before, last, *, broker: int = 2, until=None, first=None, sight: bool = False
+) -> Step:
     first = last if first is None else first
     return Step(Kind.REPLICA, str(broker), at, until or at, before, first, last, sight)
 
 
-def test_leaderships_are_listed_once_and_in_order():
+def test_leaderships_are_listed_once_and_in_order() -> None:
     one, two = role(10, 1, 4, (1, 2), 7), role(20, 2, 5, (2,), 8)
     again = role(30, 2, 5, (2,), 8, found=True)
     known = leaderships([two, one, one, again])
@@ -37,7 +41,7 @@ def test_leaderships_are_listed_once_and_in_order():
     assert leader_of(known, 6) is None
 
 
-def test_a_leader_that_is_not_believed_yet_is_no_other_leadership():
+def test_a_leader_that_is_not_believed_yet_is_no_other_leadership() -> None:
     """A broker stops, restarts and leads: the previous state shows an unclean election."""
     steps = [
         role(10, 2, 4, (2,), 7),
@@ -54,49 +58,49 @@ def test_a_leader_that_is_not_believed_yet_is_no_other_leadership():
     assert [leadership.leader for leadership in gone] == [2, -1]
 
 
-def test_a_fetch_that_passed_is_exact_or_bounded_as_its_step_is():
+def test_a_fetch_that_passed_is_exact_or_bounded_as_its_step_is() -> None:
     steps = [fetch(10, 0, 40, until=90, first=5)]
     assert copies(steps, 3) == {2: Copy(When(10, 10), 40)}
     assert copies(steps, 30) == {2: Copy(When(10, 90), 40)}
     assert copies(steps, 40) == {2: Copy(None, 40)}
 
 
-def test_a_first_sight_beyond_the_offset_bounds_it_from_above_only():
+def test_a_first_sight_beyond_the_offset_bounds_it_from_above_only() -> None:
     assert copies([fetch(10, 50, 50, sight=True)], 30) == {2: Copy(When(None, 10), 50)}
 
 
-def test_a_first_sight_before_the_offset_bounds_it_from_both_sides():
+def test_a_first_sight_before_the_offset_bounds_it_from_both_sides() -> None:
     """A topic's first record, copied within the step that begins with the first fetch."""
     steps = [fetch(10, 0, 1, until=90, first=0, sight=True)]
     assert copies(steps, 0) == {2: Copy(When(10, 90), 1)}
 
 
-def test_a_hole_between_steps_is_a_bound():
+def test_a_hole_between_steps_is_a_bound() -> None:
     steps = [fetch(10, 0, 10), fetch(50, 20, 30)]
     assert copies(steps, 15)[2].when == When(None, 50)
     assert copies(steps, 25)[2].when == When(None, 50)
 
 
-def test_a_follower_that_went_back_no_longer_has_it():
+def test_a_follower_that_went_back_no_longer_has_it() -> None:
     steps = [fetch(10, 0, 10), fetch(20, 4, 4, sight=True)]
     assert copies(steps, 8) == {2: Copy(None, 4)}
     steps.append(fetch(30, 4, 12))
     assert copies(steps, 8)[2].when == When(30, 30)
 
 
-def test_a_fetch_before_our_own_truncation_was_another_record():
+def test_a_fetch_before_our_own_truncation_was_another_record() -> None:
     cut = Step(Kind.CUT, (2, 5, (2,), -1), 20, 20, 5, 5, 10)
     assert copies([fetch(10, 0, 10), cut], 7) == {}
     assert copies([fetch(10, 0, 10), cut], 3)[2].when == When(10, 10)
 
 
-def test_a_fetch_before_the_log_was_opened_shorter_was_another_record():
+def test_a_fetch_before_the_log_was_opened_shorter_was_another_record() -> None:
     opened = Step(Kind.OPENED, None, 20, 20, 5, 5, 5)
     assert copies([fetch(10, 0, 10), opened], 7) == {}
     assert copies([fetch(10, 0, 10), opened], 3)[2].when == When(10, 10)
 
 
-def test_an_election_is_unclean_only_where_both_states_are_known():
+def test_an_election_is_unclean_only_where_both_states_are_known() -> None:
     before = role(10, 1, 4, (1, 3), 7)
     for after, unclean in (
         (role(20, 2, 5, (2,), 8), True),
@@ -108,7 +112,7 @@ def test_an_election_is_unclean_only_where_both_states_are_known():
         assert elections(leaderships([before, after]), [])[-1].unclean is unclean
 
 
-def test_a_time_without_a_leader_is_no_election_and_in_sync_changes_are_none():
+def test_a_time_without_a_leader_is_no_election_and_in_sync_changes_are_none() -> None:
     known = leaderships(
         [
             role(10, 1, 4, (1, 2), 7),
@@ -125,7 +129,7 @@ def test_a_time_without_a_leader_is_no_election_and_in_sync_changes_are_none():
     assert found[1].unclean is True
 
 
-def test_dropped_records_belong_to_the_election_before():
+def test_dropped_records_belong_to_the_election_before() -> None:
     cut = Step(Kind.CUT, (2, 5, (2,), -1), 25, 25, 100, 120, 150)
     told = Step(Kind.DIVERGED, "3", 35, 35, 110, 110, 130)
     cuts = dropped([told, told._replace(since_ms=36, until_ms=36), cut])
@@ -134,7 +138,7 @@ def test_dropped_records_belong_to_the_election_before():
     assert [one.dropped for one in elections(known, cuts)] == [(cuts[0],), (cuts[1],)]
 
 
-def test_all_leaderships_of_a_time_are_possible():
+def test_all_leaderships_of_a_time_are_possible() -> None:
     known = leaderships(
         [
             role(10, 1, 4, (1, 2), 7),
@@ -167,7 +171,7 @@ def test_all_leaderships_of_a_time_are_possible():
     )
 
 
-def test_in_sync_sets_are_not_told_where_the_next_one_shows_that_some_are_lost():
+def test_in_sync_sets_are_not_told_where_the_next_one_shows_that_some_are_lost() -> None:
     first = role(10, 1, 4, (1, 2), 7)
     known = leaderships([first, role(90, 1, 4, (1,), 8)])
     assert [one.isr for one in leaderships_between(known, 20, 30, 4)] == [(1, 2)]

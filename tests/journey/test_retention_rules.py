@@ -23,7 +23,7 @@ def delayed(rule: Rule) -> str:
     return delay_said(rule.delay) or ""
 
 
-def record(offset=50, **more) -> RecordFacts:
+def record(offset: int = 50, **more) -> RecordFacts:
     facts = RecordFacts(offset, 90 * DAY_MS, Counts.BY_KEY, False, None, FOREVER_MS, None)
     return facts._replace(**more)
 
@@ -32,12 +32,12 @@ def explain(
     config: LogConfig,
     asked: RecordFacts | None = None,
     segments=(CLOSED, ACTIVE),
-    last_stable_offset=200,
+    last_stable_offset: int = 200,
 ):
     return explain_retention(config, segments, asked or record(), last_stable_offset, NOW_MS)
 
 
-def test_by_time_it_goes_when_its_segments_newest_record_is_old_enough():
+def test_by_time_it_goes_when_its_segments_newest_record_is_old_enough() -> None:
     retention = explain(LogConfig(retention_ms=20 * DAY_MS))
     assert not retention.may_now
     assert retention.not_before_ms == 110 * DAY_MS
@@ -48,17 +48,17 @@ def test_by_time_it_goes_when_its_segments_newest_record_is_old_enough():
     assert delay_said(rule.delay) is None
 
 
-def test_once_that_is_over_the_next_check_may_remove_it():
+def test_once_that_is_over_the_next_check_may_remove_it() -> None:
     retention = explain(LogConfig(retention_ms=9 * DAY_MS))
     assert retention.may_now
     assert retention.not_before_ms == 99 * DAY_MS
 
 
-def test_at_the_very_moment_it_stays():
+def test_at_the_very_moment_it_stays() -> None:
     assert not explain(LogConfig(retention_ms=10 * DAY_MS)).may_now
 
 
-def test_an_older_segment_that_is_younger_holds_it_back():
+def test_an_older_segment_that_is_younger_holds_it_back() -> None:
     young = CLOSED._replace(largest_timestamp_ms=98 * DAY_MS)
     second = SegmentFacts(100, 150, 10, 91 * DAY_MS, False, None)
     active = ACTIVE._replace(base_offset=150)
@@ -67,7 +67,7 @@ def test_an_older_segment_that_is_younger_holds_it_back():
     assert "an older segment's newest record" in why_said(retention.rules[0])
 
 
-def test_the_active_segment_moves_on_until_it_rolls():
+def test_the_active_segment_moves_on_until_it_rolls() -> None:
     (rule,) = explain(LogConfig(retention_ms=20 * DAY_MS), record(150)).rules
     assert rule.not_before_ms == 119 * DAY_MS
     assert delay_said(rule.delay) == (
@@ -76,7 +76,7 @@ def test_the_active_segment_moves_on_until_it_rolls():
     )
 
 
-def test_by_size_it_goes_when_enough_comes_after_it():
+def test_by_size_it_goes_when_enough_comes_after_it() -> None:
     config = LogConfig(retention_ms=-1, retention_bytes=1200)
     retention = explain(config)
     assert not retention.may_now
@@ -88,7 +88,7 @@ def test_by_size_it_goes_when_enough_comes_after_it():
     assert explain(LogConfig(retention_ms=-1, retention_bytes=500)).may_now
 
 
-def test_with_no_limit_it_stays():
+def test_with_no_limit_it_stays() -> None:
     retention = explain(LogConfig(retention_ms=-1))
     assert (retention.may_now, retention.not_before_ms) == (False, None)
     assert why_said(retention.rules[0]) == "kept until it is deleted manually: no retention is set"
@@ -97,7 +97,7 @@ def test_with_no_limit_it_stays():
 COMPACT = LogConfig(cleanup_delete=False, cleanup_compact=True)
 
 
-def test_compaction_keeps_the_latest_of_a_key():
+def test_compaction_keeps_the_latest_of_a_key() -> None:
     (rule,) = explain(COMPACT).rules
     assert not rule.may_now
     assert why_said(rule) == "the latest record with its key: compaction keeps it"
@@ -105,7 +105,7 @@ def test_compaction_keeps_the_latest_of_a_key():
     assert why_said(rule) == "no later record with its key up to offset 79: compaction keeps it"
 
 
-def test_compaction_removes_what_is_superseded():
+def test_compaction_removes_what_is_superseded() -> None:
     (rule,) = explain(COMPACT, record(superseded_by=80)).rules
     assert rule.may_now
     assert why_said(rule) == (
@@ -113,7 +113,7 @@ def test_compaction_removes_what_is_superseded():
     )
 
 
-def test_compaction_waits_for_its_lag():
+def test_compaction_waits_for_its_lag() -> None:
     config = LogConfig(
         cleanup_delete=False, cleanup_compact=True, min_compaction_lag_ms=30 * DAY_MS
     )
@@ -121,7 +121,7 @@ def test_compaction_waits_for_its_lag():
     assert (retention.may_now, retention.not_before_ms) == (False, 120 * DAY_MS)
 
 
-def test_compaction_leaves_the_active_segment_alone():
+def test_compaction_leaves_the_active_segment_alone() -> None:
     (rule,) = explain(COMPACT, record(150, superseded_by=180)).rules
     assert not rule.may_now
     assert delayed(rule).startswith(
@@ -129,7 +129,7 @@ def test_compaction_leaves_the_active_segment_alone():
     )
 
 
-def test_the_cleaner_must_reach_the_later_record_too():
+def test_the_cleaner_must_reach_the_later_record_too() -> None:
     closed = SegmentFacts(100, 200, 500, 99 * DAY_MS, False, None)
     active = SegmentFacts(200, 300, 500, 99 * DAY_MS, True, 105 * DAY_MS)
     asked = record(superseded_by=120)
@@ -148,7 +148,7 @@ def test_the_cleaner_must_reach_the_later_record_too():
     assert (young.may_now, young.not_before_ms) == (False, 108 * DAY_MS)
 
 
-def test_a_later_record_that_may_still_abort_does_not_supersede():
+def test_a_later_record_that_may_still_abort_does_not_supersede() -> None:
     (rule,) = explain(COMPACT, record(undecided=80, searched_to=80)).rules
     assert why_said(rule) == "the latest record with its key that is committed: compaction keeps it"
     assert (
@@ -166,13 +166,15 @@ def test_a_later_record_that_may_still_abort_does_not_supersede():
         (Counts.MARKER, False, "a transaction's marker, kept 1 day after the first cleaning"),
     ],
 )
-def test_what_does_not_count_by_its_key_is_never_called_the_latest(counts, may_now, why):
+def test_what_does_not_count_by_its_key_is_never_called_the_latest(
+    counts, may_now: bool, why: str
+) -> None:
     (rule,) = explain(COMPACT, record(counts=counts)).rules
     assert why_said(rule).startswith(why)
     assert rule.may_now is may_now
 
 
-def test_a_marker_goes_at_its_horizon():
+def test_a_marker_goes_at_its_horizon() -> None:
     asked = record(counts=Counts.MARKER, delete_horizon_ms=99 * DAY_MS)
     assert explain(COMPACT, asked).may_now
     assert not explain(COMPACT, asked._replace(delete_horizon_ms=101 * DAY_MS)).may_now
@@ -181,7 +183,7 @@ def test_a_marker_goes_at_its_horizon():
 @pytest.mark.parametrize(
     ("horizon_ms", "may_now"), [(None, False), (99 * DAY_MS, True), (101 * DAY_MS, False)]
 )
-def test_a_tombstone_goes_at_its_horizon(horizon_ms, may_now):
+def test_a_tombstone_goes_at_its_horizon(horizon_ms, may_now: bool) -> None:
     asked = record(is_tombstone=True, delete_horizon_ms=horizon_ms)
     retention = explain(COMPACT, asked)
     assert retention.may_now == may_now
@@ -189,7 +191,7 @@ def test_a_tombstone_goes_at_its_horizon(horizon_ms, may_now):
     assert "a tombstone, kept 1 day after the first cleaning" in why_said(retention.rules[0])
 
 
-def test_both_policies_are_shown_and_the_earlier_time_counts():
+def test_both_policies_are_shown_and_the_earlier_time_counts() -> None:
     config = LogConfig(
         cleanup_compact=True,
         retention_ms=20 * DAY_MS,
@@ -205,7 +207,7 @@ def test_both_policies_are_shown_and_the_earlier_time_counts():
     assert retention.not_before_ms == 105 * DAY_MS
 
 
-def test_the_lag_counts_from_the_segments_newest_record():
+def test_the_lag_counts_from_the_segments_newest_record() -> None:
     """Only whole segments are cleaned."""
     config = LogConfig(
         cleanup_delete=False, cleanup_compact=True, min_compaction_lag_ms=30 * DAY_MS
@@ -214,7 +216,7 @@ def test_the_lag_counts_from_the_segments_newest_record():
     assert (retention.may_now, retention.not_before_ms) == (False, 120 * DAY_MS)
 
 
-def test_a_tombstone_that_is_superseded_goes_with_whichever_comes_first():
+def test_a_tombstone_that_is_superseded_goes_with_whichever_comes_first() -> None:
     asked = record(is_tombstone=True, superseded_by=180)
     (waits,) = explain(COMPACT, asked).rules
     assert (waits.may_now, why_said(waits)) == (False, "superseded by offset 180")

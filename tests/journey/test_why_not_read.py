@@ -155,6 +155,6 @@ def waiting_at(offset: int) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_reasons(read, more, now, state, reasons):
+def test_the_reasons(read, more, now, state: str, reasons) -> None:
     asked = why_not_read(document(*read, **more), "g", now)
     assert asked == {"group": "g", "state": state, "reasons": reasons}

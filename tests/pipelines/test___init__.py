@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from website.pages import PIPELINES, ROOT
@@ -47,7 +48,7 @@ def test_importing_pipelines_and_asking_for_help_loads_no_spark() -> None:
 
 @pytest.mark.spark
 def test_the_guides_examples_run(
-    spark,
+    spark: Any,
     bootstrap: str,
     new_topic: Callable[..., str],
     produce: Callable[..., None],

@@ -108,7 +108,7 @@ def journey(*words: str) -> subprocess.CompletedProcess[str]:
     return ottla("journey", *words)
 
 
-def test_watching_ends_when_the_group_has_read_it(broker):
+def test_watching_ends_when_the_group_has_read_it(broker) -> None:
     create(broker.bootstrap, "watched")
     publish(broker.bootstrap, "watched", [{"value": "an earlier one"}])
     read_all(broker.bootstrap, "late", "watched", 1)
@@ -126,7 +126,7 @@ def test_watching_ends_when_the_group_has_read_it(broker):
     assert "has read it" in last
 
 
-def test_a_message_from_producer_to_table_row(broker):
+def test_a_message_from_producer_to_table_row(broker) -> None:
     create(broker.bootstrap, "flights", 3)
     began_ms = now_ms()
     records = [
@@ -194,7 +194,7 @@ def assert_lies_there(data: Path, said: dict[str, Any]) -> None:
     assert int.from_bytes(head[57:61]) == batch["records"]
 
 
-def test_the_record_lies_at_the_byte_that_is_told(broker):
+def test_the_record_lies_at_the_byte_that_is_told(broker) -> None:
     create(broker.bootstrap, "plain")
     records = [{"key": f"k{number}", "value": f"value-{number}"} for number in range(100)]
     publish(broker.bootstrap, "plain", records, **{"compression.type": "none"})
@@ -206,7 +206,7 @@ def test_the_record_lies_at_the_byte_that_is_told(broker):
         assert b"value-70" in file.read(place["record"]["size_bytes"])
 
 
-def test_the_index_entry_that_is_told_leads_there(broker):
+def test_the_index_entry_that_is_told_leads_there(broker) -> None:
     create(broker.bootstrap, "indexed")
     for start in range(0, 100, 10):
         records = [{"value": bytes(1000)} for _ in range(start, start + 10)]
@@ -218,7 +218,7 @@ def test_the_index_entry_that_is_told_leads_there(broker):
     assert said["partition_chosen"]["why"] == "the topic has one partition"
 
 
-def test_by_key_the_newest_is_told(broker):
+def test_by_key_the_newest_is_told(broker) -> None:
     create(broker.bootstrap, "keyed", 4)
     records = [{"key": "same", "value": "old"}, {"key": "same", "value": "new"}, {"key": "other"}]
     publish(broker.bootstrap, "keyed", records)
@@ -231,7 +231,7 @@ def test_by_key_the_newest_is_told(broker):
     assert ask(broker.bootstrap, "keyed", latest=True)["state"] == "stored"
 
 
-def test_a_key_that_two_partitioners_have_put_into_two_partitions(broker):
+def test_a_key_that_two_partitioners_have_put_into_two_partitions(broker) -> None:
     """murmur2 puts `a` into partition 0 of 4, crc32 into 3."""
     create(broker.bootstrap, "mixed", partitions=4)
     old, new = ({"key": b"a", "timestamp": now_ms() - age_ms} for age_ms in (20_000, 10_000))
@@ -253,7 +253,7 @@ def test_a_key_that_two_partitioners_have_put_into_two_partitions(broker):
     assert ask(broker.bootstrap, "mixed", chosen, offset=0)["key_elsewhere"] is None
 
 
-def test_all_messages_of_a_key_are_listed(broker, monkeypatch):
+def test_all_messages_of_a_key_are_listed(broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     create(broker.bootstrap, "listed", 4)
     records = [{"key": "same", "value": "old"}, {"key": "other"}, {"key": "same", "value": "new"}]
@@ -273,7 +273,7 @@ def test_all_messages_of_a_key_are_listed(broker, monkeypatch):
     assert journey("listed", "--key", "none", "--all", "-b", broker.bootstrap).returncode == 1
 
 
-def test_deleted_records_are_told_as_such(broker):
+def test_deleted_records_are_told_as_such(broker) -> None:
     create(broker.bootstrap, "deleted")
     publish(broker.bootstrap, "deleted", [{"value": f"{number}"} for number in range(10)])
     before_ms = now_ms()
@@ -290,7 +290,7 @@ def test_deleted_records_are_told_as_such(broker):
     assert (future["state"], future["log"]["end_offset"]) == ("not_yet_written", 10)
 
 
-def test_in_a_compacted_topic_the_later_record_is_named(broker):
+def test_in_a_compacted_topic_the_later_record_is_named(broker) -> None:
     create(broker.bootstrap, "compacted", **{"cleanup.policy": "compact"})
     records = [{"key": "a", "value": "1"}, {"key": "b", "value": "1"}, {"key": "a", "value": "2"}]
     publish(broker.bootstrap, "compacted", records)
@@ -302,7 +302,7 @@ def test_in_a_compacted_topic_the_later_record_is_named(broker):
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_restart_keeps_what_was_told(new_broker: Callable[..., Any], crash: bool):
+def test_a_restart_keeps_what_was_told(new_broker: Callable[..., Any], crash: bool) -> None:
     broker = new_broker()
     create(broker.bootstrap, "kept")
     times: list[tuple[int, int]] = []
@@ -328,7 +328,7 @@ def test_a_restart_keeps_what_was_told(new_broker: Callable[..., Any], crash: bo
 @pytest.mark.parametrize("crash", [False, True])
 def test_a_groups_first_commit_after_a_restart_is_exact(
     new_broker: Callable[..., Any], crash: bool
-):
+) -> None:
     broker = new_broker()
     create(broker.bootstrap, "read_on")
     publish(broker.bootstrap, "read_on", [{"value": f"{number}"} for number in range(10)])
@@ -342,7 +342,7 @@ def test_a_groups_first_commit_after_a_restart_is_exact(
     assert holds(read["when"], before_ms, now_ms())
 
 
-def test_what_a_crash_took_is_a_bound(new_broker: Callable[..., Any]):
+def test_what_a_crash_took_is_a_bound(new_broker: Callable[..., Any]) -> None:
     broker = new_broker()
     create(broker.bootstrap, "lost")
     times: list[tuple[int, int]] = []
@@ -360,7 +360,7 @@ def test_what_a_crash_took_is_a_bound(new_broker: Callable[..., Any]):
         assert holds(when, began_ms, ended_ms)
 
 
-def test_without_a_journey_the_rest_is_told(new_broker: Callable[..., Any]):
+def test_without_a_journey_the_rest_is_told(new_broker: Callable[..., Any]) -> None:
     broker = new_broker("--config", "ottla.journey.enable=false")
     create(broker.bootstrap, "plain")
     publish(broker.bootstrap, "plain", [{"key": "k", "value": "v"}])
@@ -374,7 +374,7 @@ def test_without_a_journey_the_rest_is_told(new_broker: Callable[..., Any]):
     assert "ottla.journey.enable is false" in shown.stdout
 
 
-def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(broker):
+def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(broker) -> None:
     create(broker.bootstrap, "resets")
     publish(broker.bootstrap, "resets", [{"value": str(number)} for number in range(10)])
     settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False}
@@ -409,7 +409,7 @@ def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(broker):
     assert again["forgotten"] == gone["forgotten"]
 
 
-def test_why_a_group_has_not_read_it(broker):
+def test_why_a_group_has_not_read_it(broker) -> None:
     create(broker.bootstrap, "unread")
     publish(broker.bootstrap, "unread", [{"value": str(number)} for number in range(10)])
     commit(broker.bootstrap, "unread", "unread", 3)
@@ -436,7 +436,7 @@ def test_why_a_group_has_not_read_it(broker):
     assert [one["why"] for one in asked("nobody")["reasons"]] == ["no_offset", "no_group"]
 
 
-def test_the_command_shows_the_six_steps(broker):
+def test_the_command_shows_the_six_steps(broker) -> None:
     create(broker.bootstrap, "shown")
     publish(broker.bootstrap, "shown", [{"key": "k", "value": "v"}])
     shown = journey("shown", "0", "0", "--bootstrap", broker.bootstrap)
@@ -459,7 +459,7 @@ def test_the_command_shows_the_six_steps(broker):
     assert (told["topic"], told["offset"]) == ("shown", 0)
 
 
-def test_wrong_questions_are_answered_with_what_helps(broker):
+def test_wrong_questions_are_answered_with_what_helps(broker) -> None:
     create(broker.bootstrap, "helpful", 2)
     publish(broker.bootstrap, "helpful", [{"value": "v", "partition": 1}])
     where = ("--bootstrap", broker.bootstrap)
@@ -476,7 +476,7 @@ def test_wrong_questions_are_answered_with_what_helps(broker):
         assert wrong.stdout == ""
 
 
-def test_what_is_no_ottla_broker_is_said():
+def test_what_is_no_ottla_broker_is_said() -> None:
     """An Apache Kafka broker closes the connection on a request that it does not know."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -15,18 +15,18 @@ TOLD = {
 }
 
 
-def test_a_delivery_into_delta():
+def test_a_delivery_into_delta() -> None:
     assert read_delivery(json.dumps(TOLD)) == DeliveredBatch("flights", 7, "/data/flights", 9, None)
     assert read_delivery(json.dumps({**TOLD, "from": 2**40})) == DeliveredBatch(
         "flights", 7, "/data/flights", 9, 2**40
     )
 
 
-def test_the_trailing_nul_of_confluent_kafka_is_ignored():
+def test_the_trailing_nul_of_confluent_kafka_is_ignored() -> None:
     assert read_delivery(json.dumps(TOLD) + "\0") == read_delivery(json.dumps(TOLD))
 
 
-def test_a_delivery_that_rejected_some():
+def test_a_delivery_that_rejected_some() -> None:
     said = {"ranges": [[5, 9, 0]], "reasons": ["why"], "kept": "flights_rejected"}
     rejected = RejectedOffsets((RejectedRange(5, 9, "why"),), "flights_rejected")
     assert read_delivery(json.dumps({**TOLD, "rejects": said})).rejected == rejected
@@ -37,7 +37,7 @@ def test_a_delivery_that_rejected_some():
 @pytest.mark.parametrize(
     "delta", [None, {}, {"table": "t"}, {"version": 3}, {"table": "", "version": 1}, 5]
 )
-def test_a_delivery_into_something_else(delta):
+def test_a_delivery_into_something_else(delta) -> None:
     assert read_delivery(json.dumps({**TOLD, "delta": delta})) == DeliveredBatch(
         "flights", 7, "", -1, None
     )
@@ -59,11 +59,11 @@ def test_a_delivery_into_something_else(delta):
         json.dumps({**TOLD, "batch": "7"}),
     ],
 )
-def test_metadata_that_is_not_a_delivery(metadata):
+def test_metadata_that_is_not_a_delivery(metadata) -> None:
     assert read_delivery(metadata) is None
 
 
-def test_numbers_out_of_range_give_no_delivery_or_no_version():
+def test_numbers_out_of_range_give_no_delivery_or_no_version() -> None:
     assert read_delivery(json.dumps({**TOLD, "batch": 2**31})) is None
     huge = {**TOLD, "delta": {"table": "t", "version": 2**31}}
     assert read_delivery(json.dumps(huge)) == DeliveredBatch("flights", 7, "", -1, None)

@@ -34,7 +34,7 @@ NAMES[Kind.END_AND_HIGH] = NAMES[Kind.END]
 
 
 @st.composite
-def steps(draw):
+def steps(draw: st.DrawFn):
     kind = draw(st.sampled_from(list(Kind)))
     since, before = draw(MS), draw(OFFSETS)
     first = before + draw(SPANS)
@@ -56,14 +56,14 @@ def steps(draw):
     )
 
 
-def test_a_file_of_an_earlier_version_says_nothing_of_transactions_and_checkpoints():
+def test_a_file_of_an_earlier_version_says_nothing_of_transactions_and_checkpoints() -> None:
     (step,) = decode(HEAD + encode([Step(Kind.END, ((7, "a"),), 5, 5, 0, 3, 3)]))
     assert (step.is_plain, step.checkpoint) == (False, 0)
 
 
 @settings(deadline=None)
 @given(st.lists(steps(), max_size=30))
-def test_steps_round_trip(some):
+def test_steps_round_trip(some) -> None:
     data = HEAD + encode(some)
     assert decode(data) == some
     assert sound_bytes(data) == len(data)
@@ -71,7 +71,7 @@ def test_steps_round_trip(some):
 
 @settings(deadline=None)
 @given(st.lists(st.lists(steps(), min_size=1, max_size=4), max_size=4), st.data())
-def test_a_truncated_file_gives_complete_blocks_only(blocks, data):
+def test_a_truncated_file_gives_complete_blocks_only(blocks, data: st.DataObject) -> None:
     ends, whole = [len(HEAD)], HEAD
     for block in blocks:
         whole += encode(block)
@@ -91,7 +91,7 @@ def test_a_truncated_file_gives_complete_blocks_only(blocks, data):
 @given(
     st.lists(steps(), min_size=1, max_size=5), st.lists(steps(), min_size=1, max_size=5), st.data()
 )
-def test_a_damaged_byte_ends_the_file_before_its_block(one, other, data):
+def test_a_damaged_byte_ends_the_file_before_its_block(one, other, data: st.DataObject) -> None:
     first = HEAD + encode(one)
     whole = bytearray(first + encode(other))
     place = data.draw(st.integers(len(first), len(whole) - 1))
@@ -102,17 +102,17 @@ def test_a_damaged_byte_ends_the_file_before_its_block(one, other, data):
 
 
 @pytest.mark.parametrize("data", [b"", b"ottl", b"something else", bytes(100)])
-def test_another_file_gives_no_steps(data):
+def test_another_file_gives_no_steps(data) -> None:
     assert decode(data) == []
     assert sound_bytes(data) == 0
 
 
-def test_a_leap_beyond_the_files_numbers_becomes_a_first_sight():
+def test_a_leap_beyond_the_files_numbers_becomes_a_first_sight() -> None:
     leap = Step(Kind.GROUP, "g", 1000, 1000, 10, 2**40, 2**40)
     assert decode(HEAD + encode([leap])) == [leap._replace(before=2**40, unknown_before=True)]
 
 
-def test_a_step_takes_few_bytes():
+def test_a_step_takes_few_bytes() -> None:
     steady = [
         Step(Kind.END_AND_HIGH, ((-1, "rdkafka"),), at, at + 99, at * 7, at * 7 + 7, at * 7 + 700)
         for at in range(0, 500, 100)

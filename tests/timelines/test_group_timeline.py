@@ -27,7 +27,7 @@ def told(batch: int, query_id: str = "") -> str:
     return json.dumps(said)
 
 
-def test_a_first_commit_says_that_there_was_none_before(timeline):
+def test_a_first_commit_says_that_there_was_none_before(timeline: GroupTimeline) -> None:
     timeline.committed("g", 5, None, 2000, NOTHING, By.MEMBER)
     timeline.committed("g", 8, None, 3000, Before(5, ""), By.MEMBER)
     assert all_steps(timeline) == [
@@ -36,7 +36,7 @@ def test_a_first_commit_says_that_there_was_none_before(timeline):
     ]
 
 
-def test_commits_of_others_are_steps_of_their_own(timeline):
+def test_commits_of_others_are_steps_of_their_own(timeline: GroupTimeline) -> None:
     timeline.committed("g", 5, None, 2000, Before(0, ""), By.MEMBER)
     timeline.committed("g", 6, None, 2001, Before(5, ""), By.MEMBER)
     timeline.committed("g", 9, None, 2002, Before(6, ""), By.OUTSIDE)
@@ -48,7 +48,7 @@ def test_commits_of_others_are_steps_of_their_own(timeline):
     ]
 
 
-def test_what_another_coordinator_recorded_is_a_gap(timeline):
+def test_what_another_coordinator_recorded_is_a_gap(timeline: GroupTimeline) -> None:
     """The group was coordinated here, elsewhere, and here again."""
     timeline.committed("g", 10, None, 2000, Before(0, ""), By.MEMBER)
     timeline.committed("g", 30, None, 2000 + WINDOW_MS // 2, Before(20, ""), By.MEMBER)
@@ -62,7 +62,7 @@ def test_what_another_coordinator_recorded_is_a_gap(timeline):
     ]
 
 
-def test_a_reset_is_recorded_whatever_the_number_of_groups(timeline):
+def test_a_reset_is_recorded_whatever_the_number_of_groups(timeline: GroupTimeline) -> None:
     for number in range(MAX_TRACKS + 2):
         timeline.committed(f"g{number}", 9, None, 2000, Before(4, ""), By.MEMBER)
     timeline.committed("g0", 2, None, 3000, Before(9, ""), By.OUTSIDE)
@@ -70,7 +70,7 @@ def test_a_reset_is_recorded_whatever_the_number_of_groups(timeline):
     assert back in all_steps(timeline)
 
 
-def test_a_group_that_is_deleted_begins_again(timeline):
+def test_a_group_that_is_deleted_begins_again(timeline: GroupTimeline) -> None:
     timeline.committed("g", 9, told(3), 2000, Before(4, told(2)), By.MEMBER)
     timeline.forgotten("g", 3000, "DeleteGroups", Before(9, told(3)))
     timeline.committed("g", 3, told(0), 4000, NOTHING, By.MEMBER)
@@ -82,13 +82,13 @@ def test_a_group_that_is_deleted_begins_again(timeline):
     assert (steps[3].unknown_before, steps[4].unknown_before, steps[4].is_first) == (True,) * 3
 
 
-def test_what_had_no_offset_cannot_lose_it(timeline):
+def test_what_had_no_offset_cannot_lose_it(timeline: GroupTimeline) -> None:
     timeline.forgotten("g", 3000, "DeleteGroups", NOTHING)
     timeline.forgotten("g" * 9_999, 3000, "DeleteGroups", Before(5, ""))
     assert all_steps(timeline) == []
 
 
-def test_a_pipelines_last_commit_is_not_told_again(timeline):
+def test_a_pipelines_last_commit_is_not_told_again(timeline: GroupTimeline) -> None:
     timeline.committed("g", 9, told(3), 2000, Before(9, told(3)), By.SIMPLE)
     assert all_steps(timeline) == []
     timeline.committed("g", 12, told(4), 2000, Before(9, told(3)), By.SIMPLE)
@@ -99,7 +99,7 @@ def test_a_pipelines_last_commit_is_not_told_again(timeline):
     assert (delivered.before, delivered.last) == (12, 14)
 
 
-def test_without_a_replica_no_log_end_limits_a_commit(timeline):
+def test_without_a_replica_no_log_end_limits_a_commit(timeline: GroupTimeline) -> None:
     timeline.committed("g", 2**40, None, 2000, NOTHING, By.MEMBER)
     assert [step.last for step in all_steps(timeline)] == [2**40]
 
@@ -109,7 +109,9 @@ def deliveries(timeline: GroupTimeline) -> list[Step]:
 
 
 @pytest.mark.parametrize(("query_id", "other"), [("one", "two"), ("", "")])
-def test_a_new_checkpoint_may_begin_anywhere(timeline, query_id, other):
+def test_a_new_checkpoint_may_begin_anywhere(
+    timeline: GroupTimeline, query_id: str, other: str
+) -> None:
     timeline.committed("g", 9, told(3, query_id), 2000, Before(4, told(2, query_id)), By.SIMPLE)
     timeline.committed("g", 20, told(1, other), 3000, Before(9, told(3, query_id)), By.SIMPLE)
     timeline.committed("g", 30, told(2, other), 4000, Before(20, told(1, other)), By.SIMPLE)
@@ -123,7 +125,9 @@ def test_a_new_checkpoint_may_begin_anywhere(timeline, query_id, other):
     assert found[1].checkpoint == found[2].checkpoint
 
 
-def test_batches_of_which_nothing_was_committed_are_in_the_next_step(timeline):
+def test_batches_of_which_nothing_was_committed_are_in_the_next_step(
+    timeline: GroupTimeline,
+) -> None:
     timeline.committed("g", 9, told(3, "one"), 2000, Before(4, told(2, "one")), By.SIMPLE)
     timeline.committed("g", 20, told(6, "one"), 3000, Before(9, told(3, "one")), By.SIMPLE)
     assert [step.versions for step in deliveries(timeline)] == [(3, 3, 3, 3), (4, 6, 4, 6)]

@@ -5,7 +5,7 @@ from ottla.timelines.partition_timeline import Timeline
 from ottla.timelines.step import Before
 
 
-def test_no_timeline_takes_the_same_calls_and_keeps_nothing():
+def test_no_timeline_takes_the_same_calls_and_keeps_nothing() -> None:
     nothing: Timeline = NoTimeline()
     nothing.appended(0, 9, 2000, "a", -1)
     nothing.high_watermark(10, 2000)

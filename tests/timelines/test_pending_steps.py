@@ -6,7 +6,7 @@ from ottla.timelines.step import Kind, Step
 STEP = Step(Kind.HIGH, None, 1, 1, 0, 1, 1)
 
 
-def test_beyond_the_limit_steps_are_counted_and_not_kept():
+def test_beyond_the_limit_steps_are_counted_and_not_kept() -> None:
     dirty: dict[Gathering, None] = {}
     gathering = Gathering(dirty)
     assert not dirty
@@ -16,7 +16,7 @@ def test_beyond_the_limit_steps_are_counted_and_not_kept():
     assert gathering.unnoted == 3
 
 
-def test_a_backlog_widens_the_windows():
+def test_a_backlog_widens_the_windows() -> None:
     gathering = Gathering({})
     assert gathering._window_ms() == WINDOW_MS
     for _ in range(BACKLOG_STEPS):

@@ -52,7 +52,7 @@ def opened(recorder: TimelineRecorder, log: Log) -> PartitionTimeline:
     return timeline
 
 
-async def test_a_flush_writes_the_steps_that_are_over(clock, log):
+async def test_a_flush_writes_the_steps_that_are_over(clock: StillClock, log: Log) -> None:
     recorder = TimelineRecorder(clock)
     timeline = opened(recorder, log)
     timeline.appended(0, 9, clock.ms, "a", -1)
@@ -64,7 +64,9 @@ async def test_a_flush_writes_the_steps_that_are_over(clock, log):
     await recorder.close()
 
 
-async def test_steps_before_the_first_record_are_written_with_it(clock, tmp_path):
+async def test_steps_before_the_first_record_are_written_with_it(
+    clock: StillClock, tmp_path: Path
+) -> None:
     log = open_log(str(tmp_path / "t-0"), LogConfig(), OpenFiles(8), now_ms=1000)
     recorder = TimelineRecorder(clock)
     timeline = opened(recorder, log)
@@ -83,7 +85,7 @@ async def test_steps_before_the_first_record_are_written_with_it(clock, tmp_path
     await recorder.close()
 
 
-async def test_the_stop_writes_all(clock, log):
+async def test_the_stop_writes_all(clock: StillClock, log: Log) -> None:
     recorder = TimelineRecorder(clock)
     recorder.start()
     opened(recorder, log).appended(0, 9, clock.ms, "a", -1)
@@ -91,7 +93,9 @@ async def test_the_stop_writes_all(clock, log):
     assert (Path(log.folder) / FIRST).stat().st_size > 0
 
 
-async def test_the_task_flushes_by_itself(clock, log, monkeypatch):
+async def test_the_task_flushes_by_itself(
+    clock: StillClock, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(driver, "FLUSH_MS", 1)
     recorder = TimelineRecorder(clock)
     recorder.start()
@@ -103,7 +107,7 @@ async def test_the_task_flushes_by_itself(clock, log, monkeypatch):
     await recorder.close()
 
 
-async def test_history_includes_unwritten_steps(clock, log):
+async def test_history_includes_unwritten_steps(clock: StillClock, log: Log) -> None:
     recorder = TimelineRecorder(clock)
     timeline = opened(recorder, log)
     timeline.appended(0, 9, clock.ms, "a", -1)
@@ -114,7 +118,7 @@ async def test_history_includes_unwritten_steps(clock, log):
     await recorder.close()
 
 
-async def test_a_journey_that_is_off_keeps_nothing(clock, log):
+async def test_a_journey_that_is_off_keeps_nothing(clock: StillClock, log: Log) -> None:
     recorder = TimelineRecorder(clock, enabled=False)
     timeline = recorder.open(log, high_watermark=0, after_crash=True)
     assert isinstance(timeline, NoTimeline)
@@ -125,7 +129,7 @@ async def test_a_journey_that_is_off_keeps_nothing(clock, log):
     assert not list(Path(log.folder).glob("*.timeline"))
 
 
-async def test_a_deleted_partition_is_forgotten(clock, log):
+async def test_a_deleted_partition_is_forgotten(clock: StillClock, log: Log) -> None:
     recorder = TimelineRecorder(clock)
     timeline = opened(recorder, log)
     await recorder.history(timeline, 0)
@@ -136,7 +140,9 @@ async def test_a_deleted_partition_is_forgotten(clock, log):
     assert await recorder.history(timeline, 0) is None
 
 
-async def test_a_crash_that_truncated_the_log_is_recorded_at_once(clock, log):
+async def test_a_crash_that_truncated_the_log_is_recorded_at_once(
+    clock: StillClock, log: Log
+) -> None:
     before = TimelineRecorder(clock)
     opened(before, log).appended(0, 9, clock.ms, "a", -1)
     await before.close()
@@ -148,7 +154,9 @@ async def test_a_crash_that_truncated_the_log_is_recorded_at_once(clock, log):
     await after.close()
 
 
-async def test_a_failing_disk_is_logged_once(clock, log, caplog):
+async def test_a_failing_disk_is_logged_once(
+    clock: StillClock, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
     (Path(log.folder) / FIRST).mkdir()
     recorder = TimelineRecorder(clock)
     timeline = opened(recorder, log)
@@ -161,7 +169,9 @@ async def test_a_failing_disk_is_logged_once(clock, log, caplog):
     await recorder.close()
 
 
-async def test_many_partitions_are_taken_in_slices(clock, tmp_path, monkeypatch):
+async def test_many_partitions_are_taken_in_slices(
+    clock: StillClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(driver, "MAX_TAKEN_AT_ONCE", 3)
     recorder = TimelineRecorder(clock)
     folders = []
@@ -208,7 +218,9 @@ def commit(timeline: GroupsTimeline, offset: int, before: int, at_ms: int) -> No
     timeline.committed("g", offset, None, at_ms, Before(before, ""), By.MEMBER)
 
 
-async def test_groups_of_a_partition_without_a_replica_are_kept_beside_their_own_log(clock, log):
+async def test_groups_of_a_partition_without_a_replica_are_kept_beside_their_own_log(
+    clock: StillClock, log: Log
+) -> None:
     recorder = TimelineRecorder(clock)
     commit(recorder.of_groups(log, TOPIC_ID, 3), 5, -1, clock.ms)
     clock.ms += 1000
@@ -227,7 +239,7 @@ async def test_groups_of_a_partition_without_a_replica_are_kept_beside_their_own
     await later.close()
 
 
-async def test_a_groups_log_that_is_gone_is_not_made_again(clock, log):
+async def test_a_groups_log_that_is_gone_is_not_made_again(clock: StillClock, log: Log) -> None:
     recorder = TimelineRecorder(clock)
     commit(recorder.of_groups(log, TOPIC_ID, 3), 5, -1, clock.ms)
     shutil.rmtree(log.folder)
@@ -235,7 +247,9 @@ async def test_a_groups_log_that_is_gone_is_not_made_again(clock, log):
     assert not Path(log.folder).exists()
 
 
-async def test_partitions_above_the_limit_are_not_recorded(clock, log, monkeypatch):
+async def test_partitions_above_the_limit_are_not_recorded(
+    clock: StillClock, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(driver, "MAX_GROUP_TIMELINES", 2)
     recorder = TimelineRecorder(clock)
     for partition in range(3):
@@ -250,13 +264,13 @@ async def test_partitions_above_the_limit_are_not_recorded(clock, log, monkeypat
     await recorder.close()
 
 
-async def test_without_a_journey_no_group_is_recorded(clock, log):
+async def test_without_a_journey_no_group_is_recorded(clock: StillClock, log: Log) -> None:
     recorder = TimelineRecorder(clock, enabled=False)
     commit(recorder.of_groups(log, TOPIC_ID, 3), 5, -1, clock.ms)
     assert await recorder.history_of_groups([log], TOPIC_ID, 3) == []
 
 
-async def test_what_was_recorded_of_a_deleted_topic_is_deleted(clock, log):
+async def test_what_was_recorded_of_a_deleted_topic_is_deleted(clock: StillClock, log: Log) -> None:
     recorder = TimelineRecorder(clock)
     kept, gone = UUID(int=8), TOPIC_ID
     for topic_id in (kept, gone):

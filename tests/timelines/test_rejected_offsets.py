@@ -27,11 +27,11 @@ READ = RejectedOffsets(
 PIPELINE = ("g", "q", "/t")
 
 
-def test_ranges_with_their_reasons():
+def test_ranges_with_their_reasons() -> None:
     assert read_rejected(SAID) == READ
 
 
-def test_a_reason_that_is_not_there_is_unknown():
+def test_a_reason_that_is_not_there_is_unknown() -> None:
     for reasons in (None, [], [7], "text"):
         (first, *_) = read_rejected(SAID | {"reasons": reasons}).ranges
         assert first == RejectedRange(4200, 4210, "")
@@ -53,17 +53,17 @@ def test_a_reason_that_is_not_there_is_unknown():
         {"ranges": [{}]},
     ],
 )
-def test_what_is_not_understood_is_nothing(said):
+def test_what_is_not_understood_is_nothing(said) -> None:
     assert read_rejected(said) is None
 
 
-def test_of_too_many_ranges_only_the_whole_is_known():
+def test_of_too_many_ranges_only_the_whole_is_known() -> None:
     said = {"ranges": [[at * 10, at * 10 + 1, None] for at in range(MAX_RANGES + 1)]}
     assert read_rejected(said) == RejectedOffsets((RejectedRange(0, MAX_RANGES * 10 + 1, None),))
     assert len(read_rejected({"ranges": said["ranges"][1:]}).ranges) == MAX_RANGES
 
 
-def test_a_step_has_all_its_offsets_or_some():
+def test_a_step_has_all_its_offsets_or_some() -> None:
     assert rejected_steps(PIPELINE, READ, 5000, 7) == [
         Step(Kind.REJECTED, PIPELINE, 7, 7, 4000, 4900, 4900),
         Step(Kind.REJECTED, (*PIPELINE, "orders_rejected", WHY), 7, 7, 4200, 4210, 4210),
@@ -71,7 +71,7 @@ def test_a_step_has_all_its_offsets_or_some():
     ]
 
 
-def test_steps_end_with_the_log_and_fit_into_a_file():
+def test_steps_end_with_the_log_and_fit_into_a_file() -> None:
     assert [step[4:7] for step in rejected_steps(PIPELINE, READ, 4205, 7)] == [
         (4000, 4205, 4205),
         (4200, 4205, 4205),
@@ -80,6 +80,6 @@ def test_steps_end_with_the_log_and_fit_into_a_file():
     assert (step.before, step.last) == (2**40 - MAX_SPAN, 2**40)
 
 
-def test_what_it_reaches():
+def test_what_it_reaches() -> None:
     assert READ.reaches(4899)
     assert not READ.reaches(4900)

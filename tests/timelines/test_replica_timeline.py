@@ -1,5 +1,7 @@
 """What a timeline keeps of replicas: fetch offsets, who leads, who is in sync, what was cut."""
 
+from pathlib import Path
+
 from ottla.timelines.file_format import HEAD, decode, encode
 from ottla.timelines.folder import TimelineFolder
 from ottla.timelines.partition_timeline import PartitionTimeline
@@ -18,7 +20,7 @@ def all_steps(timeline: PartitionTimeline) -> list[Step]:
     return timeline.take(10**9, all_of_them=True)
 
 
-def test_the_first_fetch_is_a_first_sight_and_the_next_ones_are_exact():
+def test_the_first_fetch_is_a_first_sight_and_the_next_ones_are_exact() -> None:
     timeline = fresh(10)
     timeline.replicated(2, 10, 2000)
     timeline.replicated(2, 10, 2001)
@@ -29,7 +31,7 @@ def test_the_first_fetch_is_a_first_sight_and_the_next_ones_are_exact():
     ]
 
 
-def test_fetches_under_load_share_a_step():
+def test_fetches_under_load_share_a_step() -> None:
     timeline = fresh()
     timeline.replicated(2, 0, 1500)
     for at in range(1, 100):
@@ -37,14 +39,14 @@ def test_fetches_under_load_share_a_step():
     assert all_steps(timeline)[-1] == Step(Kind.REPLICA, "2", 2001, 2099, 0, 1, 99)
 
 
-def test_a_fetch_that_goes_back_starts_a_new_step():
+def test_a_fetch_that_goes_back_starts_a_new_step() -> None:
     timeline = fresh(10)
     timeline.replicated(3, 10, 2000)
     timeline.replicated(3, 4, 2001)
     assert all_steps(timeline)[-1] == Step(Kind.REPLICA, "3", 2001, 2001, 4, 4, 4, True)
 
 
-def test_replicas_remembered_are_limited():
+def test_replicas_remembered_are_limited() -> None:
     timeline = fresh(10)
     for broker in range(MAX_TRACKS + 1):
         timeline.replicated(broker, 5, 2000)
@@ -52,14 +54,14 @@ def test_replicas_remembered_are_limited():
     assert all_steps(timeline)[-1].unknown_before
 
 
-def test_an_open_step_of_a_follower_keeps_the_timeline_dirty():
+def test_an_open_step_of_a_follower_keeps_the_timeline_dirty() -> None:
     timeline = fresh(10)
     timeline.replicated(2, 5, 2000)
     assert timeline.take(2050) == []
     assert timeline.take(2000 + WINDOW_MS) != []
 
 
-def test_what_is_found_at_a_start_waits_until_something_happens():
+def test_what_is_found_at_a_start_waits_until_something_happens() -> None:
     dirty: dict = {}
     timeline = PartitionTimeline(
         start_offset=0, end_offset=0, high_watermark=0, now_ms=1000, dirty=dirty
@@ -74,21 +76,21 @@ def test_what_is_found_at_a_start_waits_until_something_happens():
     ]
 
 
-def test_the_initial_state_is_returned_on_request():
+def test_the_initial_state_is_returned_on_request() -> None:
     timeline = fresh(7)
     timeline.in_sync(1, 4, (1, 2), 7, 1000)
     assert [step.kind for step in all_steps(timeline)] == [Kind.IN_SYNC]
     assert all_steps(timeline) == []
 
 
-def test_an_equal_state_is_no_step():
+def test_an_equal_state_is_no_step() -> None:
     timeline = fresh(7)
     timeline.in_sync(1, 4, (1, 2), 7, 1000)
     timeline.in_sync(1, 4, [1, 2], 9, 2000)
     assert len(all_steps(timeline)) == 1
 
 
-def test_an_election_ends_the_steps_that_are_open_and_forgets_the_followers():
+def test_an_election_ends_the_steps_that_are_open_and_forgets_the_followers() -> None:
     timeline = fresh()
     timeline.in_sync(1, 4, (1, 2), 0, 1000, 1)
     timeline.appended(0, 4, 2000, "a", -1)
@@ -106,7 +108,7 @@ def test_an_election_ends_the_steps_that_are_open_and_forgets_the_followers():
     ]
 
 
-def test_a_change_of_the_in_sync_set_alone_forgets_nobody():
+def test_a_change_of_the_in_sync_set_alone_forgets_nobody() -> None:
     timeline = fresh(5)
     timeline.in_sync(1, 4, (1, 2), 5, 1000, 1)
     timeline.replicated(2, 5, 2000)
@@ -115,7 +117,7 @@ def test_a_change_of_the_in_sync_set_alone_forgets_nobody():
     assert not all_steps(timeline)[-1].unknown_before
 
 
-def test_a_cut_says_what_was_dropped_and_how_much_of_it_had_been_committed():
+def test_a_cut_says_what_was_dropped_and_how_much_of_it_had_been_committed() -> None:
     timeline = fresh(100)
     timeline.in_sync(1, 4, (1, 2), 100, 1000)
     timeline.appended(100, 149, 2000, "", -1)
@@ -127,7 +129,7 @@ def test_a_cut_says_what_was_dropped_and_how_much_of_it_had_been_committed():
     assert opened == Step(Kind.OPENED, None, 3001, 3001, 110, 110, 110)
 
 
-def test_a_cut_above_the_high_watermark_drops_nothing_committed():
+def test_a_cut_above_the_high_watermark_drops_nothing_committed() -> None:
     timeline = fresh(100)
     timeline.appended(100, 149, 2000, "", -1)
     timeline.truncated(130, 3001)
@@ -135,20 +137,20 @@ def test_a_cut_above_the_high_watermark_drops_nothing_committed():
     assert (cut.before, cut.first, cut.last) == (130, 130, 150)
 
 
-def test_a_cut_of_nothing_drops_nothing():
+def test_a_cut_of_nothing_drops_nothing() -> None:
     timeline = fresh(100)
     timeline.truncated(100, 3001)
     assert [step.kind for step in all_steps(timeline)] == [Kind.OPENED]
 
 
-def test_what_a_follower_holds_beyond_the_leader_is_kept():
+def test_what_a_follower_holds_beyond_the_leader_is_kept() -> None:
     timeline = fresh(100)
     timeline.diverged(3, 100, 140, 2000)
     timeline.diverged(3, 100, 100, 2001)
     assert all_steps(timeline) == [Step(Kind.DIVERGED, "3", 2000, 2000, 100, 100, 140)]
 
 
-def test_all_of_it_comes_back_from_a_file():
+def test_all_of_it_comes_back_from_a_file() -> None:
     timeline = fresh(100)
     timeline.in_sync(1, 4, (1, 2), 100, 1000, 8)
     timeline.replicated(2, 90, 1500)
@@ -159,13 +161,13 @@ def test_all_of_it_comes_back_from_a_file():
     assert decode(HEAD + encode(steps)) == steps
 
 
-def test_a_kind_of_a_later_version_is_ignored():
+def test_a_kind_of_a_later_version_is_ignored() -> None:
     steps = [Step(Kind.HIGH, None, 1, 1, 0, 1, 1), Step(Kind.HIGH, None, 2, 2, 1, 2, 2)]
     unknown = steps[0]._replace(kind=200)
     assert decode(HEAD + encode([unknown, *steps])) == steps
 
 
-def test_thinning_joins_fetches_and_keeps_elections_apart():
+def test_thinning_joins_fetches_and_keeps_elections_apart() -> None:
     fetches = [Step(Kind.REPLICA, "2", at, at, at, at + 1, at + 1) for at in range(40)]
     election = Step(Kind.IN_SYNC, (2, 5, (2,), -1), 3, 3, 3, 3, 3)
     left = thin([*fetches[:4], election, *fetches[4:]], 30)
@@ -175,7 +177,7 @@ def test_thinning_joins_fetches_and_keeps_elections_apart():
     assert (replica[0].before, replica[-1].last) == (0, 40)
 
 
-def test_each_new_segment_begins_with_the_role_as_it_was(tmp_path):
+def test_each_new_segment_begins_with_the_role_as_it_was(tmp_path: Path) -> None:
     folder = TimelineFolder(tmp_path)
     role = Step(Kind.IN_SYNC, (1, 4, (1, 2), -1), 1000, 1000, 0, 0, 0)
     folder.write([role], [0])
@@ -185,7 +187,7 @@ def test_each_new_segment_begins_with_the_role_as_it_was(tmp_path):
     assert decode((tmp_path / f"{50:020}.timeline").read_bytes()) == [role]
 
 
-def test_a_cut_takes_groups_back_to_what_is_left():
+def test_a_cut_takes_groups_back_to_what_is_left() -> None:
     """A commit of the same offset passes other records."""
     timeline = fresh(60)
     timeline.committed("g", 60, None, 2000)
@@ -196,7 +198,7 @@ def test_a_cut_takes_groups_back_to_what_is_left():
     assert groups[-1] == Step(Kind.GROUP, "g", 4000, 4000, 30, 60, 60)
 
 
-def test_a_follower_may_be_behind_what_a_group_has_read():
+def test_a_follower_may_be_behind_what_a_group_has_read() -> None:
     timeline = fresh(10)
     timeline.in_sync(2, 4, (2,), 10, 1000, 1, leads=False)
     timeline.committed("g", 15, None, 2000)

@@ -13,12 +13,12 @@ def end(at: int, client: str = "a") -> Step:
     return Step(Kind.END, ((-1, client),), at * 100, at * 100 + 9, at, at + 1, at + 1)
 
 
-def test_few_steps_stay_as_they_are():
+def test_few_steps_stay_as_they_are() -> None:
     steps = [end(at) for at in range(8)]
     assert thin(steps, 8) == steps
 
 
-def test_old_steps_are_joined_and_recent_ones_stay():
+def test_old_steps_are_joined_and_recent_ones_stay() -> None:
     steps = [end(at) for at in range(16)]
     left = thin(steps, 10)
     assert len(left) == 10
@@ -27,7 +27,7 @@ def test_old_steps_are_joined_and_recent_ones_stay():
 
 
 @given(st.integers(1, 60), st.integers(1, 60))
-def test_no_offset_gets_a_wrong_time(count, most):
+def test_no_offset_gets_a_wrong_time(count: int, most: int) -> None:
     steps = [end(at) for at in range(count)]
     left = thin(steps, most)
     assert len(left) <= most
@@ -37,17 +37,17 @@ def test_no_offset_gets_a_wrong_time(count, most):
         assert when.until_ms is None or when.until_ms >= offset * 100
 
 
-def test_clients_are_joined():
+def test_clients_are_joined() -> None:
     assert thin([end(0, "a"), end(1, "b"), end(2), end(3)], 3)[0].name == ((-1, "a"), (-1, "b"))
 
 
-def test_steps_are_not_joined_across_a_gap():
+def test_steps_are_not_joined_across_a_gap() -> None:
     steps = [end(0), end(5), end(6), end(7)]
     left = thin(steps, 3)
     assert appended(left, 3, None).clients == ()
 
 
-def test_a_way_back_stays_apart():
+def test_a_way_back_stays_apart() -> None:
     back = Step(Kind.SET_BACK, "g", 500, 500, 0, 0, 4)
     steps = [Step(Kind.GROUP, "g", at * 100, at * 100, at, at + 1, at + 1) for at in range(4)]
     left = thin([*steps, back, *steps, *steps], 8)
@@ -55,7 +55,7 @@ def test_a_way_back_stays_apart():
     assert group_reads(left, 3, {})
 
 
-def test_versions_become_a_range():
+def test_versions_become_a_range() -> None:
     steps = [
         Step(
             Kind.DELIVERED, ("g", "q", "t"), at, at, at, at + 1, at + 1, False, Versions(*[at] * 4)
@@ -75,12 +75,12 @@ def rejected(first: int, end: int, name: tuple[str, ...] = WHY, at: int = 5) -> 
     return Step(Kind.REJECTED, name, at, at, first, end, end)
 
 
-def test_rejected_offsets_that_meet_stay_whole():
+def test_rejected_offsets_that_meet_stay_whole() -> None:
     one = thin([rejected(0, 5), rejected(5, 9, at=7), end(1), end(2)], 3)[0]
     assert one == Step(Kind.REJECTED, WHY, 5, 7, 0, 9, 9)
 
 
-def test_of_other_rejected_offsets_it_is_known_that_there_are_some():
+def test_of_other_rejected_offsets_it_is_known_that_there_are_some() -> None:
     some = Step(Kind.REJECTED, (*WHY[:4], ""), 5, 7, 0, 0, 20)
     for other in (
         rejected(10, 20, at=7),
@@ -91,13 +91,13 @@ def test_of_other_rejected_offsets_it_is_known_that_there_are_some():
         assert thin([rejected(0, 5), other, end(1), end(2)], 3)[0] == some
 
 
-def test_rejected_offsets_of_two_pipelines_stay_apart():
+def test_rejected_offsets_of_two_pipelines_stay_apart() -> None:
     one, other = rejected(0, 5), rejected(5, 9, ("h", *WHY[1:]))
     left = thin([one, other, *(end(at) for at in range(10))], 8)
     assert {one, other} <= set(left)
 
 
-def test_deliveries_that_are_joined_keep_that_some_were_rejected():
+def test_deliveries_that_are_joined_keep_that_some_were_rejected() -> None:
     steps = [
         Step(
             Kind.DELIVERED, WHY[:3], at, at, at, at + 1, at + 1, False, Versions(*[at] * 4), at < 1
@@ -107,7 +107,7 @@ def test_deliveries_that_are_joined_keep_that_some_were_rejected():
     assert [step.has_rejects for step in thin(steps, 6)[:2]] == [True, False]
 
 
-def test_reasons_that_differ_are_several():
+def test_reasons_that_differ_are_several() -> None:
     steps = [
         Step(Kind.START, reason, at, at, at, at + 1, at + 1)
         for at, reason in enumerate(["retention.ms", "DeleteRecords", "retention.ms"])
@@ -115,19 +115,19 @@ def test_reasons_that_differ_are_several():
     assert thin(steps, 2)[0].name == "several reasons"
 
 
-def test_if_nothing_can_be_joined_the_oldest_steps_go():
+def test_if_nothing_can_be_joined_the_oldest_steps_go() -> None:
     steps = [Step(Kind.GROUP, f"g{at}", at, at, 0, 1, 1) for at in range(10)]
     assert thin(steps, 4) == steps[-4:]
 
 
-def test_that_the_clock_was_set_back_is_not_dropped():
+def test_that_the_clock_was_set_back_is_not_dropped() -> None:
     clocks = [Step(Kind.CLOCK, None, at, at + 50, 0, 0, 0) for at in (900, 920)]
     groups = [Step(Kind.GROUP, f"g{at}", at, at, at, at + 1, at + 1) for at in range(20)]
     assert thin([*clocks, *groups], 8) == [clocks[1]._replace(since_ms=900), *groups[-7:]]
     assert thin(groups, 8) == groups[-8:]
 
 
-def test_nothing_is_lost_where_a_few_joined_are_few_enough():
+def test_nothing_is_lost_where_a_few_joined_are_few_enough() -> None:
     lone = [Step(Kind.CLOCK, None, at, at + 9, 0, 0, 0) for at in range(8)]
     steps = [end(0), end(1), *lone]
     left = thin(steps, 9)

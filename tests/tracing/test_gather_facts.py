@@ -75,7 +75,7 @@ def log(tmp_path: Path) -> Log:
     return log_of(tmp_path / "t-0", LogConfig(segment_bytes=2000, index_interval_bytes=300))
 
 
-async def test_every_offset_has_its_location(log):
+async def test_every_offset_has_its_location(log: Log) -> None:
     assert len(log.segments) > 2
     for offset in range(60):
         location = await find_location(log, offset)
@@ -94,7 +94,7 @@ async def test_every_offset_has_its_location(log):
     assert entries[0] is None
 
 
-async def test_damage_is_reported_without_an_exception(log):
+async def test_damage_is_reported_without_an_exception(log: Log) -> None:
     file = Path(log.segments[0].path)
     data = bytearray(file.read_bytes())
     data[70] ^= 0xFF
@@ -106,7 +106,7 @@ async def test_damage_is_reported_without_an_exception(log):
     assert "crc" in location.damage
 
 
-def test_segments_have_their_retention_facts(log):
+def test_segments_have_their_retention_facts(log: Log) -> None:
     facts = segment_facts(log, 59)
     assert [one.base_offset for one in facts] == [one.base_offset for one in log.segments]
     assert facts[0].next_offset == facts[1].base_offset
@@ -142,7 +142,7 @@ async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[A
     return found
 
 
-async def test_all_is_gathered(log):
+async def test_all_is_gathered(log: Log) -> None:
     facts = await facts_of(log, 17)
     assert (facts.partition_count, facts.replica_count, facts.broker_id) == (4, 2, 1)
     assert (facts.start_offset, facts.end_offset) == (0, 60)
@@ -156,12 +156,14 @@ async def test_all_is_gathered(log):
     assert facts.fetched == {2: 60}
 
 
-async def test_what_is_recorded_meanwhile_is_not_of_a_clock_that_was_set_back(log):
+async def test_what_is_recorded_meanwhile_is_not_of_a_clock_that_was_set_back(log: Log) -> None:
     """It would be if the facts had the time at which they began to be gathered."""
     assert (await facts_of(log, 17)).now_ms == 5 * DAY_MS + 7
 
 
-async def test_the_steps_of_the_messages_of_a_key_are_read_from_all_their_files(tmp_path):
+async def test_the_steps_of_the_messages_of_a_key_are_read_from_all_their_files(
+    tmp_path: Path,
+) -> None:
     log = log_of(tmp_path / "t-0", LogConfig(segment_bytes=500))
     sink = {"kind": "delta", "place": "/t", "rows": "upsert", "key": "message"}
     told = {"ottla.pipeline": 1, "query": "q", "batch": 0, "sink": sink}
@@ -182,8 +184,8 @@ async def test_the_steps_of_the_messages_of_a_key_are_read_from_all_their_files(
 
 @pytest.mark.parametrize(("order", "is_asked"), [("timestamp", True), ("offset", False)])
 async def test_other_partitions_are_searched_for_the_key_where_a_row_may_be_theirs(
-    log, order, is_asked
-):
+    log: Log, order: str, is_asked: bool
+) -> None:
     sink = {"kind": "delta", "place": "/t", "rows": "upsert", "key": "message", "order": order}
     told = {"ottla.pipeline": 1, "query": "q", "batch": 0, "sink": sink}
     facts = await facts_of(log, 17, Groups(json.dumps(told)))
@@ -191,14 +193,14 @@ async def test_other_partitions_are_searched_for_the_key_where_a_row_may_be_thei
     assert (await facts_of(log, 17)).key_elsewhere is None
 
 
-async def test_an_offset_past_the_log_end_has_no_location(log):
+async def test_an_offset_past_the_log_end_has_no_location(log: Log) -> None:
     assert (await facts_of(log, 60)).location is None
     log.advance_start(30)
     assert (await facts_of(log, 29)).location is None
     assert (await facts_of(log, 30)).location is not None
 
 
-async def test_in_a_compacted_log_a_later_record_of_the_key_is_looked_for(tmp_path):
+async def test_in_a_compacted_log_a_later_record_of_the_key_is_looked_for(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", LogConfig(cleanup_delete=False, cleanup_compact=True))
     facts = await facts_of(log, 17)
     assert facts.superseded_by is not None
@@ -209,7 +211,7 @@ async def test_in_a_compacted_log_a_later_record_of_the_key_is_looked_for(tmp_pa
     assert (last.superseded_by, last.searched_to) == (None, FOREVER_MS)
 
 
-async def test_the_segment_is_the_chosen_one(log, monkeypatch):
+async def test_the_segment_is_the_chosen_one(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """Retention removes segments while the batch is read in a thread."""
     read = gather_facts.read_batch
 
@@ -223,7 +225,7 @@ async def test_the_segment_is_the_chosen_one(log, monkeypatch):
     assert location.segment.base_offset <= 59 < location.segment.next_offset
 
 
-def test_the_active_segment_has_its_roll_time(tmp_path):
+def test_the_active_segment_has_its_roll_time(tmp_path: Path) -> None:
     """max.compaction.lag.ms closes a compacted topic's segments earlier than segment.ms."""
     config = LogConfig(cleanup_compact=True, max_compaction_lag_ms=60_000)
     log = log_of(tmp_path / "t-0", config)

@@ -18,7 +18,7 @@ from ottla.tracing.key_list import MAX_VALUE_BYTES, list_key
 
 
 @pytest.fixture(autouse=True)
-def small_windows(monkeypatch):
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_search, "WINDOW_BYTES", 500)
 
 
@@ -40,7 +40,7 @@ def offsets(said: dict[str, Any]) -> list[tuple[int, int]]:
     return [(one["partition"], one["offset"]) for one in said["messages"]]
 
 
-async def test_all_of_several_segments_and_partitions(tmp_path):
+async def test_all_of_several_segments_and_partitions(tmp_path: Path) -> None:
     keys = [b"a", b"b", b"c"] * 20
     first, second = log_of(tmp_path / "t-0", keys), log_of(tmp_path / "t-1", [b"b", b"a"])
     assert len(first.segments) > 2
@@ -53,7 +53,7 @@ async def test_all_of_several_segments_and_partitions(tmp_path):
     assert said["messages"][1]["timestamp_ms"] == 3
 
 
-async def test_the_newest_are_kept_and_the_rest_is_said(tmp_path):
+async def test_the_newest_are_kept_and_the_rest_is_said(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", [b"a", b"b"] * 30)
     for most in range(1, 30):
         said = await list_key("t", b"a", [partition(log)], most=most)
@@ -67,7 +67,7 @@ async def test_the_newest_are_kept_and_the_rest_is_said(tmp_path):
     assert said["searched"][1]["down_to_offset"] == log.end_offset
 
 
-async def test_the_budget_ends_the_search(tmp_path):
+async def test_the_budget_ends_the_search(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", [b"a", b"b"] * 30)
     said = await list_key("t", b"a", [partition(log)], budget_bytes=1500)
     (searched,) = said["searched"]
@@ -76,7 +76,7 @@ async def test_the_budget_ends_the_search(tmp_path):
     assert len(said["messages"]) < 30
 
 
-async def test_deleted_records_are_not_listed(tmp_path):
+async def test_deleted_records_are_not_listed(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", [b"a"] * 40)
     log.advance_start(51)
     said = await list_key("t", b"a", [partition(log)])
@@ -85,7 +85,7 @@ async def test_deleted_records_are_not_listed(tmp_path):
     assert said["searched"] == [searched]
 
 
-async def test_long_values_are_cut_and_tombstones_are_null(tmp_path):
+async def test_long_values_are_cut_and_tombstones_are_null(tmp_path: Path) -> None:
     long = log_of(tmp_path / "t-0", [b"a"], b"x" * 1000)
     (one,) = (await list_key("t", b"a", [partition(long)]))["messages"]
     assert one["value"] == {"size_bytes": 1000, "cut": True, "text": "x" * MAX_VALUE_BYTES}

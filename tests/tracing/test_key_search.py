@@ -30,7 +30,7 @@ from ottla.tracing.key_search import (
 
 
 @pytest.fixture(autouse=True)
-def small_windows(monkeypatch):
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_search, "WINDOW_BYTES", 500)
 
 
@@ -49,7 +49,7 @@ def partition(log: Log, index: int = 0) -> Any:
     return SimpleNamespace(index=index, log=log)
 
 
-async def test_the_newest_is_found_across_segments(tmp_path):
+async def test_the_newest_is_found_across_segments(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", [b"key%d" % (at % 50) for at in range(120)])
     hits, _ = await find_newest([partition(log)], b"key7")
     assert hits == [(0, 107, 1000)]
@@ -57,7 +57,7 @@ async def test_the_newest_is_found_across_segments(tmp_path):
     assert hits == [(0, 80, 1000)]
 
 
-async def test_each_partition_is_searched_in_the_order_given(tmp_path):
+async def test_each_partition_is_searched_in_the_order_given(tmp_path: Path) -> None:
     first = partition(log_of(tmp_path / "t-0", [b"a"] * 30), 0)
     second = partition(log_of(tmp_path / "t-1", [b"a", b"b"] * 15), 1)
     hits, searched = await find_newest([first, second], b"b")
@@ -68,8 +68,8 @@ async def test_each_partition_is_searched_in_the_order_given(tmp_path):
 
 
 async def test_when_the_key_is_found_the_other_partitions_have_a_part_of_the_budget(
-    tmp_path, monkeypatch
-):
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = partition(log_of(tmp_path / "t-0", [b"a"] * 30), 0)
     second = partition(log_of(tmp_path / "t-1", [b"a", *[b"b"] * 100]), 1)
     monkeypatch.setattr(key_search, "ELSEWHERE_BUDGET_BYTES", 3000)
@@ -80,7 +80,7 @@ async def test_when_the_key_is_found_the_other_partitions_have_a_part_of_the_bud
     assert await find_elsewhere([second], b"a", [5, 0]) == ((), (0, 1, 5), ())
 
 
-async def test_a_search_stops_at_its_budget_and_says_where(tmp_path):
+async def test_a_search_stops_at_its_budget_and_says_where(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
     hits, searched = await find_newest([partition(log)], b"old", budget_bytes=3000)
     assert hits == []
@@ -90,7 +90,7 @@ async def test_a_search_stops_at_its_budget_and_says_where(tmp_path):
     assert hits == [(0, 0, 1000)]
 
 
-async def test_records_before_the_log_start_are_not_found(tmp_path):
+async def test_records_before_the_log_start_are_not_found(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
     log.advance_start(1)
     hits, searched = await find_newest([partition(log)], b"old")
@@ -98,7 +98,7 @@ async def test_records_before_the_log_start_are_not_found(tmp_path):
     assert searched == [(0, 1, 1, True)]
 
 
-async def test_a_later_record_of_the_key(tmp_path):
+async def test_a_later_record_of_the_key(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", [b"key%d" % (at % 50) for at in range(120)])
     for offset, later in ((7, 57), (57, 107)):
         found = await find_later(log, b"key7", offset)
@@ -112,7 +112,7 @@ async def test_a_later_record_of_the_key(tmp_path):
     assert 7 < cut.searched_to < 57
 
 
-async def test_a_damaged_log_is_refused(tmp_path):
+async def test_a_damaged_log_is_refused(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", [b"a"] * 60)
     Path(log.segments[0].path).write_bytes(b"\xff" * log.segments[0].size_bytes)
     with pytest.raises(ApiError) as refusal:
@@ -120,7 +120,9 @@ async def test_a_damaged_log_is_refused(tmp_path):
     assert refusal.value.code in (ErrorCode.corrupt_message, ErrorCode.kafka_storage_error)
 
 
-async def test_segments_that_retention_removes_during_a_search_are_skipped(tmp_path, monkeypatch):
+async def test_segments_that_retention_removes_during_a_search_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
     in_thread = key_search.in_thread
 
@@ -142,8 +144,8 @@ async def test_segments_that_retention_removes_during_a_search_are_skipped(tmp_p
 
 
 async def test_a_segment_that_compaction_replaces_during_a_search_is_read_anyway(
-    tmp_path, monkeypatch
-):
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
     in_thread, done = key_search.in_thread, []
 
@@ -165,7 +167,7 @@ async def test_a_segment_that_compaction_replaces_during_a_search_is_read_anyway
     assert done
 
 
-async def test_the_records_of_a_key_around_an_offset(tmp_path):
+async def test_the_records_of_a_key_around_an_offset(tmp_path: Path) -> None:
     log = log_of(tmp_path / "t-0", [b"key%d" % (at % 10) for at in range(120)])
     found = await find_history(log, b"key3", 53)
     assert [record.offset for record in found.records] == list(range(3, 120, 10))

@@ -17,7 +17,7 @@ from ottla.tracing.segment_search import Window, first_in_window, last_in_window
 
 
 @pytest.fixture(params=list(Compression))
-def log(request, tmp_path, monkeypatch) -> Log:
+def log(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
     """Sixty batches of two records, keys key0 to key9 in turn, the index as fine as it gets."""
     monkeypatch.setattr(segment_search, "WINDOW_BYTES", 1000)
     config = LogConfig(index_interval_bytes=0)
@@ -32,7 +32,7 @@ def log(request, tmp_path, monkeypatch) -> Log:
     return opened
 
 
-def test_windows_cover_the_segment(log):
+def test_windows_cover_the_segment(log: Log) -> None:
     found = list(windows(log.active, log.end_offset))
     assert len(found) > 3
     assert found[0].end == log.active.size_bytes
@@ -42,7 +42,7 @@ def test_windows_cover_the_segment(log):
         assert log.active.find(window.first_offset).position == window.position
 
 
-def test_damaged_indexes_change_no_window(log):
+def test_damaged_indexes_change_no_window(log: Log) -> None:
     expected = [window[1:] for window in windows(log.active, log.end_offset)]
     log.active.seal()
     path = Path(log.active.offset_index.path)
@@ -53,7 +53,7 @@ def test_damaged_indexes_change_no_window(log):
         assert [window[1:] for window in windows(again.active, 120)] == expected
 
 
-def test_an_empty_segment_has_none(tmp_path):
+def test_an_empty_segment_has_none(tmp_path: Path) -> None:
     log = open_log(str(tmp_path / "t-0"), LogConfig(), OpenFiles(8), now_ms=1000)
     assert list(windows(log.active, 0)) == []
 
@@ -62,7 +62,7 @@ def whole(log: Log) -> Window:
     return Window(log.active.file(), 0, log.active.size_bytes, 0)
 
 
-def test_the_last_of_a_key(log):
+def test_the_last_of_a_key(log: Log) -> None:
     window = whole(log)
     assert last_in_window(window, b"key7", 120).offset == 117
     assert last_in_window(window, b"key7", 117).offset == 107
@@ -70,7 +70,7 @@ def test_the_last_of_a_key(log):
     assert last_in_window(window, b"key", 120) is None
 
 
-def test_a_later_one_of_a_key(log):
+def test_a_later_one_of_a_key(log: Log) -> None:
     window = whole(log)
     for after, offset in ((0, 7), (7, 17)):
         found = first_in_window(window, b"key7", after)

@@ -16,7 +16,7 @@ def refused(code: str, **more: object) -> dict:
     return {"journey": 1, "error": {"code": code, "message": "m", **more}}
 
 
-def test_the_newest_message_of_several_leaders_is_shown():
+def test_the_newest_message_of_several_leaders_is_shown() -> None:
     answer = joined([told(0, 5), refused("key_not_found", searched=[]), told(2, 9), told(1, None)])
     assert answer["partition"] == 2
     assert "elsewhere" not in answer
@@ -33,7 +33,7 @@ def told_of_key(place: tuple[int, int, int], also: list[dict], not_searched: lis
     }
 
 
-def test_what_the_leaders_together_know_of_a_key():
+def test_what_the_leaders_together_know_of_a_key() -> None:
     third = {"partition": 3, "offset": 1, "timestamp_ms": 1, "why": "why 3"}
     nothing = refused("key_not_found", searched=[{"partition": 4, "whole": True}])
     answers = [
@@ -56,14 +56,14 @@ def test_what_the_leaders_together_know_of_a_key():
     assert (row["did"], row["then"], row["also_in"], row["unless_in"]) == (None, None, [2, 3], [])
 
 
-def test_a_key_that_no_other_leader_has():
+def test_a_key_that_no_other_leader_has() -> None:
     nothing = refused("key_not_found", searched=[{"partition": 1, "whole": True}])
     answer = joined([told_of_key((0, 8, 20), [], [1]), nothing | {"elsewhere": [0]}])
     assert answer["key_elsewhere"] == {"messages": [], "not_searched": [], "removed": []}
     assert told_row(answer) == ("inserted", "current", [], [])
 
 
-def test_a_key_that_another_leader_may_have_had():
+def test_a_key_that_another_leader_may_have_had() -> None:
     searched = [{"partition": 1, "whole": True, "has_removed": True}]
     nothing = refused("key_not_found", searched=searched)
     answer = joined([told_of_key((0, 8, 20), [], [1]), nothing | {"elsewhere": [0]}])
@@ -86,7 +86,7 @@ def listed(*messages: tuple[int, int], searched: tuple[int, ...], elsewhere: lis
     }
 
 
-def test_the_lists_of_several_leaders_are_one():
+def test_the_lists_of_several_leaders_are_one() -> None:
     answer = joined(
         [
             listed((2, 0), searched=(2,), elsewhere=[0, 1, 3]),
@@ -102,7 +102,7 @@ def test_the_lists_of_several_leaders_are_one():
     assert "elsewhere" not in answer
 
 
-def test_a_message_that_no_leader_has_is_reported_for_all_partitions():
+def test_a_message_that_no_leader_has_is_reported_for_all_partitions() -> None:
     answer = joined(
         [
             refused("not_leader"),

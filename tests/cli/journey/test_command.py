@@ -17,7 +17,7 @@ RANGES = [
 
 
 @pytest.fixture
-def broker(monkeypatch) -> dict[str, Any]:
+def broker(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the broker was asked (`asked`), and what it answers (`answer`)."""
     talk: dict[str, Any] = {}
 
@@ -73,7 +73,9 @@ STORED = NOT_YET | {"state": "stored"}
         ([], {"partition": None, "offset": None}),
     ],
 )
-def test_the_request(broker, words, asked, capsys):
+def test_the_request(
+    broker: dict[str, Any], words, asked, capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = NOT_YET
     assert run_command(["journey", "flights", *words, "-b", "somewhere:9"]) == 0
     assert broker["asked"] == {"journey": 1, "topic": "flights", **asked}
@@ -81,7 +83,9 @@ def test_the_request(broker, words, asked, capsys):
     capsys.readouterr()
 
 
-def test_watching_stays_with_the_message_that_was_found(broker, capsys):
+def test_watching_stays_with_the_message_that_was_found(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     """A newer message must not take its turn."""
     broker["answer"] = NOT_YET | {"read": [{"group": "g", "state": "not_yet"}]}
     broker["next"] = NOT_YET | {"read": [{"group": "g", "state": "read"}]}
@@ -91,13 +95,13 @@ def test_watching_stays_with_the_message_that_was_found(broker, capsys):
     assert '"state": "read"' in capsys.readouterr().out
 
 
-def test_json_is_the_document(broker, capsys):
+def test_json_is_the_document(broker: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     broker["answer"] = NOT_YET
     assert run_command(["journey", "flights", "1", "90", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == NOT_YET
 
 
-def test_the_tree_is_for_people(broker, capsys):
+def test_the_tree_is_for_people(broker: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     broker["answer"] = NOT_YET
     assert run_command(["journey", "flights", "1", "90"]) == 0
     assert "Not yet written: the log ends at offset 80" in capsys.readouterr().out
@@ -120,7 +124,9 @@ def test_the_tree_is_for_people(broker, capsys):
         (["1", "90", "--watch", "--every", "0"], "--every"),
     ],
 )
-def test_wrong_arguments_fail_before_any_request(broker, words, said, capsys):
+def test_wrong_arguments_fail_before_any_request(
+    broker: dict[str, Any], words, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run_command(["journey", "flights", *words]) == 2
     assert said in capsys.readouterr().err
     assert "asked" not in broker
@@ -146,7 +152,9 @@ def listed(*, whole: bool = True, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_all_messages_of_a_key_are_a_table(broker, capsys):
+def test_all_messages_of_a_key_are_a_table(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = listed()
     read = {"group": "g", "state": "read", "doubt": None}
     broker["journeys"] = {
@@ -167,7 +175,9 @@ def test_all_messages_of_a_key_are_a_table(broker, capsys):
     ]
 
 
-def test_a_leader_that_left_costs_one_fate(broker, capsys):
+def test_a_leader_that_left_costs_one_fate(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = listed()
     broker["journeys"] = {70: UnreachableError("cannot reach a broker at b1:9092.")}
     assert run_command(["journey", "flights", "--key", "N1", "--all", "--json"]) == 0
@@ -175,7 +185,9 @@ def test_a_leader_that_left_costs_one_fate(broker, capsys):
     assert [one["fate"] is None for one in said] == [False, True]
 
 
-def test_the_fates_of_the_newest_are_asked_for(broker, capsys):
+def test_the_fates_of_the_newest_are_asked_for(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = listed()
     broker["answer"]["messages"] = [
         {"partition": 1, "offset": number, "timestamp_ms": 9_000 - number, "value": None}
@@ -188,7 +200,9 @@ def test_the_fates_of_the_newest_are_asked_for(broker, capsys):
     assert len(broker["clients"]) == 1
 
 
-def test_a_list_says_what_was_not_searched(broker, capsys):
+def test_a_list_says_what_was_not_searched(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = listed(whole=False, elsewhere=[2, 3])
     assert run_command(["journey", "flights", "--key", "N1", "--all"]) == 0
     said = " ".join(capsys.readouterr().err.split())
@@ -198,7 +212,9 @@ def test_a_list_says_what_was_not_searched(broker, capsys):
     assert "Partitions 2, 3: no leader answered." in said
 
 
-def test_one_partition_is_not_sent_to_itself(broker, capsys):
+def test_one_partition_is_not_sent_to_itself(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = listed(whole=False)
     broker["answer"]["searched"] = broker["answer"]["searched"][1:]
     assert run_command(["journey", "flights", "1", "--key", "N1", "--all"]) == 0
@@ -207,7 +223,9 @@ def test_one_partition_is_not_sent_to_itself(broker, capsys):
     assert "PARTITION" not in said
 
 
-def test_a_list_as_json_has_what_is_missing(broker, capsys):
+def test_a_list_as_json_has_what_is_missing(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = listed()
     assert run_command(["journey", "flights", "--key", "N1", "--all", "--json"]) == 0
     said = capsys.readouterr()
@@ -217,7 +235,9 @@ def test_a_list_as_json_has_what_is_missing(broker, capsys):
     assert said.err == ""
 
 
-def test_the_error_names_the_existing_offsets(broker, capsys):
+def test_the_error_names_the_existing_offsets(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = refusal("which_offset", "say which message", partitions=RANGES)
     assert run_command(["journey", "flights"]) == 2
     assert capsys.readouterr().err.splitlines() == [
@@ -229,7 +249,9 @@ def test_the_error_names_the_existing_offsets(broker, capsys):
     ]
 
 
-def test_an_unknown_topic_suggests_the_nearest(broker, capsys):
+def test_an_unknown_topic_suggests_the_nearest(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = refusal("unknown_topic", "there is no topic 'flihgts'", topics=["flights"])
     assert run_command(["journey", "flihgts", "0", "0"]) == 1
     assert "Did you mean 'flights'?" in capsys.readouterr().err
@@ -238,14 +260,18 @@ def test_an_unknown_topic_suggests_the_nearest(broker, capsys):
     assert "ottla topic list" in capsys.readouterr().err
 
 
-def test_the_error_says_how_far_the_search_came(broker, capsys):
+def test_the_error_says_how_far_the_search_came(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     searched = [{"partition": 0, "down_to_offset": 700, "whole": False}]
     broker["answer"] = refusal("key_not_found", "no record has this key", searched=searched)
     assert run_command(["journey", "flights", "--key", "a"]) == 1
     assert "partition 0 to 700" in capsys.readouterr().err
 
 
-def test_a_journey_of_another_version_is_reported(broker, capsys):
+def test_a_journey_of_another_version_is_reported(
+    broker: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     broker["answer"] = {**NOT_YET, "journey": 2}
     assert run_command(["journey", "flights", "1", "90"]) == 1
     assert "version 2" in capsys.readouterr().err

@@ -50,13 +50,13 @@ def find(document: dict[str, Any], start: str) -> str:
     return next(line for line in lines_of(tell(document)) if line.startswith(start))
 
 
-def test_the_documentation_prints_what_the_command_prints(document):
+def test_the_documentation_prints_what_the_command_prints(document: dict[str, Any]) -> None:
     (tree,) = blocks("text")
     assert [line.rstrip() for line in printed(document, 100).splitlines()] == tree.splitlines()
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_nothing_is_lost_at_any_width(document, width):
+def test_nothing_is_lost_at_any_width(document: dict[str, Any], width: int) -> None:
     said = printed(document, width)
     assert max(map(len, said.splitlines())) <= width
     for line in lines_of(tell(document)):
@@ -64,18 +64,18 @@ def test_nothing_is_lost_at_any_width(document, width):
         assert words in re.sub(r"[\s│├└─]", "", said)
 
 
-def test_nothing_is_added_to_the_words(document):
+def test_nothing_is_added_to_the_words(document: dict[str, Any]) -> None:
     """The words are those of `ottla.journey.words`; the printer lays them out."""
     said = re.sub(r"[\s│├└─]", "", printed(document, 200))
     assert said == "".join("".join(line.split()) for line in lines_of(tell(document)))
 
 
-def test_colour_is_for_terminals_only(document):
+def test_colour_is_for_terminals_only(document: dict[str, Any]) -> None:
     assert "\x1b[" not in printed(document, 80)
     assert "\x1b[" in printed(document, 80, terminal=True)
 
 
-def test_message_content_cannot_control_the_terminal(document):
+def test_message_content_cannot_control_the_terminal(document: dict[str, Any]) -> None:
     document["published"]["key"] = {"size_bytes": 9, "cut": False, "text": "\x1b[2Jgone"}
     document["published"]["client_ids"] = ["[red]x\x07"]
     said = printed(document, 80)
@@ -84,7 +84,7 @@ def test_message_content_cannot_control_the_terminal(document):
     assert "[red]x" in said
 
 
-def test_bounds_are_shown_as_bounds(document):
+def test_bounds_are_shown_as_bounds(document: dict[str, Any]) -> None:
     when = document["appended"]["when"]
     day = document["published"]["timestamp_ms"] // DAY_MS * DAY_MS
 
@@ -101,7 +101,7 @@ def test_bounds_are_shown_as_bounds(document):
     assert re.match(r"between \d{4}-\d\d-\d\d 00:00:00.000 and 00:00:00.005", dated)
 
 
-def test_exact_times_show_the_delay_since_publishing(document):
+def test_exact_times_show_the_delay_since_publishing(document: dict[str, Any]) -> None:
     published = document["published"]["timestamp_ms"]
     document["appended"]["when"] = {
         "since_ms": published + 12,
@@ -115,7 +115,7 @@ def test_exact_times_show_the_delay_since_publishing(document):
     assert "  -1.5 s" in find(document, "Appended")
 
 
-def test_a_delivery_outside_delta_and_one_with_a_version_range(document):
+def test_a_delivery_outside_delta_and_one_with_a_version_range(document: dict[str, Any]) -> None:
     one = document["delivered"][0]
     other = {
         **copy.deepcopy(one),
@@ -132,7 +132,7 @@ def test_a_delivery_outside_delta_and_one_with_a_version_range(document):
     assert "(one of batch 2 to 5)" in find(document, "pipeline files")
 
 
-def test_removed_compacted_damaged_and_unrecorded_messages(document):
+def test_removed_compacted_damaged_and_unrecorded_messages(document: dict[str, Any]) -> None:
     document.update(state="removed", retention=None, recorded=False)
     document["removed"] = {
         "when": {"since_ms": 0, "until_ms": 0, "exact": True},
@@ -150,7 +150,7 @@ def test_removed_compacted_damaged_and_unrecorded_messages(document):
     assert find(document, "Damaged") == "Damaged: stored crc 1, computed 2"
 
 
-def test_unknown_facts_of_a_deleted_message(document):
+def test_unknown_facts_of_a_deleted_message(document: dict[str, Any]) -> None:
     document["published"] = {"client_ids": [], "producer": None, "timestamp_ms": None}
     document["partition_chosen"] = None
     document["appended"] = {"when": document["appended"]["when"], "broker": 1}
@@ -158,7 +158,7 @@ def test_unknown_facts_of_a_deleted_message(document):
     assert said == ["Appended", "Replicated", "Read and delivered", "Retention"]
 
 
-def test_long_values_are_cut_and_say_how_long_they_are(document):
+def test_long_values_are_cut_and_say_how_long_they_are(document: dict[str, Any]) -> None:
     document["published"]["value"] = {"size_bytes": 5000, "cut": True, "text": "x" * 2048}
     said = find(document, "value")
     assert said.endswith("… (4.9 KiB)")
@@ -167,7 +167,7 @@ def test_long_values_are_cut_and_say_how_long_they_are(document):
     assert find(document, "value") == "value  null"
 
 
-def test_a_group_that_missed_a_removed_message(document):
+def test_a_group_that_missed_a_removed_message(document: dict[str, Any]) -> None:
     missed = {"group": "slow", "state": "missed", "committed_offset": 3, "behind": 2}
     late = {**document["read"][0], "group": "late", "only_after_removal": True}
     document |= {"read": [missed, late], "delivered": []}
@@ -175,7 +175,7 @@ def test_a_group_that_missed_a_removed_message(document):
     assert find(document, "committed past").endswith("after its removal: it may have missed it")
 
 
-def test_a_clock_that_is_ahead(document):
+def test_a_clock_that_is_ahead(document: dict[str, Any]) -> None:
     document["published"]["clock_ahead_ms"] = 70
     ahead = find(document, "this is at least")
     assert ahead == "this is at least 70 ms ahead of the broker's clock"
@@ -184,7 +184,9 @@ def test_a_clock_that_is_ahead(document):
 @pytest.mark.parametrize(
     ("sequence", "delay_ms", "is_said"), [(0, 520, True), (0, 399, False), (1, 520, False)]
 )
-def test_librdkafkas_wait_for_a_producer_id(document, sequence, delay_ms, is_said):
+def test_librdkafkas_wait_for_a_producer_id(
+    document: dict[str, Any], sequence: int, delay_ms: int, is_said: bool
+) -> None:
     published = document["published"]
     published["producer"] = {"id": 1, "epoch": 0, "sequence": sequence}
     at_ms = published["timestamp_ms"] + delay_ms
@@ -216,7 +218,7 @@ def test_librdkafkas_wait_for_a_producer_id(document, sequence, delay_ms, is_sai
         ),
     ],
 )
-def test_the_row_of_its_key(row, said):
+def test_the_row_of_its_key(row, said: str) -> None:
     did, of, then, by = row
     by = by and {
         "offset": by,
@@ -252,13 +254,13 @@ def test_the_row_of_its_key(row, said):
         ),
     ],
 )
-def test_the_row_of_a_key_that_other_partitions_have(row, also_in, unless_in, said):
+def test_the_row_of_a_key_that_other_partitions_have(row, also_in, unless_in, said: str) -> None:
     did, then = row
     document = {"did": did, "of": None, "then": then, "by": None}
     assert row_said(document | {"also_in": also_in, "unless_in": unless_in}) == said
 
 
-def test_a_key_that_is_in_other_partitions(document):
+def test_a_key_that_is_in_other_partitions(document: dict[str, Any]) -> None:
     document["key_elsewhere"] = {
         "messages": [
             {"partition": 2, "offset": 7, "timestamp_ms": 5, "why": "murmur2 (Java's default)"}
@@ -273,7 +275,7 @@ def test_a_key_that_is_in_other_partitions(document):
     ]
 
 
-def test_a_rejected_message_has_no_row(document):
+def test_a_rejected_message_has_no_row(document: dict[str, Any]) -> None:
     one = document["delivered"][0]
     one["rejected"] = {
         "certain": True,
@@ -290,7 +292,9 @@ def test_a_rejected_message_has_no_row(document):
     assert "rejected: the reason is not known" in lines_of(tell(document))
 
 
-def test_where_it_is_not_known_whether_a_message_was_rejected_that_is_said(document):
+def test_where_it_is_not_known_whether_a_message_was_rejected_that_is_said(
+    document: dict[str, Any],
+) -> None:
     one = document["delivered"][0]
     one["rejected"] = {
         "certain": False,
@@ -312,7 +316,7 @@ def test_where_it_is_not_known_whether_a_message_was_rejected_that_is_said(docum
     )
 
 
-def test_every_kind_of_destination_has_its_place(document):
+def test_every_kind_of_destination_has_its_place(document: dict[str, Any]) -> None:
     one = document["delivered"][0]
     one["delta"] = None
     one["sink"] = {
@@ -334,7 +338,12 @@ def test_every_kind_of_destination_has_its_place(document):
 
 
 @pytest.mark.parametrize("columns", ["30", "50", "80"])
-def test_no_line_ends_with_spaces(document, capsys, monkeypatch, columns):
+def test_no_line_ends_with_spaces(
+    document: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: str,
+) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     print_trimmed(console(), rich_tree(tell(document)))
     lines = capsys.readouterr().out.splitlines()

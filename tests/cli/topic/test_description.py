@@ -35,7 +35,7 @@ def described(
     return described_partition(partition(*args), epoch, 3, 9 if why is None else None, why)
 
 
-def test_a_healthy_partition():
+def test_a_healthy_partition() -> None:
     assert document_of(described(0, 1, epoch=Epoch(5, ()))) == {
         "partition": 0,
         "leader": 1,
@@ -51,7 +51,7 @@ def test_a_healthy_partition():
     }
 
 
-def test_a_partition_whose_leader_is_silent():
+def test_a_partition_whose_leader_is_silent() -> None:
     told = described(0, 1, epoch=Epoch(5, ()), why="it says nothing")
     assert (told.state, told.leader) == ("ok", 1)
     assert (told.start_offset, told.end_offset) == (None, None)
@@ -70,13 +70,15 @@ def test_a_partition_whose_leader_is_silent():
         (-1, (1, 2), None, "offline", "OFFLINE"),
     ],
 )
-def test_problems_are_marked(leader, isr, epoch, state, said):
+def test_problems_are_marked(
+    leader: int | None, isr: tuple[int, ...], epoch, state: str, said: str
+) -> None:
     told = described(0, leader, isr, epoch=epoch)
     assert told.state == state
     assert mark(told) == said
 
 
-def test_the_title_counts_problems(capsys):
+def test_the_title_counts_problems(capsys: pytest.CaptureFixture[str]) -> None:
     partitions = [described(0, 1), described(1, 1, (1,)), described(2, None, (1,))]
     assert troubles(partitions) == ", 1 offline, 1 under-replicated"
     assert troubles([described(0, 1), described(1, 1, why="?")]) == ", 1 without offsets"
@@ -90,14 +92,14 @@ def test_the_title_counts_problems(capsys):
     assert shown[-1] == "retention.ms=5"
 
 
-def test_without_problems_there_is_no_problem_column(capsys):
+def test_without_problems_there_is_no_problem_column(capsys: pytest.CaptureFixture[str]) -> None:
     TopicDescription("t", "id", False, [described(0, 1)], {}).show()
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "t: 1 partition"
     assert "state" not in shown[1]
 
 
-def test_racks_are_shown_if_there_are_any(capsys):
+def test_racks_are_shown_if_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:
     one = partition(0, 1)
     one.replicas = [node(1, "east"), node(2)]
     told = described_partition(one, None, None, None, None)
@@ -109,7 +111,9 @@ def test_racks_are_shown_if_there_are_any(capsys):
 
 
 @pytest.mark.parametrize("columns", [30, 60, 120])
-def test_nothing_is_lost_on_a_narrow_terminal(columns, capsys, monkeypatch):
+def test_nothing_is_lost_on_a_narrow_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     told = described(0, 1, (1,), epoch=Epoch(6, (2,)))
     TopicDescription("t", "id", False, [told], {}).show()
@@ -118,7 +122,7 @@ def test_nothing_is_lost_on_a_narrow_terminal(columns, capsys, monkeypatch):
     assert "under-replicated,down:2" in "".join(shown.split())
 
 
-def test_ten_thousand_partitions_are_ten_thousand_lines(capsys):
+def test_ten_thousand_partitions_are_ten_thousand_lines(capsys: pytest.CaptureFixture[str]) -> None:
     partitions = [described(index, 1) for index in range(10_000)]
     TopicDescription("t", "id", False, partitions, {}).show()
     assert len(capsys.readouterr().out.splitlines()) == 10_002

@@ -57,7 +57,7 @@ DOCUMENT: dict[str, Any] = {"published": None, "asked_ms": 91_000}
         ),
     ],
 )
-def test_each_reason_has_words(reason: dict[str, Any], said: str):
+def test_each_reason_has_words(reason: dict[str, Any], said: str) -> None:
     assert said in reason_said(reason, DOCUMENT, Clock(DOCUMENT))
 
 
@@ -73,7 +73,7 @@ def test_each_reason_has_words(reason: dict[str, Any], said: str):
         ("no_offset", [{"why": "no_offset"}], "Group  g  has committed nothing for this partition"),
     ],
 )
-def test_the_branch_of_the_group(state: str, reasons: list[dict[str, Any]], title: str):
+def test_the_branch_of_the_group(state: str, reasons: list[dict[str, Any]], title: str) -> None:
     document = {
         **DOCUMENT,
         "topic": "t",

@@ -50,7 +50,7 @@ def said(*groups: dict[str, Any], **known: Any) -> list[str]:
     return lines or [title]
 
 
-def test_only_what_a_member_has_committed_is_read():
+def test_only_what_a_member_has_committed_is_read() -> None:
     assert said(reader()) == [f"g  read  {AT}"]
 
 
@@ -67,11 +67,11 @@ def test_only_what_a_member_has_committed_is_read():
         ("not_recorded", "who committed, a member or a reset, is not recorded"),
     ],
 )
-def test_what_is_in_doubt_has_passed_it(doubt: str, why: str):
+def test_what_is_in_doubt_has_passed_it(doubt: str, why: str) -> None:
     assert said(reader(doubt=doubt)) == [f"g  passed it  {AT}  ({why})"]
 
 
-def test_a_commit_before_the_message_is_not_known():
+def test_a_commit_before_the_message_is_not_known() -> None:
     ahead = reader(state="not_known", doubt="ahead")
     start = f"g  not known: it committed an offset after this one {AT}, before this message was "
     assert said(ahead) == [f"{start}appended (past the log end)"]
@@ -88,7 +88,7 @@ def test_a_commit_before_the_message_is_not_known():
     ]
 
 
-def test_a_group_that_was_set_back():
+def test_a_group_that_was_set_back() -> None:
     back = reader(state="set_back", set_back={"at_ms": 2000, "to_offset": 0})
     assert said(back)[1] == (
         f"set back to offset 0 at {LATER}, and has not reached this offset again"
@@ -97,7 +97,7 @@ def test_a_group_that_was_set_back():
     assert said(back)[1] == "behind it again: its offset is 0; when it was set back is not recorded"
 
 
-def test_a_group_whose_offset_was_removed():
+def test_a_group_whose_offset_was_removed() -> None:
     gone = reader(forgotten={"at_ms": 2000, "reason": "DeleteGroups"}, committed_offset=None)
     place = f"its offset was removed at {LATER} by DeleteGroups"
     assert said(gone) == [f"g  read  {AT}", place]
@@ -107,12 +107,12 @@ def test_a_group_whose_offset_was_removed():
     assert said(gone)[1] == "its offset was removed; when is not recorded"
 
 
-def test_the_broker_whose_clock_it_is_is_named():
+def test_the_broker_whose_clock_it_is_is_named() -> None:
     assert said(reader(recorded_by=3))[1] == "by the clock of broker 3, which coordinates it"
     assert len(said(reader(recorded_by=3, when=UNKNOWN))) == 1
 
 
-def test_groups_that_have_not_reached_it():
+def test_groups_that_have_not_reached_it() -> None:
     slow = {"group": "slow", "state": "not_yet", "committed_offset": 5, "behind": 1}
     late = {"group": "late", "state": "missed", "committed_offset": 3, "behind": 3}
     assert said(slow, late) == [
@@ -121,7 +121,7 @@ def test_groups_that_have_not_reached_it():
     ]
 
 
-def test_only_where_all_are_known_there_is_no_group():
+def test_only_where_all_are_known_there_is_no_group() -> None:
     assert said() == ["Waiting for it  no group has committed offsets for this partition"]
     unknown = {"complete": False, "unanswered": [2, 3], "without_leader": 1, "left_out": 7}
     assert said(**unknown) == [

@@ -39,7 +39,7 @@ def lines(document: dict[str, Any]) -> list[str]:
     return walk(top)[1:]
 
 
-def test_each_replica_has_a_line():
+def test_each_replica_has_a_line() -> None:
     assert lines(replicated()) == [
         "Replicated  00:00:01.012  +12 ms  the high watermark passed it (3 replicas)",
         "broker 1  leader, appended it  00:00:01.005  +5 ms",
@@ -49,11 +49,11 @@ def test_each_replica_has_a_line():
     ]
 
 
-def test_one_replica_alone_is_one_line():
+def test_one_replica_alone_is_one_line() -> None:
     assert len(lines(replicated(replicas=1))) == 1
 
 
-def test_unknown_facts_are_shown_as_unknown():
+def test_unknown_facts_are_shown_as_unknown() -> None:
     said = lines(replicated(copies=[copy(2, "not_recorded")], in_sync=None, committed=False))
     assert said == [
         "Replicated  not yet: the high watermark has not reached it",
@@ -61,7 +61,7 @@ def test_unknown_facts_are_shown_as_unknown():
     ]
 
 
-def test_all_possible_isrs_are_shown():
+def test_all_possible_isrs_are_shown() -> None:
     possible = [
         {"brokers": [1, 2, 3], "leader": 1, "leader_epoch": 0},
         {"brokers": [2, 3], "leader": 2, "leader_epoch": 1},
@@ -73,12 +73,12 @@ def test_all_possible_isrs_are_shown():
     ]
 
 
-def test_a_change_of_the_in_sync_set_is_shown():
+def test_a_change_of_the_in_sync_set_is_shown() -> None:
     assert lines(replicated(in_sync_now=[2]))[-1] == "in sync now   broker 2"
     assert lines(replicated(in_sync_now=[]))[-1] == "in sync now   no broker"
 
 
-def test_an_unclean_election_shows_what_it_dropped():
+def test_an_unclean_election_shows_what_it_dropped() -> None:
     election = {
         "at_ms": 5000,
         "leader": 2,

@@ -24,7 +24,7 @@ def done(folder: Path, batch: int) -> None:
     (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
 
 
-def test_it_stands_where_the_last_batch_that_is_delivered_ends(spark, tmp_path: Path) -> None:
+def test_it_stands_where_the_last_batch_that_is_delivered_ends(spark: Any, tmp_path: Path) -> None:
     checkpoint = Checkpoint(Files(spark, str(tmp_path)))
     assert (checkpoint.planned(), checkpoint.begins()) == (None, {})
     assert checkpoint.plans("cp") == Planned("cp", 0)
@@ -45,7 +45,7 @@ def test_it_stands_where_the_last_batch_that_is_delivered_ends(spark, tmp_path: 
     assert checkpoint.position() == ("", 1, 1)
 
 
-def test_a_topic_of_two_sources_stands_at_the_first_of_both(spark, tmp_path: Path) -> None:
+def test_a_topic_of_two_sources_stands_at_the_first_of_both(spark: Any, tmp_path: Path) -> None:
     checkpoint = Checkpoint(Files(spark, str(tmp_path)))
     plan(tmp_path, 0, {"t": {"0": 5}}, {"t": {"0": 4}, "u": {"0": 1}}, {"version": 1})
     done(tmp_path, 0)
@@ -54,7 +54,7 @@ def test_a_topic_of_two_sources_stands_at_the_first_of_both(spark, tmp_path: Pat
     assert checkpoint.count_sources() == 3
 
 
-def test_a_note_counts_for_its_query_alone(spark, tmp_path: Path) -> None:
+def test_a_note_counts_for_its_query_alone(spark: Any, tmp_path: Path) -> None:
     checkpoint = Checkpoint(Files(spark, str(tmp_path)))
     assert checkpoint.noted("q") == -1
     checkpoint.note("q", 0)
@@ -63,7 +63,7 @@ def test_a_note_counts_for_its_query_alone(spark, tmp_path: Path) -> None:
 
 
 def test_the_target_must_have_what_is_done_since_at_most_once_numbers_its_batches(
-    spark, tmp_path: Path
+    spark: Any, tmp_path: Path
 ) -> None:
     checkpoint = Checkpoint(Files(spark, str(tmp_path)))
     done(tmp_path, 3)
@@ -79,7 +79,7 @@ def test_the_target_must_have_what_is_done_since_at_most_once_numbers_its_batche
     assert checkpoint.promised("q") == 4
 
 
-def test_state_is_moved_away_also_after_a_crash_in_the_middle(spark, tmp_path: Path) -> None:
+def test_state_is_moved_away_also_after_a_crash_in_the_middle(spark: Any, tmp_path: Path) -> None:
     checkpoint = Checkpoint(Files(spark, str(tmp_path)))
     plan(tmp_path, 0, {"t": {"0": 5}})
     done(tmp_path, 0)

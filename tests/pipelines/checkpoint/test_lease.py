@@ -28,7 +28,7 @@ def change(folder: Path, **said: Any) -> None:
     (folder / f".{FILE}.crc").unlink(missing_ok=True)
 
 
-def test_a_lease_keeps_others_away_while_its_query_runs(spark, tmp_path: Path) -> None:
+def test_a_lease_keeps_others_away_while_its_query_runs(spark: Any, tmp_path: Path) -> None:
     files = Files(spark, str(tmp_path))
     active = True
     first = Lease(files)
@@ -46,7 +46,9 @@ def test_a_lease_keeps_others_away_while_its_query_runs(spark, tmp_path: Path) -
     assert not (tmp_path / FILE).exists()
 
 
-def test_a_process_that_is_gone_holds_nothing_and_one_that_runs_does(spark, tmp_path: Path) -> None:
+def test_a_process_that_is_gone_holds_nothing_and_one_that_runs_does(
+    spark: Any, tmp_path: Path
+) -> None:
     files = Files(spark, str(tmp_path))
     Lease(files).acquire()
     gone = subprocess.Popen([sys.executable, "-c", ""])
@@ -66,7 +68,7 @@ def test_a_process_that_is_gone_holds_nothing_and_one_that_runs_does(spark, tmp_
     Lease(files).check_here()
 
 
-def test_a_run_on_another_host_is_watched_for_its_beats(spark, tmp_path: Path) -> None:
+def test_a_run_on_another_host_is_watched_for_its_beats(spark: Any, tmp_path: Path) -> None:
     files = Files(spark, str(tmp_path))
     Lease(files).acquire()
     change(tmp_path, host="elsewhere", beats=7)
@@ -80,7 +82,7 @@ def test_a_run_on_another_host_is_watched_for_its_beats(spark, tmp_path: Path) -
     timer.join()
 
 
-def test_another_container_with_this_hosts_name_is_watched_too(spark, tmp_path: Path) -> None:
+def test_another_container_with_this_hosts_name_is_watched_too(spark: Any, tmp_path: Path) -> None:
     files = Files(spark, str(tmp_path))
     Lease(files).acquire()
     # Its process numbers are others: none of them tells that it is gone.
@@ -96,7 +98,7 @@ def test_another_container_with_this_hosts_name_is_watched_too(spark, tmp_path: 
 
 
 def test_a_run_that_loses_its_checkpoint_is_told_so(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "BEAT_S", 0.05)
     kept = Lease(Files(spark, str(tmp_path)))
@@ -109,7 +111,7 @@ def test_a_run_that_loses_its_checkpoint_is_told_so(
 
 
 def test_a_storage_that_fails_for_a_while_does_not_end_the_heartbeats(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(lease, "BEAT_S", 0.05)
     kept = Lease(Files(spark, str(tmp_path)))
@@ -132,7 +134,7 @@ def test_a_storage_that_fails_for_a_while_does_not_end_the_heartbeats(
 
 
 def test_a_run_knows_before_its_first_batch_that_another_one_was_there(
-    spark, tmp_path: Path
+    spark: Any, tmp_path: Path
 ) -> None:
     kept = Lease(Files(spark, str(tmp_path)))
     kept.acquire()
@@ -147,7 +149,7 @@ def test_a_run_knows_before_its_first_batch_that_another_one_was_there(
 
 @pytest.mark.parametrize("jump_s", [-86_400.0, 86_400.0])
 def test_a_clock_that_jumps_neither_frees_nor_takes_a_checkpoint(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float
 ) -> None:
     files = Files(spark, str(tmp_path))
     first = Lease(files)
@@ -163,7 +165,7 @@ def test_a_clock_that_jumps_neither_frees_nor_takes_a_checkpoint(
     assert not (tmp_path / FILE).exists()
 
 
-def test_a_damaged_lease_says_what_to_do(spark, tmp_path: Path) -> None:
+def test_a_damaged_lease_says_what_to_do(spark: Any, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"version"')
     with pytest.raises(PipelineError, match=r"is damaged\. Make sure that no query runs"):
         Lease(Files(spark, str(tmp_path))).acquire()

@@ -64,7 +64,7 @@ def write(bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Call
 
 
 def test_the_guides_file_joins_a_lookup_table_into_delta(
-    spark,
+    spark: Any,
     bootstrap: str,
     new_topic: Callable[..., str],
     produce: Callable[..., None],
@@ -103,7 +103,7 @@ def test_the_guides_file_joins_a_lookup_table_into_delta(
 
 
 def test_the_plan_finds_a_key_that_is_no_column(
-    spark, write: Callable[[str], PipelineSpec]
+    spark: Any, write: Callable[[str], PipelineSpec]
 ) -> None:
     spec = write('sql = "SELECT value.*, partition, offset FROM flights"')
     keyed = replace(spec, sink=replace(spec.sink, keys=("carier",)))
@@ -112,7 +112,7 @@ def test_the_plan_finds_a_key_that_is_no_column(
 
 
 def test_a_function_makes_the_rows(
-    spark, write: Callable[[str], PipelineSpec], tmp_path: Path
+    spark: Any, write: Callable[[str], PipelineSpec], tmp_path: Path
 ) -> None:
     spec = write('function = "late.py:late"')
     code = "def late(rows):\n    return rows.select('value.carrier')\n"
@@ -130,7 +130,7 @@ def test_a_function_makes_the_rows(
     ],
 )
 def test_a_function_that_fails_is_one_line(
-    spark, write: Callable[[str], PipelineSpec], tmp_path: Path, code: str, said: str
+    spark: Any, write: Callable[[str], PipelineSpec], tmp_path: Path, code: str, said: str
 ) -> None:
     (tmp_path / "late.py").write_text(code)
     spec = write('function = "late.py:late"')
@@ -150,7 +150,7 @@ def test_a_function_that_fails_is_one_line(
     ],
 )
 def test_what_spark_refuses_is_one_line(
-    spark, write: Callable[[str], PipelineSpec], transform: str, said: str
+    spark: Any, write: Callable[[str], PipelineSpec], transform: str, said: str
 ) -> None:
     with pytest.raises(PipelineError, match=said) as raised:
         build_frame(spark, write(transform))
@@ -158,7 +158,7 @@ def test_what_spark_refuses_is_one_line(
 
 
 def test_a_topic_as_the_sink(
-    spark,
+    spark: Any,
     write: Callable[..., PipelineSpec],
     produce: Callable[..., None],
     bootstrap: str,
@@ -180,7 +180,7 @@ def test_a_topic_as_the_sink(
 
 @pytest.mark.full
 def test_files_and_a_table_of_a_database_as_the_sink(
-    spark,
+    spark: Any,
     write: Callable[..., PipelineSpec],
     produce: Callable[..., None],
     postgres: Postgres,

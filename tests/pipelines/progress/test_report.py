@@ -53,7 +53,7 @@ class Group:
 
 
 @pytest.fixture
-def group(spark, bootstrap: str) -> Iterator[Group]:
+def group(spark: Any, bootstrap: str) -> Iterator[Group]:
     made = Group(spark, bootstrap)
     yield made
     spark.streams.removeListener(made.listener)
@@ -61,7 +61,7 @@ def group(spark, bootstrap: str) -> Iterator[Group]:
 
 
 def test_a_group_learns_lag_and_delta_version_also_after_a_restart(
-    spark,
+    spark: Any,
     bootstrap: str,
     group: Group,
     new_topic: Callable[..., str],
@@ -101,7 +101,7 @@ def test_a_group_learns_lag_and_delta_version_also_after_a_restart(
 
 
 def test_a_start_reports_what_the_last_run_could_not(
-    spark,
+    spark: Any,
     bootstrap: str,
     group: Group,
     new_topic: Callable[..., str],
@@ -135,7 +135,7 @@ def test_a_start_reports_what_the_last_run_could_not(
 
 
 def test_a_query_with_deltas_own_sink_is_reported_too(
-    spark,
+    spark: Any,
     bootstrap: str,
     group: Group,
     new_topic: Callable[..., str],
@@ -154,7 +154,7 @@ def test_a_query_with_deltas_own_sink_is_reported_too(
     assert metadata["delta"] == {"table": str(tmp_path / "t"), "version": 0}
 
 
-def test_a_group_needs_a_name(spark) -> None:
+def test_a_group_needs_a_name(spark: Any) -> None:
     with pytest.raises(PipelineError, match="needs a group's name"):
         report_progress(spark, bootstrap_servers="localhost:9092", group=" ")
 
@@ -171,7 +171,7 @@ def wait_for_run(bootstrap: str, group: str, wanted: Callable[[Run, OffsetMetada
 
 
 def test_two_queries_of_one_session_have_a_group_each(
-    spark,
+    spark: Any,
     bootstrap: str,
     new_group: Callable[[], KafkaGroup],
     new_topic: Callable[..., str],
@@ -227,7 +227,7 @@ def test_two_queries_of_one_session_have_a_group_each(
 
 
 def test_a_query_that_fails_leaves_the_reason(
-    spark,
+    spark: Any,
     bootstrap: str,
     new_group: Callable[[], KafkaGroup],
     new_topic: Callable[..., str],
@@ -251,7 +251,7 @@ def test_a_query_that_fails_leaves_the_reason(
 
 
 def test_the_last_batch_is_reported_although_spark_reports_it_after_the_querys_end(
-    spark,
+    spark: Any,
     bootstrap: str,
     new_group: Callable[[], KafkaGroup],
     new_topic: Callable[..., str],

@@ -94,7 +94,7 @@ def test_fields_of_later_versions_are_skipped() -> None:
     ("state", "silent_ms", "stale"),
     [("running", 30_000, False), ("running", 30_001, True), ("stopped", 10**9, False)],
 )
-def test_a_run_that_misses_renewals_is_stale(state, silent_ms: int, stale: bool) -> None:
+def test_a_run_that_misses_renewals_is_stale(state: str, silent_ms: int, stale: bool) -> None:
     run = replace(RUN, state=state)
     assert run.is_stale(run.seen_ms + silent_ms) is stale
 

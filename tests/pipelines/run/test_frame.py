@@ -30,7 +30,7 @@ def cut_off(spark: Any, folder: Path) -> None:
     (folder / "cp" / f".{FILE}.crc").unlink(missing_ok=True)
 
 
-def test_each_call_is_one_commit(spark, tmp_path: Path) -> None:
+def test_each_call_is_one_commit(spark: Any, tmp_path: Path) -> None:
     first = write(spark, tmp_path, 0, 5)
     second = write(spark, tmp_path, 5, 8)
 
@@ -48,7 +48,7 @@ def test_each_call_is_one_commit(spark, tmp_path: Path) -> None:
     ],
 )
 def test_a_call_cut_off_after_its_commit_is_finished_by_the_next(
-    spark, tmp_path: Path, delivery: str, found: list[int], caplog: pytest.LogCaptureFixture
+    spark: Any, tmp_path: Path, delivery: str, found: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     write(spark, tmp_path, 0, 3, delivery=delivery)
     cut_off(spark, tmp_path)
@@ -63,7 +63,7 @@ def test_a_call_cut_off_after_its_commit_is_finished_by_the_next(
 
 
 def test_a_call_cut_off_before_its_commit_is_made_by_the_next_but_at_most_once(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for delivery, found in (("exactly-once", [0, 1, 2]), ("at-most-once", [])):
         folder = tmp_path / delivery
@@ -81,7 +81,7 @@ def test_a_call_cut_off_before_its_commit_is_made_by_the_next_but_at_most_once(
 
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-most-once"])
 def test_a_checkpoint_that_is_older_than_its_table_is_refused(
-    spark, tmp_path: Path, delivery: str
+    spark: Any, tmp_path: Path, delivery: str
 ) -> None:
     write(spark, tmp_path, 0, 3, delivery=delivery)
     shutil.copytree(tmp_path / "cp", tmp_path / "backup")
@@ -95,7 +95,7 @@ def test_a_checkpoint_that_is_older_than_its_table_is_refused(
     assert ids(spark, tmp_path) == [0, 1, 2, 3, 4]
 
 
-def test_what_is_for_streams_only_is_refused(spark, tmp_path: Path) -> None:
+def test_what_is_for_streams_only_is_refused(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(
         PipelineError, match="trigger, group and dead_letters are for streaming frames"
     ):
@@ -108,7 +108,7 @@ def test_what_is_for_streams_only_is_refused(spark, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_frame_may_replace_the_rows_of_its_keys(spark, tmp_path: Path) -> None:
+def test_a_frame_may_replace_the_rows_of_its_keys(spark: Any, tmp_path: Path) -> None:
     def merge(*rows: tuple[int | None, str]) -> None:
         frame = spark.createDataFrame(rows, "id INT, word STRING")
         to_delta(frame, tmp_path / "table", checkpoint=tmp_path / "cp", keys=["id"])

@@ -1,5 +1,7 @@
 """Which of Spark's managers of small files a query gets."""
 
+from typing import Any
+
 import pytest
 
 from ottla.pipelines.run.local_files import FILE_MANAGER, local_files
@@ -9,7 +11,7 @@ pytestmark = pytest.mark.spark
 LOCAL = "file:/data/flights"
 
 
-def test_a_query_on_local_files_renames_by_file_system(spark) -> None:
+def test_a_query_on_local_files_renames_by_file_system(spark: Any) -> None:
     with local_files(spark, LOCAL, LOCAL):
         chosen = spark.conf.get(FILE_MANAGER)
         spark._jvm.java.lang.Class.forName(chosen)
@@ -17,12 +19,12 @@ def test_a_query_on_local_files_renames_by_file_system(spark) -> None:
     assert spark.conf.get(FILE_MANAGER, None) is None
 
 
-def test_a_query_on_another_file_system_keeps_sparks_choice(spark) -> None:
+def test_a_query_on_another_file_system_keeps_sparks_choice(spark: Any) -> None:
     with local_files(spark, LOCAL, "s3a://lake/flights"):
         assert spark.conf.get(FILE_MANAGER, None) is None
 
 
-def test_the_users_own_class_stays(spark) -> None:
+def test_the_users_own_class_stays(spark: Any) -> None:
     spark.conf.set(FILE_MANAGER, "org.example.Manager")
     try:
         with local_files(spark, LOCAL, LOCAL):

@@ -39,7 +39,13 @@ def rows(spark: Any, table: Any) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-most-once"])
 def test_a_new_schema_is_planned_and_its_column_added(
-    spark, bootstrap, new_topic, produce, tmp_path, caplog, delivery
+    spark: Any,
+    bootstrap: str,
+    new_topic,
+    produce,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    delivery: str,
 ) -> None:
     caplog.set_level(logging.WARNING, "ottla.pipelines")
     name = new_topic(1)
@@ -81,7 +87,9 @@ def test_a_new_schema_is_planned_and_its_column_added(
     assert "has data of a schema that the plan does not know. Trying again" in caplog.text
 
 
-def test_a_frame_cannot_be_planned_again(spark, bootstrap, new_topic, produce, tmp_path) -> None:
+def test_a_frame_cannot_be_planned_again(
+    spark: Any, bootstrap: str, new_topic, produce, tmp_path: Path
+) -> None:
     name = new_topic(1)
     with run_registry() as registry:
         registry.register(f"{name}-value", OLD)
@@ -102,13 +110,15 @@ def test_a_frame_cannot_be_planned_again(spark, bootstrap, new_topic, produce, t
     assert rows(spark, tmp_path / "table") == [(2,)]
 
 
-def test_a_registry_that_is_away_is_one_sentence(spark, bootstrap) -> None:
+def test_a_registry_that_is_away_is_one_sentence(spark: Any, bootstrap: str) -> None:
     away = {"url": "http://127.0.0.1:1", "max.retries": 1, "retries.wait.ms": 1}
     with pytest.raises(PipelineError, match=r"http://127.0.0.1:1 does not answer"):
         topic(spark, "flights", bootstrap_servers=bootstrap, registry=away)
 
 
-def test_the_guides_example_runs(spark, bootstrap, new_topic, produce, tmp_path) -> None:
+def test_the_guides_example_runs(
+    spark: Any, bootstrap: str, new_topic, produce, tmp_path: Path
+) -> None:
     guide = (Path(__file__).parents[3] / "docs" / "pipeline-sources.md").read_text()
     section = guide[guide.index("## A schema registry") : guide.index("## Secured Kafka")]
     (example,) = re.findall(r"```py\n(.*?)```", section, re.DOTALL)

@@ -58,7 +58,7 @@ class Job:
 
 
 @pytest.fixture
-def job(spark, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Job:
+def job(spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Job:
     return Job(spark, bootstrap, new_topic(), tmp_path)
 
 
@@ -195,7 +195,7 @@ def test_too_many_rejected_rows_stop_the_query_and_are_kept(
 
 
 def test_a_table_with_keys_follows_its_topic_over_restarts(
-    spark,
+    spark: Any,
     bootstrap: str,
     new_topic: Callable[..., str],
     produce: Callable[..., None],
@@ -255,7 +255,7 @@ def test_a_table_with_keys_follows_its_topic_over_restarts(
 
 
 def test_a_history_of_two_topics_keeps_the_versions_of_both(
-    spark,
+    spark: Any,
     bootstrap: str,
     new_topic: Callable[..., str],
     produce: Callable[..., None],
@@ -278,7 +278,7 @@ def test_a_history_of_two_topics_keeps_the_versions_of_both(
 
 
 def test_partitions_that_were_added_bring_no_deleted_key_back(
-    spark,
+    spark: Any,
     bootstrap: str,
     new_topic: Callable[..., str],
     produce: Callable[..., None],
@@ -334,7 +334,7 @@ def test_partitions_that_were_added_bring_no_deleted_key_back(
 
 
 def test_a_table_with_keys_says_what_does_not_fit(
-    spark,
+    spark: Any,
     bootstrap: str,
     new_topic: Callable[..., str],
     produce: Callable[..., None],
@@ -360,7 +360,7 @@ def test_a_table_with_keys_says_what_does_not_fit(
         to_delta(frame, tmp_path / "u", history=True, **place)
 
 
-def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path) -> None:
+def test_wrong_arguments_are_refused_in_one_line(spark: Any, job: Job, tmp_path: Path) -> None:
     table, checkpoint = str(tmp_path / "t"), str(tmp_path / "c")
     for frame, target, options, words in (
         (None, table, {"checkpoint": checkpoint}, "takes a DataFrame, not NoneType"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_files_are_joined_after_so_many_new_ones(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.full
 def test_a_query_keeps_its_versions_and_its_rows(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(compaction, "LOOK_EVERY", 2)
     caplog.set_level(logging.INFO, "ottla.pipelines")
@@ -58,7 +59,7 @@ def test_a_query_keeps_its_versions_and_its_rows(
 
 
 def test_a_failure_is_logged_and_the_batch_counts(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(compaction, "LOOK_EVERY", 1)
     monkeypatch.setattr(compaction, "count_files", lambda session, location: 200)

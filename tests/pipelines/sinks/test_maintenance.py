@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from ottla.pipelines.sinks.maintenance import Maintained
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 
 
-def test_tables_are_joined_and_only_old_files_deleted(spark, tmp_path: Path) -> None:
+def test_tables_are_joined_and_only_old_files_deleted(spark: Any, tmp_path: Path) -> None:
     table, rejected = tmp_path / "users", tmp_path / "users_rejected"
     for place in (table, table, table, rejected):
         spark.range(2).coalesce(1).write.format("delta").mode("append").save(str(place))
@@ -41,7 +42,7 @@ def test_tables_are_joined_and_only_old_files_deleted(spark, tmp_path: Path) -> 
     assert spark.read.format("delta").load(str(table)).count() == 6
 
 
-def test_what_would_break_a_reader_is_refused(spark, tmp_path: Path) -> None:
+def test_what_would_break_a_reader_is_refused(spark: Any, tmp_path: Path) -> None:
     spark.range(2).write.format("delta").save(str(tmp_path / "t"))
 
     with pytest.raises(PipelineError, match=r"keeps files for 168 hours.*and 24 is less"):

@@ -12,17 +12,17 @@ pytestmark = pytest.mark.spark
 ZONE = "spark.sql.session.timeZone"
 
 
-def append(spark, folder: Path, batch: int) -> None:
+def append(spark: Any, folder: Path, batch: int) -> None:
     frame = spark.range(3).write.format("delta").mode("append")
     frame.option("txnAppId", "query").option("txnVersion", batch).save(str(folder))
 
 
-def snapshot(spark, folder: Path) -> Any:
+def snapshot(spark: Any, folder: Path) -> Any:
     delta_log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
     return delta_log.forTable(spark._jsparkSession, str(folder)).unsafeVolatileSnapshot()
 
 
-def test_the_next_commit_finds_the_state_of_the_last_one(spark, tmp_path: Path) -> None:
+def test_the_next_commit_finds_the_state_of_the_last_one(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "table"
     append(spark, folder, 0)
     append(spark, folder, 1)
@@ -40,7 +40,7 @@ def test_the_next_commit_finds_the_state_of_the_last_one(spark, tmp_path: Path) 
     assert snapshot(spark, folder).version() == 2
 
 
-def test_a_commit_outside_of_utc_does_not_compute_the_state(spark, tmp_path: Path) -> None:
+def test_a_commit_outside_of_utc_does_not_compute_the_state(spark: Any, tmp_path: Path) -> None:
     zone = spark.conf.get(ZONE)
     spark.conf.set(ZONE, "Europe/Berlin")
     try:
@@ -52,6 +52,6 @@ def test_a_commit_outside_of_utc_does_not_compute_the_state(spark, tmp_path: Pat
     assert not snapshot(spark, tmp_path / "table").stateReconstructionTriggered()
 
 
-def test_a_computation_that_fails_leaves_the_error_to_the_commit(spark) -> None:
+def test_a_computation_that_fails_leaves_the_error_to_the_commit(spark: Any) -> None:
     begun = StateAhead("unknown-scheme://host/table").begin(spark)
     assert begun.exception(60) is None

@@ -16,7 +16,7 @@ def write(spark: Any, target: Target, first: int, end: int) -> None:
     frame.write.format("delta").mode("append").save(target.location)
 
 
-def test_a_path_and_its_names(spark, tmp_path: Path) -> None:
+def test_a_path_and_its_names(spark: Any, tmp_path: Path) -> None:
     target = find_target(spark, f"{tmp_path}/lake.v1/flights/")
 
     assert target.short_name == "flights"
@@ -27,7 +27,7 @@ def test_a_path_and_its_names(spark, tmp_path: Path) -> None:
     assert not (tmp_path / "lake.v1").exists()
 
 
-def test_a_path_is_made_once_with_its_partitions(spark, tmp_path: Path) -> None:
+def test_a_path_is_made_once_with_its_partitions(spark: Any, tmp_path: Path) -> None:
     schema = spark.range(1).selectExpr("id", "id % 2 AS part").schema
     target = find_target(spark, tmp_path / "numbers")
 
@@ -41,7 +41,7 @@ def test_a_path_is_made_once_with_its_partitions(spark, tmp_path: Path) -> None:
     assert spark.read.format("delta").load(made.location).count() == 3
 
 
-def test_a_table_is_made_and_found_again(spark) -> None:
+def test_a_table_is_made_and_found_again(spark: Any) -> None:
     schema = spark.range(1).selectExpr("id", "id % 2 AS part").schema
     spark.sql("CREATE DATABASE IF NOT EXISTS lake")
 
@@ -57,7 +57,7 @@ def test_a_table_is_made_and_found_again(spark) -> None:
     assert find_target(spark, "lake.numbers") == made
 
 
-def test_a_table_that_the_catalog_forgot_is_found_again(spark) -> None:
+def test_a_table_that_the_catalog_forgot_is_found_again(spark: Any) -> None:
     schema = spark.range(1).selectExpr("id", "id % 2 AS part").schema
     made = find_target(spark, "forgotten").made(spark, schema, ())
     write(spark, made, 0, 3)
@@ -75,7 +75,7 @@ def test_a_table_that_the_catalog_forgot_is_found_again(spark) -> None:
     assert spark.table("forgotten").count() == 3
 
 
-def test_what_is_no_target_is_refused(spark) -> None:
+def test_what_is_no_target_is_refused(spark: Any) -> None:
     spark.sql("CREATE TABLE texts (a STRING) USING parquet")
 
     for target, words in (
@@ -89,7 +89,7 @@ def test_what_is_no_target_is_refused(spark) -> None:
             find_target(spark, target)
 
 
-def test_a_view_is_no_table(spark) -> None:
+def test_a_view_is_no_table(spark: Any) -> None:
     spark.range(1).createOrReplaceTempView("only_a_view")
     try:
         with pytest.raises(PipelineError, match="only_a_view is a temporary view of this session"):

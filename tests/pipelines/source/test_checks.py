@@ -36,11 +36,11 @@ NESTED = (
         ('{"m": {"k": {}}}', "value lacks the field m{}.z, which is NOT NULL"),
     ],
 )
-def test_not_null_holds_at_every_depth(spark, value: str, words: str) -> None:
+def test_not_null_holds_at_every_depth(spark: Any, value: str, words: str) -> None:
     assert parsed(spark, value, NESTED) == words
 
 
-def test_a_struct_that_is_null_lacks_nothing(spark) -> None:
+def test_a_struct_that_is_null_lacks_nothing(spark: Any) -> None:
     assert parsed(spark, '{"n": null, "a": [null, {"y": 1}]}', NESTED) == {
         "n": None,
         "a": [None, {"y": 1}],
@@ -64,7 +64,7 @@ SECONDS = f"{YEARS}: a number is seconds since 1970, not milliseconds"
     ],
 )
 def test_years_that_python_cannot_hold_are_rejected(
-    spark, value: str, schema: str, words: str
+    spark: Any, value: str, schema: str, words: str
 ) -> None:
     assert parsed(spark, value, schema) == words
 
@@ -79,13 +79,13 @@ def test_years_that_python_cannot_hold_are_rejected(
         ('{"d": -Infinity}', "d DOUBLE"),
     ],
 )
-def test_numbers_and_times_in_their_range_pass(spark, value: str, schema: str) -> None:
+def test_numbers_and_times_in_their_range_pass(spark: Any, value: str, schema: str) -> None:
     found = parsed(spark, value, schema)
     assert isinstance(found, dict), found
     assert None not in found.values()
 
 
-def test_microseconds_never_overflow_into_a_year_that_passes(spark) -> None:
+def test_microseconds_never_overflow_into_a_year_that_passes(spark: Any) -> None:
     """2**64 microseconds are 213 days of microseconds taken as seconds: some land in our years."""
     micros = [round((turn * 2**64 + 63 * 10**15 + 7) / 10**6) for turn in range(90, 100)]
     assert len(str(micros[0])) == 16
@@ -105,5 +105,7 @@ def test_microseconds_never_overflow_into_a_year_that_passes(spark) -> None:
         ('{"f": -1e300}', "f FLOAT", "value.f does not fit a floating-point number"),
     ],
 )
-def test_numbers_that_overflow_are_rejected(spark, value: str, schema: str, words: str) -> None:
+def test_numbers_that_overflow_are_rejected(
+    spark: Any, value: str, schema: str, words: str
+) -> None:
     assert parsed(spark, value, schema) == words

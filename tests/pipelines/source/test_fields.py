@@ -1,5 +1,7 @@
 """A schema's fields by their paths."""
 
+from typing import Any
+
 import pytest
 
 from ottla.pipelines.source.fields import fields_of, strings_of
@@ -8,7 +10,7 @@ from ottla.pipelines.source.parse import read_schema
 pytestmark = pytest.mark.spark
 
 
-def test_fields_and_texts_of_a_nested_schema(spark) -> None:
+def test_fields_and_texts_of_a_nested_schema(spark: Any) -> None:
     schema = read_schema("a INT, n STRUCT<b: DATE, m: STRUCT<c: INT>>", "schema")
 
     flat = [(path, kind.simpleString()) for path, kind in fields_of(schema, deep=False)]

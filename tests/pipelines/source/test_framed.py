@@ -68,7 +68,7 @@ def rows(
 
 
 @needs_avro
-def test_avro_of_several_schemas_is_read_as_the_latest(spark) -> None:
+def test_avro_of_several_schemas_is_read_as_the_latest(spark: Any) -> None:
     with run_registry() as registry:
         other = registry.register("other-value", record(("id", "string")))
         old = registry.register("f-value", OLD)
@@ -116,7 +116,7 @@ def test_avro_of_several_schemas_is_read_as_the_latest(spark) -> None:
 
 @pytest.mark.full
 @needs_avro
-def test_a_plan_that_was_kept_reads_the_same(spark) -> None:
+def test_a_plan_that_was_kept_reads_the_same(spark: Any) -> None:
     from ottla.pipelines.rejects.rejects import _read_schemas
 
     with run_registry() as registry:
@@ -133,7 +133,7 @@ def test_a_plan_that_was_kept_reads_the_same(spark) -> None:
     assert frame.select(*take_parsed(frame, kept)).first()["key"] == "N1"
 
 
-def test_json_after_its_framing_is_read_as_json(spark) -> None:
+def test_json_after_its_framing_is_read_as_json(spark: Any) -> None:
     old = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
     new = old | {"properties": {"id": {"type": "integer"}, "n": {"type": "number"}}}
     with run_registry() as registry:
@@ -171,7 +171,7 @@ def test_json_after_its_framing_is_read_as_json(spark) -> None:
 
 
 @pytest.mark.full
-def test_framed_data_without_a_registry_names_the_framing(spark) -> None:
+def test_framed_data_without_a_registry_names_the_framing(spark: Any) -> None:
     schemas = {"key": read_schema("bigint", "key_schema"), "value": read_schema("a INT", "schema")}
     raw = spark.createDataFrame(
         [(None, head(7) + b'{"a": 1}'), (head(8) + b"N1", b'{"a": 1}')], "key binary, value binary"
@@ -186,7 +186,7 @@ def test_framed_data_without_a_registry_names_the_framing(spark) -> None:
     ]
 
 
-def test_a_schema_word_needs_a_registry(spark) -> None:
+def test_a_schema_word_needs_a_registry(spark: Any) -> None:
     from ottla.pipelines import topic
 
     with pytest.raises(PipelineError, match="key_schema='registry' needs the registry"):

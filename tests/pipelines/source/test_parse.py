@@ -33,7 +33,7 @@ def parsed(
 OBJECT = "id BIGINT NOT NULL, s STRING, n STRUCT<x: INT>"
 
 
-def test_good_rows_of_every_kind(spark) -> None:
+def test_good_rows_of_every_kind(spark: Any) -> None:
     value, reason = parsed(
         spark, b'{"id": 1, "s": "K\xc3\xa4fer", "n": {"x": 2}, "more": 3}', OBJECT
     )
@@ -56,11 +56,11 @@ def test_good_rows_of_every_kind(spark) -> None:
         b'{"id": 1, "s": "]}{["}',
     ],
 )
-def test_braces_and_space_are_no_trailing_text(spark, value: bytes) -> None:
+def test_braces_and_space_are_no_trailing_text(spark: Any, value: bytes) -> None:
     assert parsed(spark, value, OBJECT)[1] is None
 
 
-def test_a_tombstone_is_no_fault(spark) -> None:
+def test_a_tombstone_is_no_fault(spark: Any) -> None:
     for schema in (OBJECT, None, "binary", "bigint"):
         assert parsed(spark, None, schema) == (None, None)
 
@@ -84,7 +84,7 @@ NO_OBJECT = "value is not a JSON object of the schema"
         (b"one", "bigint", "value is not a bigint"),
     ],
 )
-def test_what_does_not_parse_says_why(spark, value: bytes, schema: str, words: str) -> None:
+def test_what_does_not_parse_says_why(spark: Any, value: bytes, schema: str, words: str) -> None:
     assert parsed(spark, value, schema)[1] == words
 
 
@@ -102,7 +102,7 @@ def test_what_does_not_parse_says_why(spark, value: bytes, schema: str, words: s
         b'{"id":24}\x00',
     ],
 )
-def test_text_after_the_object_is_rejected(spark, value: bytes) -> None:
+def test_text_after_the_object_is_rejected(spark: Any, value: bytes) -> None:
     assert parsed(spark, value, OBJECT)[1] == "value has more text after its JSON object"
 
 
@@ -125,12 +125,12 @@ def test_text_after_the_object_is_rejected(spark, value: bytes) -> None:
     ],
 )
 def test_the_reason_names_the_value_that_does_not_fit(
-    spark, value: bytes, schema: str, words: str
+    spark: Any, value: bytes, schema: str, words: str
 ) -> None:
     assert parsed(spark, value, schema, name_fields=True)[1] == words
 
 
-def test_a_key_that_does_not_parse_counts_if_it_has_a_schema(spark) -> None:
+def test_a_key_that_does_not_parse_counts_if_it_has_a_schema(spark: Any) -> None:
     java_long = (200).to_bytes(8, "big")
     assert parsed(spark, b"good", None, key=java_long)[1] is None
     assert parsed(spark, b"good", None, java_long, "string")[1] == "key is not UTF-8 text"
@@ -145,7 +145,7 @@ def test_a_key_that_does_not_parse_counts_if_it_has_a_schema(spark) -> None:
         ("map<string,int>", "from_json"),
     ],
 )
-def test_what_is_no_schema_is_refused_in_one_line(spark, schema: Any, words: str) -> None:
+def test_what_is_no_schema_is_refused_in_one_line(spark: Any, schema: Any, words: str) -> None:
     with pytest.raises(PipelineError, match=words) as caught:
         read_schema(schema, "schema")
     assert "\n" not in str(caught.value)

@@ -1,5 +1,7 @@
 """Protobuf data of several schemas and messages as columns."""
 
+from typing import Any
+
 import pytest
 from tests.pipelines.registry.server import run_registry
 from tests.pipelines.source.test_framed import rows
@@ -21,7 +23,7 @@ NEW = START + (
 OTHER = START + "message Flight { string id = 1; }"
 
 
-def test_several_ids_and_messages_are_read_as_one(spark) -> None:
+def test_several_ids_and_messages_are_read_as_one(spark: Any) -> None:
     with run_registry() as registry:
         old = registry.register("f-value", OLD, "PROTOBUF")
         other = registry.register("f-value", OTHER, "PROTOBUF")

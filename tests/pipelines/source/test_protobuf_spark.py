@@ -140,7 +140,7 @@ def both(spark: Any, framed: Framed, values: list[bytes | None]) -> tuple[list[A
     return found[0], found[1]
 
 
-def test_sparks_reader_is_used_where_it_is(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparks_reader_is_used_where_it_is(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protobuf_spark, "first_class", lambda *_: None)
     assert protobuf_spark.readable(framed_of(KINDS)) is None
     monkeypatch.setattr(protobuf_spark, "first_class", lambda _, names: names[0])
@@ -148,7 +148,7 @@ def test_sparks_reader_is_used_where_it_is(spark, monkeypatch: pytest.MonkeyPatc
     assert protobuf_spark.readable(framed_of(PROTO)) is None  # it has JSON
 
 
-def test_spark_reads_what_the_udf_reads(spark) -> None:
+def test_spark_reads_what_the_udf_reads(spark: Any) -> None:
     framed = framed_of(KINDS)
     if protobuf_spark.readable(framed) is None:
         pytest.skip("no spark-protobuf for this Spark")

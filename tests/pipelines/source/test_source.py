@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.spark
 NOWHERE = "localhost:9092"
 
 
-def test_a_frames_sources_are_found_through_any_transformation(spark) -> None:
+def test_a_frames_sources_are_found_through_any_transformation(spark: Any) -> None:
     one = topic(spark, "one", bootstrap_servers=NOWHERE, schema="id BIGINT")
     two = topic(spark, "two", bootstrap_servers=NOWHERE, schema="id BIGINT")
     names = spark.createDataFrame([(1, "a")], "id BIGINT, name STRING")
@@ -28,13 +29,13 @@ def test_a_frames_sources_are_found_through_any_transformation(spark) -> None:
     ]
 
 
-def test_sources_that_cannot_reject_are_found_as_well(spark) -> None:
+def test_sources_that_cannot_reject_are_found_as_well(spark: Any) -> None:
     frame = topic(spark, "raw", bootstrap_servers=NOWHERE, schema="binary", key_schema="binary")
     assert [(number, source.can_reject) for number, source in sources_of(frame)] == [(0, False)]
 
 
 def test_the_numbers_are_those_of_the_checkpoints_folders(
-    spark, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
+    spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     """Spark writes each source's first offsets in `sources/<number>/0`, naming the topic."""
     names = [new_topic() for _ in range(3)]

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 NOWHERE = "localhost:9092"
 
 
-def test_columns_are_what_a_user_expects(spark) -> None:
+def test_columns_are_what_a_user_expects(spark: Any) -> None:
     frame = topic(spark, "flights", bootstrap_servers=NOWHERE, schema="id BIGINT, s STRING")
 
     assert frame.isStreaming
@@ -24,7 +24,7 @@ def test_columns_are_what_a_user_expects(spark) -> None:
     )
 
 
-def test_a_schema_may_be_a_type_of_sparks(spark) -> None:
+def test_a_schema_may_be_a_type_of_sparks(spark: Any) -> None:
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     frame = topic(
@@ -40,7 +40,7 @@ def test_a_schema_may_be_a_type_of_sparks(spark) -> None:
     assert frame.schema["value"].dataType.simpleString() == "struct<id:int>"
 
 
-def test_rejected_rows_keep_their_bytes(spark) -> None:
+def test_rejected_rows_keep_their_bytes(spark: Any) -> None:
     frame = rejected(spark, "flights", bootstrap_servers=NOWHERE, schema="id BIGINT")
 
     assert frame.columns == [
@@ -73,7 +73,7 @@ def test_rejected_rows_keep_their_bytes(spark) -> None:
         ({"starting": {}}, "write 'earliest', 'latest', 'table', a datetime"),
     ],
 )
-def test_wrong_arguments_are_refused(spark, changed: dict[str, Any], words: str) -> None:
+def test_wrong_arguments_are_refused(spark: Any, changed: dict[str, Any], words: str) -> None:
     arguments = {"name": "flights", "bootstrap_servers": NOWHERE} | changed
     with pytest.raises(PipelineError, match=words):
         topic(spark, **arguments)
@@ -96,7 +96,7 @@ MIXED = [
 
 
 def test_tombstones_of_objects_are_skipped_and_counted(
-    spark, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]
+    spark: Any, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]
 ) -> None:
     name = new_topic(partitions=1)
     produce(name, MIXED)
@@ -112,7 +112,7 @@ def test_tombstones_of_objects_are_skipped_and_counted(
 
 
 def test_tombstones_may_be_kept_and_plain_types_keep_them(
-    spark, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]
+    spark: Any, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]
 ) -> None:
     name = new_topic(partitions=1)
     produce(name, MIXED)
@@ -131,7 +131,11 @@ def test_tombstones_may_be_kept_and_plain_types_keep_them(
 
 
 def test_rejects_may_stay_in_the_frame_with_their_reason(
-    spark, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None], caplog
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     name = new_topic(partitions=1)
     produce(name, MIXED)
@@ -149,7 +153,11 @@ def test_rejects_may_stay_in_the_frame_with_their_reason(
 
 
 def test_another_sink_warns_of_rejected_rows_once(
-    spark, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None], caplog
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     name = new_topic(partitions=1)
     produce(name, MIXED)
@@ -167,7 +175,7 @@ def test_another_sink_warns_of_rejected_rows_once(
 
 
 def test_max_rows_limits_a_batch_and_a_time_starts_any_sink(
-    spark, bootstrap: str, new_topic: Callable[..., str]
+    spark: Any, bootstrap: str, new_topic: Callable[..., str]
 ) -> None:
     from confluent_kafka import Producer
 

@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_key_store_is_sealed_and_holds_each_certificate() -> None:
 
 
 @pytest.mark.spark
-def test_a_real_java_reads_the_key_store(spark, tmp_path: Path) -> None:
+def test_a_real_java_reads_the_key_store(spark: Any, tmp_path: Path) -> None:
     certificates = java.machine_certificates()
     file = tmp_path / "cacerts"
     file.write_bytes(java.key_store(certificates))

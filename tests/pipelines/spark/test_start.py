@@ -20,7 +20,7 @@ from ottla.pipelines.spark.versions import Installed
 pytestmark = pytest.mark.spark
 
 
-def test_a_session_reads_kafka_and_writes_delta(spark, tmp_path: Path) -> None:
+def test_a_session_reads_kafka_and_writes_delta(spark: Any, tmp_path: Path) -> None:
     spark.range(3).write.format("delta").save(str(tmp_path / "t"))
 
     assert spark.sql(f"SELECT * FROM delta.`{tmp_path}/t`").count() == 3
@@ -32,7 +32,7 @@ def test_a_session_reads_kafka_and_writes_delta(spark, tmp_path: Path) -> None:
     assert os.environ.get("PYSPARK_SUBMIT_ARGS") is None
 
 
-def test_a_running_session_is_left_as_it_is(spark, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_running_session_is_left_as_it_is(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     before = dict(spark.sparkContext.getConf().getAll())
 
     same = session("other", master="local[1]", conf={"spark.sql.shuffle.partitions": 7})
@@ -148,7 +148,7 @@ spark.stop()
 
 
 def test_a_users_function_runs_in_the_sessions_own_python(
-    spark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Another `python3` comes first on the PATH, which is what Spark takes by itself."""
     from pyspark.sql import functions as F  # noqa: N812
@@ -194,7 +194,7 @@ def test_a_job_on_an_older_glue_is_refused_in_one_sentence() -> None:
     assert done.stdout.count("\n") == 1
 
 
-def test_a_jvm_that_spark_submit_started_keeps_its_settings(spark, tmp_path: Path) -> None:
+def test_a_jvm_that_spark_submit_started_keeps_its_settings(spark: Any, tmp_path: Path) -> None:
     """As on AWS Glue: the JVM is there first, with its jars, and runs the script."""
     script = tmp_path / "job.py"
     script.write_text(GLUE_JOB)
@@ -233,7 +233,7 @@ print(spark.sparkContext._gateway.proc.pid, flush=True)
 
 
 def test_the_first_program_closes_its_output_before_the_archive_is_written(
-    spark, tmp_path: Path
+    spark: Any, tmp_path: Path
 ) -> None:
     java = find_java(os.environ)
     if class_archive.find(tmp_path, java.executable, [], module.spark_home(), "", {}) is None:
@@ -258,7 +258,7 @@ def test_the_first_program_closes_its_output_before_the_archive_is_written(
     assert list(tmp_path.rglob("archive-*.jsa"))
 
 
-def test_a_plain_session_without_delta_is_refused(spark) -> None:
+def test_a_plain_session_without_delta_is_refused(spark: Any) -> None:
     class Plain:
         _jvm = spark._jvm
         version = spark.version

@@ -1,5 +1,7 @@
 """The way from PySpark's objects to their JVM."""
 
+from typing import Any
+
 import pytest
 
 from ottla.pipelines.spark.jvm import attributes
@@ -7,7 +9,7 @@ from ottla.pipelines.spark.jvm import attributes
 pytestmark = pytest.mark.spark
 
 
-def test_each_object_leads_to_the_one_of_the_jvm(spark) -> None:
+def test_each_object_leads_to_the_one_of_the_jvm(spark: Any) -> None:
     classic = "org.apache.spark.sql.classic"
     assert attributes.is_instance(attributes.java_session(spark), f"{classic}.SparkSession")
     assert attributes.is_instance(attributes.java_frame(spark.range(1)), f"{classic}.Dataset")
@@ -19,7 +21,7 @@ def test_each_object_leads_to_the_one_of_the_jvm(spark) -> None:
         query.stop()
 
 
-def test_a_class_is_found_by_its_full_name(spark) -> None:
+def test_a_class_is_found_by_its_full_name(spark: Any) -> None:
     for start in (spark, spark.sparkContext):
         assert attributes.java_class(start, "java.lang.Integer").valueOf("7") == 7
     assert attributes.java_class(spark, "java.util.Map$Entry")._fqn == "java.util.Map$Entry"

@@ -1,6 +1,7 @@
 """What Avro and Spark's module for it say of schemas."""
 
 import json
+from typing import Any
 
 import pytest
 from tests.pipelines.jars import formats
@@ -17,7 +18,7 @@ def record(**fields: object) -> str:
 
 
 @pytest.fixture
-def classes(spark) -> AvroClasses:
+def classes(spark: Any) -> AvroClasses:
     if "avro" not in formats():
         pytest.skip("the jars of this lane are without Spark's module for Avro")
     return AvroClasses(spark)
@@ -39,7 +40,7 @@ def test_whether_one_schema_reads_the_data_of_another(classes: AvroClasses) -> N
     assert (classes.conflict(number, text) or "").startswith("type mismatch at /")
 
 
-def test_without_sparks_module_the_error_says_what_to_do(spark) -> None:
+def test_without_sparks_module_the_error_says_what_to_do(spark: Any) -> None:
     if "avro" in formats():
         pytest.skip("this session has Spark's module for Avro")
     with pytest.raises(PipelineError, match=r"formats=\['avro'\]"):

@@ -1,6 +1,7 @@
 """Chains of Python's exceptions and of the JVM's as data."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -55,7 +56,7 @@ def test_a_stop_is_no_failure() -> None:
 
 
 @pytest.mark.spark
-def test_a_failure_of_spark_has_its_condition(spark) -> None:
+def test_a_failure_of_spark_has_its_condition(spark: Any) -> None:
     with pytest.raises(PySparkException) as caught:
         spark.sql("SELECT raise_error('no more')").collect()
 
@@ -66,7 +67,7 @@ def test_a_failure_of_spark_has_its_condition(spark) -> None:
 
 
 @pytest.mark.spark
-def test_a_failure_of_a_database_has_its_code(spark) -> None:
+def test_a_failure_of_a_database_has_its_code(spark: Any) -> None:
     with pytest.raises(Py4JJavaError) as caught:
         java_class(spark, "java.sql.DriverManager").getConnection("jdbc:nothing")
 
@@ -75,7 +76,7 @@ def test_a_failure_of_a_database_has_its_code(spark) -> None:
 
 
 @pytest.mark.spark
-def test_a_query_that_failed(spark, tmp_path: Path) -> None:
+def test_a_query_that_failed(spark: Any, tmp_path: Path) -> None:
     rows = spark.readStream.format("rate").load().selectExpr("raise_error('no more')")
     writer = rows.writeStream.option("checkpointLocation", str(tmp_path / "c"))
     running = spark.readStream.format("rate").load().writeStream.format("noop").start()

@@ -1,5 +1,7 @@
 """py4j's idle connections, which an interrupted call would close."""
 
+from typing import Any
+
 import pytest
 
 from ottla.pipelines.spark.jvm import connections
@@ -8,7 +10,7 @@ from ottla.pipelines.spark.jvm.attributes import gateway
 pytestmark = pytest.mark.spark
 
 
-def test_idle_connections_are_kept_and_others_follow(spark) -> None:
+def test_idle_connections_are_kept_and_others_follow(spark: Any) -> None:
     assert spark.range(1).count() == 1  # its connection is idle now
     idle = gateway()._gateway_client.deque
     before = list(idle)

@@ -9,7 +9,7 @@ from ottla.pipelines.spark.jvm.current_query import CurrentQuery
 pytestmark = pytest.mark.spark
 
 
-def test_a_call_goes_to_the_run_of_now(spark) -> None:
+def test_a_call_goes_to_the_run_of_now(spark: Any) -> None:
     def start() -> Any:
         return spark.readStream.format("rate").load().writeStream.format("noop").start()
 

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
@@ -17,7 +18,7 @@ WEEK_MS = 7 * 24 * 3_600_000
 
 
 @pytest.fixture
-def folder(spark, tmp_path: Path) -> str:
+def folder(spark: Any, tmp_path: Path) -> str:
     """A table with two commits of one writer."""
     location = f"file:{tmp_path}/t"
     delta_log.create_table(
@@ -28,13 +29,13 @@ def folder(spark, tmp_path: Path) -> str:
     return location
 
 
-def append(spark, location: str, batch: int) -> None:
+def append(spark: Any, location: str, batch: int) -> None:
     frame = spark.createDataFrame([(batch, "a")], "id INT, day STRING").coalesce(1)
     writer = frame.write.format("delta").mode("append").option("txnAppId", "query")
     writer.option("txnVersion", batch).save(location)
 
 
-def test_a_snapshot(spark, folder: str) -> None:
+def test_a_snapshot(spark: Any, folder: str) -> None:
     snapshot = latest_snapshot(spark, folder)
     assert (snapshot.version, snapshot.partition_columns) == (2, ("day",))
     assert snapshot.schema.simpleString() == "struct<id:int,day:string>"
@@ -47,7 +48,7 @@ def test_a_snapshot(spark, folder: str) -> None:
     assert delta_log.count_files(spark, folder) == 2
 
 
-def test_a_thread_without_a_session_reads_a_checkpoint_of_delta(spark, tmp_path: Path) -> None:
+def test_a_thread_without_a_session_reads_a_checkpoint_of_delta(spark: Any, tmp_path: Path) -> None:
     """Delta asks for the session of Java's thread then. A thread of the caller's has none."""
     location = f"file:{tmp_path}/t"
     often = {"delta.checkpointInterval": "2"}
@@ -66,18 +67,18 @@ def test_a_thread_without_a_session_reads_a_checkpoint_of_delta(spark, tmp_path:
         assert thread.submit(read).result() == {"query": 3}
 
 
-def test_what_a_reader_must_support(spark, folder: str) -> None:
+def test_what_a_reader_must_support(spark: Any, folder: str) -> None:
     feature = "'delta.enableDeletionVectors' = 'true'"
     spark.sql(f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES ({feature})")
     assert latest_snapshot(spark, folder).reader_features() == {"deletionVectors"}
 
 
-def test_a_folder_without_a_table(spark, tmp_path: Path) -> None:
+def test_a_folder_without_a_table(spark: Any, tmp_path: Path) -> None:
     snapshot = latest_snapshot(spark, f"file:{tmp_path}/nothing")
     assert snapshot == Snapshot(-1, "", (), StructType([]), snapshot._java)
 
 
-def test_a_table_made_again_is_another_one(spark, folder: str, tmp_path: Path) -> None:
+def test_a_table_made_again_is_another_one(spark: Any, folder: str, tmp_path: Path) -> None:
     before = latest_snapshot(spark, folder).table_id
     (tmp_path / "t").rename(tmp_path / "former")
     delta_log.forget_table(spark, folder)
@@ -88,7 +89,7 @@ def test_a_table_made_again_is_another_one(spark, folder: str, tmp_path: Path) -
     assert latest_snapshot(spark, folder).table_id != before
 
 
-def test_a_table_of_the_catalog(spark) -> None:
+def test_a_table_of_the_catalog(spark: Any) -> None:
     delta_log.create_table(spark, "delta_log_t", SCHEMA, (), {}, is_name=True)
     try:
         assert spark.table("delta_log_t").schema.names == ["id", "day"]
@@ -96,7 +97,7 @@ def test_a_table_of_the_catalog(spark) -> None:
         spark.sql("DROP TABLE delta_log_t")
 
 
-def test_the_state_is_computed(spark, folder: str) -> None:
+def test_the_state_is_computed(spark: Any, folder: str) -> None:
     snapshot = latest_snapshot(spark, folder)
     assert not snapshot._java.stateReconstructionTriggered()
     delta_log.compute_state(spark, folder)

@@ -1,5 +1,7 @@
 """Spark's events for its listeners."""
 
+from typing import Any
+
 import pytest
 from pyspark.sql.streaming import StreamingQueryListener
 
@@ -22,7 +24,7 @@ class Ends(StreamingQueryListener):  # type: ignore[misc]
         self.ended.append(str(event.id))
 
 
-def test_events_are_delivered_after_the_wait(spark) -> None:
+def test_events_are_delivered_after_the_wait(spark: Any) -> None:
     listener = Ends()
     spark.streams.addListener(listener)
     try:
@@ -34,7 +36,7 @@ def test_events_are_delivered_after_the_wait(spark) -> None:
         spark.streams.removeListener(listener)
 
 
-def test_a_stopped_session_has_none(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_session_has_none(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark.sparkContext, "_jsc", None)
     with pytest.raises(AttributeError):
         wait_for_events(spark, WITHIN_MS)

@@ -1,6 +1,7 @@
 """Spark's own sink for files."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql.types import BinaryType, CalendarIntervalType
@@ -11,7 +12,9 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "json"])
-def test_a_batch_is_written_once_by_its_number(spark, tmp_path: Path, file_format: str) -> None:
+def test_a_batch_is_written_once_by_its_number(
+    spark: Any, tmp_path: Path, file_format: str
+) -> None:
     sink = SparkFileSink(spark, file_format)
     frame = spark.createDataFrame([(1, "a"), (2, "b")], "id INT, day STRING")
     for _ in range(2):
@@ -22,7 +25,7 @@ def test_a_batch_is_written_once_by_its_number(spark, tmp_path: Path, file_forma
     assert sorted(path.name for path in (tmp_path / "t").glob("day=*")) == ["day=a", "day=b"]
 
 
-def test_which_types_a_format_can_hold(spark) -> None:
+def test_which_types_a_format_can_hold(spark: Any) -> None:
     sink = SparkFileSink(spark, "parquet")
     assert sink.can_hold(BinaryType())
     assert not sink.can_hold(CalendarIntervalType())

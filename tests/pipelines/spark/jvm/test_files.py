@@ -1,6 +1,7 @@
 """Small files where Spark's data lies."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from ottla.pipelines.spark.jvm.files import Files
 pytestmark = pytest.mark.spark
 
 
-def test_a_folder_is_listed_and_read(spark, tmp_path: Path) -> None:
+def test_a_folder_is_listed_and_read(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "one").write_text("ein Käfer")
 
@@ -22,7 +23,7 @@ def test_a_folder_is_listed_and_read(spark, tmp_path: Path) -> None:
     assert files.read("sub/one") == "ein Käfer"
 
 
-def test_what_is_not_there_is_none(spark, tmp_path: Path) -> None:
+def test_what_is_not_there_is_none(spark: Any, tmp_path: Path) -> None:
     files = Files(spark, str(tmp_path / "gone"))
 
     assert not files.exists()
@@ -30,7 +31,9 @@ def test_what_is_not_there_is_none(spark, tmp_path: Path) -> None:
     assert files.read("one") is None
 
 
-def test_a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it(spark, tmp_path: Path) -> None:
+def test_a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it(
+    spark: Any, tmp_path: Path
+) -> None:
     files = Files(spark, str(tmp_path / "folder"))
     files.write("a.json", "one")
     files.write("a.json", "two")
@@ -45,7 +48,7 @@ def test_a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it(spark, tmp_p
     assert Files(spark, str(tmp_path / "folder")).is_file() is False
 
 
-def test_a_file_that_has_hadoops_checksum_beside_it_is_replaced(spark, tmp_path: Path) -> None:
+def test_a_file_that_has_hadoops_checksum_beside_it_is_replaced(spark: Any, tmp_path: Path) -> None:
     path = spark._jvm.org.apache.hadoop.fs.Path(str(tmp_path / "a.json"))
     stream = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).create(path)
     stream.write(bytearray(b"one"))

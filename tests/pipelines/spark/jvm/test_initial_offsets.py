@@ -1,6 +1,8 @@
 """A new query starts at the offsets that are written into its checkpoint."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,11 @@ from ottla.pipelines.spark.jvm.initial_offsets import write_initial_offsets
 
 @pytest.mark.spark
 def test_a_query_starts_where_its_checkpoint_says(
-    spark, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None], tmp_path
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
 ) -> None:
     """Two sources, each with its own offsets, written twice as after a crash before the start."""
     one, two = new_topic(), new_topic()

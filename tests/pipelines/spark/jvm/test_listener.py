@@ -1,6 +1,7 @@
 """A listener that takes progress as JSON."""
 
 import json
+from typing import Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
@@ -30,7 +31,7 @@ class Seen(JsonListener):
         self.calls.append(f"terminated {event.id}")
 
 
-def run_a_query(spark):
+def run_a_query(spark: Any):
     rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
     rows = rows.observe("seen", F.count(F.lit(1)).alias("rows"), F.lit(None).alias("nothing"))
     query = rows.writeStream.format("noop").trigger(availableNow=True).start()
@@ -40,7 +41,7 @@ def run_a_query(spark):
 
 
 def test_progress_comes_as_json_and_is_not_read_by_pyspark(
-    spark, monkeypatch: pytest.MonkeyPatch
+    spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read(_event) -> None:
         raise AssertionError("275 calls of the JVM")
@@ -58,7 +59,7 @@ def test_progress_comes_as_json_and_is_not_read_by_pyspark(
     assert all(set(one["observedMetrics"]["seen"]) >= {"rows"} for one in progress)
 
 
-def test_a_removed_listener_is_not_called(spark) -> None:
+def test_a_removed_listener_is_not_called(spark: Any) -> None:
     listener = Seen()
     spark.streams.addListener(listener)
     spark.streams.removeListener(listener)

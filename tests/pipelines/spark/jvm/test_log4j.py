@@ -1,6 +1,7 @@
 """Loggers of the JVM that write to a file."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from ottla.pipelines.spark.jvm.log4j import Log4j
 pytestmark = pytest.mark.spark
 
 
-def test_a_logger_writes_to_a_file(spark, tmp_path: Path) -> None:
+def test_a_logger_writes_to_a_file(spark: Any, tmp_path: Path) -> None:
     log4j = Log4j(spark)
     assert log4j.source.endswith((".properties", ".xml"))
     assert not log4j.has("ottla-test")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
@@ -64,6 +65,6 @@ def test_the_process_is_the_one_that_this_one_has_started(monkeypatch: pytest.Mo
 
 
 @pytest.mark.spark
-def test_pyspark_keeps_its_process(spark) -> None:
+def test_pyspark_keeps_its_process(spark: Any) -> None:
     assert process_id() == spark._jvm.java.lang.ProcessHandle.current().pid()
     assert process_ended() is None

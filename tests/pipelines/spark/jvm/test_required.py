@@ -50,13 +50,15 @@ def test_a_session_that_hides_its_jvm(session: Any, name: str) -> None:
 
 
 @pytest.mark.spark
-def test_a_session_as_users_get_it_is_enough(spark) -> None:
+def test_a_session_as_users_get_it_is_enough(spark: Any) -> None:
     require_jvm(spark)
     require_delta(spark)
 
 
 @pytest.mark.spark
-def test_a_delta_with_other_classes(spark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_delta_with_other_classes(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(required, "DELTA_LOG", "com.example.delta.DeltaLog")
     words = r"^This Spark 4\S+ does not have the class com\.example\.delta\.DeltaLog\. Tables need"
     rows = topic(spark, "flights", bootstrap_servers="localhost:9092")
