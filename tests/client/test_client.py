@@ -45,7 +45,7 @@ def listed(code: ErrorCode = ErrorCode.none, message: str | None = None) -> Call
     )
 
 
-def ask_controller(cluster: FakeCluster, **patience: float) -> Any:
+def ask_controller(cluster: FakeCluster, **patience: Any) -> Any:
     return cluster.client(**patience).ask_controller(listing(), "list the moves")
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -536,7 +537,13 @@ def test_who_comes_past_a_rewritten_offset_once_more_has_read_it() -> None:
 
 
 def test_what_a_follower_copied_later_than_it_was_read_is_in_doubt() -> None:
-    state = {"replica_count": 2, "replicas": (1, 2), "isr": (1,), "leader": 1, "leader_epoch": 3}
+    state: dict[str, Any] = {
+        "replica_count": 2,
+        "replicas": (1, 2),
+        "isr": (1,),
+        "leader": 1,
+        "leader_epoch": 3,
+    }
     copied = [*CUT[:-1], CUT[-1]._replace(name=(COPIED,))]
     said = explain(facts(steps=copied, positions={"readers": Position(60, "")}, **state))
     assert said["appended"]["broker"] is None

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 from ottla.journey.explain import explain
 from ottla.journey.explain_replication import MAX_ELECTIONS
@@ -219,7 +220,7 @@ def test_what_a_group_read_before_an_unclean_election_may_be_another_record() ->
         *(*STEPS, role(3000, 3, 5, (3,), 8), role(5000, 1, 6, (1,), 9)),
         Step(Kind.GROUP, "g", 4000, 4000, 0, 20, 50, by=By.MEMBER, broker=2),
     ]
-    now = {"positions": {"g": Position(50, "", -1, 4000, 2)}, "leader_epoch": 6}
+    now: dict[str, Any] = {"positions": {"g": Position(50, "", -1, 4000, 2)}, "leader_epoch": 6}
     assert [one["state"] for one in explain(facts(steps, **now))["read"]] == ["not_known"]
     clean = [*steps[:-3], role(3000, 3, 5, (1, 3), 8), *steps[-2:]]
     assert [one["state"] for one in explain(facts(clean, **now))["read"]] == ["read"]
@@ -231,7 +232,7 @@ def test_what_a_group_read_of_a_leader_that_had_another_record_is_not_known() ->
         Step(Kind.DIVERGED, "3", 5100, 5100, 30, 30, 60),
         Step(Kind.GROUP, "g", 4000, 4000, 0, 20, 50, by=By.MEMBER, broker=2),
     ]
-    now = {"positions": {"g": Position(50, "", -1, 4000, 2)}, "leader_epoch": 6}
+    now: dict[str, Any] = {"positions": {"g": Position(50, "", -1, 4000, 2)}, "leader_epoch": 6}
     assert [one["state"] for one in explain(facts(steps, **now))["read"]] == ["not_known"]
     now["epoch_starts"] = [(4, 0), (5, 45), (6, 50)]
     assert [one["state"] for one in explain(facts(steps, **now))["read"]] == ["not_known"]
@@ -259,7 +260,7 @@ def test_what_was_passed_before_the_records_epoch_was_another_record() -> None:
 def test_what_a_group_read_before_leaders_of_which_nothing_is_known_may_be_another_record() -> None:
     read = Step(Kind.GROUP, "g", 2500, 2500, 0, 50, 50, is_first=True, by=By.MEMBER)
     steps = [*STEPS, read, role(3000, 1, 6, (1,), 12, end=50)]
-    known = {"leader_epoch": 6, "positions": {"g": Position(50, "")}}
+    known: dict[str, Any] = {"leader_epoch": 6, "positions": {"g": Position(50, "")}}
     (group,) = explain(facts(steps, epoch_starts=[(4, 0), (6, 50)], **known))["read"]
     assert group["doubt"] in ("rewritten", "unordered")
     # It has records of the leader between, so that it followed it.

@@ -1,6 +1,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_the_file_is_replaced_by_one_that_is_on_the_disk(
         steps.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
         sync(fd)
 
-    def noted_replace(*names: str, **folders: int) -> None:
+    def noted_replace(*names: str, **folders: Any) -> None:
         steps.append("replace")
         replace(*names, **folders)
 

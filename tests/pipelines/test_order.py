@@ -50,7 +50,7 @@ def test_a_join_of_two_topics_out_of_order_equals_the_batch_join(
         produce(names[-1], [(None, row) for row in chosen.sample(rows, len(rows))])
 
     def read(name: str, schema: str) -> Any:
-        where = {"bootstrap_servers": bootstrap, "max_rows": 300}
+        where: dict[str, Any] = {"bootstrap_servers": bootstrap, "max_rows": 300}
         return topic(spark, name, schema=schema, **where).select("value.*")
 
     flying = read(names[0], "carrier STRING, flight INT, origin STRING, time_hour TIMESTAMP")

@@ -1,6 +1,7 @@
 """What a commit says of the offsets that a batch rejected."""
 
 import json
+from typing import Any
 
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
 from ottla.pipelines.progress.state import OffsetMetadata, Run
@@ -24,7 +25,7 @@ SAID = RejectedOffsets(
 RUN = Run("9f2c41d0", "running", "etl-3", 4711, 1_000, 60_000, 10)
 
 
-def read(said: RejectedOffsets, **more: object) -> Read | None:
+def read(said: RejectedOffsets, **more: Any) -> Read | None:
     """What the broker reads in the metadata of a commit."""
     text = OffsetMetadata("orders", "id-1", 7, "/lake/orders", 9, rejected=said, **more).text()
     assert len(text.encode()) <= MAX_METADATA_BYTES

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,7 +91,7 @@ def test_a_batch_may_lose_all_its_records(three_records: list[Record]) -> None:
 def test_a_plain_batch_is_the_same_batch(
     contents: list[tuple[bytes, bytes | None]], time_ms: int, is_transactional: bool
 ) -> None:
-    producer: dict[str, int] = {"producer_id": 4, "producer_epoch": 2} if is_transactional else {}
+    producer: dict[str, Any] = {"producer_id": 4, "producer_epoch": 2} if is_transactional else {}
     assert build_plain_batch(
         contents, time_ms, is_transactional=is_transactional, **producer
     ) == build_batch(

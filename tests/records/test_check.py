@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -139,7 +140,11 @@ def test_a_compacted_topic_requires_keys(compression: int) -> None:
 def test_timestamps_out_of_bounds_name_the_records() -> None:
     records = [Record(0, at, b"k", b"v") for at in (1_000, 5_000, 9_000)]
     batch = build_batch(records)
-    bounds = {"now_ms": 5_000, "timestamp_before_max_ms": 4_000, "timestamp_after_max_ms": 4_000}
+    bounds: dict[str, Any] = {
+        "now_ms": 5_000,
+        "timestamp_before_max_ms": 4_000,
+        "timestamp_after_max_ms": 4_000,
+    }
     assert check_batch(batch, max_message_bytes=1_000, **bounds)
     late = _refusal(batch, **{**bounds, "timestamp_before_max_ms": 3_999})
     assert isinstance(late, InvalidRecordError)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -182,7 +183,7 @@ def test_a_lost_snapshot_is_noticed_after_a_clean_stop(
     """A log without snapshots has no producers, so their duplicates would be taken."""
     store = _open(tmp_path)
     log = store.create("t", 0, LogConfig(), TOPIC_ID, 1)
-    sent = {"producer_id": 6, "producer_epoch": 0, "base_sequence": 0}
+    sent: dict[str, Any] = {"producer_id": 6, "producer_epoch": 0, "base_sequence": 0}
     batch = build_batch([Record(0, 1, b"k", b"v")], **sent)
     log.append(batch, [read_header(batch)], leader_epoch=0, now_ms=1)
     store.close({})

@@ -161,7 +161,7 @@ def test_a_pattern_that_is_not_one(cli: Typed) -> None:
 def test_tables_fit_the_terminal(broker: Any, columns: int) -> None:
     name = "a-transactional-id-that-is-longer-than-many-a-terminal-is-wide-in-characters"
     transactional(broker, name)
-    plain = {"NO_COLOR": "1", "TERM": "dumb"}
+    plain: dict[str, Any] = {"NO_COLOR": "1", "TERM": "dumb"}
     words = ["transaction", "list", "--id-pattern", "a-t.*"]
     code, shown = at_terminal(broker, *words, columns=columns, **plain)
     assert code == 0

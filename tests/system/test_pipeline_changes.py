@@ -99,7 +99,7 @@ class Lake:
 
     def run(self, frame: Any = None, **options: Any) -> Any:
         """Run to the end of the topic; returns the query."""
-        place = {"checkpoint": self.checkpoint, "trigger": NOW} | options
+        place: dict[str, Any] = {"checkpoint": self.checkpoint, "trigger": NOW} | options
         query = to_delta(self.frame() if frame is None else frame, self.table, **place)
         assert query.awaitTermination(120)
         return query

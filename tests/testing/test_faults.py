@@ -19,7 +19,7 @@ from ottla.testing.broker_request import NoResponseError, ask_broker
 from ottla.testing.fault_rule import KIT_CLIENT_ID
 
 SHORT_S = 0.05
-KIT = {"client_id": KIT_CLIENT_ID}
+KIT: dict[str, Any] = {"client_id": KIT_CLIENT_ID}
 
 
 def produce(topic: Topic, value: bytes, **settings: Any) -> KafkaError | None:

@@ -101,11 +101,15 @@ class RealWorld:
 
     def _started(self, checkpoint: Path, starting: str, *, ends: bool = True) -> Any:
         """Return the pipeline's query. Raises PipelineError."""
-        where = {"bootstrap_servers": self.bootstrap}
+        where: dict[str, Any] = {"bootstrap_servers": self.bootstrap}
         trigger: dict[str, Any] = {"availableNow": True} if ends else {"processingTime": SHORT}
         how: dict[str, Any] = {"checkpoint": checkpoint, "trigger": trigger}
         if self.kind == "upsert":
-            of_key = {"key_schema": SCHEMA, "schema": "n BIGINT", "tombstones": "mark"}
+            of_key: dict[str, Any] = {
+                "key_schema": SCHEMA,
+                "schema": "n BIGINT",
+                "tombstones": "mark",
+            }
             frame = topic(self.spark, self.topic, starting=starting, **of_key, **where)
             columns = ("key.id", "value.n", "partition", "offset", "timestamp", "tombstone")
             rows = frame.select(*columns)
@@ -121,7 +125,7 @@ class RealWorld:
             query = to_topic(rows, self.target, value="id", **where, **how)
         else:
             assert self.database is not None
-            login = {"url": self.database.url, "user": USER, "password": PASSWORD}
+            login: dict[str, Any] = {"url": self.database.url, "user": USER, "password": PASSWORD}
             query = to_jdbc(rows, "table", **login, **how)
         return query
 

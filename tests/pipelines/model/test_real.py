@@ -49,7 +49,7 @@ def test_a_leader_that_is_killed_loses_and_doubles_nothing(spark: Any, tmp_path:
         how = {"min.insync.replicas": "2"}
         admin.create_topics([NewTopic("t", 2, 3, config=how)])["t"].result(WITHIN_S)
         cluster.wait_in_sync("t")
-        where = {"bootstrap_servers": cluster.bootstrap}
+        where: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap}
         frame = topic(spark, "t", schema="id BIGINT NOT NULL", **where)
         produce(cluster, 0, 50)
         query: Any = to_delta(

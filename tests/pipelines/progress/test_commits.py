@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 WAIT_S = 30
 
 
-def delivered(topic: str, batch: int | None, **where: object) -> Delivered:
+def delivered(topic: str, batch: int | None, **where: Any) -> Delivered:
     places = {topic: {0: 10 * (batch or 0), 1: 10 * (batch or 0) + 1}}
     return Delivered("flights", "id-1", batch, places, **where)
 

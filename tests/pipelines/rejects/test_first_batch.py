@@ -42,7 +42,10 @@ def test_the_query_stops_until_the_schema_is_mended_or_it_is_told_to_continue(
 
     def run(schema: str, **options: Any) -> Any:
         rows = topic(spark, name, bootstrap_servers=bootstrap, schema=schema)
-        given = {"checkpoint": tmp_path / "cp", "trigger": {"availableNow": True}} | options
+        given: dict[str, Any] = {
+            "checkpoint": tmp_path / "cp",
+            "trigger": {"availableNow": True},
+        } | options
         query = to_delta(rows.select("value", "partition", "offset"), tmp_path / "t", **given)
         query.awaitTermination()
         return query

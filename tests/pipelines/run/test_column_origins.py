@@ -13,7 +13,7 @@ from ottla.pipelines.run.column_origins import place_of
 
 pytestmark = pytest.mark.spark
 
-WHERE = {"bootstrap_servers": "localhost:9092"}
+WHERE: dict[str, Any] = {"bootstrap_servers": "localhost:9092"}
 BOTH = ("partition", "offset")
 
 

@@ -36,7 +36,7 @@ def test_duplicates_are_left_out_and_late_rows_are_kept_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     name, table, checkpoint = new_topic(1), tmp_path / "table", tmp_path / "checkpoint"
-    place = {"bootstrap_servers": bootstrap, "schema": SCHEMA, "max_rows": 3}
+    place: dict[str, Any] = {"bootstrap_servers": bootstrap, "schema": SCHEMA, "max_rows": 3}
 
     def run() -> None:
         rows = topic(spark, name, **place).select("value.*", "offset")

@@ -150,7 +150,7 @@ def test_a_new_table_is_partitioned_as_asked_and_an_old_one_is_not_changed(
     job: Job, produce: Callable[..., None]
 ) -> None:
     produce(job.name, good(0, 3))
-    place = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
+    place: dict[str, Any] = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
     frame = job.frame.select("value.*")
     to_delta(frame, job.table, partition_by=["word"], **place).awaitTermination()
 
@@ -165,7 +165,7 @@ def test_new_columns_are_refused_or_added_with_a_line_for_each(
     job: Job, produce: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     produce(job.name, good(0, 3))
-    place = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
+    place: dict[str, Any] = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
     to_delta(job.frame.select("value.id"), job.table, **place).awaitTermination()
     produce(job.name, good(3, 5))
     wider = job.frame.select("value.*", "offset")
@@ -184,7 +184,7 @@ def test_too_many_rejected_rows_stop_the_query_and_are_kept(
     job: Job, produce: Callable[..., None]
 ) -> None:
     produce(job.name, [*good(0, 3), (None, "bad"), (None, "worse")])
-    place = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
+    place: dict[str, Any] = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
 
     with pytest.raises(Exception, match="rows rejected in this run: 2, more than"):
         to_delta(job.frame, job.table, max_rejects=1, **place).awaitTermination()
@@ -203,7 +203,11 @@ def test_a_table_with_keys_follows_its_topic_over_restarts(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     name, table, checkpoint = new_topic(), tmp_path / "users", tmp_path / "checkpoint"
-    where = {"bootstrap_servers": bootstrap, "key_schema": "id BIGINT", "schema": "word STRING"}
+    where: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "key_schema": "id BIGINT",
+        "schema": "word STRING",
+    }
 
     def user(number: int, word: str | None) -> tuple[str, str | None]:
         return json.dumps({"id": number}), word and json.dumps({"word": word})
@@ -269,7 +273,11 @@ def test_a_history_of_two_topics_keeps_the_versions_of_both(
         frame = topic(spark, name, bootstrap_servers=bootstrap, schema=SCHEMA)
         rows = frame.select("value.*", "partition", "offset", "timestamp")
         parts.append(rows.withColumn("topic", F.lit(name)))
-    place = {"checkpoint": tmp_path / "cp", "trigger": {"availableNow": True}, "keys": "id"}
+    place: dict[str, Any] = {
+        "checkpoint": tmp_path / "cp",
+        "trigger": {"availableNow": True},
+        "keys": "id",
+    }
     united = parts[0].union(parts[1])
     to_delta(united, tmp_path / "table", history=True, **place).awaitTermination()
     found = spark.read.format("delta").load(str(tmp_path / "table")).collect()
@@ -286,12 +294,16 @@ def test_partitions_that_were_added_bring_no_deleted_key_back(
 ) -> None:
     """The tombstone of key 99 is in a new partition, and read before the record that it deletes."""
     name, table = new_topic(1), str(tmp_path / "table")
-    where = {"bootstrap_servers": bootstrap, "key_schema": "id BIGINT", "schema": "word STRING"}
+    where: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "key_schema": "id BIGINT",
+        "schema": "word STRING",
+    }
     frame = topic(spark, name, tombstones="mark", max_rows=4, **where)
     columns = ("key.id", "value.word", "partition", "offset", "timestamp", "tombstone")
 
     def start(**how: Any) -> Any:
-        place = {"checkpoint": tmp_path / "cp", "keys": ["id"]}
+        place: dict[str, Any] = {"checkpoint": tmp_path / "cp", "keys": ["id"]}
         return to_delta(frame.select(*columns), table, **place, **how)
 
     def user(number: int, word: str | None = "a") -> tuple[str, str | None]:
@@ -342,14 +354,18 @@ def test_a_table_with_keys_says_what_does_not_fit(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     name, place = new_topic(1), {"checkpoint": tmp_path / "cp", "keys": "id"}
-    where = {"bootstrap_servers": bootstrap, "key_schema": "id BIGINT", "schema": "word STRING"}
+    where: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "key_schema": "id BIGINT",
+        "schema": "word STRING",
+    }
     columns = ("key.id", "value.word", "partition", "offset", "timestamp")
     marked = topic(spark, name, tombstones="mark", **where).select(*columns)
     with pytest.raises(PipelineError, match="in the column tombstone, and the frame has no such"):
         to_delta(marked, tmp_path / "t", **place)
 
     frame = topic(spark, name, **where).select(*columns)
-    once = {"trigger": {"availableNow": True}}
+    once: dict[str, Any] = {"trigger": {"availableNow": True}}
     produce(name, [('{"id": 1}', '{"word": "a"}'), ('{"id": 1}', None)])
     to_delta(frame, tmp_path / "t", history=True, **place, **once).awaitTermination()
     assert f"1 tombstones of {name} are skipped, and delete no row of" in caplog.text
@@ -461,7 +477,10 @@ def test_rows_of_aborted_transactions_are_not_delivered(
     late = topic(
         spark, job.name, bootstrap_servers=bootstrap, schema=SCHEMA, starting="latest"
     ).select("value.*", "partition", "offset")
-    how = {"checkpoint": tmp_path / "late-checkpoint", "trigger": {"availableNow": True}}
+    how: dict[str, Any] = {
+        "checkpoint": tmp_path / "late-checkpoint",
+        "trigger": {"availableNow": True},
+    }
     to_delta(late, tmp_path / "late", **how).awaitTermination()
     producer.commit_transaction(30)
     to_delta(late, tmp_path / "late", **how).awaitTermination()
@@ -520,7 +539,7 @@ def test_a_column_becomes_as_wide_as_the_rows(
     rows = rows.select("value.*", "partition", "offset")
 
     def run() -> None:
-        how = {"checkpoint": tmp_path / "cp", "trigger": {"availableNow": True}}
+        how: dict[str, Any] = {"checkpoint": tmp_path / "cp", "trigger": {"availableNow": True}}
         to_delta(rows, tmp_path / "t", schema_changes="add", keys=keys, **how).awaitTermination()
 
     with pytest.raises(PipelineError, match="have the table widen it"):
@@ -566,7 +585,7 @@ def test_a_busy_neighbour_does_not_start_an_upsert_again(
     caplog.set_level("INFO", "ottla.pipelines")
     produce(job.name, good(0, 2))
     rows = job.frame.select("value.*", "partition", "offset")
-    how = {"keys": "id", "order_by": "offset", "checkpoint": job.checkpoint}
+    how: dict[str, Any] = {"keys": "id", "order_by": "offset", "checkpoint": job.checkpoint}
     once = {"availableNow": True}
     to_delta(rows, job.table, trigger=once, **how).awaitTermination()
 

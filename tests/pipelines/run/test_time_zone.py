@@ -36,7 +36,10 @@ def test_a_time_without_a_zone_is_utc_and_stays_that(
 
     def into_topic() -> None:
         rows = frame().selectExpr("to_json(value) AS value")
-        where = {"bootstrap_servers": bootstrap, "checkpoint": tmp_path / "cp-topic"}
+        where: dict[str, Any] = {
+            "bootstrap_servers": bootstrap,
+            "checkpoint": tmp_path / "cp-topic",
+        }
         to_topic(rows, target, trigger={"availableNow": True}, **where).awaitTermination()
 
     for run in (into_table, into_topic):

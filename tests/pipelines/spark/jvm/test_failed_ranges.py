@@ -56,7 +56,10 @@ def test_a_failure_names_topic_partition_and_offsets(
     frame: Any, tmp_path: Path, query: Callable[[Any, Any], Any], read: str | None
 ) -> None:
     word = F.udf("string")(no_sevens)("value.word").alias("word")
-    place = {"checkpoint": tmp_path / "checkpoint", "trigger": {"availableNow": True}}
+    place: dict[str, Any] = {
+        "checkpoint": tmp_path / "checkpoint",
+        "trigger": {"availableNow": True},
+    }
     with pytest.raises(PipelineError, match="no sevens here") as caught:
         to_delta(query(frame, word), tmp_path / "table", **place).awaitTermination()
 
