@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,8 +20,9 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.run import begin as module
 from ottla.pipelines.run.begin import (
-    archive_old_state,
-    begin,
+    keeping,
+    prepare_checkpoint,
+    report,
     stream_writer,
     topic_ids_now,
     why_silent,
@@ -89,7 +91,8 @@ class World:
             position=self.position,
             starting=None,
             replacing=None,
-            notices=("a column is added",),
+            due=(),
+            identity=Identity("cluster", {}, "", "", "exactly-once"),
         )
         self.lost: list[str] = []
         self.query: Any = SimpleNamespace(id="query-2", isActive=True, fail=self.lost.append)
@@ -116,10 +119,12 @@ class World:
     def release(self) -> None:
         self.steps.append("release")
 
-    def start(self, check_kept: Callable[[], None]) -> Any:
-        assert check_kept == self.check_kept
-        self.steps.append("start")
-        return RUNNER, self.query
+    def start(self) -> None:
+        """As `start` does, without a runner."""
+        with keeping(self.checked) as kept:
+            assert kept.check == self.check_kept
+            self.steps.append("start")
+        kept.started(self.query)
 
 
 @pytest.fixture
@@ -133,55 +138,53 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def test_a_checkpoint_that_another_run_used_meanwhile_is_checked_again(world: World) -> None:
     world.position = ("query-1", 4, 4)
     with pytest.raises(PipelineError, match="Another run has written to the checkpoint cp while"):
-        begin(world.checked, None, world.start)
+        world.start()
     assert world.steps == ["acquire", "keep", "release"]
 
 
-def test_a_query_starts_while_it_has_the_checkpoint(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert begin(world.checked, None, world.start) is world.query
+def test_a_query_starts_while_it_has_the_checkpoint(world: World) -> None:
+    world.start()
     assert world.steps == ["acquire", "keep", "start"]
+
+
+def test_a_query_that_has_started_is_known(world: World) -> None:
+    report(world.checked, None, RUNNER, world.query)
     assert QUERIES["query-2"] is RUNNER
-    assert caplog.messages == ["a column is added"]
+    assert world.steps == []
 
 
 def test_with_a_group_it_is_reported(world: World) -> None:
     world.specification.group = "g"
     run: Any = object()
-    begin(world.checked, run, world.start)
-    assert world.steps[-1] == {
-        "group": "g",
-        "settings": KAFKA.for_librdkafka(),
-        "ends_by_itself": True,
-        "run": run,
-    }
+    report(world.checked, run, RUNNER, world.query)
+    assert world.steps == [
+        {
+            "group": "g",
+            "settings": KAFKA.for_librdkafka(),
+            "ends_by_itself": True,
+            "run": run,
+        }
+    ]
 
 
 def test_a_start_that_fails_gives_the_checkpoint_back(world: World) -> None:
-    def fails(check_kept: Callable[[], None]) -> Any:
+    with pytest.raises(KeyboardInterrupt), keeping(world.checked):
         raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        begin(world.checked, None, fails)
     assert world.steps == ["acquire", "keep", "release"]
-    assert "query-2" not in QUERIES
 
 
 def test_a_start_that_loses_the_checkpoint_ends_its_query(world: World) -> None:
-    def start(check_kept: Callable[[], None]) -> Any:
+    with keeping(world.checked) as kept:
         world.lose("another run took it")
         assert world.lost == []  # there is no query yet
-        return RUNNER, world.query
-
-    begin(world.checked, None, start)
+    kept.started(world.query)
     assert world.lost == ["another run took it"]
     world.query.isActive = False
     assert world.is_kept() is False
 
 
 def test_a_query_that_loses_the_checkpoint_ends(world: World) -> None:
-    begin(world.checked, None, world.start)
+    world.start()
     world.lose("another run took it")
     assert world.lost == ["another run took it"]
 
@@ -190,7 +193,7 @@ def test_a_second_query_of_the_session_on_one_checkpoint(world: World) -> None:
     """Spark would stop the first one silently."""
     world.active = [SimpleNamespace(id="query-1", name=None)]
     with pytest.raises(PipelineError, match="runs on the checkpoint cp already"):
-        begin(world.checked, None, world.start)
+        world.start()
     assert world.steps == []
 
 
@@ -198,19 +201,21 @@ def test_a_move_is_noted_before_it_begins(world: World) -> None:
     starting = {"t": {0: 5}, "u": {0: 7, 1: 8}}
     world.checked.replacing, world.checked.starting = Replacing(4, starting), starting
     identity = Identity("cluster", {}, "", "", "exactly-once", replacing=Replacing(4, starting))
-    archive_old_state(world.checked, identity)
+    world.checked.identity = identity
+    prepare_checkpoint(world.checked)
     assert world.steps == [
         ("write", FILE, identity.text()),
         ("replace", 4),
         ("delete", "sources"),
         ("file:/lake/cp", 0, {"t": {0: 5}}),
         ("file:/lake/cp", 2, {"u": {0: 7, 1: 8}}),
+        ("write", FILE, replace(identity, replacing=None).text()),
     ]
 
 
 def test_a_query_that_continues_needs_no_room(world: World) -> None:
-    archive_old_state(world.checked, Identity("cluster", {}, "", "", "exactly-once"))
-    assert world.steps == []
+    prepare_checkpoint(world.checked)
+    assert world.steps == [("write", FILE, world.checked.identity.text())]
 
 
 @pytest.mark.parametrize(

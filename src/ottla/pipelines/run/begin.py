@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.checkpoint.identity import FILE, Identity
+from ottla.pipelines.checkpoint.identity import FILE
 from ottla.pipelines.checkpoint.lease import Lease
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import Brokers, look_up
 from ottla.pipelines.progress.report import report_query
+from ottla.pipelines.rejects.pending import write_pending
 from ottla.pipelines.run.plan import Plan
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import QUERIES
@@ -23,7 +26,6 @@ from ottla.pipelines.spark.jvm.initial_offsets import write_initial_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
 
     from ottla.pipelines.kafka.settings import KafkaSettings
     from ottla.pipelines.progress.state import Run
@@ -33,10 +35,14 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("ottla.pipelines")
 
 
-class _Kept:
-    """For whom a checkpoint is kept: a start, and then its query."""
+class Kept:
+    """For whom a checkpoint is kept: a start, and then its query.
 
-    def __init__(self) -> None:
+    `check` raises PipelineError where another run has the checkpoint by now.
+    """
+
+    def __init__(self, lease: Lease) -> None:
+        self.check = lease.check_kept
         self._query: PipelineQuery | None = None
         self._reason: str | None = None
 
@@ -54,27 +60,23 @@ class _Kept:
             query.fail(self._reason)
 
 
-def begin(
-    checked: Plan,
-    run: Run | None,
-    start: Callable[[Callable[[], None]], tuple[BatchRunner, PipelineQuery]],
-) -> StreamingQuery:
-    """Start a query while nothing else uses its checkpoint, and report it to its group.
+@contextlib.contextmanager
+def keeping(checked: Plan) -> Iterator[Kept]:
+    """Keep the checkpoint of a plan for its start, and for the query that this starts.
 
-    `start` prepares the checkpoint and starts the query; it gets what its first batch checks: that
-    the checkpoint is still this run's. Raises PipelineError.
+    Raises PipelineError where another query has the checkpoint, or has used it since the plan.
     """
     specification, checkpoint = checked.specification, checked.checkpoint
-    spark = specification.frame.sparkSession
     # Spark would stop the first query silently.
-    if checkpoint.query_id() in [query.id for query in spark.streams.active]:
+    active = [query.id for query in specification.frame.sparkSession.streams.active]
+    if checkpoint.query_id() in active:
         raise PipelineError(
             f"A query of this session runs on the checkpoint {specification.checkpoint} already. "
             "Stop that query first, or use another checkpoint"
         )
     lease = Lease(checkpoint.files)
     lease.acquire()
-    kept = _Kept()
+    kept = Kept(lease)
     lease.keep(kept.is_active, kept.lose)  # a slow start keeps it, too
     try:
         if checkpoint.position() != checked.position:
@@ -82,24 +84,25 @@ def begin(
                 f"Another run has written to the checkpoint {specification.checkpoint} while this "
                 "start checked it. Start again"
             )
-        for notice in checked.notices:
-            log.warning("%s", notice)
-        runner, query = start(lease.check_kept)
+        yield kept
     except BaseException:
         lease.release()
         raise
-    kept.started(query)
+
+
+def report(checked: Plan, run: Run | None, runner: BatchRunner, query: PipelineQuery) -> None:
+    """Let others of this process and the plan's group know of the query that has started."""
+    specification = checked.specification
     QUERIES[query.id] = runner
     if specification.group is not None:
         report_query(
-            spark,
+            specification.frame.sparkSession,
             query,
             group=specification.group,
             settings=checked.sources[0][1].kafka.for_librdkafka(),
             ends_by_itself=specification.ends_by_itself,
             run=run,
         )
-    return query
 
 
 def check_free(specification: Specification) -> None:
@@ -108,21 +111,25 @@ def check_free(specification: Specification) -> None:
     Lease(files).check_here()
 
 
-def archive_old_state(checked: Plan, identity: Identity) -> None:
-    """Move the state of a former query away, and write the first offsets of a new one.
+def prepare_checkpoint(checked: Plan) -> None:
+    """Move the state of a former query away, write the first offsets of a new one, and what the
+    checkpoint belongs to.
 
-    A move is noted before it begins. The caller removes the note when all is in place.
+    A move is noted before it begins, and the note removed when all is in place.
     """
-    checkpoint = checked.checkpoint
+    identity, files = checked.identity, checked.checkpoint.files
     if checked.replacing is not None:
-        checkpoint.files.write(FILE, identity.text())
-        checkpoint.replace(checked.replacing.number)
+        files.write(FILE, identity.text())
+        checked.checkpoint.replace(checked.replacing.number)
     if checked.starting is not None:
-        checkpoint.files.delete("sources")
-        spark = checked.specification.frame.sparkSession
+        files.delete("sources")
         for number, source in checked.sources:
             first = {source.name: checked.starting[source.name]}
-            write_initial_offsets(spark, checkpoint.files.location, number, first)
+            spark = checked.specification.frame.sparkSession
+            write_initial_offsets(spark, files.location, number, first)
+    if checked.due:
+        write_pending(files, list(checked.due))
+    files.write(FILE, replace(identity, replacing=None).text())
 
 
 class Clients:

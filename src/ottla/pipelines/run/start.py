@@ -11,21 +11,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.checkpoint.identity import FILE
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import require_pyspark
 from ottla.pipelines.failures.cause import About
 from ottla.pipelines.rejects.dead_letters import DeadLetters
 from ottla.pipelines.rejects.left_out import LeftOutRows
-from ottla.pipelines.rejects.pending import write_pending
 from ottla.pipelines.rejects.rejects import Rejects
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.run.begin import (
     Clients,
-    archive_old_state,
-    begin,
     check_free,
+    keeping,
+    prepare_checkpoint,
+    report,
     stream_writer,
     topic_ids_now,
     why_silent,
@@ -178,7 +177,7 @@ def start_or_write(
 
 
 def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
-    """Carry out a plan: acquire the checkpoint, create the table, write the identity, run.
+    """Carry out a plan: keep the checkpoint, create the table, write the identity, run.
 
     `run`: the run that is already reported to the group; the query continues it.
     Raises PipelineError: another query runs on this checkpoint, or Spark refuses the query.
@@ -187,27 +186,17 @@ def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
     route_failures(specification.frame.sparkSession, os.environ)
     about = About(target=checked.sink.name, checkpoint=str(specification.checkpoint))
     with reported(about):
-        return _carry_out(checked, run)
-
-
-def _carry_out(checked: Plan, run: Run | None) -> StreamingQuery:
-    def start_runner(check_kept: Callable[[], None]) -> tuple[BatchRunner, PipelineQuery]:
-        checked.sink.make()
-        _prepare_checkpoint(checked)
-        clients = Clients()
-        runner = _runner(checked, clients, check_kept)
-        return runner, _run(checked, runner, clients)
-
-    return begin(checked, run, start_runner)
-
-
-def _prepare_checkpoint(checked: Plan) -> None:
-    """Record what belongs together, and make room for a new query."""
-    checkpoint, identity = checked.checkpoint, checked.identity
-    archive_old_state(checked, identity)
-    if checked.due:
-        write_pending(checkpoint.files, list(checked.due))
-    checkpoint.files.write(FILE, replace(identity, replacing=None).text())
+        with keeping(checked) as kept:
+            for notice in checked.notices:
+                log.warning("%s", notice)
+            checked.sink.make()
+            prepare_checkpoint(checked)
+            clients = Clients()
+            runner = _runner(checked, clients, kept.check)
+            query = _run(checked, runner, clients)
+        kept.started(query)
+        report(checked, run, runner, query)
+    return query
 
 
 def _runner(checked: Plan, clients: Clients, check_kept: Callable[[], None]) -> BatchRunner:
