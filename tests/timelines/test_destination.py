@@ -37,10 +37,17 @@ def test_rules_that_are_unknown_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [None, 3, [], {}, {**POSTGRES, "kind": "tape"}, {**POSTGRES, "place": ""}]
+    "said", [None, 3, [], {}, {**POSTGRES, "kind": "A tape"}, {**POSTGRES, "place": ""}]
 )
 def test_what_is_no_destination(said: object) -> None:
     assert read_destination(said) is None
+
+
+def test_a_sink_names_its_own_kind() -> None:
+    found = read_destination({**POSTGRES, "kind": "iceberg"})
+    assert found is not None
+    assert found.kind == "iceberg"
+    assert destination_of(found.text()) == found
 
 
 def test_a_name_that_is_damaged_is_none() -> None:

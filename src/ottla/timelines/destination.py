@@ -7,18 +7,20 @@ Delta table that is appended to, else JSON. Pure.
 """
 
 import json
+import re
 from typing import Final, NamedTuple
 
 DELTA: Final = "delta"
-KINDS: Final = (DELTA, "parquet", "json", "postgresql", "topic")
 ROWS: Final = ("append", "upsert", "history")
 ORDERS: Final = ("offset", "timestamp", "column")
 DELETES: Final = ("skip", "remove", "mark")
 MAX_PLACE_CHARS: Final = 1024
+_KIND: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
+"""Each sink names its own kind; which ones there are is not known here."""
 
 
 class Destination(NamedTuple):
-    """A table, a folder of files, or a topic.
+    """A table, a folder of files, a topic, or what another sink writes to.
 
     `rows`: what a record does to the table. `order`: which record of a key is the last, by its
     offset, its timestamp or a column. `deletes`: what a tombstone does. `by_message_key`: the
@@ -52,7 +54,9 @@ def read_destination(said: object) -> Destination | None:
     if not isinstance(said, dict):
         return None
     kind, place = said.get("kind"), said.get("place")
-    if kind not in KINDS or not isinstance(place, str) or not place:
+    if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+        return None
+    if not isinstance(place, str) or not place:
         return None
     rows, order, deletes = (
         value if (value := said.get(name)) in allowed else allowed[0]

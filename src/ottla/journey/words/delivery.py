@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.journey.formatting import one_of
 from ottla.journey.words.clock import Clock
-from ottla.journey.words.destinations import NAMES
+from ottla.journey.words.destinations import name_of
 from ottla.journey.words.line import BAD, GOOD, NAME, WAITING, WEAK, Branch, Document
 from ottla.journey.words.row import row_said
 
@@ -21,7 +21,7 @@ def grow_delivery(branch: Branch, one: Document, clock: Clock) -> None:
         version = one_of("version", one["delta"]["first_version"], one["delta"]["last_version"])
         parts += [("  in Delta ", GOOD), (version, NAME), "  "]
     elif sink:
-        parts += [("  into ", GOOD), (NAMES[sink["kind"]], NAME), "  "]
+        parts += [("  into ", GOOD), (name_of(sink["kind"]), NAME), "  "]
     else:
         parts.append(("  delivered  ", GOOD))
     batch = one_of("batch", one["first_batch"], one["last_batch"])
