@@ -30,9 +30,9 @@ BREADTH: Final = frozenset(
         "tests/pipelines/run/test_start.py::test_rows_arrive_once_with_their_place_over_restarts",
         "tests/pipelines/run/test_to_topic.py"
         "::test_rows_arrive_once_also_when_a_batch_is_tried_again",
-        "tests/pipelines/sinks/test_merge.py"
+        "tests/pipelines/sinks/delta/test_merge.py"
         "::test_a_history_in_order_is_merged_by_the_shorter_statement",
-        "tests/pipelines/sinks/test_merge.py"
+        "tests/pipelines/sinks/delta/test_merge.py"
         "::test_the_last_offset_wins_a_tombstone_deletes_and_a_batch_comes_once",
         "tests/system/test_bad_input.py::test_fuzz_of_every_request_in_every_version",
         "tests/system/test_cluster_groups.py::test_a_group_goes_on_when_its_coordinator_dies",

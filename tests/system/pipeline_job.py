@@ -32,9 +32,9 @@ from components import postgres
 from ottla.pipelines import report_progress, session, to_delta, to_files, to_jdbc, topic
 from ottla.pipelines.progress import report
 from ottla.pipelines.run.batch import BatchRunner
-from ottla.pipelines.sinks.delta import DeltaSink
-from ottla.pipelines.sinks.files import FilesSink
-from ottla.pipelines.sinks.jdbc import JdbcSink
+from ottla.pipelines.sinks.delta.sink import DeltaSink
+from ottla.pipelines.sinks.files.sink import FilesSink
+from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.spark.jvm.jdbc_connection import Connection
 
 SCHEMA = "id BIGINT NOT NULL"

@@ -25,7 +25,7 @@ from tests.system.pipeline_job import MAX_DELAY_S, SETTINGS
 
 from ottla.pipelines import session, to_topic, topic
 from ottla.pipelines.run.batch import BatchRunner
-from ottla.pipelines.sinks import topic_task
+from ottla.pipelines.sinks.topic import task as topic_task
 
 GROUP = os.getpgid(0)
 OTHER_TASKS_S = 2.0

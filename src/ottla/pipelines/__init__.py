@@ -11,7 +11,7 @@ from ottla.pipelines.run.start import to_delta
 from ottla.pipelines.run.to_files import to_files
 from ottla.pipelines.run.to_jdbc import to_jdbc
 from ottla.pipelines.run.to_topic import to_topic
-from ottla.pipelines.sinks.maintenance import maintain
+from ottla.pipelines.sinks.delta.maintenance import maintain
 from ottla.pipelines.source.topic import rejected, topic
 from ottla.pipelines.spark.start import session
 

@@ -16,8 +16,12 @@ from ottla.pipelines.checkpoint import next_batch as rule
 from ottla.pipelines.checkpoint.next_batch import Answer, Held, Planned, Refuse, Skip, Write
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.run import batch, begin, plan, start, starting
-from ottla.pipelines.sinks import delta, jdbc, merge, topic, topic_task
-from ottla.pipelines.sinks import postgres_statements as statements
+from ottla.pipelines.sinks.delta import merge
+from ottla.pipelines.sinks.delta import sink as delta
+from ottla.pipelines.sinks.postgresql import sink as jdbc
+from ottla.pipelines.sinks.postgresql import statements
+from ottla.pipelines.sinks.topic import sink as topic
+from ottla.pipelines.sinks.topic import task as topic_task
 
 AT_MOST_ONCE: Final = "at-most-once"
 

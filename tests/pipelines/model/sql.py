@@ -14,7 +14,7 @@ from typing import Any, Final
 from pyspark.errors import UnsupportedOperationException
 from tests.pipelines.model.errors import NotUnderstoodError, QueryFailedError
 
-from ottla.pipelines.sinks.in_order_statement import OUT_OF_ORDER
+from ottla.pipelines.sinks.delta.in_order_statement import OUT_OF_ORDER
 
 Rows = tuple[tuple[Any, ...], ...]
 Columns = Sequence[str]

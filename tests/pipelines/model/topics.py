@@ -1,4 +1,4 @@
-"""A topic with transactions and the commits of groups, for `sinks.topic` and its tasks."""
+"""A topic with transactions and the commits of groups, for `sinks.topic.sink` and its tasks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.pipelines.model.spark import Frame
 
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import read_settings
-from ottla.pipelines.sinks.topic import TopicSink, TopicTarget
-from ottla.pipelines.sinks.topic import group_of as group_of
+from ottla.pipelines.sinks.topic.sink import TopicSink, TopicTarget
+from ottla.pipelines.sinks.topic.sink import group_of as group_of
 
 KAFKA = read_settings("b:9092")
 NAME = "out"

@@ -53,8 +53,12 @@ from ottla.pipelines.run import (
 )
 from ottla.pipelines.run.guard import BatchFailedError
 from ottla.pipelines.running import QUERIES
-from ottla.pipelines.sinks import delta, files, jdbc, merge, target, topic
+from ottla.pipelines.sinks.delta import merge, target
+from ottla.pipelines.sinks.delta import sink as delta
+from ottla.pipelines.sinks.files import sink as files
 from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.sinks.postgresql import sink as jdbc
+from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.source.source import Source
 
 KAFKA = read_settings("b:9092")

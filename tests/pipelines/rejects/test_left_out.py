@@ -19,7 +19,7 @@ from ottla.pipelines.run import batch as module
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.port import NO_VERSION, Batch
-from ottla.pipelines.sinks.topic import TopicSink, TopicTarget
+from ottla.pipelines.sinks.topic.sink import TopicSink, TopicTarget
 from ottla.pipelines.source.observed import BLOCKS
 from ottla.pipelines.source.source import REJECTED, Source
 

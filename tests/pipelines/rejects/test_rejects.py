@@ -21,7 +21,7 @@ from ottla.pipelines.rejects import rejects
 from ottla.pipelines.rejects.pending import Part
 from ottla.pipelines.rejects.rejects import find_part
 from ottla.pipelines.running import QUERIES
-from ottla.pipelines.sinks.delta import DeltaSink
+from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.spark.jvm.execution import Execution
 

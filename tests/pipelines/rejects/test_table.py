@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql.types import StructType
 
 from ottla.pipelines.rejects.table import read_rejected
-from ottla.pipelines.sinks.delta import DeltaSink
-from ottla.pipelines.sinks.files import FilesSink
+from ottla.pipelines.sinks.delta.sink import DeltaSink
+from ottla.pipelines.sinks.delta.target import find_target
+from ottla.pipelines.sinks.files.sink import FilesSink
 from ottla.pipelines.sinks.port import Batch
-from ottla.pipelines.sinks.target import find_target
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 

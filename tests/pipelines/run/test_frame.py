@@ -8,7 +8,7 @@ import pytest
 
 from ottla.pipelines import PipelineError, to_delta
 from ottla.pipelines.run.frame import FILE
-from ottla.pipelines.sinks.delta import DeltaSink
+from ottla.pipelines.sinks.delta.sink import DeltaSink
 
 pytestmark = pytest.mark.spark
 

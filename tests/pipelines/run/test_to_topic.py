@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from ottla.pipelines import PipelineError, to_delta, to_topic, topic
-from ottla.pipelines.sinks.topic import TASKS
+from ottla.pipelines.sinks.topic.sink import TASKS
 
 pytestmark = pytest.mark.spark
 

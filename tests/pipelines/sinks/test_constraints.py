@@ -16,7 +16,7 @@ from ottla.pipelines.sinks.constraints import (
     read_constraints,
     refused,
 )
-from ottla.pipelines.sinks.delta_table import DeltaTable
+from ottla.pipelines.sinks.delta.table import DeltaTable
 
 pytestmark = pytest.mark.spark
 

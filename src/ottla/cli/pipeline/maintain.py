@@ -76,7 +76,7 @@ def maintain_file(
         from ottla.pipelines.failures.cause import About
         from ottla.pipelines.file.build import open_session
         from ottla.pipelines.run.reported import reported
-        from ottla.pipelines.sinks.maintenance import maintain as maintained
+        from ottla.pipelines.sinks.delta.maintenance import maintain as maintained
 
         try:
             spark = open_session(spec, conf=SPARK_SETTINGS, with_formats=False)

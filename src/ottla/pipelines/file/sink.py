@@ -13,8 +13,8 @@ from ottla.pipelines.file.servers import read_servers
 from ottla.pipelines.kafka.settings import KafkaSettings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.sinks.far_ahead import read_length_s
-from ottla.pipelines.sinks.files import FORMATS
-from ottla.pipelines.sinks.postgres_table import read_table_name
+from ottla.pipelines.sinks.files.sink import FORMATS
+from ottla.pipelines.sinks.postgresql.table import read_table_name
 from ottla.pipelines.spec.option import options_of
 from ottla.pipelines.spec.sink import (
     DELTA,

@@ -47,7 +47,7 @@ from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification, frame_of
 from ottla.pipelines.run.starting import check_first, check_new
-from ottla.pipelines.sinks.compaction import COMPACT_AFTER
+from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.plan import nodes
 

@@ -1,4 +1,4 @@
-"""`to_files`: a stream into a folder of Parquet or JSON files; see `sinks.files`."""
+"""`to_files`: a stream into a folder of Parquet or JSON files; see `sinks.files.sink`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.run.frame import Written
 from ottla.pipelines.run.specification import Specification, frame_of
 from ottla.pipelines.run.start import start_or_write
-from ottla.pipelines.sinks.files import FORMATS, FilesSink
+from ottla.pipelines.sinks.files.sink import FORMATS, FilesSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

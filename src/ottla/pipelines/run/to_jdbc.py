@@ -1,4 +1,4 @@
-"""`to_jdbc`: a stream into a table of PostgreSQL; see `sinks.jdbc`."""
+"""`to_jdbc`: a stream into a table of PostgreSQL; see `sinks.postgresql.sink`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ottla.pipelines.errors import require_pyspark
 from ottla.pipelines.run.frame import Written
 from ottla.pipelines.run.specification import Specification, frame_of
 from ottla.pipelines.run.start import start_or_write
-from ottla.pipelines.sinks.jdbc import JdbcSink
-from ottla.pipelines.sinks.jdbc_settings import Database, read_database
-from ottla.pipelines.sinks.postgres_table import read_table_name
+from ottla.pipelines.sinks.postgresql.settings import Database, read_database
+from ottla.pipelines.sinks.postgresql.sink import JdbcSink
+from ottla.pipelines.sinks.postgresql.table import read_table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

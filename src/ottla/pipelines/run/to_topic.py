@@ -1,4 +1,4 @@
-"""`to_topic`: a stream into a topic; see `sinks.topic`."""
+"""`to_topic`: a stream into a topic; see `sinks.topic.sink`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ottla.pipelines.kafka.settings import read_settings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start_or_write
-from ottla.pipelines.sinks.topic import TopicSink, TopicTarget
-from ottla.pipelines.sinks.topic_columns import Given, RecordColumns
+from ottla.pipelines.sinks.topic.columns import Given, RecordColumns
+from ottla.pipelines.sinks.topic.sink import TopicSink, TopicTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias
 
 from ottla.pipelines.kafka.settings import KafkaSettings
-from ottla.pipelines.sinks.compaction import COMPACT_AFTER
-from ottla.pipelines.sinks.files import FORMATS
-from ottla.pipelines.sinks.jdbc_settings import EXAMPLE, Database, read_database
+from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
+from ottla.pipelines.sinks.files.sink import FORMATS
 from ottla.pipelines.sinks.keyed_table import DELETES
+from ottla.pipelines.sinks.postgresql.settings import EXAMPLE, Database, read_database
 from ottla.pipelines.spec.option import option
 
 DELTA: Final = "delta"

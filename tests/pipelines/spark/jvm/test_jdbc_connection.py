@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 
 from components import fixture
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.jdbc_settings import read_database
+from ottla.pipelines.sinks.postgresql.settings import read_database
 from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, KEEPALIVE, Connection
 
 postgres = fixture.postgres

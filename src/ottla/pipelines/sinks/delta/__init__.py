@@ -1,0 +1,1 @@
+"""A Delta table as the place where the rows go."""

@@ -1,0 +1,137 @@
+"""Runs a MERGE on a Delta table: one commit, which carries its batch as an append does.
+
+MERGE takes no options, so query id, batch and metadata are settings of the session in which it
+runs. Nothing else may write with that session: a commit by another thread would carry them as well.
+The batches of a stream have such a session; of the user's own session a copy is taken.
+
+Delta skips a batch that the table has. The id is always given: a merge that changes no row makes no
+commit without it.
+
+A history has two statements: a shorter one for batches in order, and one for all batches, which
+follows if the first finds a late record. Until then nothing has been written.
+
+Another job may change the table at the same time: then the statement is run again (`busy_table`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.sinks.delta.busy_table import tried_again
+from ottla.pipelines.sinks.delta.history_statement import history_statement
+from ottla.pipelines.sinks.delta.in_order_statement import OUT_OF_ORDER, in_order_statement
+from ottla.pipelines.sinks.delta.table import DeltaTable, forget_last_commit, last_commit
+from ottla.pipelines.sinks.upsert_statement import upsert_statement
+from ottla.pipelines.spark.jvm.sessions import broadcast_limit_bytes, copied, is_same
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ottla.pipelines.sinks.delta.batch_order import BatchOrder
+    from ottla.pipelines.sinks.keyed_table import KeyedTable
+    from ottla.pipelines.sinks.port import Batch
+
+_QUERY: Final = "spark.databricks.delta.write.txnAppId"
+_BATCH: Final = "spark.databricks.delta.write.txnVersion"
+_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+_BROADCAST: Final = "spark.sql.autoBroadcastJoinThreshold"
+_ADAPTIVE_BROADCAST: Final = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+
+MAX_BROADCAST_FILES_BYTES: Final = 1 << 20
+"""A table is sent to all tasks for its estimate alone up to this size of its files."""
+
+
+def merge(
+    frame: DataFrame,
+    keyed: KeyedTable,
+    location: str,
+    batch: Batch,
+    users: SparkSession,
+    order: BatchOrder,
+) -> int | None:
+    """Merge a batch into a table; None when the table has it already.
+
+    `users` is the user's session. `order` says of a history which statement to begin with.
+    """
+    view = f"ottla_batch_{secrets.token_hex(8)}"
+    # A history may read the batch more than once, and Spark would count its rows each time.
+    cached = frame.persist() if keyed.history else None
+    own = frame.sparkSession
+    session = copied(own) if is_same(own, users) else own
+    table = DeltaTable(session, location)
+
+    def write() -> int | None:
+        forget_last_commit(session)
+        if not keyed.history:
+            session.sql(upsert_statement(keyed, location, view))
+        elif not _merge_in_order(session, in_order_statement(keyed, location, view), order):
+            frame.count()  # now Spark knows how large it is, and whether to send it to all
+            session.sql(history_statement(keyed, location, view))
+        return last_commit(session)
+
+    def find() -> int | None:
+        held = table.snapshot().transactions().get(batch.query_id, -1) >= batch.number
+        return table.find(batch.query_id, batch.number) if held else None
+
+    def keep_rows() -> None:
+        """Let all further tries share one more reading, and forget what the first one counted."""
+        nonlocal cached
+        if cached is None:
+            batch.forget_counted()
+            cached = frame.persist()
+
+    try:
+        frame.createOrReplaceTempView(view)
+        with _settings(session, batch):
+            shown = f"batch {batch.number} of {location.removeprefix('file:')}"
+            return tried_again(write, find, keep_rows, shown)
+    finally:
+        frame.sparkSession.catalog.dropTempView(view)
+        if cached is not None:
+            cached.unpersist()
+
+
+def _merge_in_order(session: SparkSession, statement: str, order: BatchOrder) -> bool:
+    """Run the shorter statement of a history; False if it was not expected to succeed, or failed
+    for a late record."""
+    if not order.expects_order():
+        return False
+    from pyspark.errors import UnsupportedOperationException
+
+    try:
+        session.sql(statement)
+    except UnsupportedOperationException as error:
+        if error.getCondition() != OUT_OF_ORDER:
+            raise
+        order.was_late()
+        return False
+    order.was_in_order()
+    return True
+
+
+@contextlib.contextmanager
+def _settings(session: SparkSession, batch: Batch) -> Iterator[None]:
+    """Give a batch's id and metadata to the commits in the block, and plan its joins safely.
+
+    Spark estimates a table by the size of its files. Compressed rows can be a hundred times larger
+    in memory: a table of 12 MB that was sent to all tasks did not fit into 1 GB. So only a small
+    table is sent for its estimate; for others Spark compares what it has measured with the limit.
+    """
+    limit = session.conf.get(_ADAPTIVE_BROADCAST, None) or session.conf.get(_BROADCAST)
+    settings = {_QUERY: batch.query_id, _BATCH: str(batch.number), _METADATA: batch.metadata}
+    settings[_BROADCAST] = str(min(broadcast_limit_bytes(session), MAX_BROADCAST_FILES_BYTES))
+    settings[_ADAPTIVE_BROADCAST] = str(limit)
+    before = {name: session.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)

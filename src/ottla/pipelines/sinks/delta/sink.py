@@ -1,0 +1,478 @@
+"""`DeltaSink`: batches into a Delta table, one commit for each.
+
+With `once` a commit carries the query's id and the batch's number (Delta's `txnAppId` and
+`txnVersion`), and Delta skips a batch that it has: a batch that is killed before its commit leaves
+files that no version refers to; one that is killed after it is skipped when it is written again.
+
+A batch is appended, or merged where the table has keys (`keyed_table`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
+from ottla.pipelines.sinks.constraints import Constraint, mark, padded, read_constraints
+from ottla.pipelines.sinks.delta.batch_order import BatchOrder
+from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER, Compaction
+from ottla.pipelines.sinks.delta.merge import merge
+from ottla.pipelines.sinks.delta.narrower_types import can_widen, narrower
+from ottla.pipelines.sinks.delta.restored import still_held
+from ottla.pipelines.sinks.delta.state_ahead import StateAhead
+from ottla.pipelines.sinks.delta.table import (
+    DeltaTable,
+    forget_last_commit,
+    last_commit,
+)
+from ottla.pipelines.sinks.delta.target import Target
+from ottla.pipelines.sinks.far_ahead import order_constraints, watched
+from ottla.pipelines.sinks.keyed_table import KINDS, harm
+from ottla.pipelines.sinks.port import Sink
+from ottla.pipelines.spark.jvm.delta_log import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+    from ottla.pipelines.sinks.keyed_table import KeyedTable
+    from ottla.pipelines.sinks.port import Batch
+
+_FIRST_LOOK: Final = 10
+"""How many commits are looked at after the first batch of a run."""
+_DELETION_VECTORS: Final = "delta.enableDeletionVectors"
+_TYPE_WIDENING: Final = "delta.enableTypeWidening"
+_DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
+
+
+@dataclass
+class DeltaSink(Sink):
+    """A Delta table as the place where a pipeline's rows go."""
+
+    spark: SparkSession
+    target: Target
+    schema: StructType
+    schema_changes: str = "refuse"  # or "add"
+    partition_by: tuple[str, ...] = ()
+    keyed: KeyedTable | None = None
+    compact_after: int = COMPACT_AFTER
+    deletion_vectors: bool | None = None  # a new table has them where it has keys
+    max_ahead: str | None = None
+    _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
+    _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
+    _version: int | None = field(default=None, init=False, repr=False)
+    _compaction: Compaction | None = field(default=None, init=False, repr=False)
+    _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name that the user gave."""
+        return self.target.name
+
+    @property
+    def shown(self) -> str:
+        """What a person looks for: the table's name, or the whole path."""
+        return self.target.shown
+
+    @property
+    def short_name(self) -> str:
+        """The last part of the name."""
+        return self.target.short_name
+
+    @property
+    def kind(self) -> str:
+        """A Delta table."""
+        return "delta"
+
+    @property
+    def location(self) -> str:
+        """The table's folder; empty where only the catalog knows it."""
+        return self.target.location
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The table's folder."""
+        return (self.target.location,)
+
+    @property
+    def table(self) -> DeltaTable:
+        """The table where it lies; for a catalog's table only when it has been made."""
+        return DeltaTable(self.spark, self.target.location)
+
+    def rows(self) -> DataFrame | None:
+        """Return what the table holds, None where there is no table."""
+        if not self.target.location or not self.table.exists():
+            return None
+        return self.spark.read.format("delta").load(self.target.location)
+
+    def rejected(self, schema: StructType) -> DeltaSink:
+        """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
+        return self._beside(self.target.rejected(self.spark), schema)
+
+    def rejected_hold(self, query_id: str, batch: int) -> bool:
+        """Tell whether the rejected rows up to a batch of the query are written."""
+        location = self.target.rejected(self.spark).location
+        return bool(location) and DeltaTable(self.spark, location).holds(query_id, batch)
+
+    def late(self, schema: StructType) -> DeltaSink:
+        """Return the sink of the rows later than the watermark: the table `<target>_late`."""
+        return self._beside(self.target.late(self.spark), schema)
+
+    def _beside(self, target: Target, schema: StructType) -> DeltaSink:
+        # Rows of these tables do not change: their readers are those of the table.
+        without = False if self.deletion_vectors is False else None
+        return DeltaSink(
+            self.spark,
+            target,
+            schema,
+            "add",
+            compact_after=self.compact_after,
+            deletion_vectors=without,
+        )
+
+    def forget(self) -> None:
+        """Drop what Delta remembers of the table's folder."""
+        if self.target.location:
+            self.table.forget()
+
+    def table_id(self) -> str:
+        """Return Delta's id of the table, empty where there is no table."""
+        return self.table.snapshot().table_id if self.target.location else ""
+
+    def held(self, query_id: str) -> Held:
+        """Return what the table has of a query, by its history and the last batch of each writer.
+
+        The history is complete where it has a commit of the query, or the table's first version:
+        Delta removes the oldest entries, and a table that keeps 30 days of them may have none.
+        """
+        name = f"the table {self.name}"
+        if not self.target.location:
+            return Held(name)
+        last = self.last_batch(query_id)
+        commits = list(self.table.commits())
+        kept = {commit.version for commit in still_held(commits)}
+        texts = [commit.metadata for commit in commits if commit.version in kept]
+        mine = [commit for commit in commits if commit.batch and commit.batch[0] == query_id]
+        taken_out = tuple(one.batch[1] for one in mine if one.batch and one.version not in kept)
+        newest = latest_of_query(texts, query_id)
+        batch, ends = last, None
+        if taken_out:  # Delta keeps the number of a writer's last batch, also of one taken out
+            batch = None
+        if newest is not None and (batch is None or newest.batch >= batch):
+            batch, ends = newest.batch, newest.offsets
+        is_complete = newest is not None or any(commit.version == 0 for commit in commits)
+        return Held(
+            name,
+            batch,
+            ends,
+            is_complete=is_complete,
+            taken_out=taken_out,
+            continued_by=continued_by(texts, query_id),
+        )
+
+    def metadata(self) -> Iterable[str]:
+        """Return the `userMetadata` of the commits that are in the table, the newest first."""
+        if not self.target.location:
+            return ()
+        return (commit.metadata for commit in still_held(self.table.commits()))
+
+    def check_start(self, topic: str, *, continues: bool) -> None:
+        """Refuse to continue a table that queries wrote whose commits do not say what they read.
+
+        Raises PipelineError.
+        """
+        if continues and self.target.location and self.table.snapshot().transactions():
+            raise PipelineError(
+                f"The table {self.name} was written by queries whose commits do not say where "
+                f"they ended in topic {topic!r}. Give explicit offsets: "
+                "topic(..., starting={0: 4711})"
+            )
+
+    def check(self) -> list[str]:
+        """Compare the frame with the table; return what will change in it, a line for each.
+
+        Raises PipelineError: the target holds something else, or the columns do not fit.
+        """
+        schema = self._table_schema()
+        unknown = [name for name in self.partition_by if name not in schema.names]
+        if unknown:
+            raise PipelineError(
+                f"partition_by={unknown[0]!r} is not a column of the frame: it has "
+                f"{', '.join(schema.names)}"
+            )
+        if not self.target.location:
+            return []
+        if self.table.holds_other_files():
+            raise PipelineError(
+                f"{self.name} contains files but no Delta table: choose another target"
+            )
+        snapshot = self.table.snapshot()
+        if snapshot.version < 0:
+            return []
+        if self.partition_by and self.partition_by != snapshot.partition_columns:
+            has = ", ".join(snapshot.partition_columns) or "no column"
+            raise PipelineError(
+                f"The table {self.name} is partitioned by {has}, not by "
+                f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
+            )
+        self._check_kind(snapshot.schema)
+        self._check_padded(snapshot.schema)
+        self._check_deletion_vectors(snapshot)
+        return self._compare(snapshot)
+
+    def _check_kind(self, table: StructType) -> None:
+        """Refuse to merge into a table of another kind: a history, say, or one that is none."""
+        if self.keyed is None:
+            return
+        for words, names in KINDS.items():
+            has, wants = set(names) <= set(table.names), set(names) <= set(self.keyed.added)
+            columns = ", ".join(names)
+            if wants and not has:
+                raise PipelineError(
+                    f"The table {self.name} has no {columns}, which {words} needs: use a new table"
+                )
+            if has and not wants and not set(names) <= set(self.schema.names):
+                raise PipelineError(
+                    f"The table {self.name} has {columns}, so it was made with {words}: write "
+                    f"{words}, or use a new table"
+                )
+
+    def _check_padded(self, table: StructType) -> None:
+        """Refuse keys that the table pads with spaces: Delta's MERGE cannot compare them."""
+        if self.keyed is None:
+            return
+        compared = {name.lower(): "keys" for name in self.keyed.keys}
+        if self.keyed.order_by is not None:
+            compared.setdefault(self.keyed.order_by.lower(), "order_by")
+        for name, kind in padded(table).items():
+            if name.lower() in compared:
+                raise PipelineError(
+                    f"The column {name} of the table {self.name}, which is in "
+                    f"{compared[name.lower()]}, is {kind.upper()}: its texts are padded with "
+                    "spaces, and a MERGE does not find them. Use a table where it is STRING or "
+                    "VARCHAR"
+                )
+
+    def _check_deletion_vectors(self, table: Snapshot) -> None:
+        """Refuse a table that is made otherwise than `deletion_vectors` says."""
+        if self.deletion_vectors is None:
+            return
+        name = self._in_sql
+        set_to = f"ALTER TABLE {name} SET TBLPROPERTIES ('{_DELETION_VECTORS}' = '{{}}')"
+        if self.deletion_vectors:
+            if table.properties().get(_DELETION_VECTORS) != "true":
+                raise PipelineError(
+                    f"The table {self.name} was made without deletion vectors, and "
+                    "deletion_vectors=True is for a new table. Leave it out, or give them to the "
+                    f"table: {set_to.format('true')}"
+                )
+        elif "deletionVectors" in table.reader_features():
+            raise PipelineError(
+                f"The table {self.name} has deletion vectors, and deletion_vectors=False is for a "
+                "new table. Leave it out, use a new table and checkpoint, or take them out of this "
+                "table while no query writes to it: "
+                f"{set_to.format('false')}; REORG TABLE {name} APPLY (PURGE); "
+                f"ALTER TABLE {name} DROP FEATURE deletionVectors"
+            )
+
+    @property
+    def _in_sql(self) -> str:
+        """The table as SQL names it."""
+        return self.name if self.target.is_table else f"delta.`{self.location}`"
+
+    def _table_schema(self) -> StructType:
+        """Return the columns that a table of these rows has."""
+        return self.schema if self.keyed is None else self.keyed.schema(self.schema)
+
+    def _compare(self, table: Snapshot) -> list[str]:
+        """Return the columns that the table gets or widens, a line each. Raises PipelineError."""
+        widened = self._widened(table)
+        extra = added_columns(self._table_schema(), table.schema)
+        if extra and self.schema_changes == "refuse":
+            name, kind = extra[0]
+            raise PipelineError(
+                f"The frame has the column {name} ({kind}), which the table {self.name} does not "
+                "have: select the table's columns, or write schema_changes='add'"
+            )
+        added = [f"The table {self.name} gets the column {name} ({kind})" for name, kind in extra]
+        return widened + added
+
+    def _widened(self, table: Snapshot) -> list[str]:
+        """Return the columns that get the wider type of the rows, a line each.
+
+        Raises PipelineError for a column that does not hold each value of the rows.
+        """
+        has_feature = table.properties().get(_TYPE_WIDENING) == "true"
+        lines = []
+        for name, rows, held in narrower(self._table_schema(), table.schema):
+            wide, narrow = rows.simpleString(), held.simpleString()
+            if self.schema_changes == "add" and can_widen(held, rows, has_feature=has_feature):
+                lines.append(
+                    f"The column {name} of the table {self.name}, {narrow}, becomes {wide}"
+                )
+                continue
+            ways = "cast it in the query, or write to a new table"
+            if can_widen(held, rows, has_feature=True):
+                ways = (
+                    "cast it in the query, or have the table widen it: schema_changes='add' and "
+                    f"ALTER TABLE {self._in_sql} SET TBLPROPERTIES ('{_TYPE_WIDENING}' = 'true')"
+                )
+            raise PipelineError(
+                f"The column {name} is {wide} in the rows and {narrow} in the table {self.name}, "
+                f"which does not hold each of its values: {ways}"
+            )
+        return lines
+
+    def make(self) -> None:
+        """Create the table, empty, unless it exists. Raises PipelineError.
+
+        An append adds and widens columns itself; for a merge that is done here.
+        """
+        schema = self._table_schema()
+        self.target = self.target.made(self.spark, schema, self.partition_by, self._properties())
+        if self.keyed is not None and self._compare(self.table.snapshot()):
+            empty = self.spark.createDataFrame([], schema).write.format("delta").mode("append")
+            empty.option("mergeSchema", True).save(self.target.location)
+
+    def _properties(self) -> dict[str, str]:
+        """Return the properties of a new table.
+
+        A merge changes few rows of many files: with deletion vectors it does not write the files
+        again. Unless `deletion_vectors` is given, Spark's default for new tables has precedence
+        where it is set.
+        """
+        if self.deletion_vectors is not None:
+            return {_DELETION_VECTORS: str(self.deletion_vectors).lower()}
+        if self.keyed is None or self.spark.conf.get(_DEFAULT_OF_NEW_TABLES, None) is not None:
+            return {}
+        return {_DELETION_VECTORS: "true"}
+
+    def constrained(self, frame: DataFrame) -> DataFrame:
+        """Mark the rows of a frame that the table's constraints refuse; see `constraints.fitting`.
+
+        A table without constraints, or one whose constraints hold anyway, gives the frame back.
+        """
+        snapshot = self.table.snapshot()
+        self._constraints = constraints = self._read_constraints(snapshot)
+        frame = watched(frame, self.max_ahead, self.keyed, self.schema)
+        return mark(frame, snapshot.schema, constraints) if constraints else frame
+
+    def has_new_constraints(self) -> bool:
+        """Tell whether the table has other constraints than when `constrained` marked the rows."""
+        return self._read_constraints(self.table.snapshot()) != self._constraints
+
+    def _read_constraints(self, table: Snapshot) -> tuple[Constraint, ...]:
+        found = read_constraints(table.properties(), table.schema)
+        if self.keyed is None:
+            return found
+        of_order = order_constraints(self.max_ahead, self.keyed, self.schema)
+        return (*self.keyed.constrain(found), *of_order)
+
+    def write(self, frame: DataFrame, batch: Batch) -> int | None:
+        """Append or merge a batch; None when the table has it already."""
+        session = frame.sparkSession
+        if self.keyed is not None:
+            place = self.target.location
+            version = merge(frame, self.keyed, place, batch, self.spark, self._batch_order)
+            self._check_between(version, batch)
+            self._compact(session)
+            self._look_ahead(session)
+            return version
+        forget_last_commit(session)
+        writer = frame.write.format("delta").mode("append").option("userMetadata", batch.metadata)
+        if batch.once:
+            writer = writer.option("txnAppId", batch.query_id).option("txnVersion", batch.number)
+        if self.schema_changes == "add":
+            writer = writer.option("mergeSchema", True)
+        writer.save(self.target.location)
+        version = last_commit(session)
+        self._check_between(version, batch)
+        self._compact(session)
+        if batch.once:
+            self._look_ahead(session)
+        return version
+
+    def _check_between(self, version: int | None, batch: Batch) -> None:
+        """Check the commits of others since the last batch: a RESTORE, or a query that continues
+        where this one ended.
+
+        Raises PipelineError; the batch is in the table.
+        """
+        before, self._version = self._version, version
+        if version is None or (before is not None and version == before + 1):
+            return
+        most = _FIRST_LOOK if before is None else max(0, version - before) + 1
+        between = list(self.table.commits(most))
+        texts = [commit.metadata for commit in between]
+        is_set_back = before is not None and version <= before
+        is_restored = is_set_back or any(commit.restore for commit in between)
+        if not is_restored and not continued_by(texts, batch.query_id):
+            return
+        if is_set_back:
+            raise PipelineError(
+                f"The table {self.name} was set back while the query ran, or made again: it may "
+                f"lack the batches before batch {batch.number} of this query. Restore its newest "
+                "version, or use a new checkpoint and a new table"
+            )
+        planned = Planned(batch.place, batch.number, ends="", promised=batch.number)
+        answer = decide(planned, self.held(batch.query_id))
+        if isinstance(answer, Refuse):
+            raise PipelineError(
+                f"{answer.sentence}. Its batch {batch.number} was written before that was noticed: "
+                f"{harm(self.keyed)}"
+            )
+
+    def _compact(self, session: SparkSession) -> None:
+        if self.compact_after == 0:
+            return
+        if self._compaction is None:
+            self._compaction = Compaction(self.target.location, self.compact_after)
+        self._compaction.batch_written(session)
+
+    def _look_ahead(self, session: SparkSession) -> None:
+        """Prepare the next commit, from the second one on: a run of one batch has no next."""
+        if self._state_ahead is None:
+            self._state_ahead = StateAhead(self.target.location)
+        else:
+            self._state_ahead.begin(session)
+
+    def last_batch(self, query_id: str) -> int | None:
+        """Return the last batch of a query that wrote `once`, None when there is none."""
+        if not self.target.location:
+            return None
+        return self.table.snapshot().transactions().get(query_id)
+
+    def version_of(self, query_id: str, batch: int) -> int | None:
+        """Return the version that holds a batch, None when none is found in the history."""
+        return self.table.find(query_id, batch)
+
+
+def added_columns(frame: StructType, table: StructType, path: str = "") -> list[tuple[str, str]]:
+    """Return the columns of a frame that a table does not have: (full name, type).
+
+    Names are compared without regard to case, as Delta does.
+    """
+    known = {column.name.lower(): column.dataType for column in table.fields}
+    found: list[tuple[str, str]] = []
+    for column in frame.fields:
+        name = path + column.name
+        if column.name.lower() not in known:
+            found.append((name, column.dataType.simpleString()))
+        else:
+            found += _added_inside(column.dataType, known[column.name.lower()], name)
+    return found
+
+
+def _added_inside(frame: DataType, table: DataType, name: str) -> list[tuple[str, str]]:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(frame, StructType) and isinstance(table, StructType):
+        return added_columns(frame, table, f"{name}.")
+    if isinstance(frame, ArrayType) and isinstance(table, ArrayType):
+        return _added_inside(frame.elementType, table.elementType, f"{name}.element")
+    if isinstance(frame, MapType) and isinstance(table, MapType):
+        return _added_inside(frame.valueType, table.valueType, f"{name}.value")
+    return []

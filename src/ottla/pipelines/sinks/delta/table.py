@@ -1,0 +1,133 @@
+"""A Delta table as Delta itself sees it: its snapshot, and what its commits say.
+
+Delta's own `DeltaLog` and `DESCRIBE HISTORY` are asked, never the files of `_delta_log`: the log
+may be kept elsewhere (catalog-managed commits), and listing it is slow on an object store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.sinks.commit_metadata import read_metadata
+from ottla.pipelines.sinks.delta.restored import RESTORE, Restore
+from ottla.pipelines.spark.jvm.delta_log import Snapshot, forget_table, latest_snapshot
+from ottla.pipelines.spark.jvm.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Delta sets this in the session of a write: the version that the write committed.
+LAST_COMMIT: Final = "spark.databricks.delta.lastCommitVersionInSession"
+# How many commits are looked at, from the latest backwards. Delta keeps 30 days of them.
+MAX_HISTORY: Final = 1_000
+_FEW: Final = 10
+_OF_COMMIT: Final = (
+    "version",
+    "userMetadata",
+    "operation",
+    "operationParameters",
+    "CAST(timestamp AS DOUBLE) AS time_s",
+    "CAST(try_to_timestamp(try_element_at(operationParameters, 'timestamp')) AS DOUBLE) AS"
+    " restored_s",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One version of a table with the `userMetadata` of its commit, empty where it has none.
+
+    `time_s`: when it was committed, in seconds since 1970.
+    """
+
+    version: int
+    metadata: str
+    parameters: dict[str, str]
+    time_s: float = 0.0
+    restore: Restore | None = None
+
+    @property
+    def batch(self) -> tuple[str, int] | None:
+        """The query's id and the batch's number, None for a commit that is not of a stream."""
+        if found := read_metadata(self.metadata):
+            return found.query_id, found.batch
+        if "queryId" in self.parameters:
+            return self.parameters["queryId"], int(self.parameters["epochId"])
+        return None
+
+
+class DeltaTable:
+    """One table, by the folder where it lies."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._spark = spark
+        self.location = location
+
+    def forget(self) -> None:
+        """Drop what Delta remembers of this folder: a table made again there is another table."""
+        forget_table(self._spark, self.location)
+
+    def snapshot(self) -> Snapshot:
+        """Return the latest snapshot."""
+        return latest_snapshot(self._spark, self.location)
+
+    def exists(self) -> bool:
+        return self.snapshot().version >= 0
+
+    def holds_other_files(self) -> bool:
+        """Tell whether the folder has files but is no Delta table."""
+        names = Files(self._spark, self.location).names()
+        return any(not name.startswith(("_", ".")) for name in names) and not self.exists()
+
+    def find(self, query_id: str, batch: int) -> int | None:
+        """Return the version that holds a batch of a query, None when the history has none.
+
+        Commits of `to_delta` name it in their metadata, those of Delta's own streaming sink in
+        their operation.
+        """
+        for most in (_FEW, MAX_HISTORY):
+            for commit in self.commits(most):
+                if commit.batch == (query_id, batch):
+                    return commit.version
+        return None
+
+    def holds(self, query_id: str, batch: int) -> bool:
+        """Tell whether the table has a commit of this batch or a later one of the query."""
+        snapshot = self.snapshot()
+        if snapshot.version < 0:
+            return False
+        if snapshot.transactions().get(query_id, -1) >= batch:
+            return True
+        written = (commit.batch for commit in self.commits())
+        return any(one is not None and one[0] == query_id and one[1] >= batch for one in written)
+
+    def commits(self, most: int = MAX_HISTORY) -> Iterator[Commit]:
+        """Return the latest commits, the newest first; none when there is no table."""
+        if not self.exists():
+            return iter(())
+        quoted = self.location.replace("`", "``")
+        rows = self._spark.sql(f"DESCRIBE HISTORY delta.`{quoted}` LIMIT {most}")
+        return map(_commit, rows.selectExpr(*_OF_COMMIT).collect())
+
+
+def _commit(row: Any) -> Commit:
+    parameters = row["operationParameters"] or {}
+    restore = None
+    if row["operation"] == RESTORE:
+        version = parameters.get("version")
+        restore = Restore(None if version is None else int(version), row["restored_s"])
+    return Commit(
+        int(row["version"]), row["userMetadata"] or "", parameters, row["time_s"], restore
+    )
+
+
+def forget_last_commit(session: SparkSession) -> None:
+    """Make `last_commit` of a session None until its next write commits."""
+    session.conf.unset(LAST_COMMIT)
+
+
+def last_commit(session: SparkSession) -> int | None:
+    """Return the version of the session's last commit since `forget_last_commit`."""
+    found = session.conf.get(LAST_COMMIT, None)
+    return None if found is None else int(found)

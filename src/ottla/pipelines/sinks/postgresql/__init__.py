@@ -1,0 +1,1 @@
+"""A table of PostgreSQL as the place where the rows go."""

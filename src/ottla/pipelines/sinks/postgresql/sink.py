@@ -1,0 +1,416 @@
+"""`JdbcSink`: batches into a table of PostgreSQL, one transaction for each.
+
+With `once` the transaction also notes the batch, and a batch that is noted is skipped: one that is
+killed before the commit leaves nothing, one that is killed after it is skipped when it is written
+again. `postgres_statements` has the statements and the table of these notes.
+
+A table with keys has the last record of each key, by the rules of `upsert_statement`; without keys
+rows are appended.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.marks import UNORDERED
+from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
+from ottla.pipelines.sinks.constraints import Constraint, mark
+from ottla.pipelines.sinks.far_ahead import order_constraints, watched
+from ottla.pipelines.sinks.keyed_table import TOMBSTONE
+from ottla.pipelines.sinks.port import NO_VERSION, Sink
+from ottla.pipelines.sinks.postgresql import statements
+from ottla.pipelines.sinks.postgresql.column_types import copy_line, value_constraints
+from ottla.pipelines.sinks.postgresql.settings import Database
+from ottla.pipelines.sinks.postgresql.table import (
+    TableColumn,
+    TableName,
+    compare,
+    identifier,
+    new_columns,
+    table_constraints,
+)
+from ottla.pipelines.sinks.upsert_statement import last_records
+from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
+from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, Connection
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from ottla.pipelines.sinks.keyed_table import KeyedTable
+    from ottla.pipelines.sinks.port import Batch
+
+# Those who make a table at the same time wait for each other: CREATE ... IF NOT EXISTS does not.
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('ottla'))"
+_SCHEMA: Final = "SELECT coalesce(current_schema(), '')"
+_SCHEMA_EXISTS: Final = "SELECT 1 FROM pg_namespace WHERE nspname = ?"
+_RELATION: Final = "SELECT c.oid, c.relkind FROM pg_class AS c WHERE c.oid = to_regclass(?)"
+_COLUMNS: Final = """
+SELECT a.attname,
+  format_type(coalesce(nullif(t.typbasetype, 0), a.atttypid), NULL),
+  format_type(a.atttypid, a.atttypmod),
+  t.typtype = 'e', a.attnotnull,
+  a.atthasdef OR a.attidentity <> '',
+  a.attidentity = 'a' OR a.attgenerated <> '',
+  CASE WHEN a.atttypid IN (CAST('varchar' AS regtype), CAST('bpchar' AS regtype))
+    AND a.atttypmod > 4 THEN a.atttypmod - 4 END
+FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+WHERE a.attrelid = CAST(? AS oid) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum"""
+_UNIQUE: Final = """
+SELECT (SELECT json_agg(a.attname) FROM pg_attribute AS a WHERE a.attrelid = i.indrelid
+  AND a.attnum = ANY ((CAST(i.indkey AS int2[]))[0:i.indnkeyatts - 1]))
+FROM pg_index AS i WHERE i.indrelid = CAST(? AS oid) AND i.indisunique AND i.indisvalid
+  AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"""
+_TABLES: Final = ("r", "p")
+
+
+@dataclass
+class JdbcSink(Sink):
+    """A table of PostgreSQL as the place where a pipeline's rows go."""
+
+    spark: SparkSession
+    database: Database
+    table: TableName
+    schema: StructType
+    schema_changes: str = "refuse"  # or "add"
+    keyed: KeyedTable | None = None
+    max_ahead: str | None = None
+    _columns: tuple[TableColumn, ...] = field(default=(), init=False, repr=False)
+    _line: tuple[Sequence[str], Column] | None = field(default=None, init=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the table."""
+        return self.table.shown
+
+    @property
+    def short_name(self) -> str:
+        """The name of the table without its schema."""
+        return self.table.table
+
+    @property
+    def shown(self) -> str:
+        """The table and its database."""
+        return f"{self.table.shown} in {self.database.shown}"
+
+    @property
+    def kind(self) -> str:
+        """A table of PostgreSQL."""
+        return "postgresql"
+
+    @property
+    def location(self) -> str:
+        """The database and the table."""
+        return f"{self.database.shown} {self.table.sql()}"
+
+    def rows(self) -> DataFrame | None:
+        """Return what the table holds, None where there is no table.
+
+        Spark's own reader fetches it: its executors connect to the database too.
+        """
+        with self._connect() as connection:
+            if self._oid(connection) is None:
+                return None
+        properties = self.database.properties() | {"driver": DRIVER}
+        return self.spark.read.jdbc(self.database.url, self.table.sql(), properties=properties)
+
+    def rejected(self, schema: StructType) -> JdbcSink:
+        """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
+        return self._beside("_rejected", schema)
+
+    def late(self, schema: StructType) -> JdbcSink:
+        """Return the sink of the rows later than the watermark: the table `<target>_late`."""
+        return self._beside("_late", schema)
+
+    def _beside(self, suffix: str, schema: StructType) -> JdbcSink:
+        return JdbcSink(self.spark, self.database, self.table.beside(suffix), schema, "add")
+
+    def rejected_hold(self, query_id: str, batch: int) -> bool:
+        """Tell whether the rejected rows up to a batch of the query are written."""
+        last = replace(self, table=self.table.beside("_rejected")).last_batch(query_id)
+        return last is not None and last >= batch
+
+    def check(self) -> list[str]:
+        """Compare the frame with the table; return what will change in it, a line for each.
+
+        Raises PipelineError: the target is no table, or the columns do not fit.
+        """
+        wanted = self._table_schema()
+        columns = dict(new_columns(wanted))
+        with self._connect() as connection:
+            self._resolve(connection)
+            oid = self._oid(connection)
+            if oid is None:
+                return []
+            table = _columns(connection, oid)
+            missing = compare(self.name, wanted, table, self.schema_changes)
+            self._check_unique(connection, oid)
+        return [
+            f"The table {self.name} gets the column {name} ({columns[name]})" for name in missing
+        ]
+
+    def _resolve(self, connection: Connection) -> None:
+        """Complete the name with the connection's schema. Raises PipelineError without one."""
+        schema = self.table.schema
+        if not schema:
+            schema = connection.query(_SCHEMA)[0][0] or ""
+        if not schema or not connection.query(_SCHEMA_EXISTS, schema):
+            wanted = schema or "the connection's search_path"
+            raise PipelineError(
+                f"There is no schema {wanted} in {self.database.shown}: create it with CREATE "
+                "SCHEMA, or write target='schema.table' with one that exists"
+            )
+        self.table = replace(self.table, schema=schema)
+
+    def _oid(self, connection: Connection) -> str | None:
+        """Return the table's number, None where there is no table. Raises PipelineError."""
+        found = connection.query(_RELATION, self.table.sql())
+        if not found:
+            return None
+        oid, kind = found[0]
+        if kind not in _TABLES:
+            raise PipelineError(
+                f"{self.name} in {self.database.shown} is no table but a view, a sequence or "
+                "another relation: choose another target"
+            )
+        return oid
+
+    def _check_unique(self, connection: Connection, oid: str) -> None:
+        if self.keyed is None:
+            return
+        wanted = set(self.keyed.keys)
+        found = [set(json.loads(row[0] or "[]")) for row in connection.query(_UNIQUE, oid)]
+        if wanted not in found:
+            listed = ", ".join(map(identifier, self.keyed.keys))
+            raise PipelineError(
+                f"The table {self.name} has no unique index on {', '.join(self.keyed.keys)}, by "
+                f"which an upsert finds its rows: CREATE UNIQUE INDEX ON {self.table.sql()} "
+                f"({listed})"
+            )
+
+    def _table_schema(self) -> StructType:
+        """Return the columns that a table of these rows has."""
+        return self.schema if self.keyed is None else self.keyed.schema(self.schema)
+
+    def make(self) -> None:
+        """Create the table and that of the markers, unless they exist, and give it an id."""
+        columns = new_columns(self._table_schema())
+        keys = self.keyed.keys if self.keyed else ()
+        with self._connect() as connection:
+            connection.query(_LOCK)
+            self._resolve(connection)
+            connection.execute(statements.create_markers(self.table))
+            oid = self._oid(connection)
+            if oid is None:
+                connection.execute(statements.create_table(self.table, columns, keys))
+                oid = self._oid(connection)
+            else:
+                there = {column.name for column in _columns(connection, oid)}
+                if missing := [one for one in columns if one[0] not in there]:
+                    connection.execute(statements.add_columns(self.table, missing))
+            assert oid is not None
+            if not self._id_of(connection, oid):
+                mark_id = statements.mark_batch(self.table, once=True)
+                connection.execute(mark_id, "", oid, "-1", uuid.uuid4().hex)
+            self._columns = _columns(connection, oid)
+            connection.commit()
+
+    def table_id(self) -> str:
+        """Return the id that the table got when it was made, empty where there is none."""
+        with self._connect() as connection:
+            oid = self._oid(connection)
+            return self._id_of(connection, oid) if oid else ""
+
+    def _id_of(self, connection: Connection, oid: str) -> str:
+        rows = self._markers(connection, oid, "query = ''")
+        return str(rows[0][1]) if rows else ""
+
+    def _markers(
+        self, connection: Connection, oid: str, where: str, *values: str
+    ) -> list[tuple[str | None, ...]]:
+        """Return batch, metadata and query of the markers of a table, the newest first."""
+        markers = self.table.sql(statements.MARKERS)
+        if connection.query("SELECT to_regclass(?)", markers)[0][0] is None:
+            return []
+        return connection.query(
+            f"SELECT batch, metadata, query FROM {markers} WHERE table_oid = CAST(? AS oid) "
+            f"AND {where} ORDER BY written_at DESC",
+            oid,
+            *values,
+        )
+
+    def last_batch(self, query_id: str) -> int | None:
+        """Return the last batch of a query in the table, None when there is none."""
+        with self._connect() as connection:
+            oid = self._oid(connection)
+            rows = self._markers(connection, oid, "query = ?", query_id) if oid else []
+            return int(rows[0][0] or -1) if rows else None
+
+    def held(self, query_id: str) -> Held:
+        """Return what the table has of a query, by its marker; rows that somebody deletes are not
+        known.
+
+        A database that was set back, such as by its restored backup, has the table's id and lacks
+        batches.
+        """
+        with self._connect() as connection:
+            oid = self._oid(connection)
+            return self._held(connection, oid, query_id)
+
+    def _held(self, connection: Connection, oid: str | None, query_id: str) -> Held:
+        rows = self._markers(connection, oid, "query <> ''") if oid else []
+        texts = [metadata or "" for _, metadata, _ in rows]
+        newest = latest_of_query(texts, query_id)
+        batches = [int(batch) for batch, _, query in rows if query == query_id and batch]
+        return Held(
+            f"the table {self.name}",
+            batches[0] if batches else None,
+            None if newest is None else newest.offsets,
+            is_complete=True,
+            continued_by=continued_by(texts, query_id),
+            kept_in="the database",
+        )
+
+    def metadata(self) -> Iterable[str]:
+        """Return the metadata of the last batch of each query, the newest first."""
+        with self._connect() as connection:
+            oid = self._oid(connection)
+            rows = self._markers(connection, oid, "query <> ''") if oid else []
+            return [row[1] or "" for row in rows]
+
+    def constrained(self, frame: DataFrame) -> DataFrame:
+        """Mark the rows of a frame that the database refuses; see `constraints.fitting`.
+
+        A CHECK, a foreign key or a trigger is the database's own: it fails the batch.
+        """
+        found = self._constraints()
+        frame = watched(frame, self.max_ahead, self.keyed, self.schema)
+        return mark(frame, frame.schema, tuple(found)) if found else frame
+
+    def has_new_constraints(self) -> bool:
+        """Tell whether the table has other constraints than when `constrained` marked the rows."""
+        before = self._constraints()
+        with self._connect() as connection:
+            oid = self._oid(connection)
+            if oid is not None:
+                self._columns = _columns(connection, oid)
+        return self._constraints() != before
+
+    def _constraints(self) -> list[Constraint]:
+        found: list[Constraint] = []
+        for one in self.schema.fields:
+            found += value_constraints(one.name, one.dataType)
+        keys = self.keyed.keys if self.keyed else ()
+        found += table_constraints(self.schema, self._columns, keys)
+        if self.keyed is not None:
+            own = {f"`{name}` IS NOT NULL" for name in self.keyed.keys}
+            rest = [one for one in found if one.condition not in own]
+            found = list(self.keyed.constrain(rest))
+            found += order_constraints(self.max_ahead, self.keyed, self.schema)
+        return found
+
+    def write(self, frame: DataFrame, batch: Batch) -> int | None:
+        """Append or upsert a batch; None when the table has it already."""
+        if self.schema_changes == "add" and frame.schema.names != self.schema.names:
+            # Rejected rows of several kinds have different columns.
+            self.schema, self._line = frame.schema, None
+            self.make()
+        with self._connect() as connection:
+            oid = self._oid(connection)
+            if oid is None:
+                raise PipelineError(
+                    f"The table {self.name} was deleted while the query ran; this batch is not "
+                    "written. Use a new checkpoint to write all of it again"
+                )
+            self._check_kept(connection, oid, batch)
+            marked = connection.execute(
+                statements.mark_batch(self.table, once=batch.once),
+                *(batch.query_id, oid, str(batch.number), batch.metadata),
+            )
+            if not marked:
+                return None
+            if self.keyed is None:
+                names = self.schema.names
+                copy = statements.append_rows(self.table, names)
+                connection.copy(copy, self._chunks(frame, names))
+            else:
+                self._upsert(connection, frame, self.keyed)
+            connection.commit()
+        return NO_VERSION
+
+    def _check_kept(self, connection: Connection, oid: str, batch: Batch) -> None:
+        """Check that the table has what this run wrote, and no more: the database may have failed
+        over to a replica that lacks the last batches, say. Raises PipelineError.
+        """
+        planned = Planned(batch.place, batch.number, batch.begins, "", batch.promised)
+        held = self._held(connection, oid, batch.query_id)
+        is_there = held.batch is not None and held.batch >= batch.number
+        answer = decide(planned, held)
+        if isinstance(answer, Refuse) and not is_there:
+            raise PipelineError(answer.sentence)
+
+    def _upsert(self, connection: Connection, frame: DataFrame, keyed: KeyedTable) -> None:
+        """Take the last record of each key into the table, by a temporary one."""
+        columns = list(keyed.columns)
+        names = [*columns, TOMBSTONE] if keyed.has_tombstones else columns
+        connection.execute(statements.create_rows(self.table, columns))
+        copy = statements.copy_rows(columns, has_tombstones=keyed.has_tombstones)
+        connection.copy(copy, self._chunks(_last(frame, keyed), names))
+        if (unordered := statements.find_unordered(self.table, keyed)) and (
+            found := connection.query(unordered)
+        ):
+            # In the words of the upsert into Delta, which `failures.sentences` makes a sentence of.
+            raise UnorderedKeyError(f"{UNORDERED} {found[0][0]}")
+        if delete := statements.delete_rows(self.table, keyed, self.schema):
+            connection.execute(delete)
+        connection.execute(statements.upsert_rows(self.table, keyed, self.schema, columns))
+
+    def _chunks(self, rows: DataFrame, names: Sequence[str]) -> Iterator[Any]:
+        """Return the rows as lines of COPY, with these columns.
+
+        Each part of a column's expression is a call of the JVM: it is made once.
+        """
+        if self._line is None or self._line[0] != names:
+            kinds = {one.name: one.dataType for one in self.schema.fields}
+            self._line = names, copy_line({name: kinds[name] for name in names})
+        return chunks_of(rows.select(self._line[1]))
+
+    def _connect(self) -> Connection:
+        return Connection(self.spark, self.database.url, self.database.properties())
+
+
+class UnorderedKeyError(Exception):
+    """A key has records in several partitions, and nothing says which one is the last."""
+
+
+def _last(frame: DataFrame, keyed: KeyedTable) -> DataFrame:
+    """Return the last record of each key in a batch."""
+    view = f"ottla_batch_{uuid.uuid4().hex[:16]}"
+    frame.createOrReplaceTempView(view)
+    try:
+        return frame.sparkSession.sql(last_records(keyed, view))
+    finally:
+        frame.sparkSession.catalog.dropTempView(view)
+
+
+def _columns(connection: Connection, oid: str) -> tuple[TableColumn, ...]:
+    return tuple(
+        TableColumn(
+            name=row[0] or "",
+            kind=row[1] or "",
+            shown=row[2] or "",
+            is_enum=row[3] == "t",
+            not_null=row[4] == "t",
+            filled=row[5] == "t",
+            refuses=row[6] == "t",
+            length=None if row[7] is None else int(row[7]),
+        )
+        for row in connection.query(_COLUMNS, oid)
+    )

@@ -1,0 +1,1 @@
+"""A topic as the place where the rows go."""

@@ -1,0 +1,44 @@
+"""Which commits are in a table after it was restored."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from ottla.pipelines.sinks.delta.restored import Restore, still_held
+
+
+@dataclass
+class Version:
+    """A version of a table, committed at its own number of seconds."""
+
+    version: int
+    restore: Restore | None = None
+
+    @property
+    def time_s(self) -> float:
+        return float(self.version)
+
+
+def held(*restores: tuple[int, Restore], newest: int = 6) -> list[int]:
+    """The versions that are in a table of these restores, the newest first."""
+    known = dict(restores)
+    commits = [Version(number, known.get(number)) for number in range(newest, -1, -1)]
+    return [commit.version for commit in still_held(commits)]
+
+
+@pytest.mark.parametrize(
+    ("restores", "found"),
+    [
+        ((), [6, 5, 4, 3, 2, 1, 0]),
+        (((4, Restore(1, None)),), [6, 5, 4, 1, 0]),
+        (((4, Restore(None, 2.5)),), [6, 5, 4, 2, 1, 0]),
+        (((6, Restore(5, None)), (4, Restore(1, None))), [6, 5, 4, 1, 0]),
+        # The second takes the first back.
+        (((6, Restore(3, None)), (4, Restore(1, None))), [6, 3, 2, 1, 0]),
+        (((4, Restore(None, None)),), [6, 5, 4]),
+    ],
+)
+def test_a_restore_takes_the_commits_after_its_target_out(
+    restores: tuple[tuple[int, Restore], ...], found: list[int]
+) -> None:
+    assert held(*restores) == found

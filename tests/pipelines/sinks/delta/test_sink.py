@@ -1,0 +1,316 @@
+"""What a Delta table refuses before the query starts, by what it has; the writes need Spark."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.delta import sink as delta
+from ottla.pipelines.sinks.delta.sink import DeltaSink, added_columns
+from ottla.pipelines.sinks.delta.table import Commit
+from ottla.pipelines.sinks.delta.target import Target
+from ottla.pipelines.sinks.keyed_table import KeyedTable
+
+ROW = StructType().add("id", "long").add("day", "date")
+HISTORY = ("valid_from timestamp", "valid_to timestamp", "is_current boolean")
+
+
+def columns(*wanted: str) -> StructType:
+    made = StructType()
+    for each in wanted:
+        name, kind = each.split(" ", 1)
+        made = made.add(name, kind)
+    return made
+
+
+class Table:
+    """A table with this schema, None where there is no table."""
+
+    def __init__(
+        self,
+        schema: StructType | None = None,
+        *,
+        partitioned: tuple[str, ...] = (),
+        other_files: bool = False,
+        writers: dict[str, int] | None = None,
+        properties: dict[str, str] | None = None,
+        reader_features: tuple[str, ...] = (),
+    ) -> None:
+        self.schema = schema
+        self.partitioned = partitioned
+        self.other_files = other_files
+        self.writers = writers or {}
+        self.properties = properties or {}
+        self.reader_features = frozenset(reader_features)
+        self.is_forgotten = False
+
+    def holds_other_files(self) -> bool:
+        return self.other_files
+
+    def snapshot(self) -> Any:
+        return SimpleNamespace(
+            version=-1 if self.schema is None else 3,
+            table_id="" if self.schema is None else "id-table",
+            schema=self.schema,
+            partition_columns=self.partitioned,
+            transactions=lambda: self.writers,
+            properties=lambda: self.properties,
+            reader_features=lambda: self.reader_features,
+        )
+
+    def commits(self) -> list[Commit]:
+        return [Commit(3, "newest", {}), Commit(2, "", {})]
+
+    def forget(self) -> None:
+        self.is_forgotten = True
+
+
+def sink(monkeypatch: pytest.MonkeyPatch, table: Table, **how: Any) -> DeltaSink:
+    def at(spark: Any, location: str) -> Table:
+        assert location == "file:/lake/t"
+        return table
+
+    monkeypatch.setattr(delta, "DeltaTable", at)
+    spark: Any = None
+    return DeltaSink(spark, Target("/lake/t", "file:/lake/t", False), ROW, **how)
+
+
+def refusal(monkeypatch: pytest.MonkeyPatch, table: Table, **how: Any) -> str:
+    with pytest.raises(PipelineError) as refused:
+        sink(monkeypatch, table, **how).check()
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "how"),
+    [
+        (Table(), {}),
+        (Table(), {"partition_by": ("day",)}),
+        (Table(ROW), {}),
+        (Table(ROW, partitioned=("day",)), {}),
+        (Table(ROW, partitioned=("day",)), {"partition_by": ("day",)}),
+        (Table(columns("ID long", "Day date", "more string")), {}),
+    ],
+)
+def test_rows_that_fit(monkeypatch: pytest.MonkeyPatch, table: Table, how: dict[str, Any]) -> None:
+    assert sink(monkeypatch, table, **how).check() == []
+
+
+@pytest.mark.parametrize(
+    ("table", "how", "said"),
+    [
+        (Table(), {"partition_by": ("hour",)}, "partition_by='hour' is not a column of the frame"),
+        (Table(other_files=True), {}, "/lake/t contains files but no Delta table"),
+        (Table(ROW), {"partition_by": ("day",)}, "is partitioned by no column, not by day: leave"),
+        (
+            Table(ROW, partitioned=("day", "id")),
+            {"partition_by": ("id", "day")},
+            "is partitioned by day, id, not by id, day: leave out partition_by",
+        ),
+        (
+            Table(columns("id long")),
+            {},
+            "The frame has the column day (date), which the table /lake/t does not have",
+        ),
+    ],
+)
+def test_rows_that_do_not_fit(
+    monkeypatch: pytest.MonkeyPatch, table: Table, how: dict[str, Any], said: str
+) -> None:
+    assert said in refusal(monkeypatch, table, **how)
+
+
+def test_new_columns_may_be_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    notices = sink(monkeypatch, Table(columns("id long")), schema_changes="add").check()
+    assert notices == ["The table /lake/t gets the column day (date)"]
+
+
+KEYED = KeyedTable(("id",), ("id", "day"))
+WITH_HISTORY = KeyedTable(("id",), ("id", "day"), order_by="day", history=True)
+MARKING = KeyedTable(("id",), ("id", "day"), deletes="mark")
+OF_ROW = ("id long", "day date")
+
+
+@pytest.mark.parametrize(
+    ("keyed", "table", "said"),
+    [
+        (KEYED, columns(*OF_ROW), None),
+        (WITH_HISTORY, columns(*OF_ROW, *HISTORY), None),
+        (WITH_HISTORY, columns(*OF_ROW), "has no valid_from, valid_to, is_current, which history"),
+        (KEYED, columns(*OF_ROW, *HISTORY), "so it was made with history=True: write history=Tr"),
+        (MARKING, columns(*OF_ROW, "is_deleted boolean"), None),
+        (MARKING, columns(*OF_ROW), "has no is_deleted, which deletes='mark' needs"),
+        (KEYED, columns(*OF_ROW, "is_deleted boolean"), "made with deletes='mark': write deletes"),
+    ],
+)
+def test_a_table_of_another_kind(
+    monkeypatch: pytest.MonkeyPatch, keyed: KeyedTable, table: StructType, said: str | None
+) -> None:
+    if said is None:
+        assert sink(monkeypatch, Table(table), keyed=keyed).check() == []
+    else:
+        assert said in refusal(monkeypatch, Table(table), keyed=keyed)
+
+
+VECTORS = "delta.enableDeletionVectors"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "properties", "features"),
+    [
+        (None, {VECTORS: "true"}, ("deletionVectors",)),
+        (None, {}, ()),
+        (True, {VECTORS: "true"}, ("deletionVectors",)),
+        (False, {}, ("columnMapping",)),
+        (False, {VECTORS: "false"}, ()),
+    ],
+)
+def test_a_table_with_or_without_deletion_vectors_as_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: bool | None,
+    properties: dict[str, str],
+    features: tuple[str, ...],
+) -> None:
+    table = Table(ROW, properties=properties, reader_features=features)
+    assert sink(monkeypatch, table, deletion_vectors=wanted).check() == []
+
+
+@pytest.mark.parametrize("set_to", ["true", "false"])
+def test_a_table_that_has_had_deletion_vectors_says_how_to_take_them_out(
+    monkeypatch: pytest.MonkeyPatch, set_to: str
+) -> None:
+    """Readers go by the table's features, which stay when the property is set to false."""
+    table = Table(ROW, properties={VECTORS: set_to}, reader_features=("deletionVectors",))
+    said = refusal(monkeypatch, table, deletion_vectors=False)
+    assert said.startswith("The table /lake/t has deletion vectors, and deletion_vectors=False is")
+    assert "use a new table and checkpoint" in said
+    assert said.endswith(
+        f"ALTER TABLE delta.`file:/lake/t` SET TBLPROPERTIES ('{VECTORS}' = 'false'); "
+        "REORG TABLE delta.`file:/lake/t` APPLY (PURGE); "
+        "ALTER TABLE delta.`file:/lake/t` DROP FEATURE deletionVectors"
+    )
+
+
+def test_a_table_without_deletion_vectors_does_not_get_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = refusal(monkeypatch, Table(ROW), deletion_vectors=True)
+    assert said.startswith("The table /lake/t was made without deletion vectors, and deletion_")
+    assert said.endswith(f"SET TBLPROPERTIES ('{VECTORS}' = 'true')")
+
+
+def test_columns_inside_of_columns() -> None:
+    def nested(top: str, last: str, *added: str) -> StructType:
+        """Rows with these columns added to each of their structs."""
+
+        def struct(name: str, *others: str) -> StructType:
+            return columns(f"{name} integer", *(f"{each} integer" for each in (*others, *added)))
+
+        return (
+            StructType()
+            .add(top, struct("b").add("c", struct("d")))
+            .add("f", ArrayType(struct("g")))
+            .add("i", MapType(StringType(), struct("j")))
+            .add(last, "integer" if added else "string")
+        )
+
+    frame, table = nested("a", "L", "new"), nested("A", "l")
+    assert added_columns(frame, table) == [
+        ("a.new", "int"),
+        ("a.c.new", "int"),
+        ("f.element.new", "int"),
+        ("i.value.new", "int"),
+    ]
+    assert added_columns(table, table) == []
+
+
+def test_a_table_whose_commits_do_not_say_what_they_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = Table(ROW, writers={"query-1": 4})
+    with pytest.raises(PipelineError, match="do not say where they ended in topic 't'"):
+        sink(monkeypatch, written).check_start("t", continues=True)
+    sink(monkeypatch, written).check_start("t", continues=False)
+    sink(monkeypatch, Table(ROW)).check_start("t", continues=True)
+
+
+def test_what_the_table_says_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(ROW, writers={"query-1": 4})
+    made = sink(monkeypatch, table)
+    assert (made.table_id(), list(made.metadata())) == ("id-table", ["newest", ""])
+    assert (made.last_batch("query-1"), made.last_batch("query-2")) == (4, None)
+    made.forget()
+    assert table.is_forgotten
+
+
+def test_a_table_that_only_its_catalog_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is known when it is made: nothing is asked before."""
+    monkeypatch.setattr(delta, "DeltaTable", None)
+    spark: Any = None
+    made = DeltaSink(spark, Target("lake.t", "", True), ROW)
+    assert (made.check(), made.table_id(), made.rows(), made.last_batch("q")) == (
+        [],
+        "",
+        None,
+        None,
+    )
+    assert list(made.metadata()) == []
+    made.check_start("t", continues=True)
+    made.forget()
+
+
+@pytest.mark.parametrize("keyed", [None, KeyedTable(("id",), ("id", "day"))])
+def test_types_that_do_not_hold_each_value(
+    monkeypatch: pytest.MonkeyPatch, keyed: KeyedTable | None
+) -> None:
+    said = refusal(monkeypatch, Table(columns("id string", "day integer")), keyed=keyed)
+    assert "The column day is date in the rows and int in the table /lake/t" in said
+    assert said.endswith("cast it in the query, or write to a new table")
+
+
+def test_keys_that_the_table_pads(monkeypatch: pytest.MonkeyPatch) -> None:
+    char = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
+    varchar = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}
+    padded = StructType().add("ID", "string", True, char).add("day", "date")
+    rows = StructType().add("id", "string").add("day", "date")
+    for keyed, argument in (
+        (KeyedTable(("id",), ("id", "day")), "keys"),
+        (KeyedTable(("day",), ("id", "day"), order_by="id"), "order_by"),
+    ):
+        made = sink(monkeypatch, Table(padded), keyed=keyed)
+        made.schema = rows
+        with pytest.raises(PipelineError) as refused:
+            made.check()
+        said = str(refused.value)
+        assert f"The column ID of the table /lake/t, which is in {argument}, is CHAR(5)" in said
+    by_id, by_day = (KeyedTable((key,), ("id", "day")) for key in ("id", "day"))
+    for table, fitting in (
+        (StructType().add("id", "string", True, varchar).add("day", "date"), by_id),
+        (padded, by_day),
+        (padded, None),
+    ):
+        made = sink(monkeypatch, Table(table), keyed=fitting)
+        made.schema = rows
+        assert made.check() == []
+
+
+@pytest.mark.parametrize("keyed", [None, KeyedTable(("id",), ("id", "day"))])
+def test_a_column_that_the_table_widens(
+    monkeypatch: pytest.MonkeyPatch, keyed: KeyedTable | None
+) -> None:
+    int_id = columns("id integer", "day date")
+    for table, changes in (
+        (Table(int_id), "add"),
+        (Table(int_id, properties={"delta.enableTypeWidening": "true"}), "refuse"),
+    ):
+        said = refusal(monkeypatch, table, keyed=keyed, schema_changes=changes)
+        assert "The column id is bigint in the rows and int in the table /lake/t" in said
+        assert "cast it in the query, or have the table widen it: schema_changes='add' and" in said
+        assert "ALTER TABLE delta.`file:/lake/t` SET TBLPROPERTIES ('delta.enableTyp" in said
+    table = Table(int_id, properties={"delta.enableTypeWidening": "true"})
+    assert sink(monkeypatch, table, keyed=keyed, schema_changes="add").check() == [
+        "The column id of the table /lake/t, int, becomes bigint"
+    ]

@@ -1,0 +1,105 @@
+"""Which commit has a batch, by what the commits and the snapshot of a table say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.types import StructType
+
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata
+from ottla.pipelines.sinks.delta.table import MAX_HISTORY, Commit, DeltaTable
+from ottla.pipelines.spark.jvm.delta_log import Snapshot
+
+
+def by_pipeline(version: int, batch: int, query_id: str = "query-1") -> Commit:
+    return Commit(version, CommitMetadata("q", query_id, batch, "c", {}, {}).text(), {})
+
+
+def by_spark(version: int, batch: int, query_id: str = "query-1") -> Commit:
+    return Commit(version, "", {"queryId": query_id, "epochId": str(batch)})
+
+
+OTHERS = Commit(0, '{"by": "someone else"}', {"mode": "Append"})
+
+
+class Table(DeltaTable):
+    """A table with these commits, the newest first, and these last batches of its writers."""
+
+    def __init__(self, *commits: Commit, writers: dict[str, int] | None = None) -> None:
+        spark: Any = None
+        super().__init__(spark, "/lake/t")
+        self.newest_first = commits
+        self.writers = writers or {}
+        self.asked: list[int] = []
+
+    def commits(self, most: int = MAX_HISTORY) -> Iterator[Commit]:
+        self.asked.append(most)
+        return iter(self.newest_first[:most])
+
+    def snapshot(self) -> Snapshot:
+        version = self.newest_first[0].version if self.newest_first else -1
+        return Writers(version, "id", (), StructType([]), self.writers)
+
+
+class Writers(Snapshot):
+    def transactions(self) -> dict[str, int]:
+        writers: dict[str, int] = self._java
+        return writers
+
+
+@pytest.mark.parametrize(
+    ("commit", "batch"),
+    [
+        (by_pipeline(3, 7), ("query-1", 7)),
+        (by_spark(3, 7), ("query-1", 7)),
+        (OTHERS, None),
+        (Commit(3, "", {}), None),
+        (Commit(3, by_pipeline(3, 7).metadata, {"queryId": "x", "epochId": "1"}), ("query-1", 7)),
+    ],
+)
+def test_the_batch_of_a_commit(commit: Commit, batch: tuple[str, int] | None) -> None:
+    assert commit.batch == batch
+
+
+def test_the_version_of_a_batch() -> None:
+    table = Table(by_pipeline(9, 4), OTHERS, by_spark(7, 3), by_pipeline(6, 3, "query-2"))
+    assert table.find("query-1", 4) == 9
+    assert table.find("query-1", 3) == 7
+    assert table.find("query-2", 3) == 6
+    assert table.find("query-2", 4) is None
+
+
+def test_few_commits_are_looked_at_first() -> None:
+    table = Table(*(by_pipeline(number, number) for number in reversed(range(50))))
+    assert table.find("query-1", 49) == 49
+    assert table.asked == [10]
+    assert table.find("query-1", 30) == 30
+    assert table.asked == [10, 10, MAX_HISTORY]
+
+
+@pytest.mark.parametrize(
+    ("table", "batch", "holds"),
+    [
+        (Table(), 0, False),
+        (Table(OTHERS), 0, False),
+        (Table(OTHERS, writers={"query-1": 4}), 4, True),
+        (Table(OTHERS, writers={"query-1": 4}), 5, False),
+        (Table(OTHERS, writers={"query-2": 9}), 4, False),
+        (Table(by_pipeline(3, 4), OTHERS), 4, True),
+        (Table(by_pipeline(3, 5), OTHERS), 4, True),
+        (Table(by_pipeline(3, 3), OTHERS), 4, False),
+        (Table(by_pipeline(3, 9, "query-2")), 4, False),
+        (Table(by_spark(3, 5), writers={"query-1": 2}), 4, True),
+    ],
+)
+def test_a_table_has_a_batch_or_a_later_one(table: Table, batch: int, holds: bool) -> None:
+    assert table.holds("query-1", batch) is holds
+
+
+def test_a_table_without_commits_has_no_history_to_read() -> None:
+    table = Table()
+    assert not table.holds("query-1", 0)
+    assert table.asked == []
+    assert not table.exists()
