@@ -22,7 +22,7 @@ from tests.pipelines.environment import serve
 
 from components import fixture
 from ottla.pipelines import PipelineError, to_delta, topic
-from ottla.pipelines.sinks.commit_metadata import read_metadata
+from ottla.pipelines.target.commit_metadata import read_metadata
 
 spark = spark_session
 kafka_jars, apache_kafka = fixture.kafka_jars, fixture.apache_kafka

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.keyed_table import TOMBSTONE, find_column, read_keyed_table
-from ottla.pipelines.sinks.upsert_statement import last_records
+from ottla.pipelines.target.keyed_table import TOMBSTONE, find_column, read_keyed_table
+from ottla.pipelines.target.upsert_statement import last_records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from ottla.pipelines.sinks.keyed_table import KeyedTable, read_keyed_table
+from ottla.pipelines.target.keyed_table import KeyedTable, read_keyed_table
 
 SCHEMA: Final = StructType(
     [

@@ -56,10 +56,10 @@ from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta import merge, target
 from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.files import sink as files
-from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.source.source import Source
+from ottla.pipelines.target.keyed_table import KeyedTable
 
 KAFKA = read_settings("b:9092")
 ONCE = "exactly-once"

@@ -17,11 +17,11 @@ from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.rejects.left_out import LeftOutRows
 from ottla.pipelines.run import batch as module
 from ottla.pipelines.run.batch import BatchRunner
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata
-from ottla.pipelines.sinks.port import NO_VERSION, Batch
 from ottla.pipelines.sinks.topic.sink import TopicSink, TopicTarget
 from ottla.pipelines.source.observed import BLOCKS
 from ottla.pipelines.source.source import REJECTED, Source
+from ottla.pipelines.target.commit_metadata import CommitMetadata
+from ottla.pipelines.target.port import NO_VERSION, Batch
 
 AT_MOST_ONCE = DeliveryGuarantee.AT_MOST_ONCE
 KAFKA = read_settings("b:9092")

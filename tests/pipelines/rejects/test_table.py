@@ -11,7 +11,7 @@ from ottla.pipelines.rejects.table import read_rejected
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
 from ottla.pipelines.sinks.files.sink import FilesSink
-from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.target.port import Batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 

@@ -15,8 +15,8 @@ from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.rejects.rejects import Rejects
 from ottla.pipelines.run.batch import BatchRunner
-from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.target.port import Sink
 
 pytestmark = pytest.mark.spark
 

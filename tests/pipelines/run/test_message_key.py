@@ -10,8 +10,8 @@ import pytest
 from ottla.pipelines import topic
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.run.message_key import destination_of
-from ottla.pipelines.sinks.keyed_table import read_keyed_table
 from ottla.pipelines.source.source import sources_of
+from ottla.pipelines.target.keyed_table import read_keyed_table
 
 pytestmark = pytest.mark.spark
 

@@ -18,9 +18,9 @@ from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.run import plan as module
 from ottla.pipelines.run.plan import Plan, check_place, look_up_topics, plan
-from ottla.pipelines.sinks.keyed_table import KeyedTable
-from ottla.pipelines.sinks.port import Batch, Sink
 from ottla.pipelines.source.source import Source
+from ottla.pipelines.target.keyed_table import KeyedTable
+from ottla.pipelines.target.port import Batch, Sink
 
 KAFKA = read_settings("b:9092")
 OTHER = read_settings("elsewhere:9092")

@@ -14,9 +14,9 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.run.starting import Start, check_created_again, check_first, first_offsets
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata
-from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.source.source import Source
+from ottla.pipelines.target.commit_metadata import CommitMetadata
+from ottla.pipelines.target.keyed_table import KeyedTable
 
 KAFKA = read_settings("b:9092")
 ROW = StructType().add("id", "long")

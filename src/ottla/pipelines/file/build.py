@@ -24,7 +24,6 @@ from ottla.pipelines.run.to_topic import topic_sink
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
 from ottla.pipelines.sinks.files.sink import FilesSink
-from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.sinks.postgresql.table import read_table_name
 from ottla.pipelines.sinks.topic.columns import RecordColumns
@@ -40,6 +39,7 @@ from ottla.pipelines.spec.pipeline import (
     TableSpec,
 )
 from ottla.pipelines.spec.sink import DatabaseSpec, FilesSpec, SinkSpec, TopicSpec
+from ottla.pipelines.target.port import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

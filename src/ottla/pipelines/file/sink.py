@@ -12,7 +12,6 @@ from ottla.pipelines.file.options import read_options
 from ottla.pipelines.file.servers import read_servers
 from ottla.pipelines.kafka.settings import KafkaSettings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
-from ottla.pipelines.sinks.far_ahead import read_length_s
 from ottla.pipelines.sinks.files.sink import FORMATS
 from ottla.pipelines.sinks.postgresql.table import read_table_name
 from ottla.pipelines.spec.option import options_of
@@ -25,6 +24,7 @@ from ottla.pipelines.spec.sink import (
     SinkSpec,
     TopicSpec,
 )
+from ottla.pipelines.target.far_ahead import read_length_s
 
 _TABLE: Final = re.compile(r"[A-Za-z_]\w*(\.\w+){0,2}")
 _FOR_KEYS: Final = ("order_by", "history", "deletes", "max_ahead")

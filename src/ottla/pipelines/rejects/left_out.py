@@ -14,8 +14,8 @@ from ottla.pipelines.source.source import REJECTED, Source
 if TYPE_CHECKING:
     from ottla.pipelines.checkpoint.identity import Offsets
     from ottla.pipelines.rejected_offsets import Told
-    from ottla.pipelines.sinks.port import Batch, Sink
     from ottla.pipelines.spark.jvm.execution import Execution
+    from ottla.pipelines.target.port import Batch, Sink
 
 log: Final = logging.getLogger("ottla.pipelines")
 

@@ -33,14 +33,14 @@ from ottla.pipelines.rejected_offsets import Told, joined
 from ottla.pipelines.rejects.dead_letters import DeadLetters
 from ottla.pipelines.rejects.pending import Part, PendingReject, read_pending, write_pending
 from ottla.pipelines.rejects.told import anywhere, rejected_in, somewhere, told
-from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
-from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.judge import most_frequent
 from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
 from ottla.pipelines.source.raw import raw_frame
 from ottla.pipelines.source.source import REJECTED, Source
 from ottla.pipelines.source.topic import only_rejected
 from ottla.pipelines.spark.jvm.execution import Execution
+from ottla.pipelines.target.constraints import METRIC, VIOLATED
+from ottla.pipelines.target.port import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.kafka.brokers import TopicState
     from ottla.pipelines.kafka.settings import KafkaSettings
-    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.spark.jvm.files import Files
+    from ottla.pipelines.target.port import Sink
 
 log: Final = logging.getLogger("ottla.pipelines")
 

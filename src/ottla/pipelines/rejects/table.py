@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ottla.pipelines.sinks.port import Sink
+    from ottla.pipelines.target.port import Sink
 
 MAX_REASONS: Final = 100
 

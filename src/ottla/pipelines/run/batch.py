@@ -26,11 +26,11 @@ from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.run.undoing import undoing
 from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata
-from ottla.pipelines.sinks.constraints import fitting, is_marked, refused
-from ottla.pipelines.sinks.port import NO_VERSION, Batch
 from ottla.pipelines.source.source import TOMBSTONES, read_committed_of
 from ottla.pipelines.spark.jvm.execution import EARLIEST, Execution
+from ottla.pipelines.target.commit_metadata import CommitMetadata
+from ottla.pipelines.target.constraints import fitting, is_marked, refused
+from ottla.pipelines.target.port import NO_VERSION, Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from ottla.pipelines.rejects.left_out import LeftOutRows
     from ottla.pipelines.rejects.rejects import Rejects
     from ottla.pipelines.run.late_rows import LateRows
-    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.source.source import Source
     from ottla.pipelines.spark.jvm.files import Files
+    from ottla.pipelines.target.port import Sink
     from ottla.pipelines.unknown_fields import Unknown
 
 log: Final = logging.getLogger("ottla.pipelines")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.sinks.record_place import (
+from ottla.pipelines.source.source import OPTION, SOURCES
+from ottla.pipelines.spark.jvm.plan import Expression, Node, plan_of
+from ottla.pipelines.target.record_place import (
     EXPLODED,
     JOINED,
     JOINED_STREAMS,
@@ -20,8 +22,6 @@ from ottla.pipelines.sinks.record_place import (
     place_by_name,
     place_by_origin,
 )
-from ottla.pipelines.source.source import OPTION, SOURCES
-from ottla.pipelines.spark.jvm.plan import Expression, Node, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,11 +6,11 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.sinks.far_ahead import AHEAD, COUNTED_FROM, LATEST, METRIC
+from ottla.pipelines.target.far_ahead import AHEAD, COUNTED_FROM, LATEST, METRIC
 
 if TYPE_CHECKING:
-    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.spark.jvm.execution import Execution
+    from ottla.pipelines.target.port import Sink
 
 log: Final = logging.getLogger("ottla.pipelines")
 

@@ -25,10 +25,10 @@ from ottla.pipelines.checkpoint.next_batch import set_back
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.plan import check_place, key_notices
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata
-from ottla.pipelines.sinks.constraints import ROW, is_marked, refused
-from ottla.pipelines.sinks.port import NO_VERSION, Batch, Sink
 from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.target.commit_metadata import CommitMetadata
+from ottla.pipelines.target.constraints import ROW, is_marked, refused
+from ottla.pipelines.target.port import NO_VERSION, Batch, Sink
 
 if TYPE_CHECKING:
     from ottla.pipelines.run.specification import Specification

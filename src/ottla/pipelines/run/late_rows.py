@@ -17,16 +17,16 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.order import WATERMARK
-from ottla.pipelines.sinks.constraints import ROW
 from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.spark.jvm.operators import Operator, operators
+from ottla.pipelines.target.constraints import ROW
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from ottla.pipelines.sinks.port import Batch, Sink
     from ottla.pipelines.spark.jvm.execution import Execution
+    from ottla.pipelines.target.port import Batch, Sink
 
 log: Final = logging.getLogger("ottla.pipelines")
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.registry.framed import Framed
-from ottla.pipelines.sinks.record_place import TIMESTAMP
 from ottla.pipelines.source.parse import PARSED_KEY
 from ottla.pipelines.spark.jvm.plan import Expression, nodes, plan_of
+from ottla.pipelines.target.record_place import TIMESTAMP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.source.source import Source
+    from ottla.pipelines.target.port import Sink
 
 _MAX_STEPS: Final = 100
 

@@ -30,11 +30,11 @@ from ottla.pipelines.run.starting import (
 from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
-from ottla.pipelines.sinks.keyed_table import KeyedTable
-from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.spark.jvm.required import require_delta
+from ottla.pipelines.target.keyed_table import KeyedTable
+from ottla.pipelines.target.port import Sink
 
 SinkOf: TypeAlias = Callable[[Specification], Sink]
 """Returns the place that a specification names. Raises PipelineError."""

@@ -13,10 +13,10 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.column_origins import place_of
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
-from ottla.pipelines.sinks.far_ahead import check_max_ahead, read_length_s
-from ottla.pipelines.sinks.keyed_table import DELETES, KeyedTable, read_keyed_table
 from ottla.pipelines.spark.defaults import TIME_ZONE
 from ottla.pipelines.spark.jvm.required import require_jvm
+from ottla.pipelines.target.far_ahead import check_max_ahead, read_length_s
+from ottla.pipelines.target.keyed_table import DELETES, KeyedTable, read_keyed_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,13 +12,13 @@ from ottla.pipelines.checkpoint.next_batch import hole
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.rejects.pending import PendingReject
 from ottla.pipelines.rejects.rejects import whole_part
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata, is_of_query, latest_of_topics
 from ottla.pipelines.source.starting import starting_offsets
+from ottla.pipelines.target.commit_metadata import CommitMetadata, is_of_query, latest_of_topics
 
 if TYPE_CHECKING:
     from ottla.pipelines.kafka.brokers import TopicState
-    from ottla.pipelines.sinks.port import Sink
     from ottla.pipelines.source.source import Source
+    from ottla.pipelines.target.port import Sink
 
 
 FORMER: Final = ""

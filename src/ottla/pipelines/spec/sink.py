@@ -8,9 +8,9 @@ from typing import ClassVar, Final, TypeAlias
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.files.sink import FORMATS
-from ottla.pipelines.sinks.keyed_table import DELETES
 from ottla.pipelines.sinks.postgresql.settings import EXAMPLE, Database, read_database
 from ottla.pipelines.spec.option import option
+from ottla.pipelines.target.keyed_table import DELETES
 
 DELTA: Final = "delta"
 """The format of a sink that is a Delta table."""

@@ -12,8 +12,8 @@ from ottla.pipelines.sinks.delta import compaction
 from ottla.pipelines.sinks.delta.compaction import LOOK_EVERY, Compacted, Compaction
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
-from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.spark.jvm.delta_log import count_files
+from ottla.pipelines.target.port import Batch
 
 pytestmark = pytest.mark.spark
 

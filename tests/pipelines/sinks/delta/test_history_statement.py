@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ottla.pipelines.sinks.delta.history_statement import history_statement
-from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.target.keyed_table import KeyedTable
 
 KEYED = KeyedTable(("id", "k"), ("id", "k", "at", "partition", "offset"), "at", history=True)
 

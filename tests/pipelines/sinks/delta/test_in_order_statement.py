@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.pipelines.sinks.delta.in_order_statement import in_order_statement
-from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.target.keyed_table import KeyedTable
 
 COLUMNS = ("id", "k", "at", "partition", "offset")
 KEYED = KeyedTable(("id", "k"), COLUMNS, "at", history=True)

@@ -14,9 +14,9 @@ import pytest
 from ottla.pipelines.sinks.delta import merge
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
-from ottla.pipelines.sinks.keyed_table import read_keyed_table
-from ottla.pipelines.sinks.port import Batch
-from ottla.pipelines.sinks.record_place import RecordPlace
+from ottla.pipelines.target.keyed_table import read_keyed_table
+from ottla.pipelines.target.port import Batch
+from ottla.pipelines.target.record_place import RecordPlace
 
 pytestmark = pytest.mark.spark
 

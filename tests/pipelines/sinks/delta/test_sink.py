@@ -13,7 +13,7 @@ from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.delta.sink import DeltaSink, added_columns
 from ottla.pipelines.sinks.delta.table import Commit
 from ottla.pipelines.sinks.delta.target import Target
-from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.target.keyed_table import KeyedTable
 
 ROW = StructType().add("id", "long").add("day", "date")
 HISTORY = ("valid_from timestamp", "valid_to timestamp", "is_current boolean")

@@ -14,13 +14,13 @@ from components.postgres import PostgresError as PostgresError
 
 from components import fixture
 from ottla.pipelines import PipelineError, latest_by_key
-from ottla.pipelines.sinks.commit_metadata import CommitMetadata
-from ottla.pipelines.sinks.constraints import fitting, refused
-from ottla.pipelines.sinks.keyed_table import read_keyed_table
-from ottla.pipelines.sinks.port import NO_VERSION, Batch
 from ottla.pipelines.sinks.postgresql.settings import read_database
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink, UnorderedKeyError
 from ottla.pipelines.sinks.postgresql.table import read_table_name
+from ottla.pipelines.target.commit_metadata import CommitMetadata
+from ottla.pipelines.target.constraints import fitting, refused
+from ottla.pipelines.target.keyed_table import read_keyed_table
+from ottla.pipelines.target.port import NO_VERSION, Batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 postgres = fixture.postgres

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
-from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.sinks.postgresql import statements
 from ottla.pipelines.sinks.postgresql.table import TableName
+from ottla.pipelines.target.keyed_table import KeyedTable
 
 NAME = TableName("lake", 'a"b')
 FRAME = StructType().add("id", LongType()).add("word", StringType())

@@ -12,7 +12,8 @@ versions whose end they change.
 
 from __future__ import annotations
 
-from ottla.pipelines.sinks.keyed_table import (
+from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.keyed_table import (
     IS_CURRENT,
     TOMBSTONE,
     VALID_FROM,
@@ -21,8 +22,7 @@ from ottla.pipelines.sinks.keyed_table import (
     listed,
     same_key,
 )
-from ottla.pipelines.sinks.upsert_statement import single_rows
-from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.upsert_statement import single_rows
 
 
 def history_statement(keyed: KeyedTable, location: str, view: str) -> str:

@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.pipelines.sinks.delta.history_statement import identity, insert_version, is_tombstone
-from ottla.pipelines.sinks.keyed_table import (
+from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.keyed_table import (
     IS_CURRENT,
     VALID_FROM,
     VALID_TO,
@@ -22,8 +23,7 @@ from ottla.pipelines.sinks.keyed_table import (
     listed,
     same_key,
 )
-from ottla.pipelines.sinks.upsert_statement import single_rows
-from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.upsert_statement import single_rows
 
 OUT_OF_ORDER: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 """The condition with which the statement fails for a batch that has a late record."""

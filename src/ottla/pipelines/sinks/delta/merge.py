@@ -24,15 +24,15 @@ from ottla.pipelines.sinks.delta.busy_table import tried_again
 from ottla.pipelines.sinks.delta.history_statement import history_statement
 from ottla.pipelines.sinks.delta.in_order_statement import OUT_OF_ORDER, in_order_statement
 from ottla.pipelines.sinks.delta.table import DeltaTable, forget_last_commit, last_commit
-from ottla.pipelines.sinks.upsert_statement import upsert_statement
 from ottla.pipelines.spark.jvm.sessions import broadcast_limit_bytes, copied, is_same
+from ottla.pipelines.target.upsert_statement import upsert_statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ottla.pipelines.sinks.delta.batch_order import BatchOrder
-    from ottla.pipelines.sinks.keyed_table import KeyedTable
-    from ottla.pipelines.sinks.port import Batch
+    from ottla.pipelines.target.keyed_table import KeyedTable
+    from ottla.pipelines.target.port import Batch
 
 _QUERY: Final = "spark.databricks.delta.write.txnAppId"
 _BATCH: Final = "spark.databricks.delta.write.txnVersion"

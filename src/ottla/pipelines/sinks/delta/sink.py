@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
-from ottla.pipelines.sinks.constraints import Constraint, mark, padded, read_constraints
 from ottla.pipelines.sinks.delta.batch_order import BatchOrder
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.delta.merge import merge
@@ -29,17 +27,19 @@ from ottla.pipelines.sinks.delta.table import (
     last_commit,
 )
 from ottla.pipelines.sinks.delta.target import Target
-from ottla.pipelines.sinks.far_ahead import order_constraints, watched
-from ottla.pipelines.sinks.keyed_table import KINDS, harm
-from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.spark.jvm.delta_log import Snapshot
+from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
+from ottla.pipelines.target.constraints import Constraint, mark, padded, read_constraints
+from ottla.pipelines.target.far_ahead import order_constraints, watched
+from ottla.pipelines.target.keyed_table import KINDS, harm
+from ottla.pipelines.target.port import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-    from ottla.pipelines.sinks.keyed_table import KeyedTable
-    from ottla.pipelines.sinks.port import Batch
+    from ottla.pipelines.target.keyed_table import KeyedTable
+    from ottla.pipelines.target.port import Batch
 
 _FIRST_LOOK: Final = 10
 """How many commits are looked at after the first batch of a run."""

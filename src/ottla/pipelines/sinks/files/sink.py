@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide, digest
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.commit_metadata import read_metadata
 from ottla.pipelines.sinks.files.batches import FILE, FolderState, number_of, read_state
-from ottla.pipelines.sinks.port import Sink
 from ottla.pipelines.spark.jvm.file_sink import SparkFileSink
 from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.target.commit_metadata import read_metadata
+from ottla.pipelines.target.port import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-    from ottla.pipelines.sinks.port import Batch
+    from ottla.pipelines.target.port import Batch
 
 FORMATS: Final = ("parquet", "json")
 LISTS: Final = "_spark_metadata"

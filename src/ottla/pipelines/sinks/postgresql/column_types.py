@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.sinks.constraints import Constraint
 from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.constraints import Constraint
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -19,11 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.marks import UNORDERED
-from ottla.pipelines.sinks.commit_metadata import continued_by, latest_of_query
-from ottla.pipelines.sinks.constraints import Constraint, mark
-from ottla.pipelines.sinks.far_ahead import order_constraints, watched
-from ottla.pipelines.sinks.keyed_table import TOMBSTONE
-from ottla.pipelines.sinks.port import NO_VERSION, Sink
 from ottla.pipelines.sinks.postgresql import statements
 from ottla.pipelines.sinks.postgresql.column_types import copy_line, value_constraints
 from ottla.pipelines.sinks.postgresql.settings import Database
@@ -35,16 +30,21 @@ from ottla.pipelines.sinks.postgresql.table import (
     new_columns,
     table_constraints,
 )
-from ottla.pipelines.sinks.upsert_statement import last_records
 from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
 from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, Connection
+from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
+from ottla.pipelines.target.constraints import Constraint, mark
+from ottla.pipelines.target.far_ahead import order_constraints, watched
+from ottla.pipelines.target.keyed_table import TOMBSTONE
+from ottla.pipelines.target.port import NO_VERSION, Sink
+from ottla.pipelines.target.upsert_statement import last_records
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from ottla.pipelines.sinks.keyed_table import KeyedTable
-    from ottla.pipelines.sinks.port import Batch
+    from ottla.pipelines.target.keyed_table import KeyedTable
+    from ottla.pipelines.target.port import Batch
 
 # Those who make a table at the same time wait for each other: CREATE ... IF NOT EXISTS does not.
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('ottla'))"

@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.sinks.keyed_table import IS_DELETED, KeyedTable
 from ottla.pipelines.sinks.postgresql.column_types import QUOTE
 from ottla.pipelines.sinks.postgresql.table import TableName, identifier
+from ottla.pipelines.target.keyed_table import IS_DELETED, KeyedTable
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.constraints import Constraint
 from ottla.pipelines.sinks.postgresql.column_types import (
     fits,
     length_constraint,
@@ -20,6 +19,7 @@ from ottla.pipelines.sinks.postgresql.column_types import (
     padding_constraint,
 )
 from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.constraints import Constraint
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -35,13 +35,13 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import Brokers, look_up
-from ottla.pipelines.sinks.commit_metadata import read_metadata
-from ottla.pipelines.sinks.port import NO_VERSION, Capabilities, Sink
 from ottla.pipelines.sinks.topic import task as topic_task
 from ottla.pipelines.sinks.topic.columns import RecordColumns
 from ottla.pipelines.sinks.topic.task import ByteArrays, TaskOfBatch, rows_of
 from ottla.pipelines.spark.jvm.byte_rows import bytes_of
 from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.target.commit_metadata import read_metadata
+from ottla.pipelines.target.port import NO_VERSION, Capabilities, Sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.checkpoint.identity import Identity
     from ottla.pipelines.kafka.settings import KafkaSettings
-    from ottla.pipelines.sinks.port import Batch
+    from ottla.pipelines.target.port import Batch
 
 MARKS_KEPT: Final = "offsets.retention.minutes"
 DEFAULT_MARKS_KEPT_MIN: Final = 10_080

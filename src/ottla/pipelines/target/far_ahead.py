@@ -14,14 +14,14 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.constraints import Constraint
 from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.constraints import Constraint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from ottla.pipelines.sinks.keyed_table import KeyedTable
+    from ottla.pipelines.target.keyed_table import KeyedTable
 
 METRIC: Final = "ottla.ahead"  # the name of the count in the query's progress
 AHEAD: Final = "ahead"

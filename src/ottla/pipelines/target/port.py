@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.checkpoint.identity import Identity
     from ottla.pipelines.checkpoint.next_batch import Ends, Held
     from ottla.pipelines.delivery import DeliveryGuarantee
-    from ottla.pipelines.sinks.keyed_table import KeyedTable
+    from ottla.pipelines.target.keyed_table import KeyedTable
 
 NO_VERSION: Final = -1
 """What a sink without versions returns for a batch that it wrote."""

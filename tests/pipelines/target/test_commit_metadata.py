@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ottla.pipelines.sinks.commit_metadata import (
+from ottla.pipelines.target.commit_metadata import (
     CommitMetadata,
     latest_of_topics,
     read_metadata,

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.constraints import Constraint
-from ottla.pipelines.sinks.record_place import (
+from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.constraints import Constraint
+from ottla.pipelines.target.record_place import (
     OFFSET,
     PARTITION,
     TIMESTAMP,
     RecordPlace,
     place_by_name,
 )
-from ottla.pipelines.spark.column_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType

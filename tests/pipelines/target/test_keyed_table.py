@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.constraints import Constraint
-from ottla.pipelines.sinks.keyed_table import KeyedTable, harm, read_keyed_table
-from ottla.pipelines.sinks.record_place import RecordPlace
+from ottla.pipelines.target.constraints import Constraint
+from ottla.pipelines.target.keyed_table import KeyedTable, harm, read_keyed_table
+from ottla.pipelines.target.record_place import RecordPlace
 
 
 def frame(*columns: str) -> StructType:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import to_delta, topic
-from ottla.pipelines.sinks.constraints import (
+from ottla.pipelines.sinks.delta.table import DeltaTable
+from ottla.pipelines.target.constraints import (
     ROW,
     fitting,
     is_marked,
@@ -16,7 +17,6 @@ from ottla.pipelines.sinks.constraints import (
     read_constraints,
     refused,
 )
-from ottla.pipelines.sinks.delta.table import DeltaTable
 
 pytestmark = pytest.mark.spark
 

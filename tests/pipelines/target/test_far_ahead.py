@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql.types import StructType
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.far_ahead import check_max_ahead, order_constraints, read_length_s
-from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.target.far_ahead import check_max_ahead, order_constraints, read_length_s
+from ottla.pipelines.target.keyed_table import KeyedTable
 
 ROWS = (
     StructType()

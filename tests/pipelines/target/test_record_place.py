@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.sinks.record_place import (
+from ottla.pipelines.target.record_place import (
     EXPLODED,
     JOINED,
     JOINED_STREAMS,

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.pipelines.failures.marks import SHARED, UNORDERED
-from ottla.pipelines.sinks.keyed_table import (
+from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.keyed_table import (
     IS_DELETED,
     TOMBSTONE,
     KeyedTable,
     listed,
     same_key,
 )
-from ottla.pipelines.spark.column_names import quoted
 
 
 def upsert_statement(keyed: KeyedTable, location: str, view: str) -> str:

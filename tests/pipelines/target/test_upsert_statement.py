@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ottla.pipelines.sinks.keyed_table import KeyedTable
-from ottla.pipelines.sinks.upsert_statement import upsert_statement
+from ottla.pipelines.target.keyed_table import KeyedTable
+from ottla.pipelines.target.upsert_statement import upsert_statement
 
 COLUMNS = ("id", "a`b", "partition", "offset")
 KEYED = KeyedTable(("id",), COLUMNS)
