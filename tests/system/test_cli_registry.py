@@ -16,7 +16,7 @@ from tests.system.typed_command import WITHIN_S, typed
 
 from components import fixture
 from ottla.pipelines.registry.protobuf_messages import Messages
-from ottla.pipelines.registry.registered import PROTOBUF, Registered
+from ottla.registry.registered import PROTOBUF, Registered
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 

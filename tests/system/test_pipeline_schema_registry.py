@@ -25,7 +25,7 @@ from tests.system.pipeline_commands import WAIT_S, Running, ottla
 from components import fixture
 from ottla.pipelines.registry.framing import head
 from ottla.pipelines.registry.protobuf_messages import Messages
-from ottla.pipelines.registry.registered import PROTOBUF, Registered
+from ottla.registry.registered import PROTOBUF, Registered
 
 pytestmark = [
     pytest.mark.spark,

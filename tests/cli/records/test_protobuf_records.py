@@ -1,20 +1,17 @@
 """Protobuf data as JSON and back."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.cli.records.protobuf_records import (
-    MAX_REFERENCES,
     ProtobufError,
     decoded,
     encoded,
     messages_of,
-    registered,
 )
 from ottla.pipelines.registry.framing import head
-from ottla.pipelines.registry.registered import PROTOBUF, Registered
+from ottla.registry.registered import PROTOBUF, Registered
 
 FLIGHT = """syntax = "proto3";
 package air;
@@ -100,24 +97,10 @@ def test_data_of_another_schema_is_refused(data: bytes, reason: str) -> None:
         decoded(read(FLIGHT), head(5) + data)
 
 
-def test_references_are_asked_for_by_subject_and_version() -> None:
+def test_a_schema_with_references() -> None:
     plane = 'syntax = "proto3"; package air; message Plane { string tail = 1; }'
     text = 'syntax = "proto3"; import "plane.proto"; message F { air.Plane plane = 1; }'
-    reference = SimpleNamespace(name="plane.proto", subject="plane", version=2)
-    asked = []
+    inner = Registered(1, PROTOBUF, plane, "plane", 2)
+    found = messages_of(Registered(7, PROTOBUF, text, references=(("plane.proto", inner),)))
 
-    def ask(subject: str, version: int) -> Any:
-        asked.append((subject, version))
-        schema = SimpleNamespace(schema_str=plane, references=[])
-        return SimpleNamespace(schema_id=1, schema=schema)
-
-    schema = SimpleNamespace(schema_str=text, references=[reference])
-    found = messages_of(registered(7, schema, ask))
-
-    assert asked == [("plane", 2)]
     assert decoded(found, encoded(found, {"plane": {"tail": "N1"}})) == {"plane": {"tail": "N1"}}
-
-    endless = SimpleNamespace(schema_str=text, references=[reference])
-    answer = SimpleNamespace(schema_id=7, schema=endless)
-    with pytest.raises(ProtobufError, match=f"more than {MAX_REFERENCES} other schemas"):
-        registered(7, endless, lambda *_: answer)

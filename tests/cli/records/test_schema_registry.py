@@ -17,6 +17,7 @@ from confluent_kafka.schema_registry import (
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.records.jsonlines import LineError
 from ottla.cli.records.schema_registry import Decoder, Encoder, as_json, asked, client_of
+from ottla.registry.client import RegistryClient
 
 FLIGHT = {
     "type": "record",
@@ -70,7 +71,7 @@ def record(key: bytes | None, value: bytes | None) -> Any:
 
 
 def test_what_is_encoded_is_decoded() -> None:
-    encoder, decoder = Encoder(InMemory(), "t"), Decoder(InMemory())
+    encoder, decoder = Encoder(RegistryClient(InMemory()), "t"), Decoder(RegistryClient(InMemory()))
     value = encoder.value(b'{"id": 3, "tail": "N\xc3\xa91"}')
     key = encoder.key(b'{"id": 3}')
     assert value is not None
@@ -82,7 +83,10 @@ def test_what_is_encoded_is_decoded() -> None:
 
 
 def test_protobuf_is_its_own_json() -> None:
-    encoder, decoder = Encoder(InMemory(), "proto"), Decoder(InMemory())
+    encoder, decoder = (
+        Encoder(RegistryClient(InMemory()), "proto"),
+        Decoder(RegistryClient(InMemory())),
+    )
     value = encoder.value(b'{"id": 3, "tail": "N\xc3\xa91"}')
     assert value == b"\0\0\0\0\x09\0\x08\x03\x12\x04N\xc3\xa91"
     assert decoder.decoded(record(None, value)).value() == '{"id": 3, "tail": "Né1"}'.encode()
@@ -91,9 +95,9 @@ def test_protobuf_is_its_own_json() -> None:
 
 
 def test_data_without_a_header_is_left_as_it_is() -> None:
-    found = Decoder(InMemory()).decoded(record(b"plain", None))
+    found = Decoder(RegistryClient(InMemory())).decoded(record(b"plain", None))
     assert (found.key(), found.value()) == (b"plain", None)
-    assert Encoder(InMemory(), "t").value(None) is None
+    assert Encoder(RegistryClient(InMemory()), "t").value(None) is None
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def test_data_without_a_header_is_left_as_it_is() -> None:
 )
 def test_what_cannot_be_decoded_is_named(value: bytes, reason: str) -> None:
     with pytest.raises(Failed, match=reason):
-        Decoder(InMemory()).decoded(record(None, value))
+        Decoder(RegistryClient(InMemory())).decoded(record(None, value))
 
 
 @pytest.mark.parametrize(
@@ -120,33 +124,33 @@ def test_what_cannot_be_decoded_is_named(value: bytes, reason: str) -> None:
 )
 def test_a_line_that_does_not_fit_is_refused(value: bytes, reason: str) -> None:
     with pytest.raises(LineError, match=reason):
-        Encoder(InMemory(), "t").value(value)
+        Encoder(RegistryClient(InMemory()), "t").value(value)
 
 
 def test_a_topic_without_a_schema_is_refused() -> None:
     with pytest.raises(Failed, match="no subject other-value"):
-        Encoder(InMemory(), "other")
+        Encoder(RegistryClient(InMemory()), "other")
     with pytest.raises(Failed, match="xml-value is of type XML"):
-        Encoder(InMemory(), "xml")
+        Encoder(RegistryClient(InMemory()), "xml")
     with pytest.raises(Failed, match=r"cannot write with empty-value: .* defines no message"):
-        Encoder(InMemory(), "empty")
+        Encoder(RegistryClient(InMemory()), "empty")
 
 
 def test_keys_without_a_schema_stay() -> None:
     client = InMemory()
     del client.subjects["t-key"]
-    assert Encoder(client, "t").key(b"k") == b"k"
+    assert Encoder(RegistryClient(client), "t").key(b"k") == b"k"
 
 
 def test_a_registry_that_does_not_answer_is_one_line() -> None:
     client = client_of("http://127.0.0.1:1")
     with pytest.raises(Failed, match=r"^cannot read x: .*refused"):
-        asked(lambda: client.get_schema(1), "read x")
+        asked(lambda: client.schema(1), "read x")
 
 
 def test_an_address_and_a_user() -> None:
     client = client_of("https://me:p%40ss@host:1/ccompat")
-    assert client._rest_client.session.auth is not None
+    assert client.client._rest_client.session.auth is not None
     for wrong in ("localhost:8081", "ftp://x", "http://"):
         with pytest.raises(UsageFailed, match="--registry must be http"):
             client_of(wrong)

@@ -9,7 +9,7 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.avro_schema import envelope, inline
-from ottla.pipelines.registry.registered import Registered
+from ottla.registry.registered import Registered
 
 PLANE = {
     "type": "record",

@@ -4,7 +4,8 @@ import pytest
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.framed import MAX_MISSING, Branch, Framed, branches_of, read_framed
-from ottla.pipelines.registry.registered import Fetched, Registered
+from ottla.pipelines.registry.registered import Fetched
+from ottla.registry.registered import Registered
 
 OLD = Registered(3, "AVRO", "old", "f-value", 1)
 NEW = Registered(9, "AVRO", "new", "f-value", 2)

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.json_schema import conflict, spark_type
-from ottla.pipelines.registry.registered import Registered
+from ottla.registry.registered import Registered
 
 
 def ddl(kind: Any) -> str:

@@ -7,7 +7,7 @@ import pytest
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry import protobuf_files
 from ottla.pipelines.registry.protobuf_files import descriptor_set
-from ottla.pipelines.registry.registered import PROTOBUF, Registered
+from ottla.registry.registered import PROTOBUF, Registered
 
 PLANE = Registered(
     1, PROTOBUF, 'syntax = "proto3"; package air; message Plane { string tail = 1; }'

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.protobuf_messages import Messages, is_map, is_repeated
-from ottla.pipelines.registry.registered import PROTOBUF, Registered
+from ottla.registry.registered import PROTOBUF, Registered
 
 START = 'syntax = "proto3"; package air; '
 

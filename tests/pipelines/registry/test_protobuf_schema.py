@@ -5,7 +5,7 @@ import pytest
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.protobuf_schema import conflict, shape_of, spark_type
-from ottla.pipelines.registry.registered import PROTOBUF, Registered
+from ottla.registry.registered import PROTOBUF, Registered
 
 START = """syntax = "proto3";
 import "google/protobuf/timestamp.proto";

@@ -3,7 +3,8 @@
 import pytest
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.registered import Registered, Wanted, is_wanted, read_wanted
+from ottla.pipelines.registry.registered import Wanted, is_wanted, read_wanted
+from ottla.registry.registered import Registered
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.protobuf_schema import shape_of
-from ottla.pipelines.registry.registered import PROTOBUF, Registered
 from ottla.pipelines.source.protobuf_decoder import NO_PROTOBUF, decoder
+from ottla.registry.registered import PROTOBUF, Registered
 
 PROTO = """syntax = "proto3";
 import "google/protobuf/timestamp.proto";

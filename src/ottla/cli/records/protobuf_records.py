@@ -9,44 +9,19 @@ https://protobuf.dev/programming-guides/json/
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.framing import HEAD_BYTES, head
 from ottla.pipelines.registry.protobuf_framing import read_indexes, write_indexes
 from ottla.pipelines.registry.protobuf_messages import Messages
-from ottla.pipelines.registry.registered import PROTOBUF, Registered
+from ottla.registry.registered import Registered
 
 TYPE: Final = "@type"
-MAX_REFERENCES: Final = 200
 
 
 class ProtobufError(Exception):
     """A schema that cannot be used, or data that is not of its schema; one line without a stop."""
-
-
-def registered(schema_id: int, schema: Any, ask: Callable[[str, int], Any]) -> Registered:
-    """Return a schema of confluent-kafka's client with all that it refers to.
-
-    `ask` gives a version of a subject. Raises ProtobufError for too many references, and what
-    `ask` raises.
-    """
-    count = 0
-
-    def read(id_: int, one: Any, subject: str, version: int) -> Registered:
-        nonlocal count
-        count += 1
-        if count > MAX_REFERENCES:
-            raise ProtobufError(f"it refers to more than {MAX_REFERENCES} other schemas")
-        references = []
-        for named in one.references or ():
-            found = ask(named.subject, named.version)
-            inner = read(found.schema_id, found.schema, named.subject, named.version)
-            references.append((named.name, inner))
-        return Registered(id_, PROTOBUF, one.schema_str, subject, version, tuple(references))
-
-    return read(schema_id, schema, "", 0)
 
 
 def messages_of(schema: Registered) -> Messages:

@@ -12,28 +12,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import click
 
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.records.jsonlines import LineError
+from ottla.registry.client import RegistryClient, RegistryError, first_line, is_away, open_registry
+from ottla.registry.registered import AVRO, JSON, PROTOBUF, Registered
 
 if TYPE_CHECKING:
-    from confluent_kafka.schema_registry import SchemaRegistryClient
-
     from ottla.pipelines.registry.protobuf_messages import Messages
 
-PROTOBUF: Final = "PROTOBUF"
 READ: Final = "AVRO, JSON and PROTOBUF"
 HEADER_BYTES: Final = 5
 """A zero byte and the schema's id."""
 TIMEOUT_S: Final = 10
-MISSING: Final = "--registry needs more packages: pip install 'ottla[registry]'."
 CHECK: Final = "Check --registry, or leave it out to see the bytes."
-SERIALIZED: Final = "serialized"
-"""The form in which Confluent's registry gives Protobuf schemas compiled; others ignore it."""
+T = TypeVar("T")
 VALUE: Final = "value"
 KEY: Final = "key"
 
@@ -44,7 +41,7 @@ REGISTRY: Final = click.option(
 )
 
 
-def client_of(url: str) -> SchemaRegistryClient:
+def client_of(url: str) -> RegistryClient:
     """The client of a registry; `http://user:password@host` authenticates. Raises UsageFailed."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -52,10 +49,6 @@ def client_of(url: str) -> SchemaRegistryClient:
             "--registry must be http://HOST:PORT or https://HOST:PORT.",
             "For example: --registry http://localhost:8081",
         )
-    try:
-        from confluent_kafka.schema_registry import SchemaRegistryClient
-    except ImportError:
-        raise Failed(MISSING) from None
     place = parts.netloc.rpartition("@")[2]
     settings: dict[str, Any] = {
         "url": urlunsplit((parts.scheme, place, parts.path, "", "")),
@@ -66,16 +59,19 @@ def client_of(url: str) -> SchemaRegistryClient:
         settings["basic.auth.user.info"] = (
             f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         )
-    return SchemaRegistryClient(settings)
+    try:
+        return open_registry(settings)
+    except RegistryError as error:
+        raise Failed(str(error)) from None
 
 
 class Decoder:
     """Decodes what a registry's schemas describe."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: RegistryClient) -> None:
         self._client = client
         self._by_type: dict[str, Callable[[bytes, Any], Any]] = {}
-        self._schemas: dict[int, Any] = {}
+        self._schemas: dict[int, Registered] = {}
         self._messages: dict[int, Messages] = {}
 
     def decoded(self, message: Any) -> DecodedRecord:
@@ -110,35 +106,35 @@ class Decoder:
 
     def _type(self, schema_id: int, what: str) -> str:
         if schema_id not in self._schemas:
-            self._schemas[schema_id] = asked(
-                lambda: self._client.get_schema(schema_id, fmt=SERIALIZED), f"decode {what}"
-            )
-        return self._schemas[schema_id].schema_type or "AVRO"
+            found = asked(lambda: self._client.schema(schema_id), f"decode {what}")
+            if found is None:
+                raise Failed(f"cannot decode {what}: Schema not found.", CHECK)
+            self._schemas[schema_id] = found
+        return self._schemas[schema_id].format
 
     def _protobuf(self, schema_id: int, data: bytes, what: str) -> Any:
         # Imported when it is met: it takes a while.
-        from ottla.cli.records.protobuf_records import ProtobufError, decoded
+        from ottla.cli.records.protobuf_records import ProtobufError, decoded, messages_of
 
         try:
             if schema_id not in self._messages:
-                schema = self._schemas[schema_id]
-                self._messages[schema_id] = messages_in(self._client, schema_id, schema)
+                self._messages[schema_id] = messages_of(self._schemas[schema_id])
             return decoded(self._messages[schema_id], data)
         except ProtobufError as error:
             raise Failed(f"cannot decode {what}: {error}.", CHECK) from error
 
     def _decoder(self, kind: str, what: str) -> Callable[[bytes, Any], Any]:
-        if kind == "AVRO":
+        if kind == AVRO:
             from confluent_kafka.schema_registry.avro import AvroDeserializer
 
             return AvroDeserializer(  # type: ignore[no-any-return]
-                self._client, conf=subjects_by_topic()
+                self._client.client, conf=subjects_by_topic()
             )
-        if kind == "JSON":
+        if kind == JSON:
             from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 
             return JSONDeserializer(  # type: ignore[no-any-return]
-                None, schema_registry_client=self._client, conf=subjects_by_topic()
+                None, schema_registry_client=self._client.client, conf=subjects_by_topic()
             )
         raise Failed(f"cannot decode {what}: it is of type {kind}; {READ} can be.", CHECK)
 
@@ -165,7 +161,7 @@ class Encoder:
     A topic without a schema for its keys gets them as they are.
     """
 
-    def __init__(self, client: Any, topic: str) -> None:
+    def __init__(self, client: RegistryClient, topic: str) -> None:
         """Raises Failed if the topic has no schema for its values, or one that cannot be used."""
         self._topic = topic
         self._key = serializer(client, f"{topic}-key")
@@ -206,13 +202,9 @@ class Encoder:
         return encoded
 
 
-def serializer(client: Any, subject: str) -> Any | None:
+def serializer(client: RegistryClient, subject: str) -> Any | None:
     """Writes with the subject's newest schema; None without such a subject. Raises Failed."""
-    found = asked(
-        lambda: client.get_latest_version(subject, fmt=SERIALIZED),
-        f"read {subject}",
-        none_if=404,
-    )
+    found = asked(lambda: client.latest(subject), f"read {subject}")
     if found is None:
         return None
     settings = {
@@ -220,60 +212,32 @@ def serializer(client: Any, subject: str) -> Any | None:
         "auto.register.schemas": False,
         "use.latest.version": True,
     }
-    kind = found.schema.schema_type or "AVRO"
-    if kind == "AVRO":
-        from confluent_kafka.schema_registry.avro import AvroSerializer
-
-        return AvroSerializer(client, found.schema, conf=settings)
-    if kind == "JSON":
-        from confluent_kafka.schema_registry.json_schema import JSONSerializer
-
-        return JSONSerializer(found.schema, client, conf=settings)
-    if kind == PROTOBUF:
-        from ottla.cli.records.protobuf_records import ProtobufError, encoded
+    if found.format == PROTOBUF:
+        from ottla.cli.records.protobuf_records import ProtobufError, encoded, messages_of
 
         try:
-            messages = messages_in(client, found.schema_id, found.schema)
+            messages = messages_of(found)
         except ProtobufError as error:
             raise Failed(f"cannot write with {subject}: {error}.") from error
         return lambda value, _: encoded(messages, value)
-    raise Failed(f"the subject {subject} is of type {kind}; {READ} can be written.")
+    schema = asked(lambda: client.for_serializer(found), f"read {subject}")
+    if found.format == AVRO:
+        from confluent_kafka.schema_registry.avro import AvroSerializer
+
+        return AvroSerializer(client.client, schema, conf=settings)
+    if found.format == JSON:
+        from confluent_kafka.schema_registry.json_schema import JSONSerializer
+
+        return JSONSerializer(schema, client.client, conf=settings)
+    raise Failed(f"the subject {subject} is of type {found.format}; {READ} can be written.")
 
 
-def messages_in(client: Any, schema_id: int, schema: Any) -> Messages:
-    """The messages of a Protobuf schema. Raises ProtobufError, and Failed without an answer."""
-    from ottla.cli.records.protobuf_records import messages_of, registered
-
-    def ask(subject: str, version: int) -> Any:
-        return asked(
-            lambda: client.get_version(subject, version, fmt=SERIALIZED), f"read {subject}"
-        )
-
-    return messages_of(registered(schema_id, schema, ask))
-
-
-def asked(ask: Callable[[], Any], doing: str, none_if: int | None = None) -> Any:
-    """What the registry answers; None for the HTTP status `none_if`. Raises Failed."""
-    from confluent_kafka.schema_registry import SchemaRegistryError
-
+def asked(ask: Callable[[], T], doing: str) -> T:
+    """What the registry answers. Raises Failed."""
     try:
         return ask()
-    except SchemaRegistryError as error:
-        if error.http_status_code == none_if:
-            return None
-        raise Failed(f"cannot {doing}: {error.error_message.rstrip('.')}.", CHECK) from None
-    except Exception as error:
-        if not is_away(error):
-            raise
-        raise Failed(f"cannot {doing}: {first_line(error)}.", CHECK) from None
-
-
-def is_away(error: Exception) -> bool:
-    """Whether the registry did not answer. The client's HTTP library, which only it imports, has
-    errors of its own.
-    """
-    library = type(error).__module__.partition(".")[0]
-    return isinstance(error, OSError) or library in ("httpx", "httpx2")
+    except RegistryError as error:
+        raise Failed(f"cannot {doing}: {error}.", CHECK) from None
 
 
 def subjects_by_topic() -> dict[str, Any]:
@@ -283,12 +247,6 @@ def subjects_by_topic() -> dict[str, Any]:
     from confluent_kafka.schema_registry import topic_subject_name_strategy
 
     return {"subject.name.strategy": topic_subject_name_strategy}
-
-
-def first_line(error: BaseException) -> str:
-    """What went wrong in one line; the schemas that some messages quote are left out."""
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__).rstrip(".")
 
 
 def as_json(value: Any) -> bytes:

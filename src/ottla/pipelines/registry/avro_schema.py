@@ -14,7 +14,7 @@ import json
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.registered import Registered
+from ottla.registry.registered import Registered
 
 VALUE: Final = "value"
 END: Final = "end"

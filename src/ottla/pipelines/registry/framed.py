@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.registered import Fetched, Registered
+from ottla.pipelines.registry.registered import Fetched
+from ottla.registry.registered import Registered
 
 FRAMED: Final = "framed"
 MAX_MISSING: Final = 1_000

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.registered import Registered
+from ottla.registry.registered import Registered
 
 SparkType: TypeAlias = str | dict[str, Any]
 

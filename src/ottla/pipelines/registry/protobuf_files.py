@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.registered import Registered
+from ottla.registry.registered import Registered
 
 INSTALL_PROTOBUF: Final = "pip install 'ottla[registry,protobuf]'"
 COMPILE_WITHIN_S: Final = 30

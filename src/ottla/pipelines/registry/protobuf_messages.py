@@ -10,7 +10,7 @@ from typing import Any
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.protobuf_files import MAX_SHOWN, descriptor_set
-from ottla.pipelines.registry.registered import Registered
+from ottla.registry.registered import Registered
 
 
 class Messages:

@@ -1,43 +1,17 @@
-"""Schemas as a registry has them, and which of them a pipeline asks for. Pure."""
+"""Which schemas a pipeline asks a registry for, and gets. Pure."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from ottla.pipelines.errors import PipelineError
-
-AVRO: Final = "AVRO"
-JSON: Final = "JSON"
-PROTOBUF: Final = "PROTOBUF"
-FORMATS: Final = (AVRO, JSON, PROTOBUF)
+from ottla.registry.registered import Registered
 
 _WORD: Final = re.compile(
     r"registry(?::(?P<subject>[^@#\s]+))?(?:@(?P<version>[1-9]\d*))?(?:#(?P<message>[\w.]+))?"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """One schema. `references` are the schemas that it names, each under that name.
-
-    `subject` and `version` are empty where it was found by its id alone.
-    """
-
-    id: int
-    format: str
-    text: str
-    subject: str = ""
-    version: int = 0
-    references: tuple[tuple[str, Registered], ...] = field(default=(), repr=False)
-
-    @property
-    def shown(self) -> str:
-        """The schema in a sentence."""
-        if not self.subject:
-            return f"schema {self.id}"
-        return f"version {self.version} of {self.subject} (schema {self.id})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from ottla.pipelines.failures.marks import CONFLICT, UNKNOWN_ID
 from ottla.pipelines.registry.avro_schema import END, END_BYTES, VALUE
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.framing import HEAD_BYTES, MAGIC, head
-from ottla.pipelines.registry.registered import AVRO, JSON, PROTOBUF
 from ottla.pipelines.source import protobuf_column, protobuf_spark
 from ottla.pipelines.source.checks import checks
+from ottla.registry.registered import AVRO, JSON, PROTOBUF
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.framed import Framed
-from ottla.pipelines.registry.registered import JSON
 from ottla.pipelines.source import framed as framing
 from ottla.pipelines.source.changed import changed_in_json, changed_in_text, said_in_json
 from ottla.pipelines.source.checks import checks
@@ -28,6 +27,7 @@ from ottla.pipelines.source.unknown import (
 )
 from ottla.pipelines.source.words import UNKNOWN as IS_UNKNOWN
 from ottla.pipelines.source.words import UnknownFields
+from ottla.registry.registered import JSON
 
 if TYPE_CHECKING:
     from typing import TypeAlias

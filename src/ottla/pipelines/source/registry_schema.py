@@ -12,18 +12,11 @@ from ottla.pipelines.registry import avro_schema, json_schema, protobuf_schema
 from ottla.pipelines.registry.client import Registry
 from ottla.pipelines.registry.framed import Framed, branches_of
 from ottla.pipelines.registry.protobuf_messages import Messages
-from ottla.pipelines.registry.registered import (
-    AVRO,
-    JSON,
-    PROTOBUF,
-    Fetched,
-    Registered,
-    Wanted,
-    read_wanted,
-)
+from ottla.pipelines.registry.registered import Fetched, Wanted, read_wanted
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source import protobuf_column
 from ottla.pipelines.spark.jvm.avro_classes import AvroClasses
+from ottla.registry.registered import AVRO, JSON, PROTOBUF, Registered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

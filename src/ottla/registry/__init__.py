@@ -1,0 +1,1 @@
+"""A schema registry of Confluent's REST interface, asked by pipelines and the command line."""
