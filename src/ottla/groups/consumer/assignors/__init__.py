@@ -1,0 +1,1 @@
+"""The server-side assignors, `uniform` and `range`: which member gets which partition."""
