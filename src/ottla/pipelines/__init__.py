@@ -7,11 +7,11 @@ on Apache Kafka.
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.order import deduplicate, latest_by_key
 from ottla.pipelines.progress import report_progress
-from ottla.pipelines.run.start import to_delta
-from ottla.pipelines.run.to_files import to_files
-from ottla.pipelines.run.to_jdbc import to_jdbc
-from ottla.pipelines.run.to_topic import to_topic
 from ottla.pipelines.sinks.delta.maintenance import maintain
+from ottla.pipelines.sinks.delta.to_delta import to_delta
+from ottla.pipelines.sinks.files.to_files import to_files
+from ottla.pipelines.sinks.postgresql.to_jdbc import to_jdbc
+from ottla.pipelines.sinks.topic.to_topic import to_topic
 from ottla.pipelines.source.topic import rejected, topic
 from ottla.pipelines.spark.start import session
 

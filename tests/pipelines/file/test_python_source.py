@@ -2,8 +2,8 @@
 
 import pytest
 
-from ottla.pipelines.file.problem import Problem
 from ottla.pipelines.file.python_source import PythonSource, read_python
+from ottla.pipelines.spec.problem import Problem
 
 
 def test_the_document_and_the_functions() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from website.pages import HOME, PIPELINES, ROOT
 
-from ottla.pipelines.file.problem import FileError
 from ottla.pipelines.file.read import read_file, read_text
 from ottla.pipelines.spec.pipeline import FileSpec, FunctionSpec, TableSpec
+from ottla.pipelines.spec.problem import FileError
 
 SMALLEST = """
 [source]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.pipelines.file.problem import FileError
 from ottla.pipelines.file.read import read_text
+from ottla.pipelines.spec.problem import FileError
 
 FILE = """
 [source]

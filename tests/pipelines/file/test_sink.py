@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.pipelines.file.problem import FileError
 from ottla.pipelines.file.read import read_text
+from ottla.pipelines.spec.problem import FileError
 from ottla.pipelines.spec.sink import DatabaseSpec, FilesSpec, SinkSpec, TopicSpec
 
 SOURCE = """

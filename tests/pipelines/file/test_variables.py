@@ -1,7 +1,7 @@
 """`${NAME}` in a pipeline file."""
 
-from ottla.pipelines.file.problem import Problem
 from ottla.pipelines.file.variables import replace_variables
+from ottla.pipelines.spec.problem import Problem
 
 
 def test_variables_are_replaced_everywhere_but_in_sql() -> None:

@@ -29,10 +29,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from ottla.pipelines import PipelineError, to_delta, to_files, to_jdbc, to_topic, topic
 from ottla.pipelines.checkpoint import lease
 from ottla.pipelines.sinks.delta.sink import DeltaSink
-from ottla.pipelines.sinks.delta.table import DeltaTable
 from ottla.pipelines.sinks.files.sink import FilesSink
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.sinks.topic.sink import TopicSink
+from ottla.pipelines.target.delta_table import DeltaTable
 
 SCHEMA = "id BIGINT NOT NULL"
 MAX_PARTITIONS = 3

@@ -15,14 +15,14 @@ from tests.pipelines.model.files import Killed, MemoryFiles
 from tests.pipelines.model.spark import Frame
 from tests.pipelines.model.topics import TopicTargets
 
-from ottla.pipelines.sinks.delta.restored import Restore
 from ottla.pipelines.sinks.delta.sink import DeltaSink
-from ottla.pipelines.sinks.delta.table import LAST_COMMIT, Commit
 from ottla.pipelines.sinks.delta.target import Target
 from ottla.pipelines.sinks.files.sink import FilesSink
 from ottla.pipelines.sinks.postgresql.settings import Database
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.sinks.postgresql.table import TableName
+from ottla.pipelines.target.delta_table import LAST_COMMIT, Commit
+from ottla.pipelines.target.restored import Restore
 
 Rows = tuple[Any, ...]
 # Delta's own names: what a MERGE has for the options of a write.
@@ -66,7 +66,7 @@ class DeltaStore:
 
 
 class FakeDeltaTable:
-    """`sinks.delta.table.DeltaTable`."""
+    """`target.delta_table.DeltaTable`."""
 
     def __init__(self, spark: Any, location: str) -> None:
         self._spark = spark

@@ -638,7 +638,6 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plan, "sources_of", source_of)
     patch.setattr(plan, "look_up", lambda kafka, names: CURRENT[-1].look_up(kafka, names))
     patch.setattr(plan, "Files", MemoryFiles)
-    patch.setattr(plan, "require_delta", nothing)
     patch.setattr(specification, "require_jvm", nothing)
     patch.setattr(start, "route_failures", nothing)
     patch.setattr(start, "nodes", nothing)

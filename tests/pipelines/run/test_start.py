@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta.sink import DeltaSink
-from ottla.pipelines.sinks.delta.table import DeltaTable
+from ottla.pipelines.target.delta_table import DeltaTable
 
 pytestmark = pytest.mark.spark
 

@@ -17,6 +17,7 @@ from ottla.pipelines.run.starting import Start, check_created_again, check_first
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.keyed_table import KeyedTable
+from ottla.pipelines.target.port import Capabilities
 
 KAFKA = read_settings("b:9092")
 ROW = StructType().add("id", "long")
@@ -28,6 +29,7 @@ class Table:
     """A table with these commits; `check_start` is noted."""
 
     name = "flights"
+    capabilities = Capabilities()
 
     def __init__(self, *commits: CommitMetadata, keyed: KeyedTable | None = None) -> None:
         self.commits = commits

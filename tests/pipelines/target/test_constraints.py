@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import to_delta, topic
-from ottla.pipelines.sinks.delta.table import DeltaTable
 from ottla.pipelines.target.constraints import (
     ROW,
     fitting,
@@ -17,6 +16,7 @@ from ottla.pipelines.target.constraints import (
     read_constraints,
     refused,
 )
+from ottla.pipelines.target.delta_table import DeltaTable
 
 pytestmark = pytest.mark.spark
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ottla.cli.failures import UsageFailed, unknown
 from ottla.pipelines.file.local_paths import check_local_paths
-from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.read import read_file
 from ottla.pipelines.spec.pipeline import FileSpec
+from ottla.pipelines.spec.problem import FileError, Problem
 
 
 def checked_file(file: Path, only: Sequence[str]) -> FileSpec:

@@ -12,8 +12,8 @@ from ottla.cli.pipeline.file import AllSet, listed
 from ottla.cli.pipeline.options import FILE
 from ottla.cli.screen import note, say
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.problem import FileError
 from ottla.pipelines.glue.package import package as packaged
+from ottla.pipelines.spec.problem import FileError
 
 
 @command()

@@ -13,21 +13,22 @@ from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.failures.cause import About
 from ottla.pipelines.failures.sentences import explain
 from ottla.pipelines.file.formats import formats_of
-from ottla.pipelines.run.plan import Plan, SinkOf, delta_sink, plan
+from ottla.pipelines.run.plan import Plan, SinkOf, plan
 from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import silence_pyspark
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
-from ottla.pipelines.run.to_files import files_sink
-from ottla.pipelines.run.to_jdbc import jdbc_sink
-from ottla.pipelines.run.to_topic import topic_sink
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
+from ottla.pipelines.sinks.delta.to_delta import delta_sink
 from ottla.pipelines.sinks.files.sink import FilesSink
+from ottla.pipelines.sinks.files.to_files import files_sink
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.sinks.postgresql.table import read_table_name
+from ottla.pipelines.sinks.postgresql.to_jdbc import jdbc_sink
 from ottla.pipelines.sinks.topic.columns import RecordColumns
 from ottla.pipelines.sinks.topic.sink import TopicTarget
+from ottla.pipelines.sinks.topic.to_topic import topic_sink
 from ottla.pipelines.source.topic import topic
 from ottla.pipelines.spark.start import session
 from ottla.pipelines.spec.option import options_of

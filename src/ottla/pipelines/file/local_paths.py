@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ottla.pipelines.file.fields import nearest
-from ottla.pipelines.file.problem import Problem
 from ottla.pipelines.file.python_source import read_functions
+from ottla.pipelines.spec.fields import nearest
 from ottla.pipelines.spec.pipeline import FileSpec, FunctionSpec, PipelineSpec
+from ottla.pipelines.spec.problem import Problem
 from ottla.pipelines.spec.sink import DeltaSpec, FilesSpec
 
 

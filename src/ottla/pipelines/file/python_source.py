@@ -9,7 +9,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.pipelines.file.problem import Problem
+from ottla.pipelines.spec.problem import Problem
 
 NAME: Final = "PIPELINE"
 DEFAULT_FUNCTION: Final = "transform"

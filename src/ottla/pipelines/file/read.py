@@ -16,18 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.fields import Fields, nearest
-from ottla.pipelines.file.options import read_options, tables_of
-from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.python_source import DEFAULT_FUNCTION, PythonSource, read_python
 from ottla.pipelines.file.schemas import check_columns, check_schema, check_unknown_fields
-from ottla.pipelines.file.servers import read_servers
 from ottla.pipelines.file.sink import read_sink
 from ottla.pipelines.file.variables import replace_variables
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
+from ottla.pipelines.spec.fields import Fields, nearest
 from ottla.pipelines.spec.pipeline import (
     DeliverySpec,
     FileSpec,
@@ -38,6 +35,9 @@ from ottla.pipelines.spec.pipeline import (
     TableSpec,
     TransformSpec,
 )
+from ottla.pipelines.spec.problem import FileError, Problem
+from ottla.pipelines.spec.read_options import read_options, tables_of
+from ottla.pipelines.spec.servers import read_servers
 from ottla.pipelines.spec.sink import SINKS, TopicSpec
 
 MAX_FILE_BYTES: Final = 1_000_000

@@ -5,8 +5,8 @@ What only Spark can judge is left to it.
 
 from __future__ import annotations
 
-from ottla.pipelines.file.fields import Fields, listed, nearest
 from ottla.pipelines.source.ddl import DdlError, read_ddl
+from ottla.pipelines.spec.fields import Fields, listed, nearest
 from ottla.pipelines.spec.pipeline import SourceSpec, TransformSpec
 from ottla.pipelines.spec.sink import SinkSpec
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.fields import Fields
-from ottla.pipelines.file.options import read_options
-from ottla.pipelines.file.servers import read_servers
 from ottla.pipelines.kafka.settings import KafkaSettings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.sinks.files.sink import FORMATS
 from ottla.pipelines.sinks.postgresql.table import read_table_name
+from ottla.pipelines.spec.fields import Fields
 from ottla.pipelines.spec.option import options_of
+from ottla.pipelines.spec.read_options import read_options
+from ottla.pipelines.spec.servers import read_servers
 from ottla.pipelines.spec.sink import (
     DELTA,
     SINKS,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ottla.pipelines.file.problem import Problem
+from ottla.pipelines.spec.problem import Problem
 
 _VARIABLE: Final = re.compile(r"\$(\$\{)|\$\{([^}]*)\}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

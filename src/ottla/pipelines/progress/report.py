@@ -32,9 +32,9 @@ from ottla.pipelines.progress.starting import new_run
 from ottla.pipelines.progress.state import MAX_REASON_CHARS, Run, read_offset_metadata
 from ottla.pipelines.rejected_offsets import RejectedOffsets, untold
 from ottla.pipelines.running import QUERIES, Running
-from ottla.pipelines.sinks.delta.table import DeltaTable
 from ottla.pipelines.spark.jvm.events import wait_for_events
 from ottla.pipelines.spark.jvm.required import require_jvm
+from ottla.pipelines.target.delta_table import DeltaTable
 from ottla.pipelines.unknown_fields import UnknownFields, format_names
 
 if TYPE_CHECKING:

@@ -28,11 +28,8 @@ from ottla.pipelines.run.starting import (
     newest_in,
 )
 from ottla.pipelines.run.time_zone import check_zone
-from ottla.pipelines.sinks.delta.sink import DeltaSink
-from ottla.pipelines.sinks.delta.target import find_target
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.files import Files
-from ottla.pipelines.spark.jvm.required import require_delta
 from ottla.pipelines.target.keyed_table import KeyedTable
 from ottla.pipelines.target.port import Sink
 
@@ -88,23 +85,6 @@ class Plan:
             self.after,
             self.newest,
         )
-
-
-def delta_sink(specification: Specification) -> DeltaSink:
-    """Return the Delta table that a specification names. Raises PipelineError."""
-    frame = specification.frame
-    require_delta(frame.sparkSession)
-    return DeltaSink(
-        frame.sparkSession,
-        find_target(frame.sparkSession, specification.target),
-        frame.schema,
-        specification.schema_changes,
-        specification.partition_columns,
-        specification.keyed_table,
-        compact_after=specification.compact_after,
-        deletion_vectors=specification.deletion_vectors,
-        max_ahead=specification.max_ahead,
-    )
 
 
 def plan(specification: Specification, sink_of: SinkOf) -> Plan:

@@ -12,7 +12,6 @@ from ottla.pipelines.delivery import DeliveryGuarantee, read_guarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.column_origins import place_of
-from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
 from ottla.pipelines.spark.defaults import TIME_ZONE
 from ottla.pipelines.spark.jvm.required import require_jvm
 from ottla.pipelines.target.far_ahead import check_max_ahead, read_length_s
@@ -53,7 +52,7 @@ class Specification:
     history: bool = False
     deletes: str = "remove"
     max_ahead: str | None = None
-    compact_after: int = COMPACT_AFTER
+    compact_after: int = 0
     deletion_vectors: bool | None = None
     caller: str = "to_delta"
     name: str | None = None

@@ -1,4 +1,4 @@
-"""`to_delta`: a stream into a Delta table; plans the query, creates what it needs and starts it.
+"""`start`: carries a plan out: creates what its query needs, and starts it.
 
 Each batch is one commit. The delivery decides what a kill leaves: see `delivery`.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
-from ottla.pipelines.errors import require_pyspark
 from ottla.pipelines.failures.cause import About
 from ottla.pipelines.rejects.dead_letters import DeadLetters
 from ottla.pipelines.rejects.left_out import LeftOutRows
@@ -39,15 +38,13 @@ from ottla.pipelines.run.plan import (
     Plan,
     SinkOf,
     check_again,
-    delta_sink,
     look_up_topics,
     plan,
 )
 from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import route_failures
-from ottla.pipelines.run.specification import Specification, frame_of
+from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import check_first, check_new
-from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.plan import nodes
 
@@ -59,106 +56,6 @@ if TYPE_CHECKING:
     from ottla.pipelines.run.query import PipelineQuery
 
 log: Final = logging.getLogger("ottla.pipelines")
-
-
-def to_delta(  # noqa: PLR0913
-    df: DataFrame | Callable[[], DataFrame],
-    target: str | os.PathLike[str],
-    *,
-    checkpoint: str | os.PathLike[str],
-    trigger: Mapping[str, Any] | None = None,
-    delivery: str = "exactly-once",
-    schema_changes: str = "refuse",
-    on_lost: str = "stop",
-    on_rejects: str = "stop",
-    partition_by: str | tuple[str, ...] | list[str] = (),
-    group: str | None = None,
-    max_rejects: int | None = None,
-    dead_letters: str | None = None,
-    keys: str | tuple[str, ...] | list[str] = (),
-    order_by: str | None = None,
-    history: bool = False,
-    deletes: str = "remove",
-    max_ahead: str | None = None,
-    compact_after: int = COMPACT_AFTER,
-    deletion_vectors: bool | None = None,
-) -> StreamingQuery | Written:
-    """Start a query that writes a stream to a Delta table, or write a batch frame to it.
-
-    The rows are appended; with `keys` the table has the last row of each key, or all versions.
-
-    Args:
-        df: a streaming frame, such as `topic` gives, with any projection or join on it; or a
-            batch frame, which is one commit. A function that returns the streaming frame is called
-            again when a topic has data of a schema that was registered after the start.
-        target: a path (it has a slash: `./flights`, `s3a://lake/flights`) or a table's name
-            (`flights`, `lake.flights`). It is created if it does not exist.
-        checkpoint: the folder where the query keeps its progress. One for each query, kept as
-            long as the table: both together make the delivery exactly once.
-        trigger: Spark's own keyword, `{"availableNow": True}` or
-            `{"processingTime": "10 seconds"}`; None starts each batch when the last is done.
-        delivery: "exactly-once", "at-least-once" or "at-most-once": what a kill may do.
-        schema_changes: "refuse" a frame with columns that the table does not have, or "add" them
-            and, in a table with Delta's type widening, widen columns to the types of the rows.
-        on_lost: "stop" when records that were not delivered are gone (retention, a topic that
-            was created again), or "skip" them.
-        on_rejects: "stop" before the first batch of a new checkpoint is written where more than
-            half of its records do not parse, or "continue".
-        partition_by: the columns that a new table is partitioned by.
-        group: the consumer group that gets the query's offsets, for `ottla group describe`.
-        max_rejects: how many rows of one run may be rejected before the query fails.
-        dead_letters: a topic on the source's cluster that gets the rejected rows too, with their
-            key, value and headers, at least once.
-        keys: the columns of the key: the last record of a key wins, and a row that is true in the
-            column `tombstone` deletes. The frame needs the topic's `partition` and `offset`.
-        order_by: the column that orders the records of a key where it can move between
-            partitions; a record that is older than its row is ignored.
-        history: keep every version of a key, with the columns `valid_from`, `valid_to` and
-            `is_current`, by `order_by` or else by the topic's `timestamp`.
-        deletes: "remove" the row of a deleted key, or "mark" it in the column `is_deleted`, so
-            that an older record that comes later is still known as older.
-        max_ahead: how far ahead of the clock `order_by` (or `timestamp`, of a history) may be, such
-            as "1 hour": a record that is further ahead is rejected, and does not keep its key until
-            then. None: a warning.
-        compact_after: after so many new files the small ones are joined (Delta's OPTIMIZE), in a
-            commit of its own that changes no row; 0: never.
-        deletion_vectors: False for a table that readers without support for deletion vectors
-            read, True for one that has them; None: a new table has them where it has keys.
-
-    Returns:
-        The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
-        that restarts after failures which pass by themselves. For a batch frame what was
-        written.
-
-    Raises:
-        PipelineError: a wrong argument; brokers, a topic, a table or a checkpoint that do not fit
-            together; records that are lost.
-    """
-    require_pyspark()
-    frame, rebuild = frame_of(df)
-    specification = Specification(
-        frame,
-        target,
-        checkpoint,
-        trigger=trigger,
-        delivery=delivery,
-        schema_changes=schema_changes,
-        on_lost=on_lost,
-        on_rejects=on_rejects,
-        partition_by=partition_by,
-        group=group,
-        max_rejects=max_rejects,
-        dead_letters=dead_letters,
-        keys=keys,
-        order_by=order_by,
-        history=history,
-        deletes=deletes,
-        max_ahead=max_ahead,
-        compact_after=compact_after,
-        deletion_vectors=deletion_vectors,
-        rebuild=rebuild,
-    )
-    return start_or_write(specification, str(target), delta_sink)
 
 
 def start_or_write(

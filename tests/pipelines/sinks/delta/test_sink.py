@@ -11,8 +11,8 @@ from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.delta.sink import DeltaSink, added_columns
-from ottla.pipelines.sinks.delta.table import Commit
 from ottla.pipelines.sinks.delta.target import Target
+from ottla.pipelines.target.delta_table import Commit
 from ottla.pipelines.target.keyed_table import KeyedTable
 
 ROW = StructType().add("id", "long").add("day", "date")

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.sinks.delta.compaction import compact, settings_of
-from ottla.pipelines.sinks.delta.table import DeltaTable
 from ottla.pipelines.sinks.delta.target import Target, find_target
 from ottla.pipelines.spark.jvm.delta_log import count_files
 from ottla.pipelines.spark.jvm.required import require_delta, require_jvm
+from ottla.pipelines.target.delta_table import DeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

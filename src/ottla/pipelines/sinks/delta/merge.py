@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.sinks.delta.busy_table import tried_again
 from ottla.pipelines.sinks.delta.history_statement import history_statement
 from ottla.pipelines.sinks.delta.in_order_statement import OUT_OF_ORDER, in_order_statement
-from ottla.pipelines.sinks.delta.table import DeltaTable, forget_last_commit, last_commit
 from ottla.pipelines.spark.jvm.sessions import broadcast_limit_bytes, copied, is_same
+from ottla.pipelines.target.delta_table import DeltaTable, forget_last_commit, last_commit
 from ottla.pipelines.target.upsert_statement import upsert_statement
 
 if TYPE_CHECKING:

@@ -19,20 +19,20 @@ from ottla.pipelines.sinks.delta.batch_order import BatchOrder
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.delta.merge import merge
 from ottla.pipelines.sinks.delta.narrower_types import can_widen, narrower
-from ottla.pipelines.sinks.delta.restored import still_held
 from ottla.pipelines.sinks.delta.state_ahead import StateAhead
-from ottla.pipelines.sinks.delta.table import (
-    DeltaTable,
-    forget_last_commit,
-    last_commit,
-)
 from ottla.pipelines.sinks.delta.target import Target
 from ottla.pipelines.spark.jvm.delta_log import Snapshot
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.target.constraints import Constraint, mark, padded, read_constraints
+from ottla.pipelines.target.delta_table import (
+    DeltaTable,
+    forget_last_commit,
+    last_commit,
+)
 from ottla.pipelines.target.far_ahead import order_constraints, watched
 from ottla.pipelines.target.keyed_table import KINDS, harm
 from ottla.pipelines.target.port import Sink
+from ottla.pipelines.target.restored import still_held
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.delta.table import DeltaTable
 from ottla.pipelines.spark.jvm.delta_log import create_table
 from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.target.delta_table import DeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

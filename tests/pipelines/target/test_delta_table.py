@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.sinks.delta.table import MAX_HISTORY, Commit, DeltaTable
 from ottla.pipelines.spark.jvm.delta_log import Snapshot
 from ottla.pipelines.target.commit_metadata import CommitMetadata
+from ottla.pipelines.target.delta_table import MAX_HISTORY, Commit, DeltaTable
 
 
 def by_pipeline(version: int, batch: int, query_id: str = "query-1") -> Commit:

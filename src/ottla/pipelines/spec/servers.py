@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.fields import Fields
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
+from ottla.pipelines.spec.fields import Fields
 
 
 def read_servers(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ottla.pipelines.file.fields import Fields, nearest
-from ottla.pipelines.file.problem import Problem
+from ottla.pipelines.spec.fields import Fields, nearest
+from ottla.pipelines.spec.problem import Problem
 
 
 def read(table: dict[str, object]) -> tuple[Fields, list[Problem]]:

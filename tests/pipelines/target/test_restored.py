@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ottla.pipelines.sinks.delta.restored import Restore, still_held
+from ottla.pipelines.target.restored import Restore, still_held
 
 
 @dataclass

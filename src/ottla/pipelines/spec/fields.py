@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ottla.pipelines.file.problem import Problem
+from ottla.pipelines.spec.problem import Problem
 
 _TYPES: Final = {
     str: "text",

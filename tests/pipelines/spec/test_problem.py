@@ -1,7 +1,7 @@
 """What is wrong with a pipeline file."""
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.problem import FileError, Problem
+from ottla.pipelines.spec.problem import FileError, Problem
 
 
 def test_all_problems_are_in_one_line() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ottla.pipelines.file.fields import Fields
+from ottla.pipelines.spec.fields import Fields
 from ottla.pipelines.spec.option import Option, options_of
 
 

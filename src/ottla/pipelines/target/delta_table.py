@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.sinks.delta.restored import RESTORE, Restore
 from ottla.pipelines.spark.jvm.delta_log import Snapshot, forget_table, latest_snapshot
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import read_metadata
+from ottla.pipelines.target.restored import RESTORE, Restore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
