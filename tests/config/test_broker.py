@@ -34,7 +34,26 @@ def test_defaults_and_given_values() -> None:
         ({"num.partitions": "0"}, "configuration num.partitions: Value must be at least 1"),
         ({"log.dirs": "/a,/b"}, "Only one folder is supported"),
         ({"listeners": ""}, "At least one listener must be given"),
-        ({"listeners": "SASL_SSL://:9093"}, "SASL_SSL is not supported"),
+        (
+            {"listeners": "SASL_PLAINTEXT://:9093"},
+            "value GSSAPI for configuration sasl.enabled.mechanisms: Set it to any of PLAIN",
+        ),
+        (
+            {"listeners": "SASL_PLAINTEXT://:9093", "sasl.enabled.mechanisms": ""},
+            "sasl.enabled.mechanisms must not be empty",
+        ),
+        (
+            {"listeners": "SASL_PLAINTEXT://:9093", "sasl.enabled.mechanisms": "PLAIN"},
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config must have the users of PLAIN",
+        ),
+        (
+            {
+                "listeners": "SASL_PLAINTEXT://:9093",
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.sasl_plaintext.plain.sasl.jaas.config": "PlainLoginModule",
+            },
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config: Expected a login module",
+        ),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "advertised.listeners"),
         ({"broker.id": "2", "node.id": "3"}, "node.id is 3"),
         ({"log.dir": ""}, "Configuration 'log.dir' must not be empty."),

@@ -3,7 +3,7 @@ import pytest
 from ottla.config.error import ConfigError
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 
-PROTOCOLS = ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "INSIDE:PLAINTEXT", "TOKEN:SASL_SSL")
+PROTOCOLS = ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "INSIDE:PLAINTEXT", "TOKEN:KERBEROS")
 
 
 def test_reads_addresses() -> None:
@@ -44,7 +44,10 @@ def test_only_loopback_addresses_are_closed_to_other_machines(host: str, closed:
         (("PLAINTEXT://host:70000",), "Expected NAME://HOST:PORT"),
         (("PLAINTEXT://ho st:1",), "Expected NAME://HOST:PORT"),
         (("OTHER://host:1",), "No security protocol for OTHER"),
-        (("TOKEN://host:1",), "SASL_SSL is not supported, only PLAINTEXT, SSL"),
+        (
+            ("TOKEN://host:1",),
+            "KERBEROS is not supported, only PLAINTEXT, SSL, SASL_",
+        ),
         (("PLAINTEXT://a:1", "PLAINTEXT://b:2"), "different name"),
         (("PLAINTEXT://a:1", "INSIDE://a:1"), "different port"),
     ],

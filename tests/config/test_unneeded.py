@@ -79,6 +79,7 @@ NOT_CHANGED_WHILE_RUNNING = {
     "ssl.truststore.location",
     "ssl.truststore.password",
     "ssl.truststore.type",
+    "sasl.enabled.mechanisms",
     # Refused or without effect unless at their default.
     "config.providers",
     "log.local.retention.ms",
@@ -86,6 +87,7 @@ NOT_CHANGED_WHILE_RUNNING = {
 }
 
 STRICTER = {
+    "sasl.server.max.receive.size": 1,
     # Kafka starts with less than these, which nothing there can use.
     "broker.id": -1,
     "default.replication.factor": 1,

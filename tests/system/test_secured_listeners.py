@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,32 +13,47 @@ import kafka
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.security.authority import Authority
+from tests.system.test_cli import Typed
 
 from ottla.testing import BrokerProcess
 from ottla.testing.ports import HOST, free_ports
 
 WAIT_S = 30
+USERS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_alice="alice-secret" user_bob="bobs";'
+)
 
 
 class Secured:
     """The broker, and what its clients need to know."""
 
-    def __init__(self, new_broker: Callable[..., BrokerProcess], folder: Path) -> None:
+    def __init__(self, new_broker: Callable[..., BrokerProcess], folder: Path, **more: str) -> None:
         self.authority = Authority()
         self.trust = self.authority.trust(folder / "trust.pem")
         store = self.authority.issue("CN=broker").store(folder / "broker.pem")
-        self.plain_port, self.tls_port, self.certified_port = free_ports(3)
+        ports = free_ports(5)
+        self.plain_port, self.tls_port, self.certified_port = ports[:3]
+        self.sasl_port, self.sasl_tls_port = ports[3:]
         settings = {
             "listeners": f"PLAINTEXT://{HOST}:{self.plain_port},SSL://{HOST}:{self.tls_port},"
-            f"CERTIFIED://{HOST}:{self.certified_port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,CERTIFIED:SSL",
+            f"CERTIFIED://{HOST}:{self.certified_port},SASL_PLAINTEXT://{HOST}:{self.sasl_port},"
+            f"SASL_SSL://{HOST}:{self.sasl_tls_port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,CERTIFIED:SSL,"
+            "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
             "advertised.listeners": f"PLAINTEXT://{HOST}:{self.plain_port},"
-            f"SSL://localhost:{self.tls_port},CERTIFIED://localhost:{self.certified_port}",
+            f"SSL://localhost:{self.tls_port},CERTIFIED://localhost:{self.certified_port},"
+            f"SASL_PLAINTEXT://{HOST}:{self.sasl_port},SASL_SSL://localhost:{self.sasl_tls_port}",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(store),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.trust),
             "listener.name.certified.ssl.client.auth": "required",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": USERS,
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": USERS,
+            "listener.name.sasl_plaintext.connections.max.reauth.ms": "3000",
+            **more,
         }
         words = [word for pair in settings.items() for word in ("-c", "=".join(pair))]
         self.broker = new_broker(*words)
@@ -47,6 +64,19 @@ class Secured:
             "security.protocol": "SSL",
             "ssl.ca.location": str(self.trust),
         } | {name.replace("_", "."): value for name, value in more.items()}
+
+    def with_password(self, port: int, password: str = "alice-secret") -> dict[str, Any]:
+        """Alice's settings."""
+        is_encrypted = port == self.sasl_tls_port
+        settings = self.librdkafka(
+            port, sasl_mechanism="PLAIN", sasl_username="alice", sasl_password=password
+        )
+        if not is_encrypted:
+            del settings["ssl.ca.location"]
+        return settings | {
+            "security.protocol": "SASL_SSL" if is_encrypted else "SASL_PLAINTEXT",
+            "bootstrap.servers": f"{'localhost' if is_encrypted else HOST}:{port}",
+        }
 
 
 @pytest.fixture
@@ -143,3 +173,98 @@ def test_wrong_certificates_are_one_line(tmp_path: Path) -> None:
     assert broker.process is not None
     assert broker.process.wait(WAIT_S) == 2
     assert f"listener SSL: ssl.keystore.location {tmp_path}/none.pem: No such file" in broker.said()
+
+
+def test_librdkafka_with_a_password(secured: Secured) -> None:
+    for port in (secured.sasl_port, secured.sasl_tls_port):
+        settings = secured.with_password(port)
+        produced(settings, [b"a"] * 10)
+    assert consumed(settings, 20) == [b"a"] * 20
+
+
+def test_librdkafka_authenticates_again(secured: Secured) -> None:
+    """Its session ends after 3 seconds; it goes on without a lost or doubled record."""
+    producer = confluent_kafka.Producer(secured.with_password(secured.sasl_port))
+    until = time.monotonic() + 8
+    sent = 0
+    while time.monotonic() < until:
+        producer.produce("t", str(sent).encode())
+        assert producer.flush(WAIT_S) == 0
+        sent += 1
+        time.sleep(0.05)
+    plain = {"bootstrap.servers": f"{HOST}:{secured.plain_port}"}
+    assert consumed(plain, sent) == [str(number).encode() for number in range(sent)]
+    assert "refused" not in secured.broker.said()
+    assert "closed the connection" not in secured.broker.said()
+
+
+def first_error(settings: dict[str, Any]) -> str:
+    """What librdkafka says of its first refused connection."""
+    errors: list[confluent_kafka.KafkaError] = []
+    producer = confluent_kafka.Producer(settings | {"error_cb": errors.append})
+    until = time.monotonic() + WAIT_S
+    while not errors and time.monotonic() < until:
+        producer.poll(0.1)
+    return str(errors[0])
+
+
+def test_a_wrong_password(secured: Secured) -> None:
+    said = first_error(secured.with_password(secured.sasl_port, "wrong"))
+    assert "_AUTHENTICATION" in said
+    assert "invalid credentials with SASL mechanism PLAIN" in said
+    assert secured.broker.said().count("wrong user name or password (user 'alice')") == 1
+
+
+def test_a_mechanism_that_is_not_offered(secured: Secured) -> None:
+    settings = secured.with_password(secured.sasl_port) | {"sasl.mechanism": "SCRAM-SHA-256"}
+    assert "supported mechanisms: PLAIN" in first_error(settings)
+
+
+def test_kafka_python_with_a_password(secured: Secured) -> None:
+    settings = {
+        "bootstrap_servers": f"localhost:{secured.sasl_tls_port}",
+        "security_protocol": "SASL_SSL",
+        "ssl_cafile": str(secured.trust),
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "alice",
+    }
+    producer = kafka.KafkaProducer(sasl_plain_password="alice-secret", **settings)
+    producer.send("t", b"a").get(WAIT_S)
+    producer.close()
+    with pytest.raises(kafka.errors.KafkaError):
+        kafka.KafkaProducer(sasl_plain_password="wrong", bootstrap_timeout_ms=3000, **settings)
+
+
+def test_the_command_line_with_a_password(secured: Secured) -> None:
+    typed = Typed(f"{HOST}:{secured.sasl_port}")
+
+    def run(password: str, code: int) -> str:
+        settings = secured.with_password(secured.sasl_port, password)
+        del settings["bootstrap.servers"]
+        options = [
+            word for pair in settings.items() for word in ("--client-config", "=".join(pair))
+        ]
+        done = typed.run("cluster", "describe", *options, code=code)
+        return (done.stdout + done.stderr).decode()
+
+    assert "1 broker" in run("alice-secret", 0)
+    assert "invalid credentials with SASL mechanism PLAIN" in run("wrong", 1)
+
+
+def test_clients_that_do_not_authenticate(secured: Secured) -> None:
+    for settings in (
+        {"bootstrap.servers": f"{HOST}:{secured.sasl_port}"},
+        secured.librdkafka(secured.sasl_tls_port),
+    ):
+        with pytest.raises(confluent_kafka.KafkaException):
+            AdminClient(settings).list_topics(timeout=3)
+    said = secured.broker.said()
+    assert "on listener SASL_PLAINTEXT: unexpected metadata request during SASL handshake" in said
+    assert "on listener SASL_SSL: unexpected metadata request during SASL handshake" in said
+
+
+def test_a_large_frame_before_authentication(secured: Secured) -> None:
+    with socket.create_connection((HOST, secured.sasl_port)) as client:
+        client.settimeout(WAIT_S)
+        client.sendall((524_289).to_bytes(4, "big") + b"\0\x12\0\0")
+        assert client.recv(1) == b""

@@ -1,6 +1,7 @@
 """SaslAuthenticate (key 36): the messages of a SASL mechanism (KIP-152, KIP-368).
 
-All listeners are PLAINTEXT, which has no authentication: like Kafka, return ILLEGAL_SASL_STATE.
+`network.authentication` answers it on a listener with SASL. On any other, or when it is not
+due, it is an error: ILLEGAL_SASL_STATE, as in Kafka.
 """
 
 from __future__ import annotations
@@ -19,5 +20,5 @@ ACCESS: Final[tuple[Access, ...]] = ()
 async def handle(request: Any, context: Context) -> Any:
     return context.messages.SaslAuthenticateResponse(
         error_code=ErrorCode.illegal_sasl_state,
-        error_message="This listener is PLAINTEXT and requires no authentication.",
+        error_message="SaslAuthenticate request received after successful authentication",
     )

@@ -1,6 +1,7 @@
 """SaslHandshake (key 17): chooses a SASL mechanism (KIP-43, KIP-152).
 
-All listeners are PLAINTEXT, which has no handshake: like Kafka, return ILLEGAL_SASL_STATE.
+`network.authentication` answers it on a listener with SASL. On any other, or when it is not
+due, it is an error: ILLEGAL_SASL_STATE, as in Kafka.
 """
 
 from __future__ import annotations

@@ -68,6 +68,8 @@ class BrokerConfig(
     broker_log.TimestampSettings,
     broker_security.InterBrokerSettings,
     broker_security.TlsSettings,
+    broker_security.SaslSettings,
+    broker_security.AuthenticationSettings,
     RefusedSettings,
 ):
     """Every broker setting as an attribute with its name, dots as underscores.
@@ -125,12 +127,13 @@ class BrokerConfig(
 
     def security_of(self, listener: str) -> ListenerSecurity:
         """The settings of one listener."""
-        return ListenerSecurity(self.given, listener)
+        found = next((each for each in self.endpoints if each.name == listener.upper()), None)
+        return ListenerSecurity(self.given, listener, has_sasl=bool(found and found.has_sasl))
 
     def asks_who(self, endpoint: Endpoint) -> bool:
         """Whether clients of this listener must show who they are."""
         security = self.security_of(endpoint.name)
-        return endpoint.has_tls and security.ssl_client_auth == "required"
+        return endpoint.has_sasl or (endpoint.has_tls and security.ssl_client_auth == "required")
 
     def _check_inter_broker_listener(self) -> None:
         names = [endpoint.name for endpoint in self.endpoints]
@@ -154,6 +157,8 @@ class BrokerConfig(
             security = self.security_of(endpoint.name)
             if endpoint.has_tls:
                 tls_options(security)
+            if endpoint.has_sasl:
+                security.check_mechanisms()
 
     def connection_limits(self) -> dict[str, int]:
         """max.connections.per.ip.overrides by host, in one object that follows dynamic changes."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from ottla.config.setting import (
     Settings,
+    integer,
+    long,
     optional_password,
     optional_string,
     string,
     words,
 )
-from ottla.config.validator import list_of, one_of
+from ottla.config.validator import at_least, list_of, one_of
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -98,4 +100,40 @@ class TlsSettings(Settings):
         "ssl.endpoint.identification.algorithm",
         "https",
         "Between brokers: https checks that the certificate is of the host; empty does not.",
+    )
+
+
+class SaslSettings(Settings):
+    """How clients authenticate."""
+
+    sasl_enabled_mechanisms = words(
+        "sasl.enabled.mechanisms",
+        ("GSSAPI",),
+        "What clients may authenticate with: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. A listener with "
+        "SASL needs it.",
+        list_of(),
+    )
+    sasl_server_max_receive_size = integer(
+        "sasl.server.max.receive.size",
+        524_288,
+        "Maximum size of a request, in bytes, of a client that has not authenticated.",
+        at_least(1),
+    )
+    connections_max_reauth_ms = long(
+        "connections.max.reauth.ms",
+        0,
+        "If above 0: a client must authenticate again within this time, or is disconnected at its "
+        "next request (KIP-368).",
+    )
+
+
+class AuthenticationSettings(Settings):
+    """Of all listeners."""
+
+    connection_failed_authentication_delay_ms = integer(
+        "connection.failed.authentication.delay.ms",
+        100,
+        "A client whose authentication fails is told so, and disconnected, after this time "
+        "(KIP-306).",
+        at_least(0),
     )

@@ -52,7 +52,7 @@ class ListenerSettings(Settings):
     listener_security_protocol_map = string(
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The security protocol of each listener: PLAINTEXT or SSL.",
+        "The security protocol of each listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from ottla.config.error import ConfigError, invalid_value
 
-SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
+SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _ADDRESS: Final = re.compile(
     r"(?P<name>[A-Za-z0-9_.\-]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_.\-]*):(?P<port>\d{1,5})\Z",
@@ -40,6 +40,10 @@ class Endpoint:
     @property
     def has_tls(self) -> bool:
         return self.protocol.endswith("SSL")
+
+    @property
+    def has_sasl(self) -> bool:
+        return self.protocol.startswith("SASL")
 
     @property
     def only_this_machine(self) -> bool:

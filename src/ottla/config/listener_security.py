@@ -1,6 +1,7 @@
 """The security settings of one listener: `listener.name.<listener>.<setting>`, else `<setting>`.
 
-KIP-103. Kafka writes the listener's name in lower case there.
+KIP-103. Kafka writes the listener's name in lower case there. What belongs to a mechanism of SASL
+has its name, too: `listener.name.<listener>.<mechanism>.sasl.jaas.config`.
 """
 
 from __future__ import annotations
@@ -8,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ottla.config.broker_security import TlsSettings
+from ottla.config.broker_security import SaslSettings, TlsSettings
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.setting import Settings, optional_integer
 from ottla.config.validator import at_least
+from ottla.security.jaas import JaasError, LoginModule, parse_jaas
 from ottla.security.principal_mapping import PrincipalMapping
+from ottla.security.sasl.mechanism import MECHANISMS, PLAIN
 from ottla.security.tls import TlsOptions
 
 PREFIX: Final = "listener.name."
+JAAS: Final = "sasl.jaas.config"
+MAX_REAUTH: Final = "connections.max.reauth.ms"
+PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SUPPORTED_MECHANISMS: Final = (PLAIN,)
+_GENERAL: Final = frozenset((*TlsSettings.definitions, *SaslSettings.definitions))
+"""Those that a broker may also have for all its listeners."""
 _CONVERSIONS: Final = {
     "JKS": "keytool -importkeystore -srckeystore {store} -destkeystore {store}.p12 "
     "-deststoretype PKCS12 && openssl pkcs12 -in {store}.p12 {what}-out {store}.pem",
@@ -32,21 +41,58 @@ class ListenerLimits(Settings):
     )
 
 
-class ListenerSecurity(ListenerLimits, TlsSettings):
+class ListenerSecurity(ListenerLimits, TlsSettings, SaslSettings):
     """The settings that are in force on one listener."""
 
-    def __init__(self, given: Mapping[str, str], listener: str) -> None:
+    def __init__(self, given: Mapping[str, str], listener: str, *, has_sasl: bool = False) -> None:
         """`given` has the settings of the broker. Raises ConfigError."""
-        own = f"{PREFIX}{listener.lower()}."
-        general = {name: text for name, text in given.items() if name in TlsSettings.definitions}
-        self.load(
-            general
-            | {
-                name[len(own) :]: text
-                for name, text in given.items()
-                if name.lower().startswith(own)
-            }
-        )
+        self.listener = listener.lower()
+        prefix = f"{PREFIX}{self.listener}."
+        self._own = {
+            name[len(prefix) :]: text
+            for name, text in given.items()
+            if name.lower().startswith(prefix)
+        }
+        general = {name: text for name, text in given.items() if name in _GENERAL}
+        if has_sasl:
+            # A client of SASL does not have to show a certificate unless this listener asks for it
+            # (KIP-684).
+            general.pop("ssl.client.auth", None)
+        self.load(general | self._own)
+
+    def max_lifetime_ms(self, mechanism: str) -> int:
+        """connections.max.reauth.ms of a mechanism of this listener."""
+        own = self._own.get(f"{mechanism.lower()}.{MAX_REAUTH}")
+        if own is None:
+            return self.connections_max_reauth_ms
+        return SaslSettings.connections_max_reauth_ms.parse(own)
+
+    def login(self, mechanism: str) -> LoginModule | None:
+        """sasl.jaas.config of a mechanism of this listener. Raises ConfigError."""
+        name = f"{mechanism.lower()}.{JAAS}"
+        text = self._own.get(name)
+        if text is None:
+            return None
+        try:
+            return parse_jaas(text)
+        except JaasError as error:
+            raise ConfigError(f"{PREFIX}{self.listener}.{name}: {error}") from None
+
+    def check_mechanisms(self) -> None:
+        """Raises ConfigError if clients could not authenticate."""
+        for mechanism in self.sasl_enabled_mechanisms:
+            if mechanism not in SUPPORTED_MECHANISMS:
+                reason = f"Set it to any of {', '.join(SUPPORTED_MECHANISMS)}"
+                raise invalid_value("sasl.enabled.mechanisms", mechanism, reason)
+            self.max_lifetime_ms(mechanism)
+            login = self.login(mechanism)
+            if mechanism == PLAIN and (login is None or not login.passwords):
+                raise ConfigError(
+                    f"{PREFIX}{self.listener}.plain.{JAAS} must have the users of PLAIN: "
+                    f'{PLAIN_MODULE} required user_alice="her password";'
+                )
+        if not self.sasl_enabled_mechanisms:
+            raise ConfigError("sasl.enabled.mechanisms must not be empty for a listener with SASL.")
 
 
 def without_listener(name: str) -> str:
@@ -56,7 +102,13 @@ def without_listener(name: str) -> str:
 
 def is_of_listener(name: str) -> bool:
     """Whether this is a setting of one listener."""
-    return name.startswith(PREFIX) and without_listener(name) in ListenerSecurity.definitions
+    if not name.startswith(PREFIX):
+        return False
+    setting = without_listener(name)
+    mechanism, _, of_mechanism = setting.partition(".")
+    return setting in ListenerSecurity.definitions or (
+        mechanism.upper() in MECHANISMS and of_mechanism in (JAAS, MAX_REAUTH)
+    )
 
 
 def tls_options(settings: ListenerSecurity) -> TlsOptions:

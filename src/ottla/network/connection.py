@@ -146,6 +146,14 @@ class Connection:
         self._frames.clear()
         self._transport.abort()
 
+    def _end(self, end: EndConnectionError) -> None:
+        if end.last is None:
+            self.refuse(str(end))
+            return
+        self._frames.clear()
+        self._write(end.last)
+        self._transport.close()
+
     def lost(self, error: Exception | None) -> None:
         self._frames.clear()
         # Not at once: a task that is cancelled before its first step runs none of its code. Then
@@ -204,7 +212,7 @@ class Connection:
                 size_bytes += sum(map(len, done.value))
             except EndConnectionError as end:
                 self._write(parts)
-                self.refuse(str(end))
+                self._end(end)
                 return
             else:
                 self._write(parts)
@@ -275,7 +283,7 @@ class Connection:
                     self._answer_frames()
             except EndConnectionError as end:
                 self._is_waiting = False
-                self.refuse(str(end))
+                self._end(end)
             except Exception:
                 logger.exception(_FAILED, self.session.host)
                 self._is_waiting = False

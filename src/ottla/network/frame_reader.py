@@ -47,10 +47,10 @@ class FrameReader:
         "_frame",
         "_frame_bytes",
         "_limit_of",
-        "_max_bytes",
         "_min_bytes",
         "_rest",
         "bad_size",
+        "max_bytes",
     )
 
     def __init__(
@@ -67,7 +67,8 @@ class FrameReader:
         self._limit_of = limit_of
         self._allocated = allocated
         self._min_bytes = min_bytes
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
+        """The largest frame; it may change between two."""
         self._rest = b""
         self._frame: bytearray | None = None
         self._frame_bytes = 0
@@ -128,7 +129,7 @@ class FrameReader:
         position, end = 0, len(data)
         while end - position >= _SIZE_BYTES:
             (size,) = _size_at(data, position)
-            if not self._min_bytes <= size <= self._max_bytes:
+            if not self._min_bytes <= size <= self.max_bytes:
                 self.bad_size = size
                 break
             begin = position + _SIZE_BYTES

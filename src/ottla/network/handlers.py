@@ -51,3 +51,10 @@ class Handlers(NamedTuple):
 
 class EndConnectionError(Exception):
     """A request that must end its connection; the text gives the reason."""
+
+    def __init__(
+        self, reason: str, last: list[bytes | bytearray | memoryview] | None = None
+    ) -> None:
+        """`last` is what is still sent; given, even if empty, the log has the reason already."""
+        super().__init__(reason)
+        self.last = last

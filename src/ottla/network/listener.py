@@ -14,14 +14,16 @@ from typing import Any, Final
 from ottla.config import BrokerConfig, ConfigError
 from ottla.config.listener import Endpoint
 from ottla.config.listener_security import tls_options
+from ottla.network.authentication import Authentication, SaslRules
 from ottla.network.client_session import ClientSession
-from ottla.network.connection import Connection
+from ottla.network.connection import Answer, Connection
 from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FrameReader
-from ottla.network.newcomers import Newcomers
+from ottla.network.newcomers import AUTHENTICATED_WITHIN_MS, Newcomers
 from ottla.network.refusals import Refusals
+from ottla.network.sasl_offer import NOBODY, Credentials, sasl_rules
 from ottla.network.sliced_transport import SlicedTransport
 from ottla.network.tls_acceptor import TlsAcceptor
 from ottla.protocol.frame_limits import limits_by_type
@@ -47,11 +49,13 @@ class Listener:
         limits: ConnectionLimits,
         *,
         newcomers: Newcomers | None = None,
+        credentials: Credentials = NOBODY,
+        now_ms: Callable[[], int] = lambda: 0,
         next_connection_id: Callable[[], int],
         monotonic_ms: Callable[[], int],
     ) -> None:
         """`next_connection_id` is shared by all listeners, so connection ids are unique; so are
-        `newcomers`.
+        `newcomers`. `credentials` and `now_ms`, in ms since 1970, are for SASL.
         """
         self.endpoint = endpoint
         self.port = 0
@@ -73,10 +77,17 @@ class Listener:
             bool(config.zookeeper_connect) and endpoint.name == config.inter_broker_listener
         )
         self._open = 0
+        self._deadlines: dict[int, asyncio.TimerHandle] = {}
+        """Of those that have not authenticated, by connection id."""
         self._newcomers = newcomers or Newcomers()
         self._refusals = Refusals(logger, endpoint.name, monotonic_ms)
         self._mapping = PrincipalMapping(self._security.ssl_principal_mapping_rules)
         self._tls: TlsAcceptor | None = None
+        self._sasl: SaslRules | None = None
+        if endpoint.has_sasl:
+            self._sasl = sasl_rules(
+                config, self._security, credentials, now_ms=now_ms, monotonic_ms=monotonic_ms
+            )
 
     async def listen(self) -> None:
         """Binds. Afterwards `port` is the bound port, which the system chose if it was 0.
@@ -195,7 +206,7 @@ class Listener:
         begun()
         certificate = transport.get_extra_info("ssl_object").getpeercert(True)
         principal, reason = ANONYMOUS, ""
-        if certificate is not None:
+        if certificate is not None and self._sasl is None:
             try:
                 principal = Principal(USER, self._mapping.name_of(subject_of(certificate)))
             except (NoRuleError, ValueError) as error:
@@ -220,10 +231,13 @@ class Listener:
             advertised_port,
             principal,
         )
+        answer: Answer = self._dispatcher.answer
+        if self._sasl is not None:
+            answer = self._authentication(reader, session).answer
         connection = Connection(
             transport,
             session,
-            self._dispatcher.answer,
+            answer,
             monotonic_ms=self._monotonic_ms,
             ended=self._closed,
             reader=reader,
@@ -231,7 +245,35 @@ class Listener:
         )
         self._connections[session.connection_id] = connection
         self._limits.memory.add(connection)
+        if self._sasl is not None:
+            self._newcomers.add(session.connection_id, connection.abort)
+            self._deadlines[session.connection_id] = asyncio.get_running_loop().call_later(
+                AUTHENTICATED_WITHIN_MS / 1000, self._too_late, connection
+            )
         return connection
+
+    def _authentication(self, reader: FrameReader, session: ClientSession) -> Authentication:
+        assert self._sasl is not None
+        return Authentication(
+            self._sasl,
+            self._dispatcher.answer,
+            reader,
+            authenticated=partial(self._is_known, session.connection_id),
+            refused=partial(self._refusals.say, session.host),
+        )
+
+    def _is_known(self, connection_id: int) -> None:
+        """The client has authenticated, or has gone."""
+        self._newcomers.remove(connection_id)
+        deadline = self._deadlines.pop(connection_id, None)
+        if deadline is not None:
+            deadline.cancel()
+
+    def _too_late(self, connection: Connection) -> None:
+        self._refusals.say(
+            connection.host, f"it has not authenticated within {AUTHENTICATED_WITHIN_MS} ms"
+        )
+        connection.abort()
 
     def _admit(self, host: str) -> bool:
         """Counts a connection, which `_release` must undo whether or not it is admitted."""
@@ -254,6 +296,7 @@ class Listener:
         self._limits.release(host)
 
     def _closed(self, connection: Connection) -> None:
+        self._is_known(connection.session.connection_id)
         if self._connections.pop(connection.session.connection_id, None) is not None:
             self._release(connection.session.host)
             self._limits.memory.remove(connection)

@@ -457,6 +457,7 @@ class Node:
                 self._dispatcher,
                 self.connection_limits,
                 newcomers=newcomers,
+                now_ms=self.clock.now_ms,
                 next_connection_id=connection_ids.__next__,
                 monotonic_ms=self.clock.monotonic_ms,
             )
