@@ -252,9 +252,10 @@ class LoneNode:
         self.random = random = Random(1)
         self.folder = Folder(directory_id, lock)
         self.ousted: list[str] = []
-        self.peers = peers or SimpleNamespace(
+        nobody: Any = SimpleNamespace(
             address=lambda broker_id: None, lost_at=lambda broker_id: None
         )
+        self.peers: Any = peers or nobody
         self.view = ClusterView(config)
         self.image = self.view.image
         self.registration = Registration(config.id)

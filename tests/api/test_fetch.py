@@ -200,7 +200,7 @@ class ColdDisk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reads = 0
         self._gate = threading.Semaphore(0)
-        read_fully = file_range.read_fully
+        read_fully = page_cache.read_fully
 
         def wait(fd: int, buffer: memoryview, position: int) -> int:
             self.reads += 1

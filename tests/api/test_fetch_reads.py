@@ -95,7 +95,7 @@ async def test_a_session_of_many_partitions_ends_in_slices(node_call: Any) -> No
     watchers = [node_call.node.partitions.find("u", n).waiters for n in range(count)]
     assert all(map(bool, watchers))
     ended = request(node_call, 0, session_id=first.session_id, min_bytes=0)
-    left = []
+    left: list[Any] = []
     answer = asyncio.create_task(ask(node_call, ended))
     while not left or left[-1]:
         await asyncio.sleep(0)

@@ -133,7 +133,7 @@ def test_a_request_is_parsed() -> None:
         {"key": "", "offset": 3},
     ],
 )
-def test_an_invalid_request_is_refused(wrong) -> None:
+def test_an_invalid_request_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(JourneyError) as refusal:
         read_query(question(**wrong))
     assert refusal.value.code == "bad_request"

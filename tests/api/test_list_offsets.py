@@ -72,7 +72,8 @@ async def test_what_is_refused(node_call: Any) -> None:
         ({"epoch": 5}, ErrorCode.unknown_leader_epoch),
         ({"timestamp": -9}, ErrorCode.unsupported_version),
     ):
-        found = await find(node_call, **{"timestamp": LATEST, **changes})
+        asked: dict[str, Any] = {"timestamp": LATEST, **changes}
+        found = await find(node_call, **asked)
         assert (found.error_code, found.offset) == (code, -1), changes
 
 

@@ -1,4 +1,5 @@
 import cProfile
+from collections.abc import Callable
 from pathlib import Path
 
 from bench import profiling
@@ -6,7 +7,8 @@ from bench import profiling
 
 def test_the_slowest_functions_come_first(tmp_path: Path) -> None:
     files = []
-    for number, function in enumerate((sorted, list)):
+    functions: list[Callable[[range], object]] = [sorted, list]
+    for number, function in enumerate(functions):
         profiler = cProfile.Profile()
         profiler.runcall(function, range(1000))
         files.append(tmp_path / str(number))

@@ -72,9 +72,12 @@ async def test_a_broker_that_still_listens_stays_registered(
 ) -> None:
     first, _ = await leads_two(neighbours, eventually)
     knocks = asyncio.Event()
-    server = await asyncio.start_server(
-        lambda reader, writer: (knocks.set(), writer.close()), "127.0.0.1"
-    )
+
+    def knocked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        knocks.set()
+        writer.close()
+
+    server = await asyncio.start_server(knocked, "127.0.0.1")
     neighbours.addresses[2] = server.sockets[0].getsockname()
     version = first.image.version
     await first.controller._watch._delete_if_refused(2)
@@ -250,7 +253,8 @@ async def test_a_lost_response_is_retried(
     neighbours: Any, eventually: Any, monkeypatch: Any
 ) -> None:
     first, second = await leads_two(neighbours, eventually)
-    real, losses = type(first.membership.session).children, []
+    real = type(first.membership.session).children
+    losses: list[Any] = []
 
     async def children(self: Any, path: str, watch: Any = None) -> Any:
         if self is first.membership.session and len(losses) < 2:
@@ -268,7 +272,8 @@ async def test_a_full_disk_does_not_end_the_watch(
     neighbours: Any, eventually: Any, monkeypatch: Any
 ) -> None:
     first, second = await leads_two(neighbours, eventually)
-    real, refusals = first.controller.brokers_are, []
+    real = first.controller.brokers_are
+    refusals: list[Any] = []
 
     async def brokers_are(live: Any) -> None:
         if len(refusals) < 2:
@@ -357,7 +362,8 @@ async def test_a_refused_rebalance_is_retried(
     neighbours: Any, eventually: Any, monkeypatch: Any
 ) -> None:
     first = await leads_too_much(neighbours, eventually)
-    real, refusals = first.controller.rebalance, []
+    real = first.controller.rebalance
+    refusals: list[Any] = []
 
     async def rebalance(only: Any) -> Any:
         if len(refusals) < 2:

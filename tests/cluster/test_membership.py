@@ -36,8 +36,9 @@ def creations(monkeypatch: pytest.MonkeyPatch, around: CreatesNode) -> None:
     async def multi(self: Any, operations: Any) -> None:
         made = [each.path for each in operations if isinstance(each, Create)]
         if not made:
-            return await real_multi(self, operations)
-        return await around(self, made[0], lambda: real_multi(self, operations))
+            await real_multi(self, operations)
+        else:
+            await around(self, made[0], lambda: real_multi(self, operations))
 
     monkeypatch.setattr(EmbeddedCoordination, "create", create)
     monkeypatch.setattr(EmbeddedCoordination, "multi", multi)
@@ -300,7 +301,7 @@ async def test_a_registration_with_a_lost_response_is_valid(
     """Otherwise every in-sync set it proposes would have the epoch of a former registration."""
     node = await neighbours.start(1)
     before, session = node.registration.broker_epoch, node.membership.session
-    lost = []
+    lost: list[Any] = []
 
     async def lose(_: Any, path: str, create: Any) -> Any:
         made = await create()

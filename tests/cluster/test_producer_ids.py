@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -7,7 +8,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 
 async def test_no_id_is_assigned_twice_and_blocks_are_used_up_first() -> None:
-    reserved = []
+    reserved: list[Any] = []
 
     async def reserve() -> tuple[int, int]:
         await asyncio.sleep(0)

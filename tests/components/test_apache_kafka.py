@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from components.apache_kafka import ApacheKafka, KafkaError, KafkaJars
 
-from components import apache_kafka, cache
+from components import cache, java
 
 
 def test_jars_are_in_the_cache_only_after_a_complete_fetch(
@@ -14,7 +14,7 @@ def test_jars_are_in_the_cache_only_after_a_complete_fetch(
     assert KafkaJars.at_hand() is None
     with cache.making(KafkaJars.place()):
         assert KafkaJars.at_hand() is None
-    monkeypatch.setattr(apache_kafka.java, "find", lambda: "java")
+    monkeypatch.setattr(java, "find", lambda: "java")
     assert KafkaJars.at_hand() == KafkaJars(KafkaJars.place(), "java")
 
 

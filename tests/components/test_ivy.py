@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from components import ivy
+from components import ivy, java
 
 
 def test_the_module_file_names_each_package_with_dependencies() -> None:
@@ -29,7 +29,7 @@ def test_a_failed_fetch_shows_ivys_output(tmp_path: Path, monkeypatch: pytest.Mo
     command = tmp_path / "java"
     command.write_text("#!/bin/sh\necho 'UNRESOLVED DEPENDENCIES: a#b;1: not found'\n")
     command.chmod(0o755)
-    monkeypatch.setattr(ivy.java, "find", lambda: str(command))
+    monkeypatch.setattr(java, "find", lambda: str(command))
     monkeypatch.setattr(ivy, "ivy_jar", lambda: Path("ivy.jar"))
     with pytest.raises(ivy.FetchError, match="a#b;1: not found"):
         ivy.fetch(["a:b:1"], tmp_path / "lib")

@@ -22,7 +22,7 @@ def test_jars_that_spark_ships_are_left_out(tmp_path: Path) -> None:
 def test_an_older_token_provider_replaces_a_missing_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = []
+    asked: list[Any] = []
 
     def fetch(coordinates: Sequence[str], *_: Any, **__: Any) -> None:
         asked.extend(coordinates)

@@ -1,3 +1,5 @@
+import os
+import shutil
 import sys
 import tarfile
 from pathlib import Path
@@ -31,13 +33,13 @@ def test_an_archive_is_unpacked(tmp_path: Path) -> None:
 
 def test_without_root_the_error_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "missing_debian_packages", lambda names: list(names))
-    monkeypatch.setattr(packages.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(packages.PackageError, match="sudo apt-get install -y libssl-dev"):
         packages.need_debian_packages(["libssl-dev"])
 
 
 def test_no_missing_packages_means_no_installation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     assert packages.missing_debian_packages(["libssl-dev"]) == []
     packages.need_debian_packages(["libssl-dev"])
 
@@ -64,7 +66,7 @@ def test_librdkafka_is_fetched_and_built_once(
     program(tmp_path, "nice", log)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(packages.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
     for _ in range(2):
         built = packages.librdkafka("tool", "it@1", [], "-C", "examples", "tool")
         assert built == tmp_path / "cache" / "ottla" / "tool" / "package" / "deps" / "librdkafka"

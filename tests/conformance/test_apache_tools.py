@@ -7,7 +7,7 @@ from conformance.replicas import Replicas
 from conformance.target import Target
 from conformance.tools.base import Tools
 
-from conformance import apache_tools
+from conformance import apache_tools, log_dump
 from ottla.testing import KitError
 
 JARS = KafkaJars(Path("jars"), "java")
@@ -79,7 +79,7 @@ def test_each_brokers_folder_is_dumped(tmp_path: Path, monkeypatch: pytest.Monke
         looked_at.append(data)
         return ["a mismatch"] if data.name == "b" else []
 
-    monkeypatch.setattr(apache_tools.log_dump, "faults", faults)
+    monkeypatch.setattr(log_dump, "faults", faults)
     folders = [tmp_path / name for name in "abc"]
     (outcome,) = apache_tools.after_the_stop(JARS, Target("127.0.0.1:1", folders), [])
     assert looked_at == folders

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -55,10 +56,12 @@ def test_a_change_carries_the_changed_partitions_only(large: ClusterImage) -> No
 def test_an_invalid_delta_is_an_error(large: ClusterImage) -> None:
     stranger = TopicImage("t5", UUID(int=99), (), {})
     gone = encode_delta(TopicDeleted(stranger))
-    for text in ([], ["else"], ["changed", 1], {}, None, 5, ["deleted", "none", ""], gone):
+    texts: list[Any] = [[], ["else"], ["changed", 1], {}, None, 5, ["deleted", "none", ""], gone]
+    for text in texts:
         with pytest.raises(DeltaTextError, match="not a delta"):
             decode_delta(text, large)
-    for snapshot in ({}, None, [], {"cluster": "c", "deltas": [["else"]]}):
+    snapshots: list[Any] = [{}, None, [], {"cluster": "c", "deltas": [["else"]]}]
+    for snapshot in snapshots:
         with pytest.raises(DeltaTextError):
             decided(decode_snapshot(snapshot))
 

@@ -34,7 +34,7 @@ def test_invariants_of_an_election(state: PartitionState, brokers: Brokers, uncl
     if after.leader == NO_LEADER:
         # In-sync replicas stay, except those that lost their disk.
         assert set(state.isr) - set(after.isr) <= (
-            brokers.without_disk | (set(state.isr) - set(brokers.live)) | set(brokers.gone)
+            set(brokers.without_disk) | (set(state.isr) - set(brokers.live)) | set(brokers.gone)
         )
         assert after.isr or set(state.isr) <= set(brokers.without_disk)
     else:

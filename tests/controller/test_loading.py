@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -62,7 +63,7 @@ def test_the_loaded_image_equals_the_one_that_was_written(
     config: BrokerConfig,
     new_id: Callable[[], UUID],
 ) -> None:
-    def carry_out(plan: Plan[object]) -> None:
+    def carry_out(plan: Plan[Any]) -> None:
         assert plan.writes
         store.multi(plan.writes, 1)
         for delta in plan.deltas:

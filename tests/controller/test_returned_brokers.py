@@ -11,7 +11,7 @@ INTERVAL_MS = 300_000
 
 def _register(image: ClusterImage, broker_id: int, epoch: int) -> None:
     if broker_id in image.brokers:
-        image.apply(BrokerVanished(image.brokers[broker_id]))
+        image.apply(BrokerVanished(broker_id))
     image.apply(BrokerAppeared(BrokerImage(broker_id, (), epoch=epoch)))
 
 

@@ -13,7 +13,7 @@ import pytest
 from ottla.coordination.embedded_store import FILE_NAME, EmbeddedStore, StoreError
 from ottla.coordination.store_check import DamagedStoreError, StoreState
 from ottla.coordination.store_copy import COPY_NAME, copied_state, write_copy
-from ottla.coordination.tree import Create, Delete, SetData, TreeNode
+from ottla.coordination.tree import Create, Delete, Operation, SetData, TreeNode
 
 TOPIC = b'{"version":3,"topic_id":"O-dMBtWbRhW_sd9om4G3sg","partitions":{"0":[1]}}'
 
@@ -211,7 +211,11 @@ def test_the_digest_follows_each_change(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     session = store.new_session()
     store.multi([Create("/a", b"1"), Create("/e", ephemeral=True)], session)
-    for failing in ([Delete("/a"), Create("/a/b")], [SetData("/a", b"2"), Delete("/none")]):
+    failures: list[list[Operation]] = [
+        [Delete("/a"), Create("/a/b")],
+        [SetData("/a", b"2"), Delete("/none")],
+    ]
+    for failing in failures:
         with pytest.raises(Exception):  # noqa: B017
             store.multi(failing, session)
     store.multi([SetData("/e", b"3"), SetData("/a", b"4")], session)

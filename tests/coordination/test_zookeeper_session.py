@@ -22,7 +22,8 @@ class ConnectedSession:
     def __init__(self) -> None:
         self.session = ZooKeeperSession("127.0.0.1:1", "", 10_000)
         self.asked: list[Answer] = []
-        self.session._client.ask = lambda request, answer: self.asked.append(answer)
+        client: Any = self.session._client
+        client.ask = lambda request, answer: self.asked.append(answer)
         self.events: list[Event] = []
 
     def enters(self, *states: str) -> None:

@@ -104,13 +104,14 @@ async def test_each_of_many_waits_has_its_own_deadline(bench: Any) -> None:
     member = await bench.join_alone()
     bench.log_of("g").hold()
     leaving = groups.leave("g", (LeavingMember(member, None),))
-    waiting = [asyncio.create_task(leaving)]
+    waiting: list[asyncio.Task[Any]] = [asyncio.create_task(leaving)]
     await asyncio.sleep(0)
     waiting += [asyncio.create_task(groups.join(bench.joining())) for _ in range(200)]
     async with asyncio.timeout(20):
         answers = await asyncio.gather(*waiting, return_exceptions=True)
     assert str(answers[0]) == "coordinator_not_available"
-    assert {each.error for each in answers[1:]} == {ErrorCode.coordinator_not_available}
+    joined: list[Any] = answers[1:]
+    assert {each.error for each in joined} == {ErrorCode.coordinator_not_available}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ async def test_it_waits_for_an_index_that_is_built_again(
     def rebuilding() -> Iterator[LogRecord]:
         yield from islice(read_all(), 1)
         monkeypatch.undo()
-        raise RebuildingError("x.log", rebuild)  # type: ignore[arg-type]
+        raise RebuildingError("x.log", rebuild)
 
     monkeypatch.setattr(log, "read_all", rebuilding)
     assert (await groups.describe("g")).state == "Stable"
@@ -236,7 +237,8 @@ async def test_many_tombstones_are_appended_in_small_batches(
 
     def counted(records: Sequence[KeyAndValue], *others: Any) -> int:
         sizes.append(len(records))
-        return append(records, *others)
+        offset: int = append(records, *others)
+        return offset
 
     monkeypatch.setattr(log, "append", counted)
     assert await bench.coordinator.delete_group("g") is OK

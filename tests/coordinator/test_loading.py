@@ -49,7 +49,7 @@ def record(offset: int, key: bytes, producer: ProducerEpoch | None = None) -> Lo
     return LogRecord(offset, key, b"", 1, producer)
 
 
-LOG = [
+LOG: list[LogRecord | LogMarker] = [
     record(0, b"a"),
     record(1, b"b"),
     record(2, b"a"),

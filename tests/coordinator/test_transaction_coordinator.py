@@ -192,7 +192,9 @@ async def test_records_follow_the_transaction_version(
     await transactions.initialize()
     (record,) = transactions.log_of("t").records
     assert record.value[:2] == format_version.to_bytes(2, "big")
-    assert decode(record.key, record.value).transactional_id == "t"
+    found = decode(record.key, record.value)
+    assert found is not None
+    assert found.transactional_id == "t"
 
 
 async def test_partitions_are_added_to_an_unknown_id(transactions: Any) -> None:

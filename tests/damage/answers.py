@@ -105,7 +105,7 @@ class _Partition:
             "epochs": [await self._end_of(epoch) for epoch in range(2)],
         }
 
-    async def _offset(self, time_ms: int, isolation: int) -> tuple[str, int, int]:
+    async def _offset(self, time_ms: int, isolation: int) -> tuple[str, int, int | str]:
         build = self._call.request(LIST_OFFSETS, 7)
         asked = build.ListOffsetsPartition(partition_index=self._index, timestamp=time_ms)
         topic = build.ListOffsetsTopic(name=self._topic, partitions=(asked,))

@@ -7,9 +7,9 @@ import logging
 from pathlib import Path
 
 import pytest
+from tests.damage.damages import DAMAGES
 from tests.damage.survey import (
     CASES,
-    DAMAGES,
     FILES,
     REFUSALS,
     STOPS,

@@ -10,6 +10,7 @@ from demo.processes import pipeline_environment
 from demo.tables import TABLES_FILE, told
 
 from ottla.pipelines.file.read import read_file
+from ottla.pipelines.spec.sink import DatabaseSpec, DeltaSpec
 
 
 def test_the_last_change_of_a_key_by_its_timestamp_is_its_row() -> None:
@@ -39,9 +40,10 @@ def test_the_file_has_each_topic_into_delta_and_postgresql() -> None:
         "OTTLA_DEMO_PASSWORD": "secret",
     }
     pipelines = read_file(TABLES_FILE, environment).pipelines
-    found = [(one.source.topic, one.sink.database is None) for one in pipelines]
+    found = [(one.source.topic, isinstance(one.sink, DeltaSpec)) for one in pipelines]
     assert found == [(topic, is_delta) for topic in TOPICS for is_delta in (True, False)]
     for one in pipelines:
+        assert isinstance(one.sink, DeltaSpec | DatabaseSpec)
         assert one.sink.keys == KEYS[one.source.topic]
         fields = f"{one.source.key_schema}, {one.source.schema}".split(",")
         assert tuple(field.split()[0] for field in fields) == COLUMNS[one.source.topic]

@@ -1,6 +1,6 @@
 from faults.anomaly import Policy
 from faults.elections import STALE_LEADER_MS, Elections
-from faults.history import Elected, Epochs
+from faults.history import Elected, Epochs, Event
 
 
 def elections(*epochs: tuple[int, int]) -> Elections:
@@ -27,7 +27,7 @@ def test_an_epoch_without_records_counts_as_the_next() -> None:
 
 def test_an_unclean_leader_may_restore_older_records() -> None:
     """Broker 2 has a record of epoch 0 at offset 7; the leader of epoch 1 had another one there."""
-    events = [
+    events: list[Event] = [
         Elected(1, 0, 2, 0, (0, 1, 2)),
         Elected(20, 0, 0, 1, (0,)),
         Elected(200, 0, 2, 2, (2,)),

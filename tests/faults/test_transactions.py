@@ -31,6 +31,13 @@ fates = st.lists(
 )
 
 
+def commit_ends_at(events: list[Event], offset: int) -> None:
+    """The group's last offset is another one."""
+    last = events[-1]
+    assert isinstance(last, FinalOffset)
+    events[-1] = replace(last, offset=offset)
+
+
 def history(outcomes: list[tuple[str, int]], *, unknown_is_committed: bool = True) -> list[Event]:
     """One transaction per outcome, with so many records, in turn in two partitions. Each takes one
     more offset in both for its marker."""
@@ -134,20 +141,20 @@ def test_an_aborted_or_open_transaction_that_was_polled_only() -> None:
 def test_an_offset_of_a_transaction_that_was_not_committed() -> None:
     for outcome in (ABORTED, OPEN):
         events = history([(COMMITTED, 1), (outcome, 1)])
-        events[-1] = replace(events[-1], offset=2)  # type: ignore[call-arg]
+        commit_ends_at(events, 2)
         assert kinds(events) == {Kind.aborted_read}
 
 
 def test_a_committed_offset_that_is_gone() -> None:
     events = history([(COMMITTED, 1), (COMMITTED, 1)])
-    events[-1] = replace(events[-1], offset=1)  # type: ignore[call-arg]
+    commit_ends_at(events, 1)
     assert kinds(events) == {Kind.lost_commit}
 
 
 def test_an_offset_without_the_records_of_its_transaction_and_records_without_it() -> None:
     for is_committed, offset in ((False, 2), (True, 1)):
         events = history([(COMMITTED, 1), (UNKNOWN, 1)], unknown_is_committed=is_committed)
-        events[-1] = replace(events[-1], offset=offset)  # type: ignore[call-arg]
+        commit_ends_at(events, offset)
         assert kinds(events) == {Kind.torn_transaction}
 
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,7 @@ from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.record_format import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
-from ottla.groups.step import Step, TimerEvent, TimerKey
+from ottla.groups.step import Step, TimerEvent
 from ottla.groups.stored import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch, SetTimer, TransactionMarker
@@ -78,7 +79,7 @@ class World:
         self.now_ms = 0
         self.settings = GroupSettings(min_session_timeout_ms=1_000)
         self.log: list[tuple[bytes, bytes | None, ProducerEpoch | None] | TransactionMarker] = []
-        self.timers: dict[TimerKey, tuple[int, TimerEvent]] = {}
+        self.timers: dict[Hashable, tuple[int, TimerEvent]] = {}
         self.refusal: ErrorCode | None = None
         self.ids: dict[str, str] = {}
         self.generations: dict[str, int] = {}
@@ -361,7 +362,7 @@ class World:
             kind = group.protocol_type or "-"
             self.output.append(f"{group.group} {group.type} {kind} {group.state}")
 
-    def command(self, line: str) -> list[str]:
+    def command(self, line: str) -> Sequence[str]:
         """Runs one line and returns what came of it, the changes of state included."""
         name, *rest = line.split()
         options = {"group": "g"} | dict(word.split("=", 1) for word in rest if "=" in word)

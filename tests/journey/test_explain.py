@@ -34,7 +34,7 @@ STEPS = [
 ]
 
 
-def location_of(offset: int, **batch) -> LogLocation:
+def location_of(offset: int, **batch: Any) -> LogLocation:
     how = {"base_offset": 40, "producer_id": 7, "producer_epoch": 1, "base_sequence": 5, **batch}
     data = build_batch(RECORDS, **how)
     header = read_header(data)
@@ -50,7 +50,7 @@ def location_of(offset: int, **batch) -> LogLocation:
     )
 
 
-def facts(offset: int = 40, **more) -> Facts:
+def facts(offset: int = 40, **more: Any) -> Facts:
     known = Facts(
         topic="flights",
         partition=2,
@@ -255,14 +255,16 @@ def test_a_record_without_key_or_value() -> None:
 COMPACTED = LogConfig(cleanup_delete=False, cleanup_compact=True)
 
 
-def compaction_of(offset: int = 40, *, key: bytes = b"k", value: bytes = b"v", **more) -> str:
+def compaction_of(
+    offset: int = 40, *, key: bytes | None = b"k", value: bytes | None = b"v", **more: Any
+) -> str:
     stored = location_of(offset, **more.pop("batch", {}))
     assert stored.record is not None
     record = replace(stored.record.record, key=key, value=value)
     stored = replace(stored, record=stored.record._replace(record=record))
     told = facts(offset, config=COMPACTED, searched_to=FOREVER_MS, location=stored, **more)
     (rule,) = explain(told)["retention"]["rules"]
-    return rule["why"]
+    return str(rule["why"])
 
 
 def test_what_compaction_does_with_a_record() -> None:
@@ -305,7 +307,7 @@ def test_a_marker_of_a_transaction_chose_no_partition() -> None:
         (b"", {"size_bytes": 0, "cut": False, "text": ""}),
     ],
 )
-def test_content_is_text_or_base64_and_cut(data, said) -> None:
+def test_content_is_text_or_base64_and_cut(data: bytes, said: dict[str, Any]) -> None:
     assert content(data, 5) == said
 
 
@@ -369,7 +371,9 @@ def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row() -> Non
         (KeyElsewhere((Hit(2, 7, 900),), (3,)), (None, None, [2], [])),
     ],
 )
-def test_the_row_of_a_key_that_several_partitions_have_is_not_told_from_one(elsewhere, row) -> None:
+def test_the_row_of_a_key_that_several_partitions_have_is_not_told_from_one(
+    elsewhere: KeyElsewhere, row: tuple[Any, ...]
+) -> None:
     to = Destination("delta", "/t", "upsert", "timestamp", "remove", by_message_key=True)
     name = ("p", "q", to.text())
     steps = [Step(Kind.DELIVERED, name, 6000, 6000, 0, 50, 50, False, Versions(3, 3, 9, 9))]
@@ -429,7 +433,9 @@ def test_where_some_of_a_range_were_rejected_nothing_is_said_of_a_row() -> None:
         ([(45, 46, False)], None),
     ],
 )
-def test_a_row_is_not_replaced_by_a_rejected_message(rejects, row) -> None:
+def test_a_row_is_not_replaced_by_a_rejected_message(
+    rejects: list[tuple[int, int, bool]], row: tuple[Any, ...] | None
+) -> None:
     steps, history = rejecting((29, 29, True), *rejects)
     numbers = (5000, 5000, 0, 35, 35)
     before = Step(Kind.DELIVERED, steps[0].name, *numbers, False, Versions(2, 2, 8, 8), True)
@@ -581,7 +587,7 @@ def test_a_delivery_after_the_removal_is_in_doubt() -> None:
         batch = Step(Kind.DELIVERED, name, at_ms, at_ms, 0, 50, 50, versions=Versions(0, 0, 1, 1))
         appended = STEPS[0]._replace(name=((producer_id, "airport"),))
         known = facts(steps=[appended, start, batch], start_offset=45, location=None)
-        return explain(known)["delivered"][0]["in_doubt"]
+        return bool(explain(known)["delivered"][0]["in_doubt"])
 
     assert delivered(3000), "its batch may have begun at the new log start"
     assert not delivered(2900)

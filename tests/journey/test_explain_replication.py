@@ -1,6 +1,7 @@
 """The replicas' part of the document, as the leader of now can honestly tell it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from ottla.journey.record_in_batch import find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.log.config import LogConfig
 from ottla.records.build import build_batch
-from ottla.records.header import read_header
+from ottla.records.header import BatchHeader, read_header
 from ottla.records.record import Record
 from ottla.timelines.step import COPIED, By, Kind, Opening, Step
 
@@ -25,13 +26,23 @@ def location(offset: int, leader_epoch: int) -> LogLocation:
     return LogLocation(SEGMENT, "t-0", "0.log", "0.index", None, 0, header, found)
 
 
-def replace_epoch(header, leader_epoch):
+def replace_epoch(header: BatchHeader, leader_epoch: int) -> BatchHeader:
     if hasattr(header, "_replace"):
-        return header._replace(leader_epoch=leader_epoch)
+        other: BatchHeader = header._replace(leader_epoch=leader_epoch)
+        return other
     return replace(header, leader_epoch=leader_epoch)
 
 
-def role(at, leader, epoch, isr, partition_epoch, *, end: int = 0, found: bool = False) -> Step:
+def role(
+    at: int,
+    leader: int,
+    epoch: int,
+    isr: Sequence[int],
+    partition_epoch: int,
+    *,
+    end: int = 0,
+    found: bool = False,
+) -> Step:
     name = (leader, epoch, tuple(isr), partition_epoch)
     return Step(Kind.IN_SYNC, name, at, at, end, end, end, found)
 
@@ -45,7 +56,9 @@ STEPS = [
 ]
 
 
-def facts(steps=STEPS, *, broker: int = 1, epoch: int = 4, offset: int = 40, **more) -> Facts:
+def facts(
+    steps: list[Step] = STEPS, *, broker: int = 1, epoch: int = 4, offset: int = 40, **more: Any
+) -> Facts:
     known = Facts(
         topic="t",
         partition=0,
@@ -123,7 +136,7 @@ def test_a_former_follower_knows_only_its_own_fetch() -> None:
     }
 
 
-def in_sync(said) -> list[tuple[list[int], int]]:
+def in_sync(said: dict[str, Any]) -> list[tuple[list[int], int]]:
     one = said["replicated"]["in_sync"]
     possible = [one] if one is not None else said["replicated"]["in_sync_possible"]
     return [(each["brokers"], each["leader_epoch"]) for each in possible]
@@ -240,7 +253,7 @@ def test_what_a_group_read_of_a_leader_that_had_another_record_is_not_known() ->
     assert [one["state"] for one in explain(facts(kept, **now))["read"]] == ["read"]
 
 
-def copies_of(**more) -> dict[int, tuple[str, int | None]]:
+def copies_of(**more: Any) -> dict[int, tuple[str, int | None]]:
     found = explain(facts(**more))["replicated"]["copies"]
     return {one["broker"]: (one["state"], one["fetched_to"]) for one in found}
 

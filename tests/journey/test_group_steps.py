@@ -26,7 +26,8 @@ def test_reads_are_the_same(commits: list[tuple[str, int, int, By]], offset: int
     timeline = PartitionTimeline(
         start_offset=0, end_offset=20, high_watermark=20, now_ms=0, dirty={}
     )
-    now_ms, positions = 0, {}
+    now_ms = 0
+    positions: dict[str, Position] = {}
     for group, position, pause_ms, by in commits:
         now_ms += pause_ms
         before = Before(positions[group].offset if group in positions else -1, "")

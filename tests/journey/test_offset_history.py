@@ -3,6 +3,7 @@
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 from ottla.journey.facts import Position
 from ottla.journey.group_reads import group_reads
 from ottla.journey.offset_history import (
-    Opening,
     When,
     appended,
     client_of,
@@ -22,7 +22,7 @@ from ottla.journey.offset_history import (
 from ottla.timelines.folder import TimelineFolder
 from ottla.timelines.partition_timeline import PartitionTimeline
 from ottla.timelines.pending_steps import WINDOW_MS
-from ottla.timelines.step import OTHERS, Before, Kind, Step, Versions
+from ottla.timelines.step import OTHERS, Before, Kind, Opening, Step, Versions
 
 GROUPS = ("g", "h")
 PIPELINE = ("pipes", "flights", "/t")
@@ -179,7 +179,8 @@ def assert_holds(when: When, truth_ms: int) -> None:
     assert when.until_ms is None or truth_ms <= when.until_ms
 
 
-EVENTS = st.one_of(
+Event = tuple[Any, ...]
+EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.tuples(st.just("tick"), st.integers(0, 250)),
     st.tuples(
         st.just("append"), st.integers(1, 9), st.sampled_from("abc"), st.sampled_from([-1, 7, 8])
@@ -195,7 +196,7 @@ EVENTS = st.one_of(
 )
 
 
-def run(partition: Partition, events: list[tuple]) -> None:
+def run(partition: Partition, events: list[Event]) -> None:
     partition.open()
     for name, *arguments in events:
         if name == "tick":
@@ -206,7 +207,7 @@ def run(partition: Partition, events: list[tuple]) -> None:
 
 
 # A crash takes the step of the first delivery; the second one does not say where it began.
-FIRST_DELIVERY_LOST = [
+FIRST_DELIVERY_LOST: list[Event] = [
     ("append", 1, "a", -1),
     ("raise_high", 0),
     ("append", 1, "a", -1),
@@ -219,13 +220,13 @@ FIRST_DELIVERY_LOST = [
 
 @given(st.lists(EVENTS, max_size=80))
 @example(FIRST_DELIVERY_LOST)
-def test_answers_are_right_or_bounded_never_wrong(events) -> None:
+def test_answers_are_right_or_bounded_never_wrong(events: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run(Partition(Path(folder)), events)
 
 
 @given(st.lists(EVENTS.filter(lambda event: event[0] != "crash"), max_size=40))
-def test_without_a_crash_all_is_known_to_a_tenth_of_a_second(events) -> None:
+def test_without_a_crash_all_is_known_to_a_tenth_of_a_second(events: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         partition = Partition(Path(folder), cap_bytes=1_000_000)
         run(partition, events)

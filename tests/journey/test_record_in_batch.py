@@ -24,7 +24,7 @@ def batch_of(compression: Compression = Compression.none) -> bytes:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_each_record_is_found_with_its_place(compression) -> None:
+def test_each_record_is_found_with_its_place(compression: Compression) -> None:
     batch = batch_of(compression)
     header = read_header(batch)
     end = 0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.journey.offset_history import Delivered, deliveries
+from ottla.journey.offset_history import Delivered, When, deliveries
 from ottla.journey.rejection import Rejection, rejection_of
 from ottla.timelines.folder import TimelineFolder
 from ottla.timelines.partition_timeline import PartitionTimeline
@@ -47,8 +47,9 @@ def test_a_rejected_message_and_its_neighbours() -> None:
     assert [ask(steps, offset) is None for offset in (4, 5, 6, 7, 25)] == [
         *(True, False, False, True, True)
     ]
-    assert ask(steps, 5) == Rejection(5, 7, True, KEPT, WHY)
-    assert ask(steps, 5).document() == {
+    found = ask(steps, 5)
+    assert found == Rejection(5, 7, True, KEPT, WHY)
+    assert found.document() == {
         "certain": True,
         "reason": WHY,
         "kept": KEPT,
@@ -152,6 +153,6 @@ def test_a_commit_is_found_again_in_the_files() -> None:
 
 
 def test_a_delivery_of_which_only_the_last_commit_is_known() -> None:
-    one = Delivered(PIPELINE, (None, None), 0, 9, 0, 9, True, (0, 50), True, True)
+    one = Delivered(PIPELINE, When(None, None), 0, 9, 0, 9, True, (0, 50), True, True)
     assert rejection_of([rejected(40, 42, 1)], one, 41, 50) == Rejection(40, 42, True, KEPT, WHY)
     assert rejection_of([rejected(40, 42, 1)], one, 7, 50) == Rejection(0, 50, False)

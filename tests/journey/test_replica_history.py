@@ -1,5 +1,7 @@
 """What steps say about replicas: exact times, bounds, or unknown."""
 
+from collections.abc import Sequence
+
 from ottla.journey.offset_history import When
 from ottla.journey.replica_history import (
     Copy,
@@ -16,14 +18,28 @@ from ottla.timelines.step import Kind, Step
 
 
 def role(
-    at, leader, epoch, isr, partition_epoch: int = -1, end: int = 0, *, found: bool = False
+    at: int,
+    leader: int,
+    epoch: int,
+    isr: Sequence[int],
+    partition_epoch: int = -1,
+    end: int = 0,
+    *,
+    found: bool = False,
 ) -> Step:
     name = (leader, epoch, tuple(isr), partition_epoch)
     return Step(Kind.IN_SYNC, name, at, at, end, end, end, found)
 
 
 def fetch(
-    at, before, last, *, broker: int = 2, until=None, first=None, sight: bool = False
+    at: int,
+    before: int,
+    last: int,
+    *,
+    broker: int = 2,
+    until: int | None = None,
+    first: int | None = None,
+    sight: bool = False,
 ) -> Step:
     first = last if first is None else first
     return Step(Kind.REPLICA, str(broker), at, until or at, before, first, last, sight)
@@ -35,8 +51,11 @@ def test_leaderships_are_listed_once_and_in_order() -> None:
     known = leaderships([two, one, one, again])
     assert [(leadership.since_ms, leadership.leader) for leadership in known] == [(10, 1), (20, 2)]
     assert leadership_at(known, 9) is None
-    assert leadership_at(known, 19).leader_epoch == 4
-    assert leadership_at(known, 25).isr == (2,)
+    first, second = leadership_at(known, 19), leadership_at(known, 25)
+    assert first is not None
+    assert first.leader_epoch == 4
+    assert second is not None
+    assert second.isr == (2,)
     assert leader_of(known, 5) == 2
     assert leader_of(known, 6) is None
 
@@ -148,7 +167,9 @@ def test_all_leaderships_of_a_time_are_possible() -> None:
         ]
     )
 
-    def between(since_ms, until_ms, from_epoch=None):
+    def between(
+        since_ms: int | None, until_ms: int, from_epoch: int | None = None
+    ) -> list[tuple[int, tuple[int, ...]]] | None:
         found = leaderships_between(known, since_ms, until_ms, from_epoch)
         return (
             None
@@ -174,6 +195,6 @@ def test_all_leaderships_of_a_time_are_possible() -> None:
 def test_in_sync_sets_are_not_told_where_the_next_one_shows_that_some_are_lost() -> None:
     first = role(10, 1, 4, (1, 2), 7)
     known = leaderships([first, role(90, 1, 4, (1,), 8)])
-    assert [one.isr for one in leaderships_between(known, 20, 30, 4)] == [(1, 2)]
+    assert [one.isr for one in leaderships_between(known, 20, 30, 4) or []] == [(1, 2)]
     known = leaderships([first, role(90, 1, 4, (1,), 9)])
     assert leaderships_between(known, 20, 30, 4) is None

@@ -1,10 +1,14 @@
 """When a record may go, and why not before: Kafka's rules as sentences."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from ottla.journey.retention_rules import (
     Counts,
     RecordFacts,
+    Retention,
     Rule,
     SegmentFacts,
     explain_retention,
@@ -23,7 +27,7 @@ def delayed(rule: Rule) -> str:
     return delay_said(rule.delay) or ""
 
 
-def record(offset: int = 50, **more) -> RecordFacts:
+def record(offset: int = 50, **more: Any) -> RecordFacts:
     facts = RecordFacts(offset, 90 * DAY_MS, Counts.BY_KEY, False, None, FOREVER_MS, None)
     return facts._replace(**more)
 
@@ -31,9 +35,9 @@ def record(offset: int = 50, **more) -> RecordFacts:
 def explain(
     config: LogConfig,
     asked: RecordFacts | None = None,
-    segments=(CLOSED, ACTIVE),
+    segments: Sequence[SegmentFacts] = (CLOSED, ACTIVE),
     last_stable_offset: int = 200,
-):
+) -> Retention:
     return explain_retention(config, segments, asked or record(), last_stable_offset, NOW_MS)
 
 
@@ -167,7 +171,7 @@ def test_a_later_record_that_may_still_abort_does_not_supersede() -> None:
     ],
 )
 def test_what_does_not_count_by_its_key_is_never_called_the_latest(
-    counts, may_now: bool, why: str
+    counts: Counts, may_now: bool, why: str
 ) -> None:
     (rule,) = explain(COMPACT, record(counts=counts)).rules
     assert why_said(rule).startswith(why)
@@ -183,7 +187,7 @@ def test_a_marker_goes_at_its_horizon() -> None:
 @pytest.mark.parametrize(
     ("horizon_ms", "may_now"), [(None, False), (99 * DAY_MS, True), (101 * DAY_MS, False)]
 )
-def test_a_tombstone_goes_at_its_horizon(horizon_ms, may_now: bool) -> None:
+def test_a_tombstone_goes_at_its_horizon(horizon_ms: int | None, may_now: bool) -> None:
     asked = record(is_tombstone=True, delete_horizon_ms=horizon_ms)
     retention = explain(COMPACT, asked)
     assert retention.may_now == may_now

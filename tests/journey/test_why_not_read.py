@@ -155,6 +155,12 @@ def waiting_at(offset: int) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_reasons(read, more, now, state: str, reasons) -> None:
+def test_the_reasons(
+    read: list[dict[str, Any]],
+    more: dict[str, Any],
+    now: GroupNow | None,
+    state: str,
+    reasons: list[dict[str, Any]],
+) -> None:
     asked = why_not_read(document(*read, **more), "g", now)
     assert asked == {"group": "g", "state": state, "reasons": reasons}

@@ -22,7 +22,8 @@ def fetch_committed(
 
 def read_committed(log: Log, max_bytes: int = 700) -> list[Record]:
     """Every record that the consumer returns to its application."""
-    offset, returned = log.start_offset, []
+    offset = log.start_offset
+    returned: list[Record] = []
     while True:
         data, listed = fetch_committed(log, offset, max_bytes)
         waiting = sorted(listed, key=lambda each: each.first_offset)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,11 +91,16 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"\x00\x00\x00\x01\x7f\x7f\x7f\x7f" * (path.stat().st_size // 8 // 3 * 3))
 
 
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "removed": lambda path: path.unlink(),
     "torn": lambda path: path.write_bytes(path.read_bytes()[:-5]),
     "garbage": _garbage,
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a folder": _folder,
 }
 
 
@@ -133,7 +139,7 @@ def test_each_look_up_is_right_after_the_rebuild(
     for path in [large.path(number, suffix) for number in (0, 1)]:
         damage(path)
     found = [
-        large.patiently(lambda at=at, log=log: look(log, at))
+        large.patiently(partial(look, log, at))
         for log, at in zip(logs, (10, large.end - 10), strict=True)
     ]
     assert found == expected
@@ -148,7 +154,7 @@ def test_what_is_built_is_what_the_appends_have_written(
         _garbage(large.path(number, ".index"))
         _garbage(large.path(number, ".timeindex"))
     for offset in (5, large.end - 5):
-        large.patiently(lambda at=offset: log.read(at, max_bytes=1))
+        large.patiently(partial(log.read, offset, max_bytes=1))
     assert large.indexes() == large.sound
     assert len(caplog.messages) == 2
     first = large.path(0, ".log")

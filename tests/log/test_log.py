@@ -2,6 +2,7 @@ import errno
 import os
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -111,7 +112,7 @@ def test_offsets_outside_the_log_are_out_of_range(bench: Any) -> None:
     bench.fill(log, 3)
     log.advance_start(4)
     for offset in (-1, 3, 10):
-        assert _code(lambda at=offset: log.read(at, max_bytes=1)) is ErrorCode.offset_out_of_range
+        assert _code(partial(log.read, offset, max_bytes=1)) is ErrorCode.offset_out_of_range
     assert log.read(9, max_bytes=100).read() == b""
     assert log.read(4, max_bytes=1).read() != b""
     assert _code(lambda: log.advance_start(10)) is ErrorCode.offset_out_of_range
@@ -320,11 +321,12 @@ class LogModel(RuleBasedStateMachine):
     """The log against a list of values: append, read, truncate, delete, crash, reopen."""
 
     make: Any = None
+    runs = 0
 
     @initialize(seed=st.integers(0, 2**32))
     def begin(self, seed: int) -> None:
         self.random = random.Random(seed)
-        type(self).runs = getattr(type(self), "runs", 0) + 1
+        type(self).runs += 1
         self.bench = type(self).make(f"model-{type(self).runs}")
         self.bench.configure(segment_bytes=1_500, index_interval_bytes=150)
         self.log: Log = self.bench.open()

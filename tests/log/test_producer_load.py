@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ottla.log import names
+from ottla.log import names, scan
 from ottla.log import producer_load as load_file
 from ottla.log.compaction import plan_compaction
 from ottla.log.flush import flush
@@ -91,11 +91,11 @@ async def test_the_batches_are_read_in_the_thread(
     cut: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readers = []
-    scan = load_file.scan_headers
+    scan_all = scan.scan_headers
 
     def scan_headers(*place: Any) -> Any:
         readers.append(threading.get_ident())
-        return scan(*place)
+        return scan_all(*place)
 
     monkeypatch.setattr(load_file, "scan_headers", scan_headers)
     monkeypatch.setattr("ottla.log.producers.replay_segment", None)

@@ -89,12 +89,17 @@ def _wrong(path: Path) -> None:
     path.write_bytes(b"".join(ENTRY.pack(*each) for each in entries))
 
 
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "emptied": lambda path: path.write_bytes(b""),
     "torn": lambda path: path.write_bytes(path.read_bytes()[:-5]),
     "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
     "a wrong entry": _wrong,
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a folder": _folder,
 }
 
 
@@ -207,7 +212,8 @@ def test_a_segment_without_aborted_transactions_has_no_file_afterwards(bench: An
     log.close()
     path = bench.folder / f"{0:020d}.txnindex"
     path.write_bytes(ENTRY.pack(0, 7, 3, 5, 6))
-    files, rebuilds = OpenFiles(8), []
+    files = OpenFiles(8)
+    rebuilds: list[Any] = []
     files.rebuild_later = rebuilds.append
     again = open_log(
         str(bench.folder), bench.config, files, now_ms=1, recovery_point=log.end_offset, clean=True

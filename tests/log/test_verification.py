@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 
 from ottla.log import verification
@@ -43,7 +45,11 @@ def test_batches_that_wait_share_a_verification() -> None:
 
 def test_a_guard_does_not_outlive_its_transaction() -> None:
     """The coordinator's answer may come after the marker, and after the next transaction began."""
-    for end in (lambda v: v.ended(7, 0), lambda v: v.appended(7)):
+    ends: list[Callable[[Verifications], object]] = [
+        lambda v: v.ended(7, 0),
+        lambda v: v.appended(7),
+    ]
+    for end in ends:
         verifications = Verifications()
         guard = _begin(verifications)
         end(verifications)

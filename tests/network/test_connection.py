@@ -1,7 +1,6 @@
 """How a connection handles frames, with a fake transport (`test_listener` has real ones)."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from ottla.network.connection import JOINED_BYTES, MAX_FRAMES_A_TURN, Connection
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FIRST_ALLOCATION_BYTES, MAX_GROWTH_BYTES, FrameReader
 from ottla.network.handlers import EndConnectionError
+from ottla.protocol.primitives import Buffer
 
 
 class Transport:
@@ -103,9 +103,13 @@ class Client:
             return [bytes(JOINED_BYTES + 1)]
         return [] if frame == b"none" else [frame[:1], frame[1:10]]
 
+    def send_soon(self, *frames: bytes) -> None:
+        buffers: list[Buffer] = [*frames]
+        asyncio.get_running_loop().call_soon(self.connection.received, buffers)
+
     async def send(self, *frames: bytes) -> None:
         """Like the event loop, in a callback of its own."""
-        asyncio.get_running_loop().call_soon(self.connection.received, list(frames))
+        self.send_soon(*frames)
         await settle()
 
 
@@ -129,7 +133,7 @@ async def test_all_frames_of_one_read_are_answered_with_one_write(client: Client
 async def test_a_request_that_does_not_wait_is_answered_at_once(client: Client) -> None:
     seen: list[bytes] = []
     loop = asyncio.get_running_loop()
-    loop.call_soon(client.connection.received, [b"a"])
+    client.send_soon(b"a")
     loop.call_soon(lambda: seen.append(client.transport.written))
     await settle()
     assert seen == [b"a"]
@@ -256,8 +260,8 @@ async def test_other_connections_get_their_turn(client: Client) -> None:
     other = Client()
     counts: list[int] = []
     loop = asyncio.get_running_loop()
-    loop.call_soon(client.connection.received, [b"x"] * (2 * MAX_FRAMES_A_TURN + 5))
-    loop.call_soon(other.connection.received, [b"y"])
+    client.send_soon(*[b"x"] * (2 * MAX_FRAMES_A_TURN + 5))
+    other.send_soon(b"y")
     loop.call_soon(lambda: counts.append(len(client.frames)))
     await settle()
     assert counts == [MAX_FRAMES_A_TURN]
@@ -288,7 +292,7 @@ async def test_a_handlers_timeout_reaches_the_handler(client: Client) -> None:
 @pytest.mark.parametrize("when", ["at once", "soon", "later"])
 async def test_a_connection_that_ends_cancels_its_request(client: Client, when: str) -> None:
     loop = asyncio.get_running_loop()
-    loop.call_soon(client.connection.received, [b"hold", b"never"])
+    client.send_soon(b"hold", b"never")
     if when == "at once":
         loop.call_soon(client.connection.lost, None)
     elif when == "soon":
@@ -373,9 +377,10 @@ async def test_a_connection_is_idle_if_the_client_neither_sends_nor_reads(client
 
 @pytest.mark.parametrize("stuck", [False, True])
 async def test_closing(client: Client, stuck: bool) -> None:
-    ended: list[Callable[[], None]] = []
-    client.transport.abort = lambda: ended.append("abort")  # type: ignore[method-assign,arg-type,assignment]
-    client.transport.close = lambda: ended.append("close")  # type: ignore[method-assign,arg-type,assignment]
+    ended: list[str] = []
+    transport: Any = client.transport
+    transport.abort = lambda: ended.append("abort")
+    transport.close = lambda: ended.append("close")
     if stuck:
         client.connection.pause_writing()
     client.connection.close()

@@ -106,7 +106,7 @@ class Server(Listener):
         super().__init__(
             config.endpoints[0],
             config,
-            Dispatcher(broker, Handlers((), FOUND.get), forwarding, cpu_thread=CpuThread()),  # type: ignore[arg-type]
+            Dispatcher(broker, Handlers((), FOUND.get), forwarding, cpu_thread=CpuThread()),
             self.limits,
             next_connection_id=itertools.count(1).__next__,
             monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
@@ -357,7 +357,8 @@ async def test_unread_responses_of_all_connections_are_limited() -> None:
     frame = (10 + len(body)).to_bytes(4, "big") + (20_000).to_bytes(2, "big") + bytes(6)
     frame += b"\xff\xff" + body
     for client in deaf:
-        client.writer.transport.pause_reading()
+        transport: Any = client.writer.transport
+        transport.pause_reading()
     async with asyncio.timeout(60):
         while not server.limits.memory.ended:
             for client in deaf:

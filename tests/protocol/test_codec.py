@@ -54,7 +54,8 @@ def test_nested_message_has_the_bytes_that_kio_writes() -> None:
         )
     )
     expected = io.BytesIO()
-    for field in codec_of(type(message)).fields:
+    cls: Any = type(message)
+    for field in codec_of(cls).fields:
         if field.name == "groups":
             array_of = entity_writer(type(message.groups[0]))
             expected.write(b"\x02")
@@ -99,6 +100,6 @@ def test_a_time_beyond_any_calendar_is_a_number() -> None:
 
 def test_fields_of_a_message_are_set_without_a_method_lookup() -> None:
     # CPython uses its slow path for both if a class replaces one of the two.
-    own = codec_of(message_class(0, 12, "request")).cls
+    own: Any = codec_of(message_class(0, 12, "request")).cls
     assert own.__setattr__ is object.__setattr__
     assert own.__delattr__ is object.__delattr__

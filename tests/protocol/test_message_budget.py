@@ -111,7 +111,8 @@ def test_a_header_has_few_tagged_fields() -> None:
 
 
 def test_threads_have_budgets_of_their_own() -> None:
-    frame, found = offset_fetch(50, 60), []
+    frame = offset_fetch(50, 60)
+    found: list[Any] = []
     threads = [
         Thread(target=lambda: found.extend(decoded(frame, LOOP) for _ in range(50)))
         for _ in range(3)

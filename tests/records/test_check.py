@@ -155,7 +155,7 @@ def test_timestamps_out_of_bounds_name_the_records() -> None:
     assert [error.batch_index for error in early.record_errors] == [2]
     # The broker's own time replaces the producer's, so the bounds do not apply.
     ours = {**bounds, "timestamp_type": TimestampType.log_append_time, "timestamp_after_max_ms": 0}
-    assert check_batch(batch, max_message_bytes=1_000, **ours)  # type: ignore[arg-type]
+    assert check_batch(batch, max_message_bytes=1_000, **ours)
     without = build_batch([Record(0, -1, None, b"v")])
     assert check_batch(without, max_message_bytes=1_000, **bounds)
 

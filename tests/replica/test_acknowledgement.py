@@ -120,7 +120,8 @@ async def test_a_wait_for_the_disk_ends_when_the_records_are_lost(
     for _ in range(2):
         sync.release()
     assert await code_of(waiting) is ErrorCode.not_leader_or_follower
-    await eventually(lambda: acknowledgement._flush._running is None)
+    flush: Any = acknowledgement._flush
+    await eventually(lambda: flush._running is None)
     assert sync.begun <= 2, "one fsync after another"
 
 

@@ -35,7 +35,7 @@ class Steps(NoTimeline):
         now_ms: int,
         client_id: str,
         producer_id: int,
-        is_plain: bool,
+        is_plain: bool = False,
     ) -> None:
         self.appends.append((base_offset, last_offset, client_id, producer_id))
 

@@ -42,7 +42,7 @@ class Bench:
         self.steps = Steps()
         self.removed: list[Removal] = []
         history = SimpleNamespace(timeline=self.steps)
-        self.follower = PartitionFollower(log, role, history, self.removed.append)  # type: ignore[arg-type]
+        self.follower = PartitionFollower(log, role, history, self.removed.append)
 
     def append(self, count: int, high_watermark: int, start: int = 0) -> bool:
         """Append a batch of `count` records at the log's end, as the leader's bytes; 0: none."""

@@ -333,7 +333,8 @@ async def test_after_a_bug_all_other_partitions_are_still_copied(
     with pytest.raises(AssertionError):
         await bench.until(lambda: False)
     assert bench.fetcher.working_on is not None
-    assert bench.fetcher.working_on.partition is struck
+    at_work: Any = bench.fetcher.working_on.partition
+    assert at_work is struck
     peer: Any = bench.leader
     bench.fetcher.restart(peer)
     assert bench.fetcher.working_on is None

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from faults.history import Acknowledged, Sent
+from faults.history import Acknowledged, Event, Sent
 from simulation.broker import FIRST_WALL_MS
 from simulation.journeys import Span, spans_of, untrue, untrue_time
 from simulation.world import run
@@ -57,7 +57,7 @@ def test_an_append_is_between_its_request_and_the_answer(
 
 
 def test_what_clients_know_of_each_offset() -> None:
-    events = [
+    events: list[Event] = [
         *(Sent(5, "a", 0), Sent(6, "b", 1), Sent(7, "c", 0), Sent(8, "a", 0)),
         *(Acknowledged(9, "a", 0, 3), Acknowledged(9, "b", 1, 4), Acknowledged(9, "c", 0, -1)),
     ]

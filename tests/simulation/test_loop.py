@@ -78,7 +78,8 @@ def test_a_paused_process_continues_where_it_stopped() -> None:
         await asyncio.sleep(5)
         assert not task.done()
         process.is_paused = False
-        return await task
+        ended_at: float = await task
+        return ended_at
 
     # The process notices its timer when it runs again.
     assert run(main) >= 5

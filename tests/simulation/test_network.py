@@ -61,7 +61,7 @@ def test_bytes_arrive_late_and_in_order() -> None:
         for number in range(50):
             client.transport.write(b"%d " % number)
         await asyncio.sleep(1)
-        return client.data
+        return bytes(client.data)
 
     assert run(main) == b"".join(b"%d " % number for number in range(50))
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,7 +100,7 @@ def _zeros(path: Path) -> None:
 @pytest.fixture
 async def damage(
     start_node: Any, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Awaitable[Damaged]]:
+) -> AsyncIterator[Callable[..., Awaitable[Damaged]]]:
     threads: list[int] = []
     portions = scan.in_portions
 

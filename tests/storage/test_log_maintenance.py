@@ -314,7 +314,8 @@ async def test_the_checkpoints_drop_a_deleted_partition_soon(
     await node_call.node.log_maintenance.checkpoint()
 
     def written(name: str) -> str:
-        return (node_call.node.config.data_folder / f"{name}-offset-checkpoint").read_text()
+        folder: Path = node_call.node.config.data_folder
+        return (folder / f"{name}-offset-checkpoint").read_text()
 
     names = ("recovery-point", "log-start", "replication")
     assert all("u 0 " in written(name) for name in names)

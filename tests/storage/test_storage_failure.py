@@ -21,7 +21,7 @@ FULL = ApiError(ErrorCode.kafka_storage_error, "cannot write /data/t-0/0.log: di
 
 def failure_of(*, live: tuple[int, ...], own: int = 1) -> tuple[StorageFailure, Any, list[str]]:
     """The StorageFailure of broker `own`, its clock, and its calls of `end`."""
-    clock = SimpleNamespace(now=0, monotonic_ms=lambda: clock.now)
+    clock: Any = SimpleNamespace(now=0, monotonic_ms=lambda: clock.now)
     image: Any = SimpleNamespace(brokers=dict.fromkeys(live))
     failure = StorageFailure(own, image, clock)
     ended: list[str] = []
@@ -88,8 +88,9 @@ async def test_brokers_with_higher_ids_check_later_who_is_left(
     ((delay_s, turn),) = turns
     assert delay_s == 2 * TURN_MS / 1000
     assert failure.will_stop
-    state = SimpleNamespace(isr=left)
-    failure._image.partition = lambda topic, index: state  # type: ignore[method-assign]
+    state: Any = SimpleNamespace(isr=left)
+    image: Any = failure._image
+    image.partition = lambda topic, index: state
     turn()
     assert bool(ended) == bool(failure.reason) == failure.will_stop == ends
     # The one that stayed logs the next failure, or stops then if others are back.

@@ -78,7 +78,7 @@ def test_expire_uses_a_server_that_serves(monkeypatch: pytest.MonkeyPatch) -> No
     ensemble = ZooKeeperEnsemble(Path("nowhere"), 2)
     first, second = ensemble.servers
     # The survivors hold an election; then the second one serves.
-    modes = {first: [None, None], second: [None, "leader"]}
+    modes: dict[ZooKeeperServer, list[str | None]] = {first: [None, None], second: [None, "leader"]}
     ended: list[tuple[ZooKeeperServer, int]] = []
     monkeypatch.setattr(ZooKeeperServer, "running", True)
     monkeypatch.setattr(ZooKeeperServer, "mode", lambda server: modes[server].pop(0))

@@ -34,7 +34,7 @@ NAMES[Kind.END_AND_HIGH] = NAMES[Kind.END]
 
 
 @st.composite
-def steps(draw: st.DrawFn):
+def steps(draw: st.DrawFn) -> Step:
     kind = draw(st.sampled_from(list(Kind)))
     since, before = draw(MS), draw(OFFSETS)
     first = before + draw(SPANS)
@@ -63,7 +63,7 @@ def test_a_file_of_an_earlier_version_says_nothing_of_transactions_and_checkpoin
 
 @settings(deadline=None)
 @given(st.lists(steps(), max_size=30))
-def test_steps_round_trip(some) -> None:
+def test_steps_round_trip(some: list[Step]) -> None:
     data = HEAD + encode(some)
     assert decode(data) == some
     assert sound_bytes(data) == len(data)
@@ -71,7 +71,9 @@ def test_steps_round_trip(some) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.lists(steps(), min_size=1, max_size=4), max_size=4), st.data())
-def test_a_truncated_file_gives_complete_blocks_only(blocks, data: st.DataObject) -> None:
+def test_a_truncated_file_gives_complete_blocks_only(
+    blocks: list[list[Step]], data: st.DataObject
+) -> None:
     ends, whole = [len(HEAD)], HEAD
     for block in blocks:
         whole += encode(block)
@@ -91,7 +93,9 @@ def test_a_truncated_file_gives_complete_blocks_only(blocks, data: st.DataObject
 @given(
     st.lists(steps(), min_size=1, max_size=5), st.lists(steps(), min_size=1, max_size=5), st.data()
 )
-def test_a_damaged_byte_ends_the_file_before_its_block(one, other, data: st.DataObject) -> None:
+def test_a_damaged_byte_ends_the_file_before_its_block(
+    one: list[Step], other: list[Step], data: st.DataObject
+) -> None:
     first = HEAD + encode(one)
     whole = bytearray(first + encode(other))
     place = data.draw(st.integers(len(first), len(whole) - 1))
@@ -102,7 +106,7 @@ def test_a_damaged_byte_ends_the_file_before_its_block(one, other, data: st.Data
 
 
 @pytest.mark.parametrize("data", [b"", b"ottl", b"something else", bytes(100)])
-def test_another_file_gives_no_steps(data) -> None:
+def test_another_file_gives_no_steps(data: bytes) -> None:
     assert decode(data) == []
     assert sound_bytes(data) == 0
 

@@ -129,7 +129,7 @@ def test_a_torn_end_is_truncated_before_the_next_write(folder: TimelineFolder) -
 
 
 @pytest.mark.parametrize("data", [b"", HEAD[:3], b"\0" * 50])
-def test_a_file_with_a_damaged_head_is_rewritten(folder: TimelineFolder, data) -> None:
+def test_a_file_with_a_damaged_head_is_rewritten(folder: TimelineFolder, data: bytes) -> None:
     (folder.path / "00000000000000000000.timeline").write_bytes(data)
     folder.write([end(0, 5)], [0])
     assert folder.read(0) == [end(0, 5)]
@@ -164,7 +164,7 @@ def test_a_crash_that_truncated_the_log_is_recorded_first(folder: TimelineFolder
     ("kind", "name"), [(Kind.GROUP, "g"), (Kind.DELIVERED, ("g", "q", "/t")), (Kind.HIGH, None)]
 )
 def test_a_truncated_log_is_recorded_if_only_something_else_passed_its_end(
-    folder: TimelineFolder, kind, name: str | tuple[str, str, str] | None
+    folder: TimelineFolder, kind: Kind, name: str | tuple[str, str, str] | None
 ) -> None:
     folder.write([Step(kind, name, 1000, 1000, 0, 50, 50, versions=Versions(0, 0, 1, 1))], [0])
     folder.record_truncation(2000, 30, [0])

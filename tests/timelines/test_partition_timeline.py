@@ -1,34 +1,35 @@
 """Steps as they are noted: exact when quiet, coalesced under load, bounded always."""
 
 import json
+from typing import Any
 
 import pytest
 
 from ottla.timelines.file_format import HEAD, decode, encode
 from ottla.timelines.group_timeline import MAX_GROUP_CHARS
 from ottla.timelines.partition_timeline import PartitionTimeline
-from ottla.timelines.pending_steps import BACKLOG_STEPS, MAX_STEPS, MAX_TRACKS, WINDOW_MS
+from ottla.timelines.pending_steps import BACKLOG_STEPS, MAX_STEPS, MAX_TRACKS, WINDOW_MS, Gathering
 from ottla.timelines.step import Before, Kind, Step, Versions
 from ottla.timelines.thinning import thin
 
 
 @pytest.fixture
-def dirty() -> dict[PartitionTimeline, None]:
+def dirty() -> dict[Gathering, None]:
     return {}
 
 
 @pytest.fixture
-def timeline(dirty: dict[PartitionTimeline, None]) -> PartitionTimeline:
+def timeline(dirty: dict[Gathering, None]) -> PartitionTimeline:
     return fresh(dirty)
 
 
 @pytest.fixture
-def filled(dirty: dict[PartitionTimeline, None]) -> PartitionTimeline:
+def filled(dirty: dict[Gathering, None]) -> PartitionTimeline:
     """One whose log has 5000 records, for groups to read."""
     return fresh(dirty, end=5000)
 
 
-def fresh(dirty: dict[PartitionTimeline, None], end: int = 0) -> PartitionTimeline:
+def fresh(dirty: dict[Gathering, None], end: int = 0) -> PartitionTimeline:
     return PartitionTimeline(
         start_offset=0, end_offset=end, high_watermark=end, now_ms=1000, dirty=dirty
     )
@@ -39,14 +40,14 @@ def all_steps(timeline: PartitionTimeline) -> list[Step]:
 
 
 def test_an_idle_partition_is_not_dirty_and_has_nothing(
-    timeline: PartitionTimeline, dirty: dict[PartitionTimeline, None]
+    timeline: PartitionTimeline, dirty: dict[Gathering, None]
 ) -> None:
     assert not dirty
     assert timeline.take(5000) == []
 
 
 def test_quiet_appends_each_have_an_exact_step(
-    timeline: PartitionTimeline, dirty: dict[PartitionTimeline, None]
+    timeline: PartitionTimeline, dirty: dict[Gathering, None]
 ) -> None:
     timeline.appended(0, 9, 2000, "a", -1)
     timeline.high_watermark(10, 2000)
@@ -83,13 +84,15 @@ def test_few_changes_of_client_stay_exact_and_many_are_bounded(timeline: Partiti
     steps = all_steps(timeline)
     assert [step.name for step in steps[:4]] == [((-1, f"client-{at}"),) for at in range(4)]
     assert len(steps) == 5
-    assert len(steps[-1].name) == 8
-    assert steps[-1].name[-1] == (-1, "")
+    several = steps[-1].name
+    assert isinstance(several, tuple)
+    assert len(several) == 8
+    assert several[-1] == (-1, "")
     assert (steps[-1].before, steps[-1].last) == (4, 60)
 
 
 def test_take_leaves_the_open_step_until_its_window_is_over(
-    timeline: PartitionTimeline, dirty: dict[PartitionTimeline, None]
+    timeline: PartitionTimeline, dirty: dict[Gathering, None]
 ) -> None:
     timeline.appended(0, 9, 2000, "a", -1)
     assert timeline.take(2050) == []
@@ -108,7 +111,7 @@ def test_a_clock_that_goes_back_starts_a_new_step(timeline: PartitionTimeline) -
 
 
 def test_the_first_append_after_a_start_records_the_log_end(
-    dirty: dict[PartitionTimeline, None],
+    dirty: dict[Gathering, None],
 ) -> None:
     timeline = fresh(dirty, end=50)
     timeline.appended(50, 50, 2000, "a", -1)
@@ -154,17 +157,17 @@ WHY = "key is not a JSON object of the schema"
 PIPELINE = ("g", "q", "t")
 
 
-def told(batch: int, *ranges: list, **more) -> str:
-    document = {"ottla.pipeline": 1, "query": "q", "batch": batch}
+def told(batch: int, *ranges: list[Any], **more: Any) -> str:
+    document: dict[str, Any] = {"ottla.pipeline": 1, "query": "q", "batch": batch}
     document["delta"] = {"table": "t", "version": batch}
     if ranges or more:
         document["rejects"] = {"kept": "t_rejected", "reasons": [WHY], "ranges": ranges} | more
     return json.dumps(document)
 
 
-def rejected(steps: list[Step]) -> list[tuple]:
+def rejected(steps: list[Step]) -> list[tuple[Any, ...]]:
     return [
-        (step.name[4:], step.since_ms, step.before, step.first, step.last)
+        (tuple(step.name or ())[4:], step.since_ms, step.before, step.first, step.last)
         for step in steps
         if step.kind is Kind.REJECTED
     ]
@@ -292,7 +295,7 @@ def test_steps_that_are_not_taken_are_limited(timeline: PartitionTimeline) -> No
 
 
 def test_what_was_truncated_is_not_what_the_broker_opened(
-    dirty: dict[PartitionTimeline, None],
+    dirty: dict[Gathering, None],
 ) -> None:
     timeline = fresh(dirty, end=30)
     timeline.truncated(40, 1900)
@@ -304,7 +307,7 @@ def test_what_was_truncated_is_not_what_the_broker_opened(
 
 
 def test_a_clock_that_was_set_back_since_the_start_is_noted(
-    dirty: dict[PartitionTimeline, None],
+    dirty: dict[Gathering, None],
 ) -> None:
     timeline = fresh(dirty)
     timeline.appended(0, 0, 900, "a", -1)
@@ -312,7 +315,7 @@ def test_a_clock_that_was_set_back_since_the_start_is_noted(
 
 
 def test_a_broker_that_hears_late_that_it_does_not_lead_bounds_no_group(
-    dirty: dict[PartitionTimeline, None],
+    dirty: dict[Gathering, None],
 ) -> None:
     timeline = fresh(dirty, end=5)
     timeline.in_sync(1, 0, (1, 2), 5, 1000)
@@ -326,7 +329,7 @@ def test_a_broker_that_hears_late_that_it_does_not_lead_bounds_no_group(
 
 
 def test_a_pipeline_goes_on_from_its_checkpoint_after_a_truncation(
-    dirty: dict[PartitionTimeline, None],
+    dirty: dict[Gathering, None],
 ) -> None:
     timeline = fresh(dirty, end=15)
     told = json.dumps({"ottla.pipeline": 1, "query": "q", "batch": 0})

@@ -13,9 +13,10 @@ from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
 from ottla.timelines import recorder as driver
+from ottla.timelines.group_timeline import GroupsTimeline
 from ottla.timelines.no_timeline import NoTimeline
 from ottla.timelines.partition_timeline import PartitionTimeline
-from ottla.timelines.recorder import GroupsTimeline, TimelineRecorder
+from ottla.timelines.recorder import TimelineRecorder
 from ottla.timelines.step import Before, By, Kind, Opening
 
 FIRST = "00000000000000000000.timeline"

@@ -1,5 +1,7 @@
 """What a commit says of rejected offsets, and the steps that keep it."""
 
+from typing import Any
+
 import pytest
 
 from ottla.timelines.rejected_offsets import (
@@ -33,7 +35,9 @@ def test_ranges_with_their_reasons() -> None:
 
 def test_a_reason_that_is_not_there_is_unknown() -> None:
     for reasons in (None, [], [7], "text"):
-        (first, *_) = read_rejected(SAID | {"reasons": reasons}).ranges
+        read = read_rejected(SAID | {"reasons": reasons})
+        assert read is not None
+        (first, *_) = read.ranges
         assert first == RejectedRange(4200, 4210, "")
 
 
@@ -53,14 +57,16 @@ def test_a_reason_that_is_not_there_is_unknown() -> None:
         {"ranges": [{}]},
     ],
 )
-def test_what_is_not_understood_is_nothing(said) -> None:
+def test_what_is_not_understood_is_nothing(said: Any) -> None:
     assert read_rejected(said) is None
 
 
 def test_of_too_many_ranges_only_the_whole_is_known() -> None:
     said = {"ranges": [[at * 10, at * 10 + 1, None] for at in range(MAX_RANGES + 1)]}
     assert read_rejected(said) == RejectedOffsets((RejectedRange(0, MAX_RANGES * 10 + 1, None),))
-    assert len(read_rejected({"ranges": said["ranges"][1:]}).ranges) == MAX_RANGES
+    most = read_rejected({"ranges": said["ranges"][1:]})
+    assert most is not None
+    assert len(most.ranges) == MAX_RANGES
 
 
 def test_a_step_has_all_its_offsets_or_some() -> None:

@@ -1,6 +1,7 @@
 """What a timeline keeps of replicas: fetch offsets, who leads, who is in sync, what was cut."""
 
 from pathlib import Path
+from typing import Any
 
 from ottla.timelines.file_format import HEAD, decode, encode
 from ottla.timelines.folder import TimelineFolder
@@ -62,7 +63,7 @@ def test_an_open_step_of_a_follower_keeps_the_timeline_dirty() -> None:
 
 
 def test_what_is_found_at_a_start_waits_until_something_happens() -> None:
-    dirty: dict = {}
+    dirty: dict[Any, None] = {}
     timeline = PartitionTimeline(
         start_offset=0, end_offset=0, high_watermark=0, now_ms=1000, dirty=dirty
     )
@@ -163,7 +164,8 @@ def test_all_of_it_comes_back_from_a_file() -> None:
 
 def test_a_kind_of_a_later_version_is_ignored() -> None:
     steps = [Step(Kind.HIGH, None, 1, 1, 0, 1, 1), Step(Kind.HIGH, None, 2, 2, 1, 2, 2)]
-    unknown = steps[0]._replace(kind=200)
+    later: Any = 200
+    unknown = steps[0]._replace(kind=later)
     assert decode(HEAD + encode([unknown, *steps])) == steps
 
 

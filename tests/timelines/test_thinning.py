@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ottla.journey.group_reads import group_reads
 from ottla.journey.offset_history import appended, deliveries
-from ottla.timelines.step import Kind, Step, Versions
+from ottla.timelines.step import Kind, Name, Step, Versions
 from ottla.timelines.thinning import thin
 
 
@@ -71,7 +71,7 @@ def test_versions_become_a_range() -> None:
 WHY = ("g", "q", "t", "t_rejected", "why")
 
 
-def rejected(first: int, end: int, name: tuple[str, ...] = WHY, at: int = 5) -> Step:
+def rejected(first: int, end: int, name: Name = WHY, at: int = 5) -> Step:
     return Step(Kind.REJECTED, name, at, at, first, end, end)
 
 

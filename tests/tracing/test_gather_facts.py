@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.journey.facts import KnownGroups, Position
+from ottla.journey.facts import Facts, KnownGroups, Position
 from ottla.journey.key_elsewhere import Hit, KeyElsewhere
 from ottla.log.config import FOREVER_MS, LogConfig
 from ottla.log.log import Log
@@ -81,6 +81,7 @@ async def test_every_offset_has_its_location(log: Log) -> None:
         location = await find_location(log, offset)
         assert location is not None
         assert location.record is not None
+        assert location.segment is not None
         assert location.record.record.offset == offset
         assert location.record.number == offset % 2
         assert location.segment.base_offset <= offset < location.segment.next_offset
@@ -89,7 +90,8 @@ async def test_every_offset_has_its_location(log: Log) -> None:
             entry, position = location.index_entry
             assert entry <= offset
             assert position <= location.batch_position
-    entries = [(await find_location(log, offset)).index_entry for offset in range(60)]
+    locations = [await find_location(log, offset) for offset in range(60)]
+    entries = [location and location.index_entry for location in locations]
     assert any(entries)
     assert entries[0] is None
 
@@ -122,7 +124,9 @@ async def elsewhere(key: bytes) -> KeyElsewhere:
     return KeyElsewhere((Hit(2, 7, 1000),), (3,))
 
 
-async def facts_of(log: Log, offset: int, groups: Any = None, committed: tuple[Any, ...] = ()):
+async def facts_of(
+    log: Log, offset: int, groups: Any = None, committed: tuple[Any, ...] = ()
+) -> Facts:
     groups = groups or Groups()
     journey = TimelineRecorder(groups.time)
     partition: Any = SimpleNamespace(
@@ -222,6 +226,7 @@ async def test_the_segment_is_the_chosen_one(log: Log, monkeypatch: pytest.Monke
     monkeypatch.setattr(gather_facts, "read_batch", removing)
     location = await find_location(log, 59)
     assert location is not None
+    assert location.segment is not None
     assert location.segment.base_offset <= 59 < location.segment.next_offset
 
 

@@ -77,7 +77,8 @@ class Brokers:
             partitions=SimpleNamespace(get=lambda *_: replica, of_topic=lambda _: ()),
             timelines=SimpleNamespace(history=self.history, history_of_groups=self.of_groups),
         )
-        return await handle_json(request, SimpleNamespace(broker=broker))
+        context: Any = SimpleNamespace(broker=broker)
+        return await handle_json(request, context)
 
     async def of_groups(self, logs: Any, topic_id: UUID, partition: int) -> list[Step]:
         """What both recorded without a replica of the partition."""
@@ -188,5 +189,6 @@ def test_another_answer_is_none(wrong: dict[str, Any]) -> None:
 )
 async def test_another_request_is_refused(wrong: dict[str, Any]) -> None:
     request = {"journey_groups": 1, "topic": "t", "partition": 0, "offset": 5}
+    context: Any = SimpleNamespace(broker=None)
     with pytest.raises(DecodeError):
-        await handle_json(request | wrong, SimpleNamespace(broker=None))
+        await handle_json(request | wrong, context)

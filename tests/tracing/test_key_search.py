@@ -147,7 +147,8 @@ async def test_a_segment_that_compaction_replaces_during_a_search_is_read_anyway
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
-    in_thread, done = key_search.in_thread, []
+    in_thread = key_search.in_thread
+    done: list[Any] = []
 
     async def compacting(*arguments: Any) -> Any:
         found = await in_thread(*arguments)
@@ -156,6 +157,7 @@ async def test_a_segment_that_compaction_replaces_during_a_search_is_read_anyway
             plan = plan_compaction(
                 log, clean_offset=None, now_ms=1000, high_watermark=log.end_offset
             )
+            assert plan is not None
             plan.run()
             done.extend(plan.apply())
             for removal in done:

@@ -39,7 +39,9 @@ def test_windows_cover_the_segment(log: Log) -> None:
     assert [window.end for window in found[1:]] == [window.position for window in found[:-1]]
     assert (found[-1].position, found[-1].first_offset) == (0, 0)
     for window in found:
-        assert log.active.find(window.first_offset).position == window.position
+        batch = log.active.find(window.first_offset)
+        assert batch is not None
+        assert batch.position == window.position
 
 
 def test_damaged_indexes_change_no_window(log: Log) -> None:
@@ -64,8 +66,12 @@ def whole(log: Log) -> Window:
 
 def test_the_last_of_a_key(log: Log) -> None:
     window = whole(log)
-    assert last_in_window(window, b"key7", 120).offset == 117
-    assert last_in_window(window, b"key7", 117).offset == 107
+    last = last_in_window(window, b"key7", 120)
+    assert last is not None
+    assert last.offset == 117
+    before = last_in_window(window, b"key7", 117)
+    assert before is not None
+    assert before.offset == 107
     assert last_in_window(window, b"key7", 7) is None
     assert last_in_window(window, b"key", 120) is None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ async def test_a_record_outside_transactions_counts(tmp_path: Path) -> None:
 
 
 async def test_an_aborted_record_does_not_count_and_a_committed_one_does(tmp_path: Path) -> None:
-    written = ["k", (7, "k"), (8, "k"), (7, ABORT), (8, COMMIT), (7, "k"), (7, ABORT)]
+    written: list[Any] = ["k", (7, "k"), (8, "k"), (7, ABORT), (8, COMMIT), (7, "k"), (7, ABORT)]
     log = log_of(tmp_path / "t-0", written)
     assert len(log.segments) > 1
     assert await superseding(log) == (2, 2, None)

@@ -94,9 +94,10 @@ class GroupApi:
         """That others had while the last handler ran."""
         self.most_calls = 0
         """That the last handler made in one go."""
+        logs: Any = self
         self.runtime = CoordinatorRuntime(
             group_kind(GroupSettings(min_session_timeout_ms=1)),
-            self,
+            logs,
             SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000),
         )
         self.groups = GroupCoordinator(self.runtime, lambda: 3, random=Random(1))

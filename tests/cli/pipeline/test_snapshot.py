@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.pipelines.program.states import RUN, SNAPSHOT
+from tests.pipelines.program.states import SNAPSHOT
+from tests.pipelines.progress.runs import RUN
 
 from ottla.cli.pipeline.snapshot import (
     COLUMNS,

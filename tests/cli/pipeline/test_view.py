@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-from tests.pipelines.program.states import LATEST, RUN, SNAPSHOT
+from tests.pipelines.program.states import LATEST, SNAPSHOT
+from tests.pipelines.progress.runs import RUN
 
 from ottla.cli.pipeline import view as pipeline_view
 from ottla.cli.pipeline.snapshot import COLUMNS

@@ -8,6 +8,7 @@ rule lets them do what sensible clients do.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -69,7 +70,7 @@ class Groups(RuleBasedStateMachine):
         self.before: Any = None
         self.shard.loaded(self.step())
         self.records: list[tuple[bytes, bytes | None]] = []
-        self.timers: dict[TimerKey, tuple[int, TimerEvent]] = {}
+        self.timers: dict[Hashable, tuple[int, TimerEvent]] = {}
         self.refusing = False
         self.number = 0
         self.highest_stored = 0

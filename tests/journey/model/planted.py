@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,14 @@ from tests.journey.model.life import AbortedLife, Life, live
 from tests.journey.model.statements import UntrueError
 from tests.journey.model.world import Broker, World
 
-from ottla.journey import explain, explain_groups, explain_replication, group_reads
+from ottla.journey import (
+    explain,
+    explain_groups,
+    explain_replication,
+    group_reads,
+    offset_history,
+    replica_history,
+)
 from ottla.journey.explain_replication import Replicas
 from ottla.journey.offset_history import Removed, When, Written
 from ottla.journey.replica_history import Copy
@@ -40,10 +48,12 @@ def only_the_groups_of_the_leader(patch: pytest.MonkeyPatch) -> None:
 
     def facts(self: World, broker: Broker, offset: int) -> Any:
         found = ask(self, broker, offset)
-        for group in list(found.positions):
-            if self.coordinator(group) is not broker:
-                del found.positions[group]
-        return found
+        own = {
+            group: position
+            for group, position in found.positions.items()
+            if self.coordinator(group) is broker
+        }
+        return replace(found, positions=own)
 
     patch.setattr(World, "facts", facts)
 
@@ -71,7 +81,7 @@ def a_leader_before_that_was_not_the_last_one(patch: pytest.MonkeyPatch) -> None
 
 def every_election_is_clean(patch: pytest.MonkeyPatch) -> None:
     """Where it is not known, too."""
-    find = explain_replication.elections
+    find = replica_history.elections
 
     def elections(known: Any, cuts: Any) -> Any:
         return [one._replace(unclean=False) for one in find(known, cuts)]
@@ -81,7 +91,7 @@ def every_election_is_clean(patch: pytest.MonkeyPatch) -> None:
 
 def replicated_before_appended(patch: pytest.MonkeyPatch) -> None:
     """The high watermark's step alone says when it passed."""
-    find = explain.high_watermark_passed
+    find = offset_history.high_watermark_passed
 
     def passed(steps: Any, offset: int, opening: Any, after: When) -> When:
         return find(steps, offset, opening, When(None, None))
@@ -96,7 +106,7 @@ def a_copy_is_an_append(patch: pytest.MonkeyPatch) -> None:
 
 def a_follower_is_told_at_once(patch: pytest.MonkeyPatch) -> None:
     """A follower's in-sync set is that of its leader."""
-    find = explain_replication.leaderships_between
+    find = replica_history.leaderships_between
 
     def between(*args: Any, is_heard: bool) -> Any:
         return find(*args, is_heard=False)
@@ -116,7 +126,7 @@ def what_followers_fetched_before(patch: pytest.MonkeyPatch) -> None:
 
 def a_follower_knows_why_it_removed(patch: pytest.MonkeyPatch) -> None:
     """What the leader's log start removed is taken for DeleteRecords."""
-    find = explain.removed
+    find = offset_history.removed
 
     def removed(steps: Any, offset: int) -> Removed:
         found = find(steps, offset)
@@ -127,7 +137,7 @@ def a_follower_knows_why_it_removed(patch: pytest.MonkeyPatch) -> None:
 
 def a_follower_has_a_client(patch: pytest.MonkeyPatch) -> None:
     """What a follower copied is from a client without a name."""
-    find = explain.client_of
+    find = offset_history.client_of
 
     def client_of(clients: Any, producer_id: int) -> tuple[str, ...]:
         return ("",) if COPIED in clients else find(clients, producer_id)
@@ -143,7 +153,7 @@ def everybody_is_a_member(patch: pytest.MonkeyPatch) -> None:
 
 def no_offset_is_removed(patch: pytest.MonkeyPatch) -> None:
     """A group that was deleted and made again is the same."""
-    find = explain_groups.group_reads
+    find = group_reads.group_reads
 
     def reads(*args: Any, **more: Any) -> Any:
         return [read._replace(gone=None) for read in find(*args, **more)]
@@ -195,7 +205,7 @@ def a_clock_that_only_goes_on(patch: pytest.MonkeyPatch) -> None:
 
 def what_is_gone_was_plain(patch: pytest.MonkeyPatch) -> None:
     """A record that was removed was of no transaction."""
-    find = explain.appended
+    find = offset_history.appended
     patch.setattr(explain, "appended", lambda *args: find(*args)._replace(is_plain=True))
 
 

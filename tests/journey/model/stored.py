@@ -206,8 +206,9 @@ class Stored:
         self.partition, self.others = partition, list(others)
         for other in others:
             other.others.append(self)
-        self.clock, self.sink = others[0].clock if others else Clock(), sink
-        self.table = others[0].table if others else Table(sink)
+        self.sink = sink
+        self.clock: Clock = others[0].clock if others else Clock()
+        self.table: Table = others[0].table if others else Table(sink)
         own = str(folder / f"t-{partition}")
         self.log: Log = open_log(own, config, OpenFiles(16), now_ms=self.clock.ms)
         self.recorder = TimelineRecorder(self.clock)

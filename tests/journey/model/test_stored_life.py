@@ -11,12 +11,13 @@ import pytest
 from tests.journey.model.statements import UntrueError
 from tests.journey.model.stored_life import live_stored
 
-from ottla.journey import explain, retention_rules
+from ottla.journey import explain, retention_rules, table_rows, transactions
 from ottla.journey.offset_history import delivery_of
 from ottla.journey.retention_rules import Counts
 from ottla.tracing import gather_facts, superseding
+from ottla.tracing.key_search import EVERYTHING
 from ottla.tracing.superseding import Superseding
-from ottla.tracing.transaction_search import EVERYTHING, find_marker
+from ottla.tracing.transaction_search import find_marker
 
 LIVES: Final = 24
 AT_ONCE: Final = 12
@@ -89,7 +90,7 @@ def an_old_marker_ends_a_transaction(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_stable_end_is_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    say = explain.read_committed
+    say = transactions.read_committed
 
     def said(header: Any, offset: int, high_watermark: int, facts: Any) -> Any:
         return say(header, offset, high_watermark, facts) | {"last_stable_offset": high_watermark}
@@ -107,11 +108,11 @@ def every_pipeline_reads_what_is_committed(patch: pytest.MonkeyPatch) -> None:
 
 def a_row_of_aborted_records(patch: pytest.MonkeyPatch) -> None:
     """The key's other records count, whatever became of their transactions."""
-    row_of = explain.row_of
+    row_of = table_rows.row_of
 
     def row(to: Any, history: Any, offset: int, batches_of: Any) -> Any:
         def every(at: int) -> Any:
-            return batches_of(at) or explain.Batches(1 << 20, 1 << 20, 1, 1)
+            return batches_of(at) or table_rows.Batches(1 << 20, 1 << 20, 1, 1)
 
         return row_of(to, history, offset, every)
 
@@ -119,7 +120,7 @@ def a_row_of_aborted_records(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_history_has_one_row(patch: pytest.MonkeyPatch) -> None:
-    row_of = explain.row_of
+    row_of = table_rows.row_of
     patch.setattr(explain, "row_of", lambda to, *more: row_of(to._replace(rows="upsert"), *more))
 
 

@@ -86,7 +86,7 @@ def the_end_in_a_gap_is_forgotten(patch: Patch) -> None:
 
 def segments_go_from_the_first_on(patch: Patch) -> None:
     """A truncation removes the first of the segments first: a crash leaves a hole."""
-    right = truncation.take_out
+    right = retention.take_out
     patch.setattr(truncation, "take_out", lambda log, given: right(log, list(given)[::-1]))
 
 
@@ -100,7 +100,7 @@ def a_bad_batch_is_recovered(patch: Patch) -> None:
 
 def aborted_transactions_are_not_recovered(patch: Patch) -> None:
     """Recovery leaves the transaction index empty."""
-    right = recovery.note_marker
+    right = producers.note_marker
     patch.setattr(
         recovery, "note_marker", lambda state, header, batch, _: right(state, header, batch, None)
     )

@@ -1,6 +1,7 @@
 """Schemas as descriptors, from text and from serialized descriptors, with what they import."""
 
 import base64
+import subprocess
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_a_serialized_descriptor_is_taken_as_it_is(monkeypatch: pytest.MonkeyPat
     schema = Registered(3, PROTOBUF, FLIGHT, references=(("air/plane.proto", PLANE),))
     file = FileDescriptorSet.FromString(descriptor_set(schema)).file[-1]
     text = base64.b64encode(file.SerializeToString()).decode()
-    monkeypatch.setattr(protobuf_files.subprocess, "run", None)  # nothing is left to compile
+    monkeypatch.setattr(subprocess, "run", None)  # nothing is left to compile
     serialized = Registered(4, PROTOBUF, text, references=(("air/plane.proto", PLANE),))
     plane = FileDescriptorSet.FromString(descriptor_set(schema)).file
     plane = next(one for one in plane if one.name == "air/plane.proto")

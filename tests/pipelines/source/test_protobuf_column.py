@@ -7,9 +7,9 @@ from tests.pipelines.registry.server import run_registry
 from tests.pipelines.source.test_framed import rows
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.marks import CONFLICT, UNKNOWN_ID
 from ottla.pipelines.registry.framing import head
 from ottla.pipelines.registry.settings import RegistrySettings
-from ottla.pipelines.source.framed import CONFLICT, UNKNOWN_ID
 from ottla.pipelines.source.registry_schema import framed_schema
 
 pytestmark = pytest.mark.spark

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from ottla.pipelines.failures.marks import NO_PROTOBUF
 from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.protobuf_schema import shape_of
-from ottla.pipelines.source.protobuf_decoder import NO_PROTOBUF, decoder
+from ottla.pipelines.source.protobuf_decoder import decoder
 from ottla.registry.registered import PROTOBUF, Registered
 
 PROTO = """syntax = "proto3";

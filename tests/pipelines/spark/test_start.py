@@ -15,6 +15,7 @@ from ottla.pipelines.spark import class_archive
 from ottla.pipelines.spark import start as module
 from ottla.pipelines.spark.jars import wanted_packages
 from ottla.pipelines.spark.java import find_java
+from ottla.pipelines.spark.jvm import context
 from ottla.pipelines.spark.versions import Installed
 
 pytestmark = pytest.mark.spark
@@ -207,7 +208,7 @@ def test_a_jvm_that_spark_submit_started_keeps_its_settings(spark: Any, tmp_path
         "spark.jars.packages": ",".join(wanted_packages(module.find_installed(), [], [])),
     }
     words = [argument for item in given.items() for argument in ("--conf", "=".join(item))]
-    submit = Path(module.spark_home()) / "bin" / "spark-submit"
+    submit = Path(context.spark_home()) / "bin" / "spark-submit"
 
     done = subprocess.run(
         [submit, *words, script],
@@ -236,7 +237,7 @@ def test_the_first_program_closes_its_output_before_the_archive_is_written(
     spark: Any, tmp_path: Path
 ) -> None:
     java = find_java(os.environ)
-    if class_archive.find(tmp_path, java.executable, [], module.spark_home(), "", {}) is None:
+    if class_archive.find(tmp_path, java.executable, [], context.spark_home(), "", {}) is None:
         pytest.skip("no Java with an archive of its own")
     asked = wanted_packages(module.find_installed(), [], [])
 

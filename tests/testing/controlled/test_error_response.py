@@ -32,7 +32,8 @@ def sample(cls: Any) -> Any:
 
 def codes(message: Any) -> list[ErrorCode]:
     found = []
-    for name in codec_of(type(message)).defaults:
+    cls: Any = type(message)
+    for name in codec_of(cls).defaults:
         value = getattr(message, name)
         if isinstance(value, ErrorCode):
             found.append(value)

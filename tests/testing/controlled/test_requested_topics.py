@@ -22,7 +22,7 @@ def named(request: Any, session: dict[int, set[Any]] | None = None) -> frozenset
         image=SimpleNamespace(topic_by_id=known.get),
         fetch_sessions=SimpleNamespace(topics=lambda number: sessions.get(number, set())),
     )
-    return requested_topics(request, broker)  # type: ignore[arg-type]
+    return requested_topics(request, broker)
 
 
 def produce(version: int, **topic: Any) -> Any:

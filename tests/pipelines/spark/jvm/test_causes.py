@@ -7,10 +7,10 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from ottla.pipelines.failures.cause import Cause
 from ottla.pipelines.spark.jvm.attributes import java_class
 from ottla.pipelines.spark.jvm.causes import (
     MAX_CAUSES,
-    Cause,
     causes_of,
     failure_of_query,
     is_interruption,
