@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from uuid import UUID
 
+_INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -44,6 +45,9 @@ class Writer:
     def __init__(self) -> None:
         self.parts: list[bytes] = []
 
+    def int8(self, value: int) -> None:
+        self.parts.append(_INT8.pack(value))
+
     def int16(self, value: int) -> None:
         self.parts.append(_INT16.pack(value))
 
@@ -72,6 +76,27 @@ class Writer:
         self.unsigned_varint(len(content) + 1)
         self.parts.append(content)
 
+    def nullable_compact_string(self, value: str | None) -> None:
+        if value is None:
+            self.parts.append(b"\0")
+        else:
+            self.compact_string(value)
+
+    def compact_byte_string(self, value: bytes) -> None:
+        self.unsigned_varint(len(value) + 1)
+        self.parts.append(value)
+
+    def compact_array_size(self, size: int) -> None:
+        self.unsigned_varint(size + 1)
+
+    def tagged_fields(self, fields: dict[int, bytes]) -> None:
+        """Tag to content, of a flexible version, in the order of the tags."""
+        self.unsigned_varint(len(fields))
+        for tag in sorted(fields):
+            self.unsigned_varint(tag)
+            self.unsigned_varint(len(fields[tag]))
+            self.parts.append(fields[tag])
+
     def byte_string(self, value: bytes) -> None:
         self.parts.append(_INT32.pack(len(value)))
         self.parts.append(value)
@@ -95,6 +120,9 @@ class Reader:
         value: int = form.unpack_from(self.buffer, self.position)[0]
         self.position += form.size
         return value
+
+    def int8(self) -> int:
+        return self._integer(_INT8)
 
     def int16(self) -> int:
         return self._integer(_INT16)
