@@ -13,6 +13,7 @@ from components import fixture
 from ottla.pipelines import PipelineError
 from ottla.pipelines.file.build import build_frame, plan_pipeline, start_pipeline
 from ottla.pipelines.file.read import read_file
+from ottla.pipelines.sinks.postgresql.spec import DatabaseSpec
 from ottla.pipelines.spec.pipeline import PipelineSpec
 
 pytestmark = pytest.mark.spark
@@ -203,8 +204,8 @@ def test_files_and_a_table_of_a_database_as_the_sink(
     moved = replace(again.delivery, checkpoint=str(tmp_path / "checkpoints/out"))
     again = replace(again, delivery=moved)
     assert PASSWORD not in repr(again)
-    assert again.sink.database is not None
-    wrong = replace(again.sink, database=replace(again.sink.database, password="wrong"))
+    assert isinstance(again.sink, DatabaseSpec)
+    wrong = replace(again.sink, password="wrong")
     with pytest.raises(PipelineError, match=r"refused the login: .*password") as raised:
         plan_pipeline(spark, replace(again, sink=wrong))
     assert "\n" not in str(raised.value)

@@ -7,7 +7,6 @@ from ottla.client.addresses import addresses, why_unreachable
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import ClusterState, look_up
 from ottla.pipelines.spec.pipeline import PipelineSpec
-from ottla.pipelines.spec.sink import TopicSpec
 
 
 def check_reachable(bootstrap_servers: str, table: str = "source") -> None:
@@ -29,15 +28,13 @@ def look_up_topic(pipeline: PipelineSpec) -> ClusterState:
     Raises Failed.
     """
     check_reachable(pipeline.source.kafka.bootstrap_servers)
-    written = pipeline.sink if isinstance(pipeline.sink, TopicSpec) else None
-    if written is not None and written.kafka.bootstrap_servers != (
-        pipeline.source.kafka.bootstrap_servers
-    ):
-        check_reachable(written.kafka.bootstrap_servers, "sink")
+    kafka, topic = pipeline.sink.written_topic or (None, "")
+    if kafka is not None and kafka.bootstrap_servers != pipeline.source.kafka.bootstrap_servers:
+        check_reachable(kafka.bootstrap_servers, "sink")
     try:
         found = look_up(pipeline.source.kafka, [pipeline.source.topic])
-        if written is not None:
-            look_up(written.kafka, [written.topic])
+        if kafka is not None:
+            look_up(kafka, [topic])
         return found
     except PipelineError as error:
         raise Failed(f"{pipeline.name}: {error}") from error

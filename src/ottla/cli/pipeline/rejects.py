@@ -26,7 +26,6 @@ from ottla.cli.value_types import WholeNumber
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.rejects.table import RejectedRow, RejectedRows
 from ottla.pipelines.spec.pipeline import FileSpec
-from ottla.pipelines.spec.sink import TopicSpec
 
 MAX_SHOWN_CHARACTERS: Final = 120
 
@@ -101,9 +100,9 @@ def rejects(file: Path, only: Sequence[str], newest: int, as_json: bool) -> None
 
 def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
     """Show the rejected rows of each pipeline of a file. Raises Failed."""
-    tables = [pipeline for pipeline in spec.pipelines if not isinstance(pipeline.sink, TopicSpec)]
+    tables = [pipeline for pipeline in spec.pipelines if pipeline.sink.keeps_rejects]
     for pipeline in spec.pipelines:
-        if isinstance(pipeline.sink, TopicSpec):
+        if not pipeline.sink.keeps_rejects:
             note(f"{pipeline.name} writes a topic, which has no rejected rows beside it.")
     if not tables:
         raise Failed(f"No pipeline of {spec.file.name} writes a table.")
@@ -111,7 +110,7 @@ def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
     found: list[RejectsOfPipeline] = []
     with SparkOutput(spec.file.stem) as output:
         from ottla.pipelines.failures.cause import About
-        from ottla.pipelines.file.build import open_session, rejected_place
+        from ottla.pipelines.file.build import open_session
         from ottla.pipelines.rejects.table import read_rejected
         from ottla.pipelines.run.reported import reported
 
@@ -121,7 +120,7 @@ def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
                 for pipeline in tables:
                     target = pipeline.sink.target
                     with reported(About(query=pipeline.name, target=target)):
-                        rows = read_rejected(rejected_place(spark, pipeline), newest)
+                        rows = read_rejected(pipeline.sink.rejected(spark), newest)
                     found.append(rejects_of(pipeline.name, target, rows))
             finally:
                 spark.stop()

@@ -13,22 +13,11 @@ from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.failures.cause import About
 from ottla.pipelines.failures.sentences import explain
 from ottla.pipelines.file.formats import formats_of
-from ottla.pipelines.run.plan import Plan, SinkOf, plan
+from ottla.pipelines.run.plan import Plan, plan
 from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import silence_pyspark
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
-from ottla.pipelines.sinks.delta.sink import DeltaSink
-from ottla.pipelines.sinks.delta.target import find_target
-from ottla.pipelines.sinks.delta.to_delta import delta_sink
-from ottla.pipelines.sinks.files.sink import FilesSink
-from ottla.pipelines.sinks.files.to_files import files_sink
-from ottla.pipelines.sinks.postgresql.sink import JdbcSink
-from ottla.pipelines.sinks.postgresql.table import read_table_name
-from ottla.pipelines.sinks.postgresql.to_jdbc import jdbc_sink
-from ottla.pipelines.sinks.topic.columns import RecordColumns
-from ottla.pipelines.sinks.topic.sink import TopicTarget
-from ottla.pipelines.sinks.topic.to_topic import topic_sink
 from ottla.pipelines.source.topic import topic
 from ottla.pipelines.spark.start import session
 from ottla.pipelines.spec.option import options_of
@@ -39,8 +28,6 @@ from ottla.pipelines.spec.pipeline import (
     PipelineSpec,
     TableSpec,
 )
-from ottla.pipelines.spec.sink import DatabaseSpec, FilesSpec, SinkSpec, TopicSpec
-from ottla.pipelines.target.port import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,27 +111,11 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
 
 
 def _plan(spark: SparkSession, spec: PipelineSpec) -> Plan:
-    sink, rows = spec.sink, build_frame(spark, spec)
-    if isinstance(sink, TopicSpec):
-        specification = Specification(rows, sink.topic, **_delivered(spec), caller="to_topic")
-    else:
-        given = {name: getattr(sink, name) for name in options_of(type(sink)) if name in _ARGUMENTS}
-        rebuild = functools.partial(build_frame, spark, spec) if spec.source.registry else None
-        specification = Specification(rows, **given, **_delivered(spec), rebuild=rebuild)
-    return plan(specification, _sink_of(sink))
-
-
-def _sink_of(sink: SinkSpec) -> SinkOf:
-    """Return what makes the sink of a specification."""
-    if isinstance(sink, TopicSpec):
-        columns = RecordColumns(sink.key, sink.value, sink.headers)
-        target = TopicTarget(sink.topic, sink.kafka, columns, dict(sink.producer))
-        return functools.partial(topic_sink, target=target)
-    if isinstance(sink, DatabaseSpec):
-        return functools.partial(jdbc_sink, database=sink.database)
-    if isinstance(sink, FilesSpec):
-        return functools.partial(files_sink, file_format=sink.format)
-    return delta_sink
+    sink = spec.sink
+    given = {name: getattr(sink, name) for name in options_of(type(sink)) if name in _ARGUMENTS}
+    rebuild = functools.partial(build_frame, spark, spec) if spec.source.registry else None
+    asked = given | _delivered(spec) | {"target": sink.target, "rebuild": rebuild}
+    return plan(Specification(build_frame(spark, spec), **asked), sink.sink)
 
 
 def _delivered(spec: PipelineSpec) -> dict[str, Any]:
@@ -152,23 +123,6 @@ def _delivered(spec: PipelineSpec) -> dict[str, Any]:
     given = {name: getattr(spec.delivery, name) for name in options_of(DeliverySpec)}
     trigger = None if given["trigger"] is None else dict([given["trigger"]])
     return given | {"delivery": given.pop("guarantee"), "trigger": trigger, "name": spec.name}
-
-
-def rejected_place(spark: SparkSession, spec: PipelineSpec) -> Sink:
-    """Return the place of the rows that a pipeline rejects. Raises PipelineError.
-
-    The pipeline writes no topic.
-    """
-    from pyspark.sql.types import StructType
-
-    sink, no_rows = spec.sink, StructType()
-    assert not isinstance(sink, TopicSpec)
-    if isinstance(sink, DatabaseSpec):
-        name = read_table_name(sink.target)
-        return JdbcSink(spark, sink.database, name, no_rows).rejected(no_rows)
-    if isinstance(sink, FilesSpec):
-        return FilesSink(spark, sink.target, no_rows, sink.format).rejected(no_rows)
-    return DeltaSink(spark, find_target(spark, sink.target), no_rows).rejected(no_rows)
 
 
 def start_pipeline(

@@ -11,7 +11,6 @@ from ottla.pipelines.file.python_source import read_functions
 from ottla.pipelines.spec.fields import nearest
 from ottla.pipelines.spec.pipeline import FileSpec, FunctionSpec, PipelineSpec
 from ottla.pipelines.spec.problem import Problem
-from ottla.pipelines.spec.sink import DeltaSpec, FilesSpec
 
 
 def check_local_paths(spec: FileSpec) -> list[Problem]:
@@ -45,8 +44,7 @@ def _look_for(pipeline: PipelineSpec) -> Iterator[Problem]:
     checkpoint = _local(pipeline.delivery.checkpoint)
     if checkpoint is not None and checkpoint.is_file():
         yield Problem("delivery.checkpoint", f"{checkpoint} is a file; give a folder")
-    is_path = isinstance(pipeline.sink, DeltaSpec | FilesSpec) and "/" in pipeline.sink.target
-    target = _local(pipeline.sink.target) if is_path else None
+    target = None if pipeline.sink.folder is None else _local(pipeline.sink.folder)
     if target is not None and target.is_file():
         yield Problem("sink.target", f"{target} is a file; give a folder or a table's name")
 

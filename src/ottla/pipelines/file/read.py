@@ -24,6 +24,7 @@ from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
+from ottla.pipelines.sinks.registered import SINKS
 from ottla.pipelines.spec.fields import Fields, nearest
 from ottla.pipelines.spec.pipeline import (
     DeliverySpec,
@@ -38,7 +39,6 @@ from ottla.pipelines.spec.pipeline import (
 from ottla.pipelines.spec.problem import FileError, Problem
 from ottla.pipelines.spec.read_options import read_options, tables_of
 from ottla.pipelines.spec.servers import read_servers
-from ottla.pipelines.spec.sink import SINKS, TopicSpec
 
 MAX_FILE_BYTES: Final = 1_000_000
 MAX_PIPELINES: Final = 100
@@ -170,7 +170,7 @@ class _File:
         if source and sink:
             check_columns(fields, source, transform, sink)
         for field in ("max_rejects", "dead_letters"):
-            if isinstance(sink, TopicSpec) and getattr(delivery, field, None) is not None:
+            if sink and not sink.keeps_rejects and getattr(delivery, field, None) is not None:
                 fields.problem(
                     f"delivery.{field}",
                     "is for tables: a topic has no rejected rows beside it. Leave it out",

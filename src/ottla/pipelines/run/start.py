@@ -165,7 +165,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     specification = checked.specification
     location = checked.checkpoint.files.location
     guard = BatchGuard(runner)
-    frame = specification.frame
+    frame, is_shared = specification.frame, checked.sink.capabilities.is_shared
     writer, name, runner.query_name = _writer(checked, frame, runner, guard)
     of_sources = [source.kafka.bootstrap_servers for _, source in checked.sources]
     about = About(
@@ -215,7 +215,8 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         about,
         probe,
         runner.finish,
-        replan=None if specification.rebuild is None else replan,
+        # A topic that others write to is looked up when it is planned, and may be another one.
+        replan=None if specification.rebuild is None or is_shared else replan,
         close=close,
         constrain=constrain,
         check_again=lambda: check_again(checked, runner.sink),

@@ -1,23 +1,94 @@
-"""`[sink]`: where the rows go. One value for each kind of sink, with its arguments."""
+"""`[sink]`: where the rows go. Each sink has one value, with its arguments, in its folder."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.settings import KafkaSettings
-from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
-from ottla.pipelines.sinks.files.sink import FORMATS
-from ottla.pipelines.sinks.postgresql.settings import EXAMPLE, Database, read_database
-from ottla.pipelines.spec.option import option
+from ottla.pipelines.spec.option import Option, option
 from ottla.pipelines.target.keyed_table import DELETES
 
-DELTA: Final = "delta"
-"""The format of a sink that is a Delta table."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ottla.pipelines.run.specification import Specification
+    from ottla.pipelines.spec.fields import Fields
+    from ottla.pipelines.target.port import Sink
+
+_TABLE: Final = re.compile(r"[A-Za-z_]\w*(\.\w+){0,2}")
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions:
+class SinkSpec:
+    """`[sink]` of one kind.
+
+    `title`: the heading in the reference. `marked_by`: the field that a file has for this kind
+    alone; a kind without one is chosen by `format`, which is one of `formats`. `others` says what
+    is wrong with the fields of other kinds. `besides`: what `read` takes beside the options.
+    """
+
+    title: ClassVar[str]
+    marked_by: ClassVar[str] = ""
+    formats: ClassVar[tuple[str, ...]] = ()
+    others: ClassVar[str]
+    besides: ClassVar[tuple[Option, ...]] = ()
+    keeps_rejects: ClassVar[bool] = True
+
+    @property
+    def target(self) -> str:
+        """The place as a sentence names it."""
+        raise NotImplementedError
+
+    @property
+    def folder(self) -> str | None:
+        """The folder of the rows, None where they lie in none that is named."""
+        return None
+
+    @property
+    def written_topic(self) -> tuple[KafkaSettings, str] | None:
+        """The topic that is written and how its cluster is reached, None for others."""
+        return None
+
+    @classmethod
+    def read(
+        cls,
+        fields: Fields,
+        given: dict[str, Any],
+        path: Callable[[str], str],
+        source: KafkaSettings | None,
+    ) -> Self:
+        """Return what a file gives, and collect what is wrong with it in `fields`.
+
+        `path` makes a path of the file one of the machine; `source` is how the pipeline reaches the
+        topic that it reads.
+        """
+        return cls(**given)
+
+    def sink(self, asked: Specification) -> Sink:
+        """Return the place of these arguments for the rows of a frame. Raises PipelineError."""
+        raise NotImplementedError
+
+    def rejected(self, spark: SparkSession) -> Sink:
+        """Return the place of the rows that are rejected. Raises PipelineError."""
+        raise NotImplementedError
+
+
+def check(fields: Fields, name: str, read: Callable[[], object]) -> None:
+    """Call `read`, and add the PipelineError that it raises to the problems of a field."""
+    try:
+        read()
+    except PipelineError as error:
+        message = str(error)
+        about = "settings" if message.startswith("settings") else name
+        fields.problem(about, message.removeprefix(f"{about}: ").removeprefix(f"{about}="))
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions(SinkSpec):
     """What all sinks but a topic take."""
 
     target: str = option(
@@ -55,82 +126,34 @@ class KeyedOptions(TableOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaSpec(KeyedOptions):
-    """A Delta table, with `to_delta()`'s arguments."""
+class LakeOptions(TableOptions):
+    """What a table or a folder of a data lake takes: its target may be a path."""
 
-    others: ClassVar[str] = "is not for a Delta table: leave it out"
-
-    partition_by: tuple[str, ...] = option(
-        "the columns that a new table is partitioned by", "names", default=(), example="'carrier'"
-    )
-    history: bool = option("keep every version of a key", "flag", default=False)
-    compact_after: int = option(
-        "join small files after so many new ones; 0: never",
-        "count",
-        default=COMPACT_AFTER,
-    )
-    deletion_vectors: bool | None = option(
-        "whether a new table has deletion vectors; by default where it has keys",
-        "flag",
-        default=None,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class FilesSpec(TableOptions):
-    """A folder of files, with `to_files()`'s arguments."""
-
-    others: ClassVar[str] = "is not for files, which are appended: leave it out"
-
-    format: str = option("the format of the files", default="", choices=FORMATS)
-    partition_by: tuple[str, ...] = option(
-        "the columns that a new folder is partitioned by", "names", default=(), example="'carrier'"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseSpec(KeyedOptions):
-    """A table of PostgreSQL, with `to_postgresql()`'s arguments."""
-
-    others: ClassVar[str] = "is not for a table of a database: leave it out"
-
-    target: str = option("the table's name", example="lake.flights", required=True)
-    url: str = option("the database", default="", example=EXAMPLE, required=True)
-    user: str | None = option("who writes", default=None, example="app")
-    password: str | None = option("the password", default=None, secret=True)
-    settings: tuple[tuple[str, str], ...] = option(
-        "the driver's settings, such as `sslmode`", "settings", default=(), secret=True
-    )
+    needs_path: ClassVar[bool] = False
 
     @property
-    def database(self) -> Database:
-        """The database of these arguments. Raises PipelineError, which quotes no secret."""
-        return read_database(self.url, self.user, self.password, dict(self.settings))
+    def folder(self) -> str | None:
+        """The path, None for a table's name."""
+        return self.target if "/" in self.target else None
 
-
-@dataclass(frozen=True, slots=True)
-class TopicSpec:
-    """A topic, with `to_topic()`'s arguments."""
-
-    others: ClassVar[str] = "is for tables, and this sink writes a topic: leave one out"
-
-    topic: str = option("the topic to write", example="late-flights", required=True)
-    kafka: KafkaSettings = option(
-        "the settings of its cluster and its producer; by default those of `[source.kafka]`",
-        "other",
-        takes="table",
-        secret=True,
-    )
-    producer: tuple[tuple[str, str], ...] = ()
-    key: str | None = option("the key, as SQL", default=None, example="carrier")
-    value: str | None = option("the value, as SQL", default=None, example="struct(flight, delay)")
-    headers: str | None = option("the headers, as SQL", default=None, example="headers")
-
-    @property
-    def target(self) -> str:
-        """The topic in a sentence."""
-        return f"topic {self.topic}"
-
-
-SinkSpec: TypeAlias = DeltaSpec | FilesSpec | DatabaseSpec | TopicSpec
-SINKS: Final = (DeltaSpec, FilesSpec, DatabaseSpec, TopicSpec)
+    @classmethod
+    def read(
+        cls,
+        fields: Fields,
+        given: dict[str, Any],
+        path: Callable[[str], str],
+        source: KafkaSettings | None,
+    ) -> Self:
+        """Return what a file gives; a target with a slash is a path."""
+        target = given["target"]
+        if "/" in target:
+            return cls(**given | {"target": path(target)})
+        if target and cls.needs_path:
+            fields.problem("target", f"{target!r}: files need a path with a slash, './{target}'")
+        elif target and not _TABLE.fullmatch(target):
+            fields.problem(
+                "target",
+                f"{target!r}: write a path with a slash, such as './flights', or a table's name, "
+                "such as 'lake.flights'",
+            )
+        return cls(**given)

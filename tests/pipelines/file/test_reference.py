@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from ottla.pipelines.spec.reference import page
+from ottla.pipelines.file.reference import page
 
 PAGE = Path(__file__).parents[3] / "docs" / "pipeline-file.md"
 
 
 def test_the_page_is_printed_from_the_code() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), (
-        f"run: python -m ottla.pipelines.spec.reference {PAGE.name}"
+        f"run: python -m ottla.pipelines.file.reference {PAGE.name}"
     )

@@ -1,6 +1,6 @@
 """The page docs/pipeline-file.md, printed from the descriptions of the options.
 
-`python -m ottla.pipelines.spec.reference docs/pipeline-file.md` writes it. A test fails if the page
+`python -m ottla.pipelines.file.reference docs/pipeline-file.md` writes it. A test fails if the page
 and the code differ.
 """
 
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from ottla.pipelines.sinks.registered import SINKS
 from ottla.pipelines.spec.option import Option, options_of
 from ottla.pipelines.spec.pipeline import (
     DeliverySpec,
@@ -18,11 +19,10 @@ from ottla.pipelines.spec.pipeline import (
     TableSpec,
     TransformSpec,
 )
-from ottla.pipelines.spec.sink import DatabaseSpec, DeltaSpec, FilesSpec, TopicSpec
 
 _HEAD: Final = """# Fields of a pipeline file
 
-Printed from the code, by `python -m ottla.pipelines.spec.reference`. [The pipeline \
+Printed from the code, by `python -m ottla.pipelines.file.reference`. [The pipeline \
 file](pipelines.md#the-pipeline-file) shows one, and how it is run; [pipeline \
 sources](pipeline-sources.md) and [pipeline sinks](pipeline-sinks.md) say what the fields do.
 """
@@ -32,11 +32,6 @@ _SERVERS: Final = Option(
     takes="`host:port`, several with commas or as a list",
     is_required=True,
 )
-_SINKS_SERVERS: Final = Option(
-    "bootstrap_servers",
-    "the brokers; by default those of `[source]`",
-    takes="as in `[source]`",
-)
 _NAME: Final = Option(
     "name", "what the journey, Spark's UI and commits call the pipeline; by default the file's name"
 )
@@ -44,10 +39,7 @@ _TABLES: Final[tuple[tuple[str, type, tuple[Option, ...]], ...]] = (
     ("`[source]`: the topic", SourceSpec, (_SERVERS,)),
     ("`[transform]`: what is written, by default all columns", TransformSpec, ()),
     ("`[transform.tables.NAME]`: a table to look things up in", TableSpec, ()),
-    ("`[sink]`: a Delta table", DeltaSpec, ()),
-    ("`[sink]` with `format`: files", FilesSpec, ()),
-    ("`[sink]` with `url`: a table of PostgreSQL", DatabaseSpec, ()),
-    ("`[sink]` with `topic`: a topic", TopicSpec, (_SINKS_SERVERS,)),
+    *((kind.title, kind, kind.besides) for kind in SINKS),
     ("`[delivery]`: how the rows get there", DeliverySpec, ()),
     ("`[spark]`: the session of all pipelines of the file", SparkSpec, ()),
 )
