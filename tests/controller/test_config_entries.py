@@ -75,8 +75,8 @@ def test_a_broker_shows_what_is_in_force() -> None:
 
 
 def test_a_setting_without_effect_is_shown_without_its_value() -> None:
-    entry = by_name(broker_entries(BrokerConfig({"ssl.key.password": "secret"})))[
-        "ssl.key.password"
+    entry = by_name(broker_entries(BrokerConfig({"password.encoder.secret": "secret"})))[
+        "password.encoder.secret"
     ]
     assert entry.value is None
     assert entry.sensitive

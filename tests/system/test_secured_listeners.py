@@ -11,7 +11,13 @@ from typing import Any
 import confluent_kafka
 import kafka
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 from tests.security.authority import Authority
 from tests.system.test_cli import Typed
 
@@ -49,7 +55,8 @@ class Secured:
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.trust),
             "listener.name.certified.ssl.client.auth": "required",
-            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "ottla.first.users": "SCRAM-SHA-256=[name=admin,password=first]",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": USERS,
             "listener.name.sasl_ssl.plain.sasl.jaas.config": USERS,
             "listener.name.sasl_plaintext.connections.max.reauth.ms": "3000",
@@ -216,8 +223,13 @@ def test_a_wrong_password(secured: Secured) -> None:
 
 
 def test_a_mechanism_that_is_not_offered(secured: Secured) -> None:
-    settings = secured.with_password(secured.sasl_port) | {"sasl.mechanism": "SCRAM-SHA-256"}
-    assert "supported mechanisms: PLAIN" in first_error(settings)
+    settings = secured.with_password(secured.sasl_port) | {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.config": "principal=alice",
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+    }
+    said = first_error(settings)
+    assert "supported mechanisms: PLAIN,SCRAM-SHA-256,SCRAM-SHA-512" in said
 
 
 def test_kafka_python_with_a_password(secured: Secured) -> None:
@@ -248,7 +260,7 @@ def test_the_command_line_with_a_password(secured: Secured) -> None:
         return (done.stdout + done.stderr).decode()
 
     assert "1 broker" in run("alice-secret", 0)
-    assert "invalid credentials with SASL mechanism PLAIN" in run("wrong", 1)
+    assert "Check the port and the security settings" in run("wrong", 1)
 
 
 def test_clients_that_do_not_authenticate(secured: Secured) -> None:
@@ -268,3 +280,47 @@ def test_a_large_frame_before_authentication(secured: Secured) -> None:
         client.settimeout(WAIT_S)
         client.sendall((524_289).to_bytes(4, "big") + b"\0\x12\0\0")
         assert client.recv(1) == b""
+
+
+def test_users_of_scram(secured: Secured) -> None:
+    """The first user makes another one, which works at once, until it is gone."""
+    settings = secured.with_password(secured.sasl_tls_port) | {
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": "admin",
+        "sasl.password": "first",
+    }
+    admin = AdminClient(settings)
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+    name = "M\u00fcller, 1/2"
+    upsertion = UserScramCredentialUpsertion(name, info, b"secret")
+    for future in admin.alter_user_scram_credentials([upsertion]).values():
+        future.result(WAIT_S)
+    described = admin.describe_user_scram_credentials().result(WAIT_S)
+    assert set(described) == {"admin", name}
+    (credential,) = described[name].scram_credential_infos
+    assert (credential.mechanism, credential.iterations) == (ScramMechanism.SCRAM_SHA_512, 8192)
+    own = settings | {
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": name,
+        "sasl.password": "secret",
+    }
+    produced(own, [b"a"])
+    assert consumed(own, 1) == [b"a"]
+    assert "_AUTHENTICATION" in first_error(own | {"sasl.password": "wrong"})
+    deletion = UserScramCredentialDeletion(name, ScramMechanism.SCRAM_SHA_512)
+    for future in admin.alter_user_scram_credentials([deletion]).values():
+        future.result(WAIT_S)
+    assert "_AUTHENTICATION" in first_error(own)
+
+
+def test_kafka_python_with_scram(secured: Secured) -> None:
+    settings = {
+        "bootstrap_servers": f"{HOST}:{secured.sasl_port}",
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": "admin",
+        "sasl_plain_password": "first",
+    }
+    producer = kafka.KafkaProducer(**settings)
+    producer.send("t", b"a").get(WAIT_S)
+    producer.close()

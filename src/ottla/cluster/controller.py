@@ -49,6 +49,7 @@ from ottla.controller.topics import (
     create_topics,
     in_parts,
 )
+from ottla.controller.users import Deletion, Upsertion, UserOutcome, alter_credentials
 from ottla.coordination.tree import Coordination, TreeNode
 from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -421,6 +422,12 @@ class Controller:
                 shutting_down=self._shutting_down,
             )
         )
+
+    async def alter_credentials(
+        self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
+    ) -> tuple[UserOutcome, ...]:
+        """Change the passwords of users for SCRAM."""
+        return await self._answer(lambda: alter_credentials(deletions, upsertions, self.image))
 
     async def elect_leaders(
         self, kind: ElectionType, wanted: Mapping[str, Sequence[int]] | None

@@ -27,6 +27,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
 from ottla.controller.features import SUPPORTED, incompatibility
+from ottla.controller.first_users import first_users
 from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage, MetadataDelta
 from ottla.controller.layout import LayoutError
 from ottla.controller.loading import first_writes
@@ -56,6 +57,8 @@ UNUSABLE: Final = "the cluster's state cannot be used"
 
 logger = logging.getLogger("ottla.membership")
 
+SALT_BYTES: Final = 16
+"""Of the password of a first user."""
 RETRY_MS: Final = 200
 UNUSABLE_RETRY_MS: Final = 2_000
 SHORT_MS: Final = 20
@@ -125,6 +128,9 @@ class Membership:
         assert self._session is not None
         return self._session
 
+    def _new_salt(self) -> bytes:
+        return self._random.getrandbits(8 * SALT_BYTES).to_bytes(SALT_BYTES, "big")
+
     async def connect(self, known_cluster_id: str | None, *, allow_new_cluster: bool = True) -> str:
         """Opens the first session. Returns the cluster id: the tree's, the folder's, or a new one.
 
@@ -173,7 +179,9 @@ class Membership:
                 " check --zookeeper (zookeeper.connect, with its chroot)"
             )
         for write in first_writes(
-            present, known_cluster_id or uuid_text(random_uuid(self._random))
+            present,
+            known_cluster_id or uuid_text(random_uuid(self._random)),
+            first_users(self._config.ottla_first_users or "", self._new_salt),
         ):
             assert isinstance(write, Create)
             try:

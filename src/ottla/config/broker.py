@@ -27,6 +27,7 @@ from ottla.config.listener_security import (
 from ottla.config.setting import Update
 from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
 from ottla.config.value import parse_list
+from ottla.security.sasl.scram_users import parse_scram_users
 
 INTER_BROKER_LISTENER: Final = "inter.broker.listener.name"
 INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
@@ -99,6 +100,10 @@ class BrokerConfig(
         check_advertised(self.advertised_endpoints, self.endpoints)
         self._check_inter_broker_listener()
         self._check_listeners()
+        try:
+            parse_scram_users(self.ottla_first_users or "")
+        except ValueError as error:
+            raise ConfigError(f"ottla.first.users: {error}") from None
 
     @classmethod
     def from_properties(cls, given: Mapping[str, str]) -> Self:

@@ -8,6 +8,7 @@ from ottla.config.setting import (
     boolean,
     integer,
     long,
+    optional_password,
     optional_string,
     optional_words,
     short,
@@ -312,6 +313,12 @@ class OwnSettings(Settings):
         "ottla.journey.enable",
         True,
         "Keep timelines beside the segments, for the journeys of messages.",
+    )
+    ottla_first_users = optional_password(
+        "ottla.first.users",
+        "Users that a new cluster begins with, written as for kafka-storage --add-scram: "
+        "SCRAM-SHA-256=[name=alice,password=secret]; several are separated by semicolons. Without "
+        "effect once the cluster is there.",
     )
     ottla_metrics_listener = optional_string(
         "ottla.metrics.listener",

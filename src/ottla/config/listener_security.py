@@ -15,14 +15,14 @@ from ottla.config.setting import Settings, optional_integer
 from ottla.config.validator import at_least
 from ottla.security.jaas import JaasError, LoginModule, parse_jaas
 from ottla.security.principal_mapping import PrincipalMapping
-from ottla.security.sasl.mechanism import MECHANISMS, PLAIN
+from ottla.security.sasl.mechanism import MECHANISMS, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 from ottla.security.tls import TlsOptions
 
 PREFIX: Final = "listener.name."
 JAAS: Final = "sasl.jaas.config"
 MAX_REAUTH: Final = "connections.max.reauth.ms"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SUPPORTED_MECHANISMS: Final = (PLAIN,)
+SUPPORTED_MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
 _GENERAL: Final = frozenset((*TlsSettings.definitions, *SaslSettings.definitions))
 """Those that a broker may also have for all its listeners."""
 _CONVERSIONS: Final = {

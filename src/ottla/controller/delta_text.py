@@ -45,6 +45,7 @@ from ottla.controller.image import (
     TopicCreated,
     TopicDeleted,
     TopicImage,
+    UserConfigChanged,
 )
 from ottla.controller.plan import Step
 
@@ -85,8 +86,9 @@ def encode_delta(delta: MetadataDelta) -> list[Any]:
             return ["changed", *_changes_text(topic, partitions)]
         case TopicConfigChanged(topic):
             return ["topic config", topic.name, topic.config_version, dict(topic.overrides)]
-        case BrokerConfigChanged(resource, config):
-            return ["broker config", resource, config.version, dict(config.values)]
+        case BrokerConfigChanged(name, config) | UserConfigChanged(name, config):
+            kind = "broker config" if isinstance(delta, BrokerConfigChanged) else "user config"
+            return [kind, name, config.version, dict(config.values)]
         case BrokerAppeared(broker):
             return ["broker", _broker_text(broker)]
         case BrokerVanished(broker_id):
@@ -204,8 +206,9 @@ def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> MetadataDelt
         case "topic config", [name, version, values]:
             topic = image.topics[name]
             return TopicConfigChanged(replace(topic, overrides=values, config_version=version))
-        case "broker config", [resource, version, values]:
-            return BrokerConfigChanged(resource, ConfigImage(values, version))
+        case (("broker config" | "user config"), [name, version, values]):
+            changed = BrokerConfigChanged if kind == "broker config" else UserConfigChanged
+            return changed(name, ConfigImage(values, version))
         case "broker", [broker]:
             return BrokerAppeared(_broker(*broker))
         case "broker gone", [broker_id]:

@@ -25,6 +25,7 @@ from ottla.controller.image import (
     TopicCreated,
     TopicDeleted,
     TopicImage,
+    UserConfigChanged,
 )
 from ottla.controller.plan import Step, decided
 
@@ -76,6 +77,10 @@ def _before_topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDel
         config = new.configs.get(resource, NO_CONFIG)
         if config != old.configs.get(resource, NO_CONFIG):
             yield BrokerConfigChanged(resource, config)
+    for user in sorted(old.users.keys() | new.users.keys()):
+        config = new.users.get(user, NO_CONFIG)
+        if config != old.users.get(user, NO_CONFIG):
+            yield UserConfigChanged(user, config)
     features = (new.features, new.features_version)
     if (old.features, old.features_version) != features:
         yield FeaturesChanged(*features)

@@ -192,6 +192,14 @@ class BrokerConfigChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class UserConfigChanged:
+    """What is kept of one user has changed: credentials and quotas."""
+
+    user: str
+    config: ConfigImage
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerAppeared:
     """A broker is live."""
 
@@ -244,6 +252,7 @@ MetadataDelta = (
     | PartitionsChanged
     | TopicConfigChanged
     | BrokerConfigChanged
+    | UserConfigChanged
     | BrokerAppeared
     | BrokerVanished
     | ControllerChanged
@@ -266,6 +275,8 @@ class ClusterImage:
         self.topics_by_id: dict[UUID, TopicImage] = {}
         self.configs: dict[str, ConfigImage] = {}
         """By resource: EVERY_BROKER or a broker's number as text."""
+        self.users: dict[str, ConfigImage] = {}
+        """What is kept of each user, by name; see `users`."""
         self.directories: dict[int, DirectoryImage] = {}
         self.next_producer_id = 0
         self.producer_ids_version: int | None = None
@@ -316,10 +327,9 @@ class ClusterImage:
                 assert topic.name in self.topics, topic.name
                 self._put(topic)
             case BrokerConfigChanged(resource, config):
-                if config == NO_CONFIG:
-                    self.configs.pop(resource, None)
-                else:
-                    self.configs[resource] = config
+                _set(self.configs, resource, config)
+            case UserConfigChanged(user, config):
+                _set(self.users, user, config)
             case BrokerAppeared(broker):
                 self.brokers[broker.broker_id] = broker
             case BrokerVanished(broker_id):
@@ -342,3 +352,10 @@ class ClusterImage:
         kept = replace(topic, partitions=states)
         self.topics[topic.name] = kept
         self.topics_by_id[topic.topic_id] = kept
+
+
+def _set(configs: dict[str, ConfigImage], name: str, config: ConfigImage) -> None:
+    if config == NO_CONFIG:
+        configs.pop(name, None)
+    else:
+        configs[name] = config

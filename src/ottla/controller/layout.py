@@ -35,6 +35,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 from ottla.config.listener import Endpoint, parse_endpoints
@@ -54,6 +55,7 @@ BROKER_IDS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+USER_CONFIGS: Final = "/config/users"
 FEATURES: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 DELETED_TOPICS: Final = "/admin/delete_topics"
@@ -61,7 +63,8 @@ DIRECTORIES: Final = "/ottla/directories"
 DELETIONS: Final = "/ottla/deletions"
 REGISTRATIONS: Final = "/ottla/registrations"
 
-_DEFAULT_BROKER: Final = "<default>"
+EVERY_ONE: Final = "<default>"
+"""The name of a node with the settings of all brokers, or of all users."""
 _FEATURES_ENABLED: Final = 1
 
 LASTING_NODES: Final = (
@@ -74,7 +77,7 @@ LASTING_NODES: Final = (
     BROKER_CONFIGS,
     "/config/changes",
     "/config/clients",
-    "/config/users",
+    USER_CONFIGS,
     "/admin",
     DELETED_TOPICS,
     "/isr_change_notification",
@@ -143,12 +146,26 @@ def topic_config_path(topic: str) -> str:
 
 def broker_config_path(resource: str) -> str:
     """The node with the dynamic settings of a broker (its number), or of EVERY_BROKER."""
-    return f"{BROKER_CONFIGS}/{_DEFAULT_BROKER if resource == EVERY_BROKER else resource}"
+    return f"{BROKER_CONFIGS}/{EVERY_ONE if resource == EVERY_BROKER else resource}"
 
 
 def broker_resource(node_name: str) -> str:
     """The inverse of `broker_config_path`, from the node's name."""
-    return EVERY_BROKER if node_name == _DEFAULT_BROKER else node_name
+    return EVERY_BROKER if node_name == EVERY_ONE else node_name
+
+
+def user_config_path(user: str) -> str:
+    """Where a user's settings are; the name is encoded as by Kafka's Sanitizer."""
+    # Java also encodes "~", which Python does not.
+    name = quote(user, safe="").replace("~", "%7E")
+    if name in (".", ".."):  # no name of a node
+        name = name.replace(".", "%2E")
+    return f"{USER_CONFIGS}/{name or EVERY_ONE}"
+
+
+def user_of(node_name: str) -> str:
+    """The user of a node under USER_CONFIGS; "" for those of all users."""
+    return "" if node_name == EVERY_ONE else unquote(node_name)
 
 
 def _write(content: Mapping[str, Any]) -> bytes:

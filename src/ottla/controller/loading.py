@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Final
 
 from ottla.controller import layout
@@ -18,6 +18,7 @@ from ottla.controller.image import (
     ProducerIdsReserved,
     TopicCreated,
     TopicImage,
+    UserConfigChanged,
 )
 from ottla.controller.plan import Step
 from ottla.coordination.tree import Create, Operation, TreeNode
@@ -26,6 +27,7 @@ NODES_A_STEP: Final = 20_000
 """At 0.3 us each."""
 TOPIC_US: Final = 15
 STATE_US: Final = 8
+USER_US: Final = 10
 """What it takes to read a topic's node and a partition's state, about."""
 ROOTS: Final = (
     "/brokers",
@@ -41,11 +43,15 @@ ROOTS: Final = (
 """The parts of the tree that `load_image` and `recovery` need."""
 
 
-def first_writes(tree: Mapping[str, TreeNode], cluster_id: str) -> tuple[Operation, ...]:
+def first_writes(
+    tree: Mapping[str, TreeNode], cluster_id: str, users: Sequence[Create] = ()
+) -> tuple[Operation, ...]:
     """The writes that must come before all others: the persistent nodes, the cluster's id, and the
-    levels of its features."""
+    levels of its features. `users` are those of a new cluster (see `first_users`).
+    """
     writes: list[Operation] = [Create(path) for path in layout.LASTING_NODES if path not in tree]
     if layout.CLUSTER_ID not in tree:
+        writes += users
         writes.append(Create(layout.CLUSTER_ID, layout.write_cluster_id(cluster_id)))
     if layout.CONTROLLER_EPOCH not in tree:
         writes.append(Create(layout.CONTROLLER_EPOCH, b"0"))
@@ -62,8 +68,14 @@ def load_image(
     Apply `recovery.healing_writes` first: raises LayoutError if a node is missing or its content
     is invalid.
     """
-    places = (layout.BROKER_IDS, layout.BROKER_CONFIGS, layout.TOPICS, layout.DIRECTORIES)
-    brokers, configs, topics, directories = yield from children(tree, places)
+    places = (
+        layout.BROKER_IDS,
+        layout.BROKER_CONFIGS,
+        layout.USER_CONFIGS,
+        layout.TOPICS,
+        layout.DIRECTORIES,
+    )
+    brokers, configs, users, topics, directories = yield from children(tree, places)
     image = ClusterImage(layout.read_cluster_id(tree[layout.CLUSTER_ID].data))
     epoch = int(tree[layout.CONTROLLER_EPOCH].data)
     image.apply(ControllerChanged(controller_id, epoch))
@@ -79,6 +91,12 @@ def load_image(
         resource = layout.broker_resource(name)
         image.apply(BrokerConfigChanged(resource, ConfigImage(values, node.version)))
     step = Step()
+    for name in users:
+        if step.is_full(USER_US):
+            yield
+        node = tree[f"{layout.USER_CONFIGS}/{name}"]
+        values = layout.read_config(f"{layout.USER_CONFIGS}/{name}", node.data)
+        image.apply(UserConfigChanged(layout.user_of(name), ConfigImage(values, node.version)))
     for name in topics:
         topic = yield from _topic(tree, name, step)
         image.apply(TopicCreated(topic))

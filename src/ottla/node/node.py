@@ -41,6 +41,7 @@ from ottla.controller import layout
 from ottla.controller.deletion_notes import noted_ids
 from ottla.controller.image import BrokerConfigChanged, MetadataDelta
 from ottla.controller.older_tree import make_up
+from ottla.controller.users import credential
 from ottla.coordination.embedded import EmbeddedTree
 from ottla.coordination.store_copy import FILE_NAME as TREE
 from ottla.coordinator.coordinators import Coordinators
@@ -70,6 +71,7 @@ from ottla.runtime.clock import Clock, SystemClock
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.slices import until_done
 from ottla.runtime.waiting import wake
+from ottla.security.sasl.scram import ScramCredential
 from ottla.storage import lost_sync
 from ottla.storage.broker_metadata import FILE_NAME as IDENTITY
 from ottla.storage.broker_metadata import known_cluster_id
@@ -214,6 +216,10 @@ class Node:
         logger.error("%s", why)
         await self._applier.give_up()
         self._end()
+
+    def scram_credential(self, mechanism: str, user: str) -> ScramCredential | None:
+        """What the cluster keeps of a user's password."""
+        return credential(self.image, mechanism, user)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -457,6 +463,7 @@ class Node:
                 self._dispatcher,
                 self.connection_limits,
                 newcomers=newcomers,
+                credentials=self,
                 now_ms=self.clock.now_ms,
                 next_connection_id=connection_ids.__next__,
                 monotonic_ms=self.clock.monotonic_ms,
