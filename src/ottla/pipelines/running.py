@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
@@ -45,4 +46,28 @@ class Running(Protocol):
         """Return the version that holds a batch, None when no version does."""
 
 
+MAX_ENDED: Final = 16
+"""So many queries that have ended are known: Spark's last events of a query come after its end."""
+
 QUERIES: Final[dict[str, Running]] = {}
+_ENDED: Final[dict[str, None]] = {}  # the newest last
+_LOCK: Final = threading.Lock()
+
+
+def started(query_id: str, running: Running) -> None:
+    """Let others know of a query that runs."""
+    with _LOCK:
+        _ENDED.pop(query_id, None)
+        QUERIES[query_id] = running
+
+
+def ended(running: Running) -> None:
+    """Let a query go that has ended for good, when MAX_ENDED others have ended after it."""
+    with _LOCK:
+        for query_id in [one for one, known in QUERIES.items() if known is running]:
+            _ENDED.pop(query_id, None)
+            _ENDED[query_id] = None
+        while len(_ENDED) > MAX_ENDED:
+            oldest = next(iter(_ENDED))
+            del _ENDED[oldest]
+            QUERIES.pop(oldest, None)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import topic
+from ottla.pipelines.source import source as sources
 from ottla.pipelines.source.source import sources_of
 
 pytestmark = pytest.mark.spark
@@ -58,3 +59,10 @@ def test_the_numbers_are_those_of_the_checkpoints_folders(
         written = (tmp_path / "checkpoint" / "sources" / str(number) / "0").read_text()
         assert list(json.loads(written.splitlines()[-1])) == [source.name]
     assert {source.name for _, source in found} == set(names)
+
+
+def test_a_process_keeps_the_newest_sources(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
+    monkeypatch.setattr(sources, "MAX_SOURCES", 2)
+    monkeypatch.setattr(sources, "SOURCES", {})
+    frames = [topic(spark, name, bootstrap_servers=NOWHERE) for name in ("a", "b", "a", "c")]
+    assert [len(sources_of(frame)) for frame in frames] == [1, 0, 1, 1]

@@ -18,7 +18,7 @@ from ottla.pipelines.progress.report import report_query
 from ottla.pipelines.rejects.pending import write_pending
 from ottla.pipelines.run.plan import Plan
 from ottla.pipelines.run.specification import Specification
-from ottla.pipelines.running import QUERIES
+from ottla.pipelines.running import ended, started
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.spark.jvm.callbacks import check_callbacks
 from ottla.pipelines.spark.jvm.files import Files
@@ -93,7 +93,9 @@ def keeping(checked: Plan) -> Iterator[Kept]:
 def report(checked: Plan, run: Run | None, runner: BatchRunner, query: PipelineQuery) -> None:
     """Let others of this process and the plan's group know of the query that has started."""
     specification = checked.specification
-    QUERIES[query.id] = runner
+    started(query.id, runner)
+    if not query.isActive:
+        ended(runner)  # it ended before it was known
     if specification.group is not None:
         report_query(
             specification.frame.sparkSession,
@@ -188,7 +190,7 @@ def stream_writer(
         writer = writer.trigger(**checked.specification.trigger)
     if query_id := runner.query_id():
         # A former run's checkpoint: its listeners ask for it while the query starts.
-        QUERIES[query_id] = runner
+        started(query_id, runner)
     return writer, name, is_named
 
 

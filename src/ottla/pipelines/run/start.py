@@ -45,6 +45,7 @@ from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import check_first, check_new
+from ottla.pipelines.running import ended
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.plan import nodes
 
@@ -188,6 +189,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     def close() -> None:
         clients.close()
         runner.sink.close()
+        ended(runner)
 
     def replan() -> None:
         nonlocal frame, writer

@@ -94,8 +94,19 @@ def read_committed_of(sources: Iterable[Source]) -> frozenset[str]:
     return frozenset(one.name for one in every if one.name not in others)
 
 
-# The sources of this process, by metric.
+MAX_SOURCES: Final = 1_000
+"""The newest sources that a process knows: a frame may be used again when its query has ended."""
+
+# The sources of this process, by metric, the newest last.
 SOURCES: Final[dict[str, Source]] = {}
+
+
+def keep(source: Source) -> None:
+    """Keep a source for the queries that read frames of it, at most MAX_SOURCES of all."""
+    SOURCES.pop(source.metric, None)
+    SOURCES[source.metric] = source
+    for metric in list(SOURCES)[:-MAX_SOURCES]:
+        del SOURCES[metric]
 
 
 def sources_of(frame: DataFrame) -> list[tuple[int, Source]]:

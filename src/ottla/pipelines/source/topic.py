@@ -34,11 +34,11 @@ from ottla.pipelines.source.registry_schema import framed_schema
 from ottla.pipelines.source.source import (
     OPTION,
     REJECTED,
-    SOURCES,
     TOMBSTONES,
     UNKNOWN_NAMES,
     UNKNOWN_ROWS,
     Source,
+    keep,
 )
 from ottla.pipelines.source.starting import read_starting
 from ottla.pipelines.source.unknown import COLUMN
@@ -118,7 +118,7 @@ def topic(
     source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     source = replace(source, **_checked_rows(source, max_rows, rejects, tombstones))
     source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
-    SOURCES[source.metric] = source
+    keep(source)
     raw = _stream(spark, source)
     watch_rejects(spark)
     parsed = parse(
