@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.run.specification import Specification, frame_of
+from ottla.pipelines.run.specification import Specification, asked
 
 FRAME: Any = create_autospec(DataFrame, instance=True)
 
@@ -106,11 +106,20 @@ def test_one_column_or_several() -> None:
     assert (none.key_columns, none.partition_columns, none.keyed_table) == ((), (), None)
 
 
-def test_a_function_makes_the_frame_again() -> None:
-    assert frame_of(FRAME) == (FRAME, None)
+def test_the_arguments_of_a_call_have_their_names() -> None:
+    given = {"df": FRAME, "target": "/lake/t", "checkpoint": "/lake/cp", "keys": "id", "url": "x"}
 
+    found = asked("to_jdbc", given)
+
+    assert (found.frame, found.target, found.keys) == (FRAME, "/lake/t", "id")
+    assert (found.caller, found.rebuild) == ("to_jdbc", None)
+
+
+def test_a_function_makes_the_frame_again() -> None:
     def build() -> DataFrame:
         frame: DataFrame = FRAME
         return frame
 
-    assert frame_of(build) == (FRAME, build)
+    found = asked("to_delta", {"df": build, "target": "/lake/t", "checkpoint": "/lake/cp"})
+
+    assert (found.frame, found.rebuild) == (FRAME, build)

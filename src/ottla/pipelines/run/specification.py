@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee, read_guarantee
@@ -156,13 +156,17 @@ class Specification:
         return (self.partition_by,) if isinstance(self.partition_by, str) else (*self.partition_by,)
 
 
-def frame_of(
-    df: DataFrame | Callable[[], DataFrame],
-) -> tuple[DataFrame, Callable[[], DataFrame] | None]:
-    """Return the frame that was given, or that the function which was given makes, with that."""
+def asked(caller: str, given: Mapping[str, Any]) -> Specification:
+    """Return what a caller was asked for. `given`: its arguments, which it has by the same names.
+
+    Of `df` the frame that was given, or that the function which was given makes.
+    """
+    df = given["df"]
+    names = {one.name for one in fields(Specification)}
+    known = {name: value for name, value in given.items() if name in names}
     if callable(df):
-        return df(), df
-    return df, None
+        return Specification(df(), **known, caller=caller, rebuild=df)
+    return Specification(df, **known, caller=caller)
 
 
 def _check_columns(name: str, columns: object, example: str) -> None:

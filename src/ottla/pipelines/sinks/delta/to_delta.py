@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import require_pyspark
 from ottla.pipelines.run.frame import Written
-from ottla.pipelines.run.specification import Specification, frame_of
+from ottla.pipelines.run.specification import Specification, asked
 from ottla.pipelines.run.start import start_or_write
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.delta.sink import DeltaSink
@@ -93,30 +93,9 @@ def to_delta(  # noqa: PLR0913
         PipelineError: a wrong argument; brokers, a topic, a table or a checkpoint that do not fit
             together; records that are lost.
     """
+    given = locals()  # the arguments: nothing else has a name yet
     require_pyspark()
-    frame, rebuild = frame_of(df)
-    specification = Specification(
-        frame,
-        target,
-        checkpoint,
-        trigger=trigger,
-        delivery=delivery,
-        schema_changes=schema_changes,
-        on_lost=on_lost,
-        on_rejects=on_rejects,
-        partition_by=partition_by,
-        group=group,
-        max_rejects=max_rejects,
-        dead_letters=dead_letters,
-        keys=keys,
-        order_by=order_by,
-        history=history,
-        deletes=deletes,
-        max_ahead=max_ahead,
-        compact_after=compact_after,
-        deletion_vectors=deletion_vectors,
-        rebuild=rebuild,
-    )
+    specification = asked("to_delta", given)
     return start_or_write(specification, str(target), delta_sink)
 
 

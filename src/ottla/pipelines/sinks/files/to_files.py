@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.run.frame import Written
-from ottla.pipelines.run.specification import Specification, frame_of
+from ottla.pipelines.run.specification import Specification, asked
 from ottla.pipelines.run.start import start_or_write
 from ottla.pipelines.sinks.files.sink import FORMATS, FilesSink
 
@@ -58,24 +58,9 @@ def to_files(
         PipelineError: a wrong argument; brokers, a topic, a folder or a checkpoint that do not fit
             together; records that are lost.
     """
+    given = locals()  # the arguments: nothing else has a name yet
     require_pyspark()
-    frame, rebuild = frame_of(df)
-    specification = Specification(
-        frame,
-        target,
-        checkpoint,
-        trigger=trigger,
-        delivery=delivery,
-        schema_changes=schema_changes,
-        on_lost=on_lost,
-        on_rejects=on_rejects,
-        partition_by=partition_by,
-        group=group,
-        max_rejects=max_rejects,
-        dead_letters=dead_letters,
-        caller="to_files",
-        rebuild=rebuild,
-    )
+    specification = asked("to_files", given)
     return start_or_write(
         specification, str(target), functools.partial(files_sink, file_format=format)
     )

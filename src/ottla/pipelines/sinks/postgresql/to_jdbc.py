@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import require_pyspark
 from ottla.pipelines.run.frame import Written
-from ottla.pipelines.run.specification import Specification, frame_of
+from ottla.pipelines.run.specification import Specification, asked
 from ottla.pipelines.run.start import start_or_write
 from ottla.pipelines.sinks.postgresql.settings import Database, read_database
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
@@ -71,27 +71,9 @@ def to_jdbc(  # noqa: PLR0913
         PipelineError: a wrong argument; a database, brokers, a topic or a checkpoint that do not
             fit together; records that are lost.
     """
+    given = locals()  # the arguments: nothing else has a name yet
     require_pyspark()
-    frame, rebuild = frame_of(df)
-    specification = Specification(
-        frame,
-        target,
-        checkpoint,
-        trigger=trigger,
-        delivery=delivery,
-        schema_changes=schema_changes,
-        on_lost=on_lost,
-        on_rejects=on_rejects,
-        group=group,
-        max_rejects=max_rejects,
-        dead_letters=dead_letters,
-        keys=keys,
-        order_by=order_by,
-        deletes=deletes,
-        max_ahead=max_ahead,
-        caller="to_jdbc",
-        rebuild=rebuild,
-    )
+    specification = asked("to_jdbc", given)
     database = read_database(url, user, password, settings)
     sink_of = functools.partial(jdbc_sink, database=database)
     return start_or_write(specification, sink_of(specification).shown, sink_of)
