@@ -33,7 +33,7 @@ def start(
     """Start the job."""
     limit: dict[str, Any] = {} if max_rows is None else {"max_rows": max_rows}
     rows = pipelines.topic(spark, topic, bootstrap_servers=address, schema=schema, **limit)
-    return pipelines.to_jdbc(
+    return pipelines.to_postgresql(
         rows.select("value.*", "partition", "offset"),
         TABLE,
         url=url,

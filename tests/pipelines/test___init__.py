@@ -12,6 +12,7 @@ import pytest
 from website.pages import PIPELINES, ROOT
 
 import ottla.pipelines
+from ottla.pipelines import PipelineError
 
 GUIDE = "\n".join((ROOT / page).read_text() for page in PIPELINES)
 
@@ -22,11 +23,19 @@ def test_the_guide_names_every_public_call() -> None:
             "PipelineError",
             *("deduplicate", "latest_by_key", "maintain"),
             *("rejected", "report_progress", "session", "topic"),
-            *("to_delta", "to_files", "to_jdbc", "to_topic"),
+            *("to_delta", "to_files", "to_postgresql", "to_topic"),
         ]
     )
     for name in set(ottla.pipelines.__all__) - {"PipelineError"}:
         assert f"`{name}" in GUIDE
+
+
+def test_the_old_name_of_to_postgresql_warns() -> None:
+    with (
+        pytest.warns(DeprecationWarning, match="to_jdbc is to_postgresql"),
+        pytest.raises(PipelineError),
+    ):
+        ottla.pipelines.to_jdbc(None, "t", url="", checkpoint="./cp")
 
 
 def test_no_room_has_the_name_of_a_public_call() -> None:

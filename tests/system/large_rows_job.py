@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from components import postgres
-from ottla.pipelines import PipelineError, session, to_jdbc, topic
+from ottla.pipelines import PipelineError, session, to_postgresql, topic
 
 MEMORY = "1g"
 
@@ -35,7 +35,7 @@ def main() -> None:
     rows = topic(spark, name, schema="id BIGINT", **where)
     error = None
     try:
-        to_jdbc(
+        to_postgresql(
             rows.selectExpr("value.id", f"repeat('x', {size}) AS word"),
             "large",
             url=url,

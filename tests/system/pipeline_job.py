@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from components import postgres
-from ottla.pipelines import report_progress, session, to_delta, to_files, to_jdbc, topic
+from ottla.pipelines import report_progress, session, to_delta, to_files, to_postgresql, topic
 from ottla.pipelines.progress import report
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks.delta.sink import DeltaSink
@@ -266,7 +266,7 @@ def main() -> int:
     }
     login = {"url": chosen.url, "user": postgres.USER, "password": postgres.PASSWORD}
     if chosen.sink == "database":
-        query = to_jdbc(rows, "table", **login, **how)
+        query = to_postgresql(rows, "table", **login, **how)
     elif chosen.sink == "files":
         query = to_files(rows, folder / "table", **how)
     else:

@@ -21,7 +21,7 @@ from confluent_kafka import Producer
 from tests.pipelines.environment import serve
 from tests.pipelines.jars import fetch_jars_once
 
-from ottla.pipelines import PipelineError, session, to_delta, to_files, to_jdbc, topic
+from ottla.pipelines import PipelineError, session, to_delta, to_files, to_postgresql, topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(900)]
 
@@ -180,7 +180,7 @@ class IntoDatabase:
         self.database, self.checkpoint = database, checkpoint
 
     def write(self, **how: Any) -> None:
-        to_jdbc(
+        to_postgresql(
             frame(self.spark, self.bootstrap, self.name),
             "numbers",
             url=self.database.url,

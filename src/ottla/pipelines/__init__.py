@@ -10,7 +10,8 @@ from ottla.pipelines.progress import report_progress
 from ottla.pipelines.sinks.delta.maintenance import maintain
 from ottla.pipelines.sinks.delta.to_delta import to_delta
 from ottla.pipelines.sinks.files.to_files import to_files
-from ottla.pipelines.sinks.postgresql.to_jdbc import to_jdbc
+from ottla.pipelines.sinks.postgresql.to_postgresql import to_jdbc as to_jdbc
+from ottla.pipelines.sinks.postgresql.to_postgresql import to_postgresql
 from ottla.pipelines.sinks.topic.to_topic import to_topic
 from ottla.pipelines.source.topic import rejected, topic
 from ottla.pipelines.spark.start import session
@@ -25,7 +26,7 @@ __all__ = [
     "session",
     "to_delta",
     "to_files",
-    "to_jdbc",
+    "to_postgresql",
     "to_topic",
     "topic",
 ]

@@ -302,8 +302,8 @@ def test_data_of_a_schema_that_the_plan_does_not_know() -> None:
     )
     assert sentence_for([Cause(RAISED, message)], ABOUT) == (
         "flights: value has the schema id 9, which the plan of the query does not know. Start the "
-        "query again, or give to_delta(), to_files() or to_jdbc() a function that returns the "
-        "frame: then it is planned again by itself"
+        "query again, or give to_delta(), to_files() or to_postgresql() a function that returns "
+        "the frame: then it is planned again by itself"
     )
 
 

@@ -26,7 +26,7 @@ from components.postgres import PASSWORD, USER, Postgres, fetched_driver
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from ottla.pipelines import PipelineError, to_delta, to_files, to_jdbc, to_topic, topic
+from ottla.pipelines import PipelineError, to_delta, to_files, to_postgresql, to_topic, topic
 from ottla.pipelines.checkpoint import lease
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.files.sink import FilesSink
@@ -126,7 +126,7 @@ class RealWorld:
         else:
             assert self.database is not None
             login: dict[str, Any] = {"url": self.database.url, "user": USER, "password": PASSWORD}
-            query = to_jdbc(rows, "table", **login, **how)
+            query = to_postgresql(rows, "table", **login, **how)
         return query
 
     def ids(self) -> list[int]:

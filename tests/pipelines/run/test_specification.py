@@ -109,10 +109,10 @@ def test_one_column_or_several() -> None:
 def test_the_arguments_of_a_call_have_their_names() -> None:
     given = {"df": FRAME, "target": "/lake/t", "checkpoint": "/lake/cp", "keys": "id", "url": "x"}
 
-    found = asked("to_jdbc", given)
+    found = asked("to_postgresql", given)
 
     assert (found.frame, found.target, found.keys) == (FRAME, "/lake/t", "id")
-    assert (found.caller, found.rebuild) == ("to_jdbc", None)
+    assert (found.caller, found.rebuild) == ("to_postgresql", None)
 
 
 def test_a_function_makes_the_frame_again() -> None:

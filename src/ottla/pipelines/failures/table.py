@@ -89,8 +89,8 @@ KNOWN: Final = (
     # ---- the schemas of a registry ----
     Known(
         "{Topics}: {1}, which the plan of the query does not know. Start the query again, or give "
-        "to_delta(), to_files() or to_jdbc() a function that returns the frame: then it is planned "
-        "again by itself",
+        "to_delta(), to_files() or to_postgresql() a function that returns the frame: then it is "
+        "planned again by itself",
         text=rf"{UNKNOWN_ID}: (.+?)(?: SQLSTATE|\n|$)",
         retry=SCHEMA,
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ottla.pipelines.sinks.postgresql.settings import EXAMPLE, Database, read_database
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.sinks.postgresql.table import read_table_name
-from ottla.pipelines.sinks.postgresql.to_jdbc import jdbc_sink
+from ottla.pipelines.sinks.postgresql.to_postgresql import postgresql_sink
 from ottla.pipelines.spec.option import option
 from ottla.pipelines.spec.sink import KeyedOptions, check
 
@@ -61,7 +61,7 @@ class DatabaseSpec(KeyedOptions):
 
     def sink(self, asked: Specification) -> Sink:
         """Return the table for the rows of a frame. Raises PipelineError."""
-        return jdbc_sink(asked, self.database)
+        return postgresql_sink(asked, self.database)
 
     def rejected(self, spark: SparkSession) -> Sink:
         """Return the table `<target>_rejected`. Raises PipelineError."""

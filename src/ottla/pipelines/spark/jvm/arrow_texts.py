@@ -90,7 +90,7 @@ class _Java:
             try:
                 if number == 0 and batch.getBodyCompression().getCodec() != _NOT_COMPRESSED:
                     raise PipelineError(
-                        "to_jdbc cannot read what Spark compresses for Arrow: leave out the "
+                        "to_postgresql cannot read what Spark compresses for Arrow: leave out the "
                         "setting spark.sql.execution.arrow.compression.codec"
                     )
                 # Which values are null, where each begins, and the values.

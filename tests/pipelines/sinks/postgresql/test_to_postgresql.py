@@ -18,7 +18,7 @@ from components.postgres import PASSWORD, USER, Postgres, fetched_driver
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from components import fixture
-from ottla.pipelines import PipelineError, to_jdbc, topic
+from ottla.pipelines import PipelineError, to_postgresql, topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 postgres = fixture.postgres
@@ -43,7 +43,9 @@ class Job:
             self.spark, self.name, bootstrap_servers=self.bootstrap, schema=SCHEMA, **where
         )
         rows = frame.selectExpr(*how.pop("columns", ("value.*", "partition", "offset")))
-        return to_jdbc(rows, "t", url=url, checkpoint=checkpoint, trigger=trigger, **login, **how)
+        return to_postgresql(
+            rows, "t", url=url, checkpoint=checkpoint, trigger=trigger, **login, **how
+        )
 
     def run(self, checkpoint: Path, **how: Any) -> Any:
         query = self.start(checkpoint, {"availableNow": True}, **how)
@@ -223,7 +225,7 @@ def test_the_guides_example_runs(
 ) -> None:
     guide = (Path(__file__).parents[3] / "docs/pipeline-sinks.md").read_text()
     (example,) = [
-        one for one in re.findall(r"```py\n(.*?)```", guide, re.DOTALL) if "to_jdbc(" in one
+        one for one in re.findall(r"```py\n(.*?)```", guide, re.DOTALL) if "to_postgresql(" in one
     ]
     name = new_topic()
     produce(name, [('{"tailnum": "N1"}', '{"dest": "HNL"}'), ('{"tailnum": "N2"}', "{}")])

@@ -1,9 +1,10 @@
-"""`to_jdbc`: a stream into a table of PostgreSQL; see `sinks.postgresql.sink`."""
+"""`to_postgresql`: a stream into a table of PostgreSQL; see `sinks.postgresql.sink`."""
 
 from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 
-def to_jdbc(  # noqa: PLR0913
+def to_postgresql(  # noqa: PLR0913
     df: DataFrame | Callable[[], DataFrame],
     target: str,
     *,
@@ -73,13 +74,13 @@ def to_jdbc(  # noqa: PLR0913
     """
     given = locals()  # the arguments: nothing else has a name yet
     require_pyspark()
-    specification = asked("to_jdbc", given)
+    specification = asked("to_postgresql", given)
     database = read_database(url, user, password, settings)
-    sink_of = functools.partial(jdbc_sink, database=database)
+    sink_of = functools.partial(postgresql_sink, database=database)
     return start_or_write(specification, sink_of(specification).shown, sink_of)
 
 
-def jdbc_sink(specification: Specification, database: Database) -> JdbcSink:
+def postgresql_sink(specification: Specification, database: Database) -> JdbcSink:
     """Return the table that a specification names. Raises PipelineError."""
     frame = specification.frame
     return JdbcSink(
@@ -91,3 +92,14 @@ def jdbc_sink(specification: Specification, database: Database) -> JdbcSink:
         specification.keyed_table,
         specification.max_ahead,
     )
+
+
+@functools.wraps(to_postgresql)
+def to_jdbc(*arguments: Any, **options: Any) -> StreamingQuery | Written:
+    """Call `to_postgresql`: the name until version 0.1."""
+    warnings.warn(
+        "to_jdbc is to_postgresql: the old name goes with the next release",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return to_postgresql(*arguments, **options)
