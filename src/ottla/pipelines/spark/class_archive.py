@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 OFF: Final = "OTTLA_CLASS_ARCHIVE"
-MAX_ARCHIVES: Final = 2  # some 170 MB each
+MAX_ARCHIVES: Final = 2  # 170 to 200 MB each, for at least 3 s: docs/decisions/class-archive.md
 WRITTEN_WITHIN_S: Final = 180
 _QUIET: Final = "-Xlog:cds*=off -Xlog:class+path*=off"
 _MORE_CLASS_PATH: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
