@@ -14,7 +14,7 @@ import pytest
 NAMED_SKIPS = {
     "tests/pipelines/run/test_new_schemas.py": "no spark-avro for this Spark",
     "tests/pipelines/source/test_protobuf_spark.py": "no spark-protobuf for this Spark",
-    "tests/pipelines/source/test_framed.py": "no spark-avro for this Spark",
+    "tests/pipelines/source/test_framed_columns.py": "no spark-avro for this Spark",
     "tests/system/test_pipeline_schema_registry.py": "no spark-avro for this Spark",
     # Each lane has the module or lacks it, and one test for either. The newest has Spark Connect.
     "tests/pipelines/spark/jvm/test_avro_classes.py": "Spark's module for Avro",

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
-from ottla.pipelines.progress.state import OffsetMetadata, Run
+from ottla.pipelines.progress.offset_metadata import OffsetMetadata, Run
 from ottla.pipelines.rejected_offsets import (
     MAX_RANGES,
     RejectedOffsets,

@@ -10,7 +10,7 @@ from tests.pipelines.progress.runs import RUN
 from ottla.cli.pipeline.status import remarks, status_of
 from ottla.cli.rows import document, emit
 from ottla.pipelines.file.read import read_text
-from ottla.pipelines.progress.state import OffsetMetadata, Run
+from ottla.pipelines.progress.offset_metadata import OffsetMetadata, Run
 from ottla.pipelines.progress.status import Lag, Status
 
 TEXT = """

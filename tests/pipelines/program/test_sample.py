@@ -15,7 +15,7 @@ from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.program import sample
 from ottla.pipelines.program.sample import check_newest, format_sample
 from ottla.pipelines.progress.group import GroupError
-from ottla.pipelines.progress.state import OffsetMetadata
+from ottla.pipelines.progress.offset_metadata import OffsetMetadata
 from ottla.pipelines.progress.status import Status
 from ottla.pipelines.rejects import first_batch
 from ottla.pipelines.source.judge import Sample

@@ -1,6 +1,6 @@
 """A run of the pipeline `flights`, as it reports itself."""
 
-from ottla.pipelines.progress.state import Run
+from ottla.pipelines.progress.offset_metadata import Run
 
 RUN = Run(
     id="9f2c41d0",

@@ -13,9 +13,9 @@ from ottla.pipelines.progress import commits
 from ottla.pipelines.progress import group as group_module
 from ottla.pipelines.progress.commits import Delivered, GroupCommitter, last_batch
 from ottla.pipelines.progress.group import Commit, Group
+from ottla.pipelines.progress.offset_metadata import Run, read_offset_metadata
 from ottla.pipelines.progress.requests import StopRequest, put_request
-from ottla.pipelines.progress.starting import new_run
-from ottla.pipelines.progress.state import Run, read_offset_metadata
+from ottla.pipelines.progress.starting_run import new_run
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 
 WAIT_S = 30

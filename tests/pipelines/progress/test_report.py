@@ -14,10 +14,10 @@ from ottla.pipelines import PipelineError, report_progress, to_delta, topic
 from ottla.pipelines.progress import report
 from ottla.pipelines.progress.group import Group as KafkaGroup
 from ottla.pipelines.progress.group import GroupError
+from ottla.pipelines.progress.offset_metadata import OffsetMetadata, Run
 from ottla.pipelines.progress.report import QueryReporter, report_query
 from ottla.pipelines.progress.requests import StopRequest, put_request
-from ottla.pipelines.progress.starting import new_run
-from ottla.pipelines.progress.state import OffsetMetadata, Run
+from ottla.pipelines.progress.starting_run import new_run
 from ottla.pipelines.progress.status import read_status
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange, Told
 from ottla.pipelines.running import QUERIES

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.group import Commit, Group
-from ottla.pipelines.progress.starting import new_run
+from ottla.pipelines.progress.starting_run import new_run
 from ottla.pipelines.progress.status import Lag, read_lag, read_status
 
 

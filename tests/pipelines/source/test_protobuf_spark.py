@@ -14,7 +14,7 @@ from ottla.pipelines.registry.framing import head
 from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.protobuf_schema import shape_of, spark_type
 from ottla.pipelines.source import protobuf_column, protobuf_spark
-from ottla.pipelines.source.framed import type_of
+from ottla.pipelines.source.framed_columns import type_of
 from ottla.registry.registered import PROTOBUF, Registered
 
 pytestmark = pytest.mark.spark

@@ -17,7 +17,7 @@ from ottla.cli.rows import column, emit, only_json, row
 from ottla.cli.screen import note
 from ottla.journey.formatting import elapsed_said
 from ottla.pipelines.progress.group import GroupError
-from ottla.pipelines.progress.state import Run
+from ottla.pipelines.progress.offset_metadata import Run
 from ottla.pipelines.progress.status import Status, read_status
 from ottla.pipelines.spec.pipeline import FileSpec, PipelineSpec
 

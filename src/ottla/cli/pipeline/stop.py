@@ -27,8 +27,8 @@ from ottla.cli.screen import note, printable, say
 from ottla.cli.value_types import WholeNumber
 from ottla.journey.formatting import elapsed_said
 from ottla.pipelines.progress.group import Group, GroupError
+from ottla.pipelines.progress.offset_metadata import Run
 from ottla.pipelines.progress.requests import StopRequest, put_request
-from ottla.pipelines.progress.state import Run
 from ottla.pipelines.spec.pipeline import FileSpec, PipelineSpec
 
 PAUSE_S: Final = 0.5

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from ottla.pipelines.progress.state import Run
+    from ottla.pipelines.progress.offset_metadata import Run
 
 
 _ARGUMENTS: Final = {one.name for one in fields(Specification)}

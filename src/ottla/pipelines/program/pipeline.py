@@ -11,7 +11,7 @@ from ottla.pipelines.program.snapshot import Snapshot
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.report import REPORTERS, QueryReporter
 from ottla.pipelines.progress.running_batch import RunningBatch, read_running_batch
-from ottla.pipelines.progress.starting import StartingRun
+from ottla.pipelines.progress.starting_run import StartingRun
 from ottla.pipelines.progress.status import LagReader
 from ottla.pipelines.spec.pipeline import PipelineSpec
 

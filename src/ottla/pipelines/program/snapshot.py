@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ottla.pipelines.progress.commits import Delivered
+from ottla.pipelines.progress.offset_metadata import Run
 from ottla.pipelines.progress.running_batch import RunningBatch
-from ottla.pipelines.progress.state import Run
 from ottla.pipelines.progress.status import Lag
 
 

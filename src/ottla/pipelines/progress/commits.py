@@ -19,8 +19,8 @@ from typing import Any, Final
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.progress.events import Offsets
 from ottla.pipelines.progress.group import Commit, Group, GroupError, Partition
+from ottla.pipelines.progress.offset_metadata import OffsetMetadata, Run, read_offset_metadata
 from ottla.pipelines.progress.requests import SUFFIX, StopRequest, find_request
-from ottla.pipelines.progress.state import OffsetMetadata, Run, read_offset_metadata
 from ottla.pipelines.rejected_offsets import Told, joined
 from ottla.pipelines.unknown_fields import Unknown
 

@@ -28,8 +28,8 @@ from ottla.pipelines.progress.events import (
     read_progress,
 )
 from ottla.pipelines.progress.group import Group, GroupError, Partition
-from ottla.pipelines.progress.starting import new_run
-from ottla.pipelines.progress.state import MAX_REASON_CHARS, Run, read_offset_metadata
+from ottla.pipelines.progress.offset_metadata import MAX_REASON_CHARS, Run, read_offset_metadata
+from ottla.pipelines.progress.starting_run import new_run
 from ottla.pipelines.rejected_offsets import RejectedOffsets, untold
 from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.spark.jvm.events import wait_for_events
@@ -86,7 +86,7 @@ def report_progress(
     """
     require_pyspark()
     require_jvm(spark)
-    from ottla.pipelines.progress.listener import ProgressListener
+    from ottla.pipelines.progress.progress_listener import ProgressListener
 
     joined = (
         bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
@@ -122,7 +122,7 @@ def report_query(
 
     Raises PipelineError: the group has no name.
     """
-    from ottla.pipelines.progress.listener import ProgressListener
+    from ottla.pipelines.progress.progress_listener import ProgressListener
 
     name = checked_group(group, "to_delta")
     if (former := REPORTERS.pop(str(query.id), None)) is not None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ottla.pipelines.progress.group import TIMEOUT_S, Group, GroupError, Partition, new_admin
-from ottla.pipelines.progress.starting import read_starting
-from ottla.pipelines.progress.state import OffsetMetadata, read_offset_metadata
+from ottla.pipelines.progress.offset_metadata import OffsetMetadata, read_offset_metadata
+from ottla.pipelines.progress.starting_run import read_starting
 
 MAX_SAMPLED: Final = 200
 """How many partitions are looked at for the age of their oldest message that is not delivered."""

@@ -22,8 +22,8 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.rejects.first_batch import check_first_batch
 from ottla.pipelines.run.far_ahead import FarAhead
+from ottla.pipelines.run.kept_state import keep_state
 from ottla.pipelines.run.new_schemas import noting_new_schemas
-from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.run.undoing import undoing
 from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.source.source import TOMBSTONES, read_committed_of

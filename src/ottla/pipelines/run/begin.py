@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ottla.pipelines.kafka.settings import KafkaSettings
-    from ottla.pipelines.progress.state import Run
+    from ottla.pipelines.progress.offset_metadata import Run
     from ottla.pipelines.run.batch import BatchRunner
     from ottla.pipelines.run.query import PipelineQuery
 

@@ -1,7 +1,7 @@
 """Schemas that data has and a query's plan does not know: registered after it was planned.
 
-Such data fails the batch before anything of it is written (`source.framed`). Its range is then read
-once for all ids that it has, so that one new plan knows them all.
+Such data fails the batch before anything of it is written (`source.framed_columns`). Its range is
+then read once for all ids that it has, so that one new plan knows them all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.pipelines.failures.marks import UNKNOWN_ID
 from ottla.pipelines.registry.framed import MAX_MISSING, Framed
 from ottla.pipelines.registry.framing import HEAD_BYTES, id_of
 from ottla.pipelines.rejects.rejects import read_range, whole_part
-from ottla.pipelines.source.framed import looks_framed
+from ottla.pipelines.source.framed_columns import looks_framed
 from ottla.pipelines.source.registry_schema import note_met
 from ottla.pipelines.spark.jvm.causes import causes_of
 

@@ -19,14 +19,14 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.rejects.pending import PendingReject
-from ottla.pipelines.run.specification import Specification
-from ottla.pipelines.run.starting import (
+from ottla.pipelines.run.first_offsets import (
     FORMER,
     Start,
     check_created_again,
     first_offsets,
     newest_in,
 )
+from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.files import Files

@@ -28,6 +28,7 @@ from ottla.pipelines.run.begin import (
     topic_ids_now,
     why_silent,
 )
+from ottla.pipelines.run.first_offsets import check_first, check_new
 from ottla.pipelines.run.frame import Written, write_frame
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
@@ -44,7 +45,6 @@ from ottla.pipelines.run.plan import (
 from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification
-from ottla.pipelines.run.starting import check_first, check_new
 from ottla.pipelines.running import ended
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.plan import nodes
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
-    from ottla.pipelines.progress.state import Run
+    from ottla.pipelines.progress.offset_metadata import Run
     from ottla.pipelines.run.query import PipelineQuery
 
 log: Final = logging.getLogger("ottla.pipelines")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.framed import Framed
-from ottla.pipelines.source import framed as framing
+from ottla.pipelines.source import framed_columns as framing
 from ottla.pipelines.source.changed import changed_in_json, changed_in_text, said_in_json
 from ottla.pipelines.source.checks import checks
 from ottla.pipelines.source.fields import kind_of

@@ -40,7 +40,7 @@ from ottla.pipelines.source.source import (
     Source,
     keep,
 )
-from ottla.pipelines.source.starting import read_starting
+from ottla.pipelines.source.starting_offsets import read_starting
 from ottla.pipelines.source.unknown import COLUMN
 from ottla.pipelines.source.watch import watch_rejects
 from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields

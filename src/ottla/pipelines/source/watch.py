@@ -71,7 +71,7 @@ class Watch:
 def watch_rejects(spark: SparkSession) -> None:
     """Install the listener in a session, once."""
     if spark not in _WATCHED:
-        from ottla.pipelines.source.listener import RejectsListener
+        from ottla.pipelines.source.watch_listener import RejectsListener
 
         _WATCHED[spark] = RejectsListener(Watch().progressed)
         spark.streams.addListener(_WATCHED[spark])

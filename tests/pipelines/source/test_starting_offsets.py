@@ -10,7 +10,7 @@ from ottla.pipelines import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.source.source import Source
-from ottla.pipelines.source.starting import (
+from ottla.pipelines.source.starting_offsets import (
     read_starting,
     starting_offsets,
 )

@@ -12,7 +12,7 @@ from ottla.pipelines.checkpoint.next_batch import hole
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.rejects.pending import PendingReject
 from ottla.pipelines.rejects.rejects import whole_part
-from ottla.pipelines.source.starting import starting_offsets
+from ottla.pipelines.source.starting_offsets import starting_offsets
 from ottla.pipelines.target.commit_metadata import CommitMetadata, is_of_query, latest_of_topics
 
 if TYPE_CHECKING:

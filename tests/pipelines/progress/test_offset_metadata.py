@@ -8,7 +8,7 @@ from tests.pipelines.progress.runs import RUN
 
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
-from ottla.pipelines.progress.state import OffsetMetadata, read_offset_metadata
+from ottla.pipelines.progress.offset_metadata import OffsetMetadata, read_offset_metadata
 from ottla.pipelines.unknown_fields import UnknownFields
 
 METADATA = OffsetMetadata("flights", "id-1", 7, "/lake/flights", 9, RUN)

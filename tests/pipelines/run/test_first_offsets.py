@@ -13,7 +13,7 @@ from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.kafka.settings import read_settings
-from ottla.pipelines.run.starting import Start, check_created_again, check_first, first_offsets
+from ottla.pipelines.run.first_offsets import Start, check_created_again, check_first, first_offsets
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.keyed_table import KeyedTable

@@ -19,7 +19,12 @@ from typing import Final
 
 from ottla.pipelines.progress.commits import RENEW_S, Delivered, GroupCommitter
 from ottla.pipelines.progress.group import Group, GroupError
-from ottla.pipelines.progress.state import OffsetMetadata, Run, State, read_offset_metadata
+from ottla.pipelines.progress.offset_metadata import (
+    OffsetMetadata,
+    Run,
+    State,
+    read_offset_metadata,
+)
 
 log: Final = logging.getLogger("ottla.pipelines")
 

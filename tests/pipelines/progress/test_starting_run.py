@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ottla.pipelines.progress.commits import Delivered, GroupCommitter
 from ottla.pipelines.progress.group import Group
-from ottla.pipelines.progress.starting import StartingRun, new_run, read_starting
+from ottla.pipelines.progress.starting_run import StartingRun, new_run, read_starting
 from ottla.pipelines.progress.status import read_status
 
 WAIT_S = 30
