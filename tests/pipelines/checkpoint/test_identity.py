@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.pipelines.checkpoint.identity import Identity, Replacing, read_identity
+from ottla.pipelines.checkpoint.identity import IDENTITY_DOCUMENT as RECORD
+from ottla.pipelines.checkpoint.identity import Identity, Replacing
 from ottla.pipelines.errors import PipelineError
 
 IDENTITY = Identity("c", {"flights": "id"}, "table", "file:/lake", "exactly-once")
@@ -17,18 +18,18 @@ def test_it_is_read_as_it_was_written() -> None:
     keyed = replace(IDENTITY, keys=("id", "day"))
     zoned = replace(IDENTITY, time_zone="Europe/Berlin")
     for identity in (IDENTITY, moving, keyed, replace(IDENTITY, keys=()), zoned):
-        assert read_identity(identity.text(), "cp/ottla.json") == identity
+        assert RECORD.value(RECORD.text(identity), "cp/ottla.json") == identity
 
 
 def test_what_cannot_be_read_says_what_to_do() -> None:
-    later = IDENTITY.text().replace('"version": 1', '"version": 2')
+    later = RECORD.text(IDENTITY).replace('"version": 1', '"version": 2')
     for text, words in (
         ("", "is damaged. Restore it, or delete it"),
         ("[]", "is damaged"),
         ("{}", "is damaged"),
-        (IDENTITY.text()[:40], "is damaged"),
+        (RECORD.text(IDENTITY)[:40], "is damaged"),
         (later, "another version of Ottla"),
     ):
         with pytest.raises(PipelineError, match=words) as caught:
-            read_identity(text, "cp/ottla.json")
+            RECORD.value(text, "cp/ottla.json")
         assert str(caught.value).startswith("cp/ottla.json")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import to_delta, topic
-from ottla.pipelines.checkpoint.identity import FILE, Identity, Replacing
+from ottla.pipelines.checkpoint.identity import FILE, IDENTITY_DOCUMENT, Identity, Replacing
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.run import begin as module
@@ -204,18 +204,18 @@ def test_a_move_is_noted_before_it_begins(world: World) -> None:
     world.checked.identity = identity
     prepare_checkpoint(world.checked)
     assert world.steps == [
-        ("write", FILE, identity.text()),
+        ("write", FILE, IDENTITY_DOCUMENT.text(identity)),
         ("replace", 4),
         ("delete", "sources"),
         ("file:/lake/cp", 0, {"t": {0: 5}}),
         ("file:/lake/cp", 2, {"u": {0: 7, 1: 8}}),
-        ("write", FILE, replace(identity, replacing=None).text()),
+        ("write", FILE, IDENTITY_DOCUMENT.text(replace(identity, replacing=None))),
     ]
 
 
 def test_a_query_that_continues_needs_no_room(world: World) -> None:
     prepare_checkpoint(world.checked)
-    assert world.steps == [("write", FILE, world.checked.identity.text())]
+    assert world.steps == [("write", FILE, IDENTITY_DOCUMENT.text(world.checked.identity))]
 
 
 @pytest.mark.parametrize(

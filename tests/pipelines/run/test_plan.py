@@ -11,7 +11,13 @@ import pytest
 from pyspark.sql.types import BinaryType
 
 from ottla.pipelines.checkpoint.checkpoint import Position
-from ottla.pipelines.checkpoint.identity import FILE, Identity, Offsets, Replacing
+from ottla.pipelines.checkpoint.identity import (
+    FILE,
+    IDENTITY_DOCUMENT,
+    Identity,
+    Offsets,
+    Replacing,
+)
 from ottla.pipelines.checkpoint.next_batch import Held, Planned
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
@@ -45,7 +51,7 @@ class Place:
 
     def read(self, name: str) -> str | None:
         assert name == FILE
-        return None if self.identity is None else self.identity.text()
+        return None if self.identity is None else IDENTITY_DOCUMENT.text(self.identity)
 
     def query_id(self) -> str:
         return "query-1" if self.begun else ""

@@ -51,18 +51,6 @@ class Identity:
     after: tuple[str, ...] = ()
     newest: dict[str, tuple[str, int]] | None = None  # None: not known
 
-    def text(self) -> str:
-        """Return the record as it is kept."""
-        return _RECORD.text(self)
-
-
-def read_identity(text: str, place: str) -> Identity:
-    """Return the record that a text holds; `place` names the file in errors.
-
-    Raises PipelineError for a text that is not a record.
-    """
-    return _RECORD.value(text, place)
-
 
 def _build(identity: Identity) -> dict[str, Any]:
     moving = identity.replacing
@@ -119,7 +107,7 @@ def read_offsets(document: dict[str, dict[str, int]]) -> Offsets:
     }
 
 
-_RECORD: Final = Document(
+IDENTITY_DOCUMENT: Final = Document(
     FILE,
     _parse,
     _build,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.checkpoint.identity import FILE
+from ottla.pipelines.checkpoint.identity import IDENTITY_DOCUMENT
 from ottla.pipelines.checkpoint.lease import Lease
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import Brokers, look_up
@@ -121,7 +121,7 @@ def prepare_checkpoint(checked: Plan) -> None:
     """
     identity, files = checked.identity, checked.checkpoint.files
     if checked.replacing is not None:
-        files.write(FILE, identity.text())
+        IDENTITY_DOCUMENT.write(files, identity)
         checked.checkpoint.replace(checked.replacing.number)
     if checked.starting is not None:
         files.delete("sources")
@@ -131,7 +131,7 @@ def prepare_checkpoint(checked: Plan) -> None:
             write_initial_offsets(spark, files.location, number, first)
     if checked.due:
         write_pending(files, list(checked.due))
-    files.write(FILE, replace(identity, replacing=None).text())
+    IDENTITY_DOCUMENT.write(files, replace(identity, replacing=None))
 
 
 class Clients:

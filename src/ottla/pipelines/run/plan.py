@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ottla.pipelines.checkpoint import changes
 from ottla.pipelines.checkpoint.checkpoint import Checkpoint, Position
-from ottla.pipelines.checkpoint.identity import FILE, Identity, Offsets, Replacing, read_identity
+from ottla.pipelines.checkpoint.identity import IDENTITY_DOCUMENT, Identity, Offsets, Replacing
 from ottla.pipelines.checkpoint.next_batch import Held, Refuse, Skip, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
@@ -226,8 +226,7 @@ def check_place(specification: Specification, checkpoint: Checkpoint, sink: Sink
 
 
 def identity_of(checkpoint: Checkpoint) -> Identity | None:
-    text = checkpoint.files.read(FILE)
-    return read_identity(text, f"{checkpoint.files.location}/{FILE}") if text else None
+    return IDENTITY_DOCUMENT.read(checkpoint.files)
 
 
 def _where(

@@ -7,19 +7,19 @@ from dataclasses import replace
 import pytest
 
 from ottla.pipelines import PipelineError
-from ottla.pipelines.sinks.files.batches import FolderState, number_of, read_state
+from ottla.pipelines.sinks.files.batches import STATE, FolderState, number_of
 
 NEW = FolderState("id", "parquet", ("day",), {"type": "struct", "fields": []})
 KNOWN = NEW.numbered("q", 5, 8)
 
 
 def test_a_state_is_read_as_it_was_written() -> None:
-    assert read_state(KNOWN.text(), "place") == KNOWN
+    assert STATE.value(STATE.text(KNOWN), "place") == KNOWN
     for text in ("", "[]", '{"version": 1}'):
         with pytest.raises(PipelineError, match="place is damaged"):
-            read_state(text, "place")
+            STATE.value(text, "place")
     with pytest.raises(PipelineError, match="another version of Ottla"):
-        read_state(KNOWN.text().replace('"version": 1', '"version": 2'), "place")
+        STATE.value(STATE.text(KNOWN).replace('"version": 1', '"version": 2'), "place")
 
 
 def test_batches_of_a_query_follow_without_a_note() -> None:
@@ -48,7 +48,7 @@ def test_a_note_before_its_batch_gives_the_same_number_again() -> None:
 def test_the_ends_of_the_last_batches_are_noted() -> None:
     noted = KNOWN.ended(5, "a").ended(6, "b").ended(7, "c").ended(7, "d")
     assert noted.ends == {6: "b", 7: "d"}
-    assert read_state(noted.text(), "place") == noted
+    assert STATE.value(STATE.text(noted), "place") == noted
     assert noted.numbered("q", 9, 11).ended(9, "e").ends == {7: "d", 9: "e"}
     assert noted.numbered("next", 0, 11).ends == {}
     assert noted.ended(3, "a").ends[3] == "a", "the number of an older batch, written again"

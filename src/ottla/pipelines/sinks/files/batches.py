@@ -21,14 +21,12 @@ one has no ending, so that a reader of `*.json` does not take it.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.checkpoint.document import Document
 
 FILE: Final = "_ottla_folder"
-VERSION: Final = 1
 MAX_ENDS: Final = 2
 """The batch that is being written, and the one before it."""
 
@@ -45,21 +43,6 @@ class FolderState:
     batch: int = 0
     number: int = 0
     ends: dict[int, str] = field(default_factory=dict)
-
-    def text(self) -> str:
-        """Return it as it is kept."""
-        document = {
-            "version": VERSION,
-            "id": self.id,
-            "format": self.format,
-            "partition_by": list(self.partition_by),
-            "schema": self.schema,
-            "query": self.query,
-            "batch": self.batch,
-            "number": self.number,
-            "ends": self.ends,
-        }
-        return json.dumps(document) + "\n"
 
     def numbered(self, query: str, batch: int, number: int) -> FolderState:
         """Return the state in which this batch has this number."""
@@ -89,30 +72,20 @@ class FolderState:
         return number if number <= latest else None
 
 
-def read_state(text: str, place: str) -> FolderState:
-    """Return the state that a text holds; `place` names the file in errors.
+def _parse(document: dict[str, Any]) -> FolderState:
+    return FolderState(
+        document["id"],
+        document["format"],
+        tuple(document["partition_by"]),
+        dict(document["schema"]),
+        document["query"],
+        int(document["batch"]),
+        int(document["number"]),
+        {int(batch): str(ends) for batch, ends in document.get("ends", {}).items()},
+    )
 
-    Raises PipelineError for a text that is no state.
-    """
-    try:
-        document = json.loads(text)
-        if document["version"] != VERSION:
-            raise PipelineError(
-                f"{place} was written by another version of Ottla (version {document['version']}, "
-                f"not {VERSION}). Use that version, or a new folder"
-            )
-        return FolderState(
-            document["id"],
-            document["format"],
-            tuple(document["partition_by"]),
-            dict(document["schema"]),
-            document["query"],
-            int(document["batch"]),
-            int(document["number"]),
-            {int(batch): str(ends) for batch, ends in document.get("ends", {}).items()},
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PipelineError(f"{place} is damaged. Restore it, or write to a new folder") from error
+
+STATE: Final = Document(FILE, _parse, asdict, instead="write to a new folder")
 
 
 def number_of(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide, digest
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.files.batches import FILE, FolderState, number_of, read_state
+from ottla.pipelines.sinks.files.batches import STATE, FolderState, number_of
 from ottla.pipelines.spark.jvm.file_sink import SparkFileSink
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import read_metadata
@@ -204,7 +204,7 @@ class FilesSink(Sink):
             state = replace(state, schema=schema)
         else:
             return
-        self._files.write(FILE, state.text())
+        STATE.write(self._files, state)
 
     def table_id(self) -> str:
         """Return the id that the folder got when it was made, empty where there is none."""
@@ -290,10 +290,10 @@ class FilesSink(Sink):
         if commit is not None:
             state = state.ended(batch.number, digest(commit.offsets))
         if is_new or commit is not None:
-            self._files.write(FILE, state.text())
+            STATE.write(self._files, state)
             if self._latest() >= number:  # Spark would skip the number silently
                 # What stands there now is not true: neither query may go on by it.
-                self._files.write(FILE, replace(state, query="").text())
+                STATE.write(self._files, replace(state, query=""))
                 raise PipelineError(self._not_alone())
         sink = SparkFileSink(frame.sparkSession, self.format)
         sink.add_batch(self.location, self.partition_by, number, frame)
@@ -313,11 +313,10 @@ class FilesSink(Sink):
         """
         now = self._state()
         if now is not None and now.ends.get(batch.number) != noted.ends.get(batch.number):
-            self._files.write(FILE, noted.text())
+            STATE.write(self._files, noted)
 
     def _state(self) -> FolderState | None:
-        text = self._files.read(FILE)
-        return read_state(text, f"{self.shown}/{FILE}") if text else None
+        return STATE.read(self._files)
 
     def _latest(self) -> int:
         """Return the last number in Spark's lists, -1 for none."""
