@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from bench import machine
 from bench.clusters import RunningCluster
-from ottla.cli.journey.asking import Journeys
+from ottla.client.admin.asked_journeys import Journeys
 from ottla.journey.words.tell import tell
 
 TOPIC = "flights"

@@ -1,21 +1,23 @@
 """Completion of names that only a broker knows, of settings, and of words."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from tests.client.answers import groups
+from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import client
 from ottla.cli.app import root
 from ottla.cli.completion import COMPLETION_VARIABLE
+from ottla.cli.context import Cluster
 from ottla.cli.main import main
-from ottla.cli.profiles import Profile, Profiles, write_profiles
+from ottla.client.admin.groups import Group
+from ottla.client.client import Client
+from ottla.client.profiles import Profile, Profiles, write_profiles
 
 
 @pytest.fixture(autouse=True)
 def commands_are_imported() -> None:
-    """Before `client.connect` is replaced: a module imported then would keep the substitute."""
+    """Before a client is replaced: a module imported then would keep the substitute."""
     root().leaves()
 
 
@@ -24,35 +26,48 @@ def offers(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line.partition(",")[2] for line in capsys.readouterr().out.splitlines()]
 
 
-class KnownTopics:
-    def topics(self) -> list[str]:
-        return ["orders", "returns", "__consumer_offsets"]
+class Asked:
+    """The clusters that are asked, in the place of those that the command lines mean."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clusters: list[tuple[str, tuple[str, ...]]] = []
+        billing = Group("billing", "empty", "classic", None, 2, False, ())
+        fake = FakeCluster(groups({"billing": billing}, {}))
+        fake.leaders = dict.fromkeys([("orders", 0), ("returns", 0), ("__consumer_offsets", 0)], 1)
+
+        def client(cluster: Cluster) -> Client:
+            self.clusters.append((cluster.bootstrap, cluster.client_config))
+            return fake.client()
+
+        monkeypatch.setattr(Cluster, "client", property(client))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return Asked(monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("line", "asked"),
+    ("line", "address"),
     [
         ("ottla topic describe or", "localhost:9092"),
         ("ottla topic describe --bootstrap other:9093 or", "other:9093"),
     ],
 )
 def test_topics_come_from_the_broker_that_the_command_would_use(
-    line: str, asked: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    line: str,
+    address: str,
+    asked: Asked,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    addresses: list[str] = []
-
-    def connect(bootstrap: str, *_: Any, **__: Any) -> KnownTopics:
-        addresses.append(bootstrap)
-        return KnownTopics()
-
-    monkeypatch.setattr(client, "connect", connect)
     words = line.split()
     monkeypatch.setenv(COMPLETION_VARIABLE, "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
     assert main(words[1:]) == 0
     assert capsys.readouterr().out == "plain,orders\n"
-    assert addresses == [asked]
+    assert asked.clusters == [(address, ())]
 
 
 @pytest.mark.parametrize(
@@ -73,31 +88,28 @@ def test_topics_come_from_the_broker_that_the_command_would_use(
 def test_settings_and_words_need_no_broker(
     line: str,
     offered: str,
+    asked: Asked,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(client, "connect", lambda *_: pytest.fail("connected"))
     words = line.split()
     monkeypatch.setenv(COMPLETION_VARIABLE, "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
     assert main(words[1:]) == 0
     assert offers(capsys) == offered.split()
+    assert asked.clusters == []
 
 
 def test_the_profile_says_which_broker_to_ask(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    asked: Asked,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "profiles.toml"
     monkeypatch.setenv("OTTLA_PROFILES", str(path))
     write_profiles(path, Profiles({"prod": Profile("prod:1", {"a": "b"}), "dev": Profile("dev:2")}))
-    asked: list[tuple[str, Any]] = []
-
-    def connect(bootstrap: str, client_config: Any, **_: Any) -> KnownTopics:
-        asked.append((bootstrap, client_config))
-        return KnownTopics()
-
-    monkeypatch.setattr(client, "connect", connect)
     monkeypatch.setenv(COMPLETION_VARIABLE, "bash_complete")
     for line, offered in {
         "ottla topic describe --profile prod or": "orders",
@@ -109,9 +121,10 @@ def test_the_profile_says_which_broker_to_ask(
         monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
         assert main(words[1:]) == 0
         assert offers(capsys) == [offered], line
-    assert asked == [("prod:1", ("a=b",))]
+    assert asked.clusters == [("prod:1", ("a=b",))]
 
 
+@pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_complete_the_same(
     shell: str,
@@ -121,8 +134,6 @@ def test_other_shells_complete_the_same(
 ) -> None:
     path = tmp_path / "profiles.toml"
     write_profiles(path, Profiles({"dev": Profile("dev:2")}))
-    groups = SimpleNamespace(groups=lambda: [SimpleNamespace(group_id="billing")])
-    monkeypatch.setattr(client, "connect", lambda *_, **__: groups)
     monkeypatch.setenv("OTTLA_PROFILES", str(path))
     monkeypatch.setenv(COMPLETION_VARIABLE, f"{shell}_complete")
     for line, offered in {

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import offsets
+from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli import consume
 from ottla.cli.consume import check_ending, check_one_form, check_together, choose
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.positions import Start
-from ottla.cli.records.rendering import Shown
+from ottla.client.admin.offsets import LIST_OFFSETS
 from ottla.client.topic_partition import TopicPartition
+from ottla.messaging.rendering import Shown
+from ottla.messaging.start import Start
 
 NO_ENDING = {"--until": None, "--until-offset": None, "--last": None}
 
@@ -83,30 +84,18 @@ def test_one_form_of_output() -> None:
         check_one_form(Shown(times=True), "%s", False)
 
 
-@pytest.fixture
-def log_of_10_to_20(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every partition has offsets 10 to 19."""
-
-    def at(offset: int) -> Any:
-        def answer(_connection: object, *wanted: Any) -> dict[TopicPartition, int]:
-            return dict.fromkeys(wanted[-1], offset)
-
-        return answer
-
-    monkeypatch.setattr(consume, "first_offsets", at(10))
-    monkeypatch.setattr(consume, "end_offsets", at(20))
-    monkeypatch.setattr(consume, "start_offsets", at(10))
-
-
 def chosen(
     wanted: Iterable[int] | None, offset: int | None
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    topics = {"t": SimpleNamespace(partitions={1: None, 0: None})}
-    start = Start("beginning")
-    return choose(None, topics, list(wanted or ()), offset, start)  # type: ignore[arg-type]
+    """Each partition of t has offsets 10 to 19."""
+    places = [("t", 0), ("t", 1)]
+    fake = FakeCluster({LIST_OFFSETS: [offsets(*(dict.fromkeys(places, at) for at in (10, 20)))]})
+    fake.leaders = dict.fromkeys(places, 1)
+    client = fake.client()
+    topics = client.metadata(["t"]).topics
+    return choose(client, topics, list(wanted or ()), offset, Start("beginning"))
 
 
-@pytest.mark.usefixtures("log_of_10_to_20")
 def test_all_partitions_or_those_that_are_named() -> None:
     begins, ends = chosen(None, None)
     assert begins == {("t", 0): 10, ("t", 1): 10}
@@ -116,13 +105,11 @@ def test_all_partitions_or_those_that_are_named() -> None:
         chosen([2], None)
 
 
-@pytest.mark.usefixtures("log_of_10_to_20")
 @pytest.mark.parametrize(("offset", "begin"), [(10, 10), (20, 20), (-3, 17), (-99, 10)])
 def test_offsets_from_the_start_and_from_the_end(offset: int, begin: int) -> None:
     assert chosen([0], offset)[0] == {("t", 0): begin}
 
 
-@pytest.mark.usefixtures("log_of_10_to_20")
 @pytest.mark.parametrize("offset", [9, 21])
 def test_an_offset_that_does_not_exist(offset: int) -> None:
     with pytest.raises(Failed, match=f"no offset {offset}: allowed are 10 to 20"):

@@ -9,9 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ottla.cli import client
 from ottla.cli.context import DEFAULT_BOOTSTRAP, Cluster, cluster_options, complete_profile
-from ottla.cli.profiles import Profile, Profiles, write_profiles
+from ottla.cli.failures import UsageFailed
+from ottla.client.profiles import Profile, Profiles, write_profiles
 
 PROD = Profile("prod:1", {"security.protocol": "SSL", "sasl.password": "p=w"})
 OF_PROD = ("sasl.password=p=w", "security.protocol=SSL")
@@ -80,10 +80,12 @@ def test_names_are_completed(file: Path) -> None:
     assert names("") == []
 
 
-def test_it_connects_once_and_not_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(client, "connect", lambda *words: asked.append(words))
-    cluster = Cluster("h:1", ["a=b"])
-    assert asked == []
-    assert cluster.connection is cluster.connection
-    assert asked == [("h:1", ("a=b",))]
+def test_a_cluster_has_one_client_with_its_settings() -> None:
+    cluster = Cluster("h:1", ["client.id=me"])
+    assert cluster.client is cluster.client
+    assert cluster.settings == {"bootstrap.servers": "h:1", "client.id": "me"}
+
+
+def test_a_setting_that_librdkafka_does_not_know_is_wrong_use() -> None:
+    with pytest.raises(UsageFailed, match='No such configuration property: "foo"'):
+        _ = Cluster("h:1", ["foo=bar"]).client

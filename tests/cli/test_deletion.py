@@ -1,6 +1,3 @@
-from concurrent.futures import Future
-from typing import Any
-
 import click
 import pytest
 
@@ -12,24 +9,18 @@ from ottla.cli.failures import EXIT_FAILED, Failed
 class Broker:
     """Deletes what it is told to, but for those that it refuses."""
 
-    answer_timeout_s = 7.0
-
     def __init__(self, *refused: str) -> None:
         self.refused = refused
         self.deleted: list[str] = []
 
-    def begin(self, names: list[str], *, request_timeout: float) -> dict[str, Future[None]]:
-        assert request_timeout == self.answer_timeout_s
-        self.deleted += [name for name in names if name not in self.refused]
-        return {name: Future() for name in names}
-
-    def wait(self, future: Future[None], doing: str) -> None:
-        if any(repr(name) in doing for name in self.refused):
-            raise Failed(f"cannot {doing}")
+    def delete(self, name: str) -> None:
+        if name in self.refused:
+            raise Failed(f"cannot delete topic {name!r}")
+        self.deleted.append(name)
 
 
-def delete(broker: Any, *names: str, yes: bool = True, as_json: bool = False) -> None:
-    delete_all(broker, "topic", names, broker.begin, with_what="records", yes=yes, as_json=as_json)
+def delete(broker: Broker, *names: str, yes: bool = True, as_json: bool = False) -> None:
+    delete_all("topic", names, broker.delete, "records", yes=yes, as_json=as_json)
 
 
 def test_each_deletion_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,15 +1,10 @@
-"""Names that were nearly right."""
+"""Failures with their hints, and names that were nearly right."""
 
 import pytest
 
-from ottla.cli.failures import Failed, UsageFailed, nearest, unknown
-
-
-def test_nearest_name() -> None:
-    assert nearest("flihgts", ["weather", "flights", "planes"]) == "flights"
-    assert nearest("Flights", ["flights", "Flight"]) == "flights"
-    assert nearest("zzz", ["flights"]) is None
-    assert nearest("x", []) is None
+from ottla.cli.failures import Failed, UsageFailed, as_failed, unknown
+from ottla.devcluster.errors import OptionError
+from ottla.log.inspect.errors import InspectError
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
@@ -25,3 +20,12 @@ def test_failure_is_a_line_and_a_hint_on_standard_error(
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "ottla x: it broke.\n  Mend it.\n")
     assert (Failed("").exit_code, UsageFailed("").exit_code) == (1, 2)
+
+
+def test_every_reported_error_is_a_failure_of_the_command() -> None:
+    wrong = as_failed(OptionError("no\x1b.", "Try."))
+    assert (wrong.exit_code, wrong.message, wrong.hint) == (2, "no\\x1b.", "Try.")
+    refused = as_failed(InspectError("it is no folder."))
+    assert (refused.exit_code, refused.message) == (1, "it is no folder.")
+    own = UsageFailed("mine")
+    assert as_failed(own) is own

@@ -8,17 +8,28 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import configs, described, epoch
+from tests.client.fake_cluster import FakeCluster, closing
 
-from ottla.cli import health
 from ottla.cli.app import carry_out
-from ottla.cli.cluster.description import BrokerState, Description, PartitionState
+from ottla.cli.health import show_health
+from ottla.client.admin.cluster import (
+    DESCRIBE_CLUSTER,
+    DESCRIBE_QUORUM,
+    BrokerState,
+    ClusterState,
+    PartitionState,
+)
+from ottla.client.admin.configs import DESCRIBE_CONFIGS
+from ottla.client.admin.health import judged
+from ottla.client.admin.transactions import DESCRIBE_PRODUCERS
 
-WELL = Description(
+WELL = ClusterState(
     cluster_id="x",
     controller=1,
     controller_epoch=4,
     controller_answers=True,
-    brokers=[BrokerState(n, f"h:{n}", "h", n, None, True, 3, 3, 3, "") for n in (1, 2)],
+    brokers=[BrokerState(n, "h", n, None, True, 3, 3, 3) for n in (1, 2)],
     topics=1,
     partitions=3,
     offline=[],
@@ -58,7 +69,6 @@ CASES = [
         "degraded",
         ["broker 2 is down and holds 3 replicas"],
     ),
-    ({"controller_answers": None}, "healthy", []),
     ({"hanging": None}, "healthy", []),
     (
         {"hanging": [HANGS]},
@@ -69,27 +79,52 @@ CASES = [
 
 
 @pytest.mark.parametrize(("change", "state", "problems"), CASES)
-def test_the_state_and_the_exit_code(
+def test_the_state_and_what_is_wrong(
     change: dict[str, Any],
     state: str,
     problems: list[str],
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    cluster = SimpleNamespace(connection=None)
     described = {name: value for name, value in change.items() if name != "hanging"}
-    monkeypatch.setattr(health, "description_of", lambda _: replace(WELL, **described))
-    monkeypatch.setattr(health, "hanging_transactions", lambda _: change.get("hanging", []))
-    code = carry_out(["health"], cluster)
+    found = judged(replace(WELL, **described), change.get("hanging", []))
+    show_health(found)
     shown = capsys.readouterr()
     assert ("ottla transaction hanging" in shown.err) == bool(change.get("hanging"))
     first, *rest = shown.out.splitlines()
     assert first.startswith(f"{state}: ")
     assert [line.strip() for line in rest] == problems
-    assert code == (0 if state == "healthy" else 1)
-    assert carry_out(["health", "--allow-degraded", "--json"], cluster) == (
-        1 if state == "broken" else 0
+    assert found.state == state
+    assert found.broken + found.degraded == problems
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "leader", "state", "code", "code_if_allowed"),
+    [
+        ((1, 2), 1, "healthy", 0, 0),
+        ((1,), 1, "degraded", 1, 0),
+        ((1,), -1, "broken", 1, 1),
+    ],
+)
+def test_the_exit_code(
+    in_sync: tuple[int, ...],
+    leader: int,
+    state: str,
+    code: int,
+    code_if_allowed: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fake = FakeCluster(
+        {
+            DESCRIBE_CLUSTER: [described(1)],
+            DESCRIBE_QUORUM: [epoch(4)],
+            DESCRIBE_CONFIGS: [configs({})],
+            DESCRIBE_PRODUCERS: [closing],
+        }
     )
-    document = json.loads(capsys.readouterr().out)
-    assert document["state"] == state
-    assert document["broken"] + document["degraded"] == problems
+    fake.leaders = {("t", 0): leader}
+    fake.in_sync = {("t", 0): in_sync}
+    cluster = SimpleNamespace(client=fake.client())
+    assert carry_out(["health"], cluster) == code
+    assert capsys.readouterr().out.startswith(f"{state}: ")
+    assert carry_out(["health", "--allow-degraded", "--json"], cluster) == code_if_allowed
+    assert json.loads(capsys.readouterr().out)["state"] == state

@@ -3,7 +3,8 @@
 import pytest
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.positions import Start, parse_start, parse_time
+from ottla.cli.positions import parse_start, parse_time
+from ottla.messaging.start import Start
 
 NOW_MS = 1_700_000_000_000
 

@@ -14,9 +14,11 @@ from ottla.cli.produce import (
     check_together,
     input_bytes,
     open_input,
+    parse_headers,
+    parse_separator,
     send_lines,
 )
-from ottla.cli.records.lines import text_decoder
+from ottla.messaging.lines import text_decoder
 
 
 @pytest.mark.parametrize(
@@ -103,3 +105,12 @@ def test_an_input_that_breaks_off() -> None:
     decode = text_decoder(separator=None, key=None, null=None, headers=[], partition=None)
     stopped = send_lines(Producer(), Broken("/dev/null"), decode)  # type: ignore[arg-type]
     assert stopped == "cannot read after line 0: Input/output error."
+
+
+def test_headers_and_separator_from_the_command_line() -> None:
+    assert parse_headers(["a=1", "a=", "b=x=y"]) == [("a", b"1"), ("a", b""), ("b", b"x=y")]
+    assert parse_headers(None) == []
+    assert parse_separator("\\t") == "\t"
+    assert parse_separator(None) is None
+    with pytest.raises(UsageFailed):
+        parse_headers(["=x"])

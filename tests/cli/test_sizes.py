@@ -2,7 +2,8 @@ import pytest
 
 from ottla.cli.failures import UsageFailed
 from ottla.cli.screen import show_table
-from ottla.cli.sizes import parse_size, shown_size, size_text
+from ottla.cli.sizes import parse_size
+from ottla.wording.sizes import shown_size, size_text
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,24 @@ from typing import Any
 from tests.client.fake_cluster import PORT, Answer
 
 from ottla.client.admin.cluster import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, METADATA_TOPIC
+from ottla.client.admin.committed_offsets import OFFSET_COMMIT, OFFSET_FETCH
+from ottla.client.admin.configs import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, KINDS, SOURCES
 from ottla.client.admin.elections import ELECT_LEADERS
+from ottla.client.admin.groups import (
+    CONSUMER,
+    DELETE_GROUPS,
+    DESCRIBE_GROUPS,
+    LIST_GROUPS,
+    Group,
+)
 from ottla.client.admin.log_dirs import DESCRIBE_LOG_DIRS, LogDir
+from ottla.client.admin.offsets import EARLIEST, LATEST, LIST_OFFSETS
 from ottla.client.admin.reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     LIST_PARTITION_REASSIGNMENTS,
     Reassignment,
 )
+from ottla.client.admin.records import DELETE_RECORDS
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 
@@ -157,3 +168,207 @@ def epoch(leader_epoch: int) -> Answer:
         return build.DescribeQuorumResponse(topics=(topic,))
 
     return answer
+
+
+Offsets = Mapping[Place, int]
+SETTINGS = {number: kind for kind, number in KINDS.items()}
+
+
+def offsets(first: Offsets, end: Offsets, at: Offsets | None = None) -> Answer:
+    """The answer to ListOffsets; partitions without an offset are refused."""
+
+    def answer(address: str, request: Any) -> Any:
+        build = messages_of(LIST_OFFSETS, request.__version__)
+        return build.ListOffsetsResponse(
+            topics=tuple(
+                build.ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(one(build, topic.name, each) for each in topic.partitions),
+                )
+                for topic in request.topics
+            )
+        )
+
+    def one(build: Any, topic: str, each: Any) -> Any:
+        known = {EARLIEST: first, LATEST: end}.get(each.timestamp, at or {})
+        offset = known.get((topic, each.partition_index))
+        return build.ListOffsetsPartitionResponse(
+            partition_index=each.partition_index,
+            error_code=ErrorCode.kafka_storage_error if offset is None else ErrorCode.none,
+            offset=-1 if offset is None else offset,
+            leader_epoch=-1,
+        )
+
+    return answer
+
+
+Settings = dict[tuple[str, str], dict[str, str | None]]
+"""By kind and name. A value of None is a secret."""
+
+
+def configs(settings: Settings, source: str | None = None) -> Answer:
+    """The answer to DescribeConfigs; `source` is that of the kind itself by default."""
+    numbers = {word: number for number, word in SOURCES.items()}
+
+    def answer(address: str, request: Any) -> Any:
+        build = messages_of(DESCRIBE_CONFIGS, request.__version__)
+        return build.DescribeConfigsResponse(
+            results=tuple(
+                build.DescribeConfigsResult(
+                    error_message=None,
+                    resource_type=each.resource_type,
+                    resource_name=each.resource_name,
+                    configs=tuple(
+                        build.DescribeConfigsResourceResult(
+                            name=name,
+                            value=value,
+                            config_source=numbers[source or SETTINGS[each.resource_type]],
+                            is_sensitive=value is None,
+                        )
+                        for name, value in settings.get(
+                            (SETTINGS[each.resource_type], each.resource_name), {}
+                        ).items()
+                    ),
+                )
+                for each in request.resources
+            )
+        )
+
+    return answer
+
+
+def altered(settings: Settings) -> Answer:
+    """The answer to IncrementalAlterConfigs, once the settings are changed."""
+
+    def answer(address: str, request: Any) -> Any:
+        build = messages_of(INCREMENTAL_ALTER_CONFIGS, request.__version__)
+        for resource in request.resources:
+            own = settings[SETTINGS[resource.resource_type], resource.resource_name]
+            for each in resource.configs:
+                if each.config_operation:
+                    own.pop(each.name, None)
+                else:
+                    own[each.name] = each.value
+        return build.IncrementalAlterConfigsResponse(
+            responses=tuple(
+                build.AlterConfigsResourceResponse(
+                    error_message=None,
+                    resource_type=each.resource_type,
+                    resource_name=each.resource_name,
+                )
+                for each in request.resources
+            )
+        )
+
+    return answer
+
+
+def deleted_records() -> Answer:
+    """The answer to DeleteRecords: done."""
+
+    def answer(address: str, request: Any) -> Any:
+        build = messages_of(DELETE_RECORDS, request.__version__)
+        return build.DeleteRecordsResponse(
+            topics=tuple(
+                build.DeleteRecordsTopicResult(
+                    name=topic.name,
+                    partitions=tuple(
+                        build.DeleteRecordsPartitionResult(
+                            partition_index=each.partition_index, low_watermark=each.offset
+                        )
+                        for each in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+
+    return answer
+
+
+def groups(known: Mapping[str, Group], commits: Mapping[str, dict[Place, int]]) -> dict[int, Any]:
+    """The answers about groups and what they have committed, which commits and deletions change."""
+    left = dict(known)
+
+    def listed(address: str, request: Any) -> Any:
+        build = messages_of(LIST_GROUPS, request.__version__)
+        found = left if address == f"b2:{PORT}" else {}
+        return build.ListGroupsResponse(
+            groups=tuple(
+                build.ListedGroup(
+                    group_id=name,
+                    protocol_type=CONSUMER,
+                    group_state=each.state.capitalize(),
+                    group_type="Classic",
+                )
+                for name, each in found.items()
+            )
+        )
+
+    def described(address: str, request: Any) -> Any:
+        build = messages_of(DESCRIBE_GROUPS, request.__version__)
+        return build.DescribeGroupsResponse(
+            groups=tuple(
+                build.DescribedGroup(
+                    group_id=name,
+                    group_state=left[name].state.capitalize(),
+                    protocol_type=CONSUMER,
+                    protocol_data=left[name].assignor or "",
+                    members=tuple(
+                        build.DescribedGroupMember(
+                            member_id=member.member_id,
+                            client_id=member.client_id,
+                            client_host=member.host,
+                        )
+                        for member in left[name].members
+                    ),
+                )
+                if name in left
+                else build.DescribedGroup(group_id=name, error_code=ErrorCode.group_id_not_found)
+                for name in request.groups
+            )
+        )
+
+    def fetched(address: str, request: Any) -> Any:
+        build = messages_of(OFFSET_FETCH, request.__version__)
+        at = commits.get(request.group_id, {})
+        return build.OffsetFetchResponse(
+            topics=tuple(
+                build.OffsetFetchResponseTopic(
+                    name=topic,
+                    partitions=tuple(
+                        build.OffsetFetchResponsePartition(
+                            partition_index=index, committed_offset=at[topic, index], metadata=""
+                        )
+                        for index in indexes
+                    ),
+                )
+                for topic, indexes in topics_of(at).items()
+            )
+        )
+
+    def committed(address: str, request: Any) -> Any:
+        build = messages_of(OFFSET_COMMIT, request.__version__)
+        own = commits[request.group_id]
+        for topic in request.topics:
+            for each in topic.partitions:
+                own[topic.name, each.partition_index] = each.committed_offset
+        return build.OffsetCommitResponse(topics=())
+
+    def deleted(address: str, request: Any) -> Any:
+        build = messages_of(DELETE_GROUPS, request.__version__)
+        for name in request.groups_names:
+            del left[name]
+        return build.DeleteGroupsResponse(
+            results=tuple(
+                build.DeletableGroupResult(group_id=name) for name in request.groups_names
+            )
+        )
+
+    return {
+        LIST_GROUPS: [listed],
+        DESCRIBE_GROUPS: [described],
+        OFFSET_FETCH: [fetched],
+        OFFSET_COMMIT: [committed],
+        DELETE_GROUPS: [deleted],
+    }

@@ -58,6 +58,10 @@ class FakeCluster:
         self.brokers = [1, 2]
         self.controller = 1
         self.leaders = {("t", 0): 1, ("t", 1): 2, ("t", 2): -1}
+        self.replicas: dict[tuple[str, int], tuple[int, ...]] = {}
+        """(1, 2) for those that are not there."""
+        self.in_sync: dict[tuple[str, int], tuple[int, ...]] = {}
+        """(1,) for those that are not there."""
         self.answers: dict[int, list[Answer]] = {
             METADATA: [self.metadata],
             FIND_COORDINATOR: [coordinators()],
@@ -127,7 +131,10 @@ class FakeCluster:
                 continue
             partitions = tuple(
                 build.MetadataResponsePartition(
-                    partition_index=index, leader_id=leader, replica_nodes=(1, 2), isr_nodes=(1,)
+                    partition_index=index,
+                    leader_id=leader,
+                    replica_nodes=self.replicas.get((topic, index), (1, 2)),
+                    isr_nodes=self.in_sync.get((topic, index), (1,)),
                 )
                 for (topic, index), leader in self.leaders.items()
                 if topic == name
@@ -135,6 +142,10 @@ class FakeCluster:
             topics.append(
                 build.MetadataResponseTopic(name=name, topic_id=UUID(int=1), partitions=partitions)
             )
+        topics += [
+            build.MetadataResponseTopic(name=each, error_code=ErrorCode.unknown_topic_or_partition)
+            for each in sorted((wanted or set()) - {topic for topic, _ in self.leaders})
+        ]
         return build.MetadataResponse(
             brokers=tuple(
                 build.MetadataResponseBroker(node_id=number, host=f"b{number}", port=PORT)

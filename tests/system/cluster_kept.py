@@ -12,7 +12,7 @@ from tests.journey.model.stored import Kept, Transaction
 from tests.journey.model.stored_statements import StoredChecked
 from tests.system.cluster_load import WAIT_S, wait_for
 
-from ottla.cli.journey.asking import asked_journey
+from ottla.client.admin.asked_journeys import asked_journey
 from ottla.client.admin.records import fetch_batches
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition

@@ -11,7 +11,7 @@ import pytest
 from tests.system.cluster_load import QUICK, create, produce, wait_for
 from tests.system.test_cluster_groups import commit
 
-from ottla.cli.journey.asking import asked_journey
+from ottla.client.admin.asked_journeys import asked_journey
 from ottla.journey.offset_history import MAX_SKEW_MS
 from ottla.journey.words.tell import tell
 from ottla.protocol.internal_topics import OFFSETS_TOPIC

@@ -13,7 +13,7 @@ from tests.system.cluster_load import QUICK, WAIT_S, admin_of, create, produce, 
 from tests.system.cluster_witness import SeenChecked, Witness
 from tests.system.test_cluster_groups import commit
 
-from ottla.cli.journey.asking import asked_journey
+from ottla.client.admin.asked_journeys import asked_journey
 from ottla.testing import Cluster
 
 TOPIC: Final = "seen"

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.system.cluster_load import QUICK, wait_for
 from tests.system.test_transactions import WAIT_S, end_offset, read, transactional, write
 
-from ottla.cli.journey.asking import asked_journey
+from ottla.client.admin.asked_journeys import asked_journey
 from ottla.shards.partitioning import partition_for
 from ottla.testing import Cluster
 

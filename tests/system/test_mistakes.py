@@ -24,10 +24,10 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ottla.cli import client
+from ottla.cli import context
 from ottla.cli.app import COMMANDS, root
 from ottla.cli.main import main
-from ottla.cli.profiles import FILE_VARIABLE
+from ottla.client.profiles import FILE_VARIABLE
 from ottla.devcluster.lock import held
 from ottla.devcluster.requests import Requests
 from ottla.pipelines.kafka import brokers
@@ -665,7 +665,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that does not answer costs a test less than a person."""
-    monkeypatch.setattr(client, "METADATA_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(context, "ANSWER_WITHIN_S", 1.0)
     monkeypatch.setattr(brokers, "TIMEOUT_S", 0.3)
     monkeypatch.setattr(group, "TIMEOUT_S", 0.3)
 

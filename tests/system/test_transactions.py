@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla.cli.journey.asking import asked_journey
+from ottla.client.admin.asked_journeys import asked_journey
 
 WAIT_S = 60
 

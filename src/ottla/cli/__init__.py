@@ -11,11 +11,11 @@ completion and the reference page are made from the file, which `ottla topic ren
     @cluster_options
     def rename(cluster: Cluster, topic: str, dry_run: bool, as_json: bool) -> None:
         \"\"\"One sentence for the list of commands.\"\"\"
-        found = cluster.connection.existing_topics([topic])
+        found = cluster.client.existing_topics([topic])
         emit([Renamed(topic, ...)], as_json=as_json, none="Nothing to rename.")
 
 - `command` makes a command of a function, `context` finds the cluster that is meant and connects to
-  it with the first `cluster.connection`, so check what was typed before.
+  it with the first `cluster.client`, so check what was typed before.
 - `options` has the options of several commands, `value_types` the types of values.
 - `rows` prints what was found: a class with `@row` says once which columns a table has and what
   `--json` prints. `screen` has `say`, `note` (on standard error) and `ask`.
@@ -24,5 +24,5 @@ completion and the reference page are made from the file, which `ottla topic ren
 - A module in the folder of a group without a command is shared by the group's commands. A new
   group is a package whose docstring is its help; `app` names the groups.
 
-A test runs `carry_out(words, cluster)` of `app`; `cluster` is any object with a `connection`.
+A test runs `carry_out(words, cluster)` of `app`; `cluster` is any object with a `client`.
 """

@@ -12,10 +12,10 @@ import click
 
 from ottla.cli.command import Group, command_in
 from ottla.cli.completion import PROGRAM, complete, install, show
-from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, Failed, as_failed
+from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, as_failed
 from ottla.cli.output import Output, OutputClosed, OutputFailed, discard_output
 from ottla.cli.wrapping import print_failure
-from ottla.client.errors import ClientError
+from ottla.wording.errors import ReportedError
 
 COMMANDS: Final = {
     "serve": "Run a broker until Ctrl-C or SIGTERM.",
@@ -155,8 +155,8 @@ def carry_out(words: Sequence[str], cluster: Any = None) -> int:
             code = context.command.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
-    except (Failed, ClientError) as error:
-        failure = as_failed(error) if isinstance(error, ClientError) else error
+    except ReportedError as error:
+        failure = as_failed(error)
         if isinstance(failure, OutputFailed):
             discard_output()
         failure.print(command_path(words))

@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ottla.cli.context import DEFAULT_BOOTSTRAP, cluster_of
-from ottla.cli.failures import Failed
+from ottla.wording.errors import ReportedError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from ottla.cli.client import Connection
+    from ottla.client.client import Client
 
-ANSWER_TIMEOUT_S: Final = 2.0
+WITHIN_S: Final = 2.0
 
 
 def complete_topic(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """Topics that begin with what was typed."""
-    from ottla.cli.client import is_internal
+    from ottla.client.admin.topics import is_internal
 
-    def names(connection: Connection) -> Iterable[str]:
-        topics = connection.topics()
+    def names(client: Client) -> Iterable[str]:
+        topics = client.metadata().topics
         return (name for name in topics if incomplete.startswith("_") or not is_internal(name))
 
     return complete(context, incomplete, names)
@@ -42,8 +42,10 @@ def complete_group(
 ) -> list[str]:
     """Groups that begin with what was typed."""
 
-    def names(connection: Connection) -> Iterable[str]:
-        return (group.group_id for group in connection.groups())
+    def names(client: Client) -> Iterable[str]:
+        from ottla.client.admin.groups import listed_groups
+
+        return (each.group for each in listed_groups(client))
 
     return complete(context, incomplete, names)
 
@@ -53,8 +55,8 @@ def complete_broker(
 ) -> list[str]:
     """Ids of live brokers that begin with what was typed."""
 
-    def names(connection: Connection) -> Iterable[str]:
-        return map(str, connection.metadata().brokers)
+    def names(client: Client) -> Iterable[str]:
+        return map(str, client.metadata([]).brokers)
 
     return complete(context, incomplete, names)
 
@@ -119,10 +121,9 @@ def complete_start(
 
 
 def complete(
-    context: click.Context, incomplete: str, names: Callable[[Connection], Iterable[str]]
+    context: click.Context, incomplete: str, names: Callable[[Client], Iterable[str]]
 ) -> list[str]:
-    from ottla.cli.client import connect
-    from ottla.client.errors import ClientError
+    from ottla.client.patience import Patience
 
     typed = context.params
     try:
@@ -131,10 +132,8 @@ def complete(
             typed.get("bootstrap") or DEFAULT_BOOTSTRAP,
             typed.get("client_config") or (),
             typed.get("profile"),
+            Patience(answer_s=WITHIN_S, retry_for_s=WITHIN_S),
         )
-        connection = connect(
-            cluster.bootstrap, cluster.client_config, answer_timeout_s=ANSWER_TIMEOUT_S
-        )
-        return sorted(name for name in names(connection) if name.startswith(incomplete))
-    except (Failed, ClientError):
+        return sorted(name for name in names(cluster.client) if name.startswith(incomplete))
+    except ReportedError:
         return []

@@ -9,24 +9,27 @@ from typing import Any, TypeVar
 
 import click
 
-from ottla.cli.client import Connection
 from ottla.cli.command import command
 from ottla.cli.complete import complete_group, complete_start
 from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.existing import existing_topics, partitions_of
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.offsets import end_offsets, first_offsets, offsets_at, partitions_of
 from ottla.cli.options import topics_argument
-from ottla.cli.plural import plural
-from ottla.cli.positions import Start, parse_start, start_offsets
+from ottla.cli.positions import parse_start
 from ottla.cli.progress import Watch
-from ottla.cli.records.format import format_renderer
-from ottla.cli.records.reader import Reader
-from ottla.cli.records.rendering import Render, Shown, render_json, text_renderer
 from ottla.cli.records.schema_registry import REGISTRY, Decoder, client_of
-from ottla.cli.records.selection import Newest, both, key_matcher, matcher
 from ottla.cli.screen import note, write_bytes
 from ottla.cli.value_types import Time, WholeNumber
+from ottla.client.admin.offsets import end_offsets, first_offsets, offsets_at
+from ottla.client.client import Client
+from ottla.client.metadata import Topic
 from ottla.client.topic_partition import TopicPartition
+from ottla.messaging.format import format_renderer
+from ottla.messaging.reader import Reader
+from ottla.messaging.rendering import Render, Shown, render_json, text_renderer
+from ottla.messaging.selection import Newest, both, key_matcher, matcher
+from ottla.messaging.start import Start, start_offsets
+from ottla.wording.plural import plural
 
 T = TypeVar("T")
 
@@ -141,17 +144,25 @@ def consume(
         render, matches = decoding(render, decoder), matches and decoding(matches, decoder)
     # The key as it is stored, also where a registry decodes it.
     matches = both(None if key is None else key_matcher(key), matches)
-    connection = cluster.connection
-    found = connection.existing_topics(topics)
-    reader = Reader(connection, group=group, start=start, follow=follow, matches=matches)
+    client = cluster.client
+    found = existing_topics(client, topics)
+    reader = Reader(
+        client,
+        cluster.settings,
+        group=group,
+        start=start,
+        follow=follow,
+        matches=matches,
+        tell=note,
+    )
     newest = None if last is None else Newest(last)
     try:
         if group is not None:
             reader.subscribe(list(found))
         else:
-            begins, ends = choose(connection, found, partition, offset, start)
+            begins, ends = choose(client, found, partition, offset, start)
             if until_ms is not None:
-                ends = offsets_at(connection, ends, until_ms)
+                ends = offsets_at(client, ends, until_ms)
             if until_offset is not None:
                 ends = {key: min(end, until_offset) for key, end in ends.items()}
             if last is not None and matches is None:
@@ -230,19 +241,19 @@ def check_one_form(shown: Shown, format_: str | None, as_json: bool) -> None:
 
 
 def choose(
-    connection: Connection,
-    found: dict[str, Any],
+    client: Client,
+    found: Mapping[str, Topic],
     wanted: Sequence[int],
     offset: int | None,
     start: Start,
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Where to start in each partition, and where each one ends now."""
     chosen = partitions_of(found, wanted)
-    ends = end_offsets(connection, chosen)
+    ends = end_offsets(client, chosen)
     if offset is None:
-        return start_offsets(connection, start, chosen), ends
+        return start_offsets(client, start, chosen), ends
     ((partition, end),) = ends.items()
-    first = first_offsets(connection, chosen)[partition]
+    first = first_offsets(client, chosen)[partition]
     at = max(end + offset, first) if offset < 0 else offset
     if not first <= at <= end:
         raise Failed(

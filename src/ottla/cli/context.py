@@ -1,7 +1,7 @@
 """The cluster that a command line means, and the options that name it.
 
-A command with `@cluster_options` gets it as its first argument, and connects when it asks for the
-connection. It is found in this order: --bootstrap, --profile, OTTLA_BOOTSTRAP, OTTLA_PROFILE, the
+A command with `@cluster_options` gets it as its first argument; its client connects with the first
+request. It is found in this order: --bootstrap, --profile, OTTLA_BOOTSTRAP, OTTLA_PROFILE, the
 current profile, localhost:9092.
 
 A profile is used as a whole: its settings for librdkafka apply with its addresses, or if --profile
@@ -18,40 +18,73 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from ottla.cli.failures import Failed
+from ottla.cli.failures import UsageFailed
+from ottla.cli.name_values import pairs
+from ottla.cli.wrapping import print_error
 
 if TYPE_CHECKING:
-    from ottla.cli.client import Connection
-    from ottla.cli.profiles import Profile
+    from ottla.client.client import Client
+    from ottla.client.patience import Patience
+    from ottla.client.profiles import Profile
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
+CLIENT_ID: Final = "ottla-cli"
+ANSWER_WITHIN_S: Final = 10.0
 
 
 class Cluster:
     """A cluster's addresses, and librdkafka's settings for it as NAME=VALUE."""
 
-    def __init__(self, bootstrap: str, client_config: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        client_config: Sequence[str] = (),
+        *,
+        patience: Patience | None = None,
+    ) -> None:
+        """`patience`: of its client; by default ANSWER_WITHIN_S for a response."""
         self.bootstrap = bootstrap
         self.client_config = tuple(client_config)
+        self._patience = patience
 
     @cached_property
-    def connection(self) -> Connection:
-        """Connects with the first use. Raises Failed and ClientError."""
-        # Imported late: help and completion need no client.
-        from ottla.cli import client
+    def settings(self) -> dict[str, Any]:
+        """librdkafka's settings. Raises UsageFailed for those that it rejects."""
+        given = pairs("--client-config", self.client_config)
+        settings = {"bootstrap.servers": self.bootstrap, "client.id": CLIENT_ID, **given}
+        if given:
+            # Imported late: only this option needs librdkafka.
+            from ottla.messaging.librdkafka import check_settings
 
-        return client.connect(self.bootstrap, self.client_config)
+            if problem := check_settings(settings):
+                raise UsageFailed(f"--client-config: {problem}")
+        return settings
+
+    @cached_property
+    def client(self) -> Client:
+        """Connects with its first request. Raises UsageFailed and ClientError."""
+        # Imported late: help and completion need no client.
+        from ottla.client.client import Client
+        from ottla.client.patience import Patience
+
+        return Client(
+            self.bootstrap,
+            self.settings,
+            client_id=str(self.settings["client.id"]),
+            patience=self._patience or Patience(answer_s=ANSWER_WITHIN_S),
+            on_wait=print_error,
+        )
 
 
 def complete_profile(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """Profiles that begin with what was typed."""
-    from ottla.cli.profiles import profiles_file, read_profiles
+    from ottla.client.profiles import ProfileError, profiles_file, read_profiles
 
     try:
         names = read_profiles(profiles_file()).by_name
-    except Failed:
+    except ProfileError:
         return []
     return sorted(name for name in names if name.startswith(incomplete))
 
@@ -94,23 +127,28 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def cluster_of(
-    context: click.Context, bootstrap: str, client_config: Sequence[str], name: str | None
+    context: click.Context,
+    bootstrap: str,
+    client_config: Sequence[str],
+    name: str | None,
+    patience: Patience | None = None,
 ) -> Cluster:
     """The cluster that these options mean. `name` is that of --profile. Raises Failed."""
     source = context.get_parameter_source("bootstrap")
     is_typed = source is ParameterSource.COMMANDLINE
     if name is None and (is_typed or source is ParameterSource.ENVIRONMENT):
-        return Cluster(bootstrap, client_config)
+        return Cluster(bootstrap, client_config, patience=patience)
     profile = found_profile(name)
     if profile is None:
-        return Cluster(bootstrap, client_config)
-    return Cluster(bootstrap if is_typed else profile.bootstrap, merged(client_config, profile))
+        return Cluster(bootstrap, client_config, patience=patience)
+    chosen = bootstrap if is_typed else profile.bootstrap
+    return Cluster(chosen, merged(client_config, profile), patience=patience)
 
 
 def found_profile(name: str | None) -> Profile | None:
     """The named profile, or that of OTTLA_PROFILE, or the current one. Raises Failed."""
     # Imported late: a command whose cluster is named needs no profiles.
-    from ottla.cli.profiles import NAME_VARIABLE, profiles_file, read_profiles
+    from ottla.client.profiles import NAME_VARIABLE, profiles_file, read_profiles
 
     name = name or os.environ.get(NAME_VARIABLE)
     path = profiles_file()

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
 
-from ottla.cli.client import Connection
 from ottla.cli.confirmation import confirm
 from ottla.cli.screen import say, show_json
 
-Begin: TypeAlias = Callable[..., Mapping[str, Future[Any]]]
-"""An admin client's call: takes names and `request_timeout` (s), returns a future per name."""
-
 
 def delete_all(
-    connection: Connection,
     kind: str,
     names: Sequence[str],
-    begin: Begin,
-    *,
+    delete: Callable[[str], None],
     with_what: str,
+    *,
     yes: bool,
     as_json: bool,
 ) -> None:
     """Delete `names`, all of one `kind` (topic, group); `with_what` is deleted with them.
 
-    Raises click's Exit with code 1 if the user answers no, and Failed for the first that cannot
-    be deleted.
+    Raises click's Exit with code 1 if the user answers no, and what `delete` raises for the first
+    that cannot be deleted.
     """
     confirm(
         f"Delete {', '.join(names)} with all {with_what}?",
@@ -35,9 +28,8 @@ def delete_all(
         what_else=f"To delete without confirmation: ottla {kind} delete {' '.join(names)} --yes",
         refused="Nothing was deleted.",
     )
-    futures = begin(list(names), request_timeout=connection.answer_timeout_s)
     for name in names:
-        connection.wait(futures[name], f"delete {kind} {name!r}")
+        delete(name)
         if not as_json:
             say(f"Deleted {kind} {name}.")
     if as_json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ottla.cli.wrapping import print_failure
+from ottla.cli.wrapping import print_failure, printable
 from ottla.client.errors import (
     AddressError,
     AdvertisedError,
@@ -19,6 +19,8 @@ from ottla.client.errors import (
     SettingsError,
     UnreachableError,
 )
+from ottla.wording import errors
+from ottla.wording.errors import ReportedError
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -27,15 +29,10 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 
 
-class Failed(Exception):  # noqa: N818 - the command failed; this is its ending, not a bug
+class Failed(ReportedError):  # noqa: N818 - the ending of a command, not a bug
     """The command could not do what was asked. `hint` says what to type instead."""
 
     exit_code = EXIT_FAILED
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
     def print(self, command: str) -> None:
         """Write the message, and the hint on its own line, to standard error."""
@@ -60,31 +57,19 @@ HINTS: Final[dict[type[ClientError], str]] = {
 }
 
 
-def as_failed(error: ClientError) -> Failed:
-    """What the client could not do as the failure of a command, with the options to change."""
+def as_failed(error: ReportedError) -> Failed:
+    """Any such error as the failure of a command; the client's with the options to change."""
+    if isinstance(error, Failed):
+        return error
     if isinstance(error, AddressError):
         return UsageFailed(f"--{error.message}", f"For example: --bootstrap {error.example}")
     if isinstance(error, SettingsError):
         return UsageFailed(f"--client-config: {error.message}", error.hint)
     hints = (hint for kind, hint in HINTS.items() if isinstance(error, kind))
-    return Failed(error.message, error.hint or next(hints, None))
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that the user most likely meant, or None."""
-    # Imported late: difflib costs 5 ms, and only a typing error needs it.
-    from difflib import get_close_matches
-
-    choices = sorted(known)
-    lowered = {choice.lower(): choice for choice in choices}
-    if word.lower() in lowered:
-        return lowered[word.lower()]
-    matches = get_close_matches(word, choices, n=1, cutoff=0.6)
-    return matches[0] if matches else None
+    failed = UsageFailed if error.is_usage else Failed
+    return failed(printable(error.message), error.hint or next(hints, None))
 
 
 def unknown(kind: str, word: str, known: Iterable[str], hint: str) -> Failed:
     """The failure for a name that does not exist, with the most similar name that does."""
-    close = nearest(word, known)
-    question = f" Did you mean {close!r}?" if close else ""
-    return Failed(f"there is no {kind} {word!r}.{question}", hint)
+    return errors.unknown(Failed, kind, word, known, hint)

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from ottla.cli.client import Connection
 from ottla.cli.failures import UsageFailed
-from ottla.cli.offsets import end_offsets, first_offsets, offsets_at
-from ottla.client.topic_partition import TopicPartition
+from ottla.messaging.start import Start
 
 AGO: Final = re.compile(r"(\d+)(ms|s|m|h|d)", re.ASCII)
 UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 BEGINNING: Final = frozenset({"beginning", "earliest", "start"})
 END: Final = frozenset({"end", "latest"})
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A position in every partition: the first record, the end, or the first record at a time
-    (ms).
-    """
-
-    kind: str
-    at_ms: int = 0
-
-    @property
-    def reset(self) -> str:
-        """The nearest value of librdkafka's auto.offset.reset."""
-        return "latest" if self.kind == "end" else "earliest"
 
 
 def parse_age(option: str, text: str) -> int:
@@ -76,14 +57,3 @@ def parse_start(text: str, now_ms: int) -> Start:
             "For example: --from beginning, --from 15m, --from 2026-01-31T12:00",
         )
     return Start("time", parse_time("--from", text, now_ms))
-
-
-def start_offsets(
-    connection: Connection, start: Start, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """The offset of that position in each partition."""
-    if start.kind == "beginning":
-        return first_offsets(connection, partitions)
-    if start.kind == "end":
-        return end_offsets(connection, partitions)
-    return offsets_at(connection, partitions, start.at_ms)

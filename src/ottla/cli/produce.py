@@ -16,17 +16,6 @@ from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
 from ottla.cli.options import topic_argument
 from ottla.cli.progress import Watch
-from ottla.cli.records.jsonlines import LineError, Outgoing
-from ottla.cli.records.lines import (
-    Decode,
-    iterate_lines,
-    json_decoder,
-    parse_headers,
-    parse_separator,
-    text_decoder,
-)
-from ottla.cli.records.old_timestamps import OldTimestamps
-from ottla.cli.records.producer import TopicProducer
 from ottla.cli.records.producing import (
     ACKS,
     COMPRESSION,
@@ -37,6 +26,16 @@ from ottla.cli.records.producing import (
 from ottla.cli.records.schema_registry import REGISTRY, Encoder, client_of
 from ottla.cli.screen import note, say, write
 from ottla.cli.value_types import Number, WholeNumber
+from ottla.messaging.jsonlines import Headers, LineError, Outgoing
+from ottla.messaging.librdkafka import quiet
+from ottla.messaging.lines import (
+    Decode,
+    iterate_lines,
+    json_decoder,
+    text_decoder,
+)
+from ottla.messaging.old_timestamps import OldTimestamps
+from ottla.messaging.producer import TopicProducer
 
 POLL_EVERY: Final = 100
 MAX_RECORD_BYTES: Final = 1_000_000_000
@@ -128,8 +127,8 @@ def produce(
     check_together(as_json, key_separator, key, null, repartition)
     headers, separator = parse_headers(header), parse_separator(key_separator)
     with open_input(file) as stream:
-        connection = cluster.connection
-        partitions = count_partitions(connection, topic, create)
+        client = cluster.client
+        partitions = count_partitions(client, topic, create)
         if partition is not None and partition >= partitions:
             raise Failed(f"topic {topic!r} has partitions 0 to {partitions - 1}, not {partition}.")
         decode = (
@@ -152,11 +151,11 @@ def produce(
             "message.timeout.ms": int(timeout_s * 1000),
             # The broker's max.message.bytes decides, not the client's limit.
             "message.max.bytes": MAX_RECORD_BYTES,
-            **connection.settings,
+            **quiet(cluster.settings),
         }
-        producer = TopicProducer(topic, settings, timeout_s)
+        producer = TopicProducer(topic, settings, timeout_s, note)
         if as_json:  # plain lines have no timestamps
-            decode = OldTimestamps(connection, topic).watching(decode)
+            decode = OldTimestamps(client, topic, note).watching(decode)
         return send_all(producer, stream, decode, as_json)
 
 
@@ -250,3 +249,26 @@ def send_lines(producer: TopicProducer, stream: BinaryIO, decode: Decode) -> str
         except OSError as error:
             return f"cannot read after line {number}: {error.strerror}."
     return None
+
+
+def parse_headers(given: Sequence[str] | None) -> Headers:
+    """`name=value` words as headers; names may repeat. Raises UsageFailed."""
+    found: Headers = []
+    for word in given or ():
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageFailed(
+                f"--header must be NAME=VALUE, not {word!r}.", "For example: --header source=import"
+            )
+        found.append((name, value.encode()))
+    return found
+
+
+def parse_separator(given: str | None) -> str | None:
+    """The separator, with `\\t` as a tab: a tab is hard to type."""
+    if given is None:
+        return None
+    separator = given.replace("\\t", "\t")
+    if not separator:
+        raise UsageFailed("--key-separator is empty.", "For example: --key-separator :")
+    return separator

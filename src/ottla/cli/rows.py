@@ -108,8 +108,17 @@ def show_rows(rows: Sequence[Any], *, title: str | None = None, like: Any = None
     )
 
 
-def emit(result: Any, *, as_json: bool, none: str = "") -> None:
-    """Print what a command found: one row, or a list of them; for people `none` if it is empty."""
+def emit(
+    result: Any,
+    *,
+    as_json: bool,
+    none: str = "",
+    show: Callable[[Any], None] | None = None,
+    show_each: Callable[[Any], None] | None = None,
+) -> None:
+    """Print what a command found: one row, or a list of them; for people `none` if it is empty.
+    What has no method `show` is printed by `show`, or one after the other by `show_each`.
+    """
     if as_json:
         show_json(document(result))
         return
@@ -117,10 +126,12 @@ def emit(result: Any, *, as_json: bool, none: str = "") -> None:
     if not rows:
         if none:
             note(none)
-    elif not hasattr(rows[0], "show"):
+    elif show is not None:
+        show(result)
+    elif show_each is None and not hasattr(rows[0], "show"):
         show_rows(rows)
     else:
         for number, one in enumerate(rows):
             if number:
                 say("")
-            one.show()
+            (show_each or type(one).show)(one)

@@ -14,7 +14,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli.output import OutputClosed, output_errors
-from ottla.cli.wrapping import print_error, wrapped
+from ottla.cli.wrapping import print_error, printable, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -26,16 +26,6 @@ CLEAR: Final = "\x1b[H\x1b[J"
 """Of a terminal: the cursor to the top left, and everything after it erased."""
 FILL: Final = re.compile(r"(?: |\x1b\[[0-9;]*m)+$", re.MULTILINE)
 """Spaces at the end of a line, between the escape sequences that end a style."""
-
-
-def printable(text: str) -> str:
-    """The text with control characters escaped, for names and values from outside."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
 
 
 def write(text: str, *, flush: bool = False) -> None:

@@ -15,6 +15,16 @@ COMMAND: Final = "ottla "
 INDENT: Final = "  "
 
 
+def printable(text: str) -> str:
+    """The text with control characters escaped, for names and values from outside."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
 def wrapped(text: str, stream: TextIO, prefix: str = "") -> str:
     """The text after its prefix, in lines that fit the stream's terminal."""
     is_one_line = not stream.isatty() or COMMAND in text

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from threading import Timer
 from typing import Any, Final, Self
 
 from ottla.client.addresses import Address
-from ottla.client.connection import open_connection
 from ottla.client.connections import Connect, Connections
 from ottla.client.coordinators import (
     MOVING,
@@ -31,12 +31,12 @@ from ottla.client.errors import (
     UnsupportedError,
 )
 from ottla.client.metadata import Broker, Metadata, metadata_question, read_metadata
-from ottla.client.patience import Patience, Retry
+from ottla.client.patience import PATIENCE, Patience, Retry
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
 
 CLIENT_ID: Final = "ottla"
-PATIENCE: Final = Patience()
+CodeOf = Callable[[Any], ErrorCode]
 
 PASSING: Final = frozenset(
     {
@@ -60,17 +60,22 @@ class Client:
         client_id: str = CLIENT_ID,
         patience: Patience = PATIENCE,
         on_wait: Callable[[str], None] | None = None,
-        connect: Connect = open_connection,
+        connect: Connect | None = None,
     ) -> None:
         """`bootstrap`: `HOST:PORT,HOST:PORT`. `settings`: librdkafka's, of which those about
         security count; they are read with the first connection. `on_wait` is called from another
         thread with a line for the user when a request waits for the cluster.
 
-        Raises AddressError.
+        `connect`: by default `open_connection`. Raises AddressError.
         """
         self.bootstrap = bootstrap
         self.patience = patience
         self._on_wait = on_wait
+        if connect is None:
+            # Imported late: it imports what every connection needs first.
+            from ottla.client.connection import open_connection
+
+            connect = open_connection
         self._connections = Connections(bootstrap, settings or {}, client_id, patience, connect)
         self._brokers: dict[int, Broker] = {}
 
@@ -143,9 +148,12 @@ class Client:
 
     # The controller
 
-    def ask_controller(self, question: Question, doing: str) -> Any:
+    def ask_controller(
+        self, question: Question, doing: str, code_of: CodeOf = attrgetter("error_code")
+    ) -> Any:
         """The response to a request that only the controller can answer. `doing` names the action
-        for the error message, such as "move partitions". The response has a field `error_code`.
+        for the error message, such as "move partitions"; `code_of` the error of the response as a
+        whole.
 
         While the controller changes, responses may fail for some seconds; so it is asked again.
         """
@@ -166,7 +174,7 @@ class Client:
                     if retry.is_over:
                         raise
                 else:
-                    code = response.error_code
+                    code = code_of(response)
                     if code is ErrorCode.none:
                         return response
                     if code not in PASSING or retry.is_over:
@@ -236,6 +244,34 @@ class Client:
             if code not in again or retry.is_over:
                 raise RefusedError(doing, code, getattr(response, "error_message", None))
             retry.wait()
+
+    def ask_coordinators(
+        self,
+        kind: Coordinated,
+        keys: Iterable[str],
+        question: Callable[[Sequence[str]], Question],
+        items: Callable[[Any], Iterable[tuple[str, Any]]],
+        code_of: CodeOf = attrgetter("error_code"),
+    ) -> dict[str, tuple[Broker, Any]]:
+        """What the coordinators respond about each key, and who they are. `question` is asked about
+        some of the keys, and `items` finds theirs in the response; `code_of` an item's error. Asked
+        again about those whose coordinator moves.
+        """
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, tuple[Broker, Any]] = {}
+        missing, retry = wanted, Retry(self.patience)
+        while missing:
+            again = []
+            for broker, some in self.coordinators(kind, missing).items():
+                for key, item in items(self.ask_at(broker.address, question(some))):
+                    if code_of(item) in MOVING and not retry.is_over:
+                        again.append(key)
+                    else:
+                        found[key] = (broker, item)
+            missing = again
+            if missing:
+                retry.wait()
+        return {key: found[key] for key in wanted if key in found}
 
     @contextmanager
     def _noticed(self, line: str) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """Why a request has no result. The text of each is one sentence.
 
-ClientError
+ClientError            see ReportedError
   SettingsError        the settings cannot be used; nothing was tried
     AddressError       the bootstrap servers are not HOST:PORT
   SecurityError        the certificate or the user is refused
@@ -21,17 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.wording.errors import ReportedError
+
 if TYPE_CHECKING:
     from ottla.protocol.errors import ErrorCode
 
 
-class ClientError(Exception):
+class ClientError(ReportedError):
     """A request has no result."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
     @property
     def reason(self) -> str:

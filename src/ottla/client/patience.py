@@ -1,17 +1,19 @@
-"""How long a client waits."""
+"""How long a client waits, and what it waits for."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from ottla.client.addresses import CONNECT_TIMEOUT_S
 
 LAST_TRY_S: Final = 1.0
 """What the last attempt gets, however late it begins."""
 MAX_PAUSE_S: Final = 1.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,26 @@ class Patience:
     """After this long, the user is told what is being waited for."""
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+
+
+PATIENCE: Final = Patience()
+
+
+def poll_until(
+    look: Callable[[], T],
+    is_done: Callable[[T], bool],
+    *,
+    within_s: float,
+    pause_s: float,
+    patience: Patience = PATIENCE,
+) -> T:
+    """What `look` finds once it is done, or what it found last when the time is over. It looks at
+    least once. Of `patience` only the clock counts.
+    """
+    until_s = patience.now() + within_s
+    while not is_done(found := look()) and patience.now() < until_s:
+        patience.sleep(pause_s)
+    return found
 
 
 class Retry:

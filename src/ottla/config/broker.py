@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from ottla.config.setting import Update
 from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
 from ottla.config.value import parse_list
 from ottla.security.sasl.scram_users import parse_scram_users
+from ottla.wording.nearest import nearest
 
 INTER_BROKER_LISTENER: Final = "inter.broker.listener.name"
 INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
@@ -380,8 +380,8 @@ def is_known(name: str) -> bool:
 def unknown_name(name: str, known: Iterable[str]) -> str:
     """The message for an unknown setting, with the most similar name."""
     bare = without_listener(name)
-    nearest = difflib.get_close_matches(bare, list(known), n=1, cutoff=0.6)
-    hint = f"; did you mean {name.removesuffix(bare)}{nearest[0]}?" if nearest else ""
+    near = nearest(bare, known)
+    hint = f"; did you mean {name.removesuffix(bare)}{near}?" if near else ""
     return f"Unknown setting {name}{hint}"
 
 

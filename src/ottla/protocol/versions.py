@@ -28,6 +28,7 @@ WRITE_TXN_MARKERS: Final = 27
 ALTER_PARTITION: Final = 56
 ENVELOPE: Final = 58
 ALLOCATE_PRODUCER_IDS: Final = 67
+CONSUMER_GROUP_DESCRIBE: Final = 69
 
 _TABLE: Final = (
     (0, "produce", 0, 13),
@@ -86,7 +87,11 @@ _BETWEEN_BROKERS: Final = (
     (ALLOCATE_PRODUCER_IDS, "allocate_producer_ids", 0, 0),
 )
 
+_OF_OTHERS: Final = ((CONSUMER_GROUP_DESCRIBE, "consumer_group_describe", 0, 1),)
+
 APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in (*_TABLE, *_BETWEEN_BROKERS)}
+KNOWN: Final = APIS | {row[0]: Api(*row) for row in _OF_OTHERS}
+"""With those that only the client sends, to brokers that are not Ottla's."""
 INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
 """Sent by brokers to their controller; not advertised to clients."""
 FOR_CONTROLLER: Final = frozenset(

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ottla.protocol.versions import APIS, INTERNAL
 from ottla.testing.errors import KitError, is_for_the_test
+from ottla.wording.nearest import nearest
 
 if TYPE_CHECKING:
     from ottla.protocol.errors import ErrorCode
@@ -113,7 +113,7 @@ def _known(name: str, names: Iterable[str], what: str, example: str) -> str:
     by_folded = {each.casefold(): each for each in names}
     found = by_folded.get(name.casefold())
     if found is None:
-        near = get_close_matches(name.casefold(), by_folded, n=1)
-        hint = f"do you mean {by_folded[near[0]]}?" if near else f"for example {example}"
+        near = nearest(name, by_folded.values())
+        hint = f"do you mean {near}?" if near else f"for example {example}"
         raise KitError(f"there is no {what} {name!r} in Kafka's protocol: {hint}")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.cli.bench.chart import Chart, bars, chart
-from ottla.cli.bench.meter import Meter
+from ottla.messaging.load.meter import Meter
 
 
 def test_bars_have_the_height_of_their_values() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 import pytest
 
-from ottla.cli.bench.meter import Meter
 from ottla.cli.bench.run import DEFAULT_FOR_S, duration, end
 from ottla.cli.main import main
+from ottla.messaging.load.meter import Meter
 
 
 @pytest.mark.parametrize(

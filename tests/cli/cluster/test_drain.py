@@ -12,13 +12,14 @@ from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.app import carry_out
 from ottla.cli.cluster.drain import Drained, drain_broker
-from ottla.cli.cluster.moves import Move
 from ottla.cli.failures import Failed
 from ottla.client.admin.reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     LIST_PARTITION_REASSIGNMENTS,
+    Move,
     Reassignment,
 )
+from ottla.client.client import Client
 
 
 def test_moves_are_counted_by_target(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,21 +45,15 @@ def moving_nothing() -> FakeCluster:
     return FakeCluster({LIST_PARTITION_REASSIGNMENTS: [moving(dict)]})
 
 
-def connection_of_three_brokers(cluster: FakeCluster) -> Any:
+def client_of_three_brokers(cluster: FakeCluster, **options: Any) -> Client:
     """A topic on brokers 1 and 2 of three."""
-    partitions = {0: SimpleNamespace(replicas=[1, 2])}
-    nodes = [SimpleNamespace(id=number, rack=None) for number in (1, 2, 3)]
-    return SimpleNamespace(
-        answer_timeout_s=1.0,
-        client=cluster.client(),
-        admin=SimpleNamespace(describe_cluster=lambda request_timeout: None),
-        wait=lambda future, doing: SimpleNamespace(nodes=nodes),
-        topics=lambda: {"flights": SimpleNamespace(partitions=partitions)},
-    )
+    cluster.brokers = [1, 2, 3]
+    cluster.leaders = {("flights", 0): 1}
+    return cluster.client(**options)
 
 
 def test_ctrl_c_leaves_the_moves_running_and_prints_that(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked: list[Any] = []
     under_way = {("flights", 0): Reassignment((1, 2, 3), (3,), (1,))}
@@ -72,17 +67,15 @@ def test_ctrl_c_leaves_the_moves_running_and_prints_that(
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("time.sleep", interrupted)
-    connection = connection_of_three_brokers(cluster)
+    client = client_of_three_brokers(cluster, sleep=interrupted)
     with pytest.raises(KeyboardInterrupt):
-        drain_broker(connection, 1, dry_run=False, quiet=False, timeout_s=5)
+        drain_broker(client, 1, dry_run=False, quiet=False, timeout_s=5)
     assert asked == [("flights", 0, (3, 2))]
     assert "The brokers continue the move" in capsys.readouterr().err
 
 
 def test_what_was_moved_is_a_document(capsys: pytest.CaptureFixture[str]) -> None:
-    connection = connection_of_three_brokers(moving_nothing())
-    cluster = SimpleNamespace(connection=connection)
+    cluster = SimpleNamespace(client=client_of_three_brokers(moving_nothing()))
     assert carry_out(["cluster", "drain", "1", "--dry-run", "--json"], cluster) == 0
     assert json.loads(capsys.readouterr().out) == {
         "broker": 1,
@@ -92,18 +85,17 @@ def test_what_was_moved_is_a_document(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_an_unknown_broker() -> None:
-    connection = connection_of_three_brokers(moving_nothing())
+    client = client_of_three_brokers(moving_nothing())
     with pytest.raises(Failed, match="there is no broker '7'"):
-        drain_broker(connection, 7, dry_run=True, quiet=False, timeout_s=5)
+        drain_broker(client, 7, dry_run=True, quiet=False, timeout_s=5)
 
 
 def test_a_drain_that_cannot_end_moves_nothing_and_says_what_to_do() -> None:
     cluster = moving_nothing()
-    connection = connection_of_three_brokers(cluster)
-    connection.topics().clear()
-    partitions = {0: SimpleNamespace(replicas=[1, 2, 3])}
-    connection.topics = lambda: {"__consumer_offsets": SimpleNamespace(partitions=partitions)}
+    client = client_of_three_brokers(cluster)
+    cluster.leaders = {("__consumer_offsets", 0): 1}
+    cluster.replicas = {("__consumer_offsets", 0): (1, 2, 3)}
     with pytest.raises(Failed, match=r"__consumer_offsets \(1\) have replicas on every") as caught:
-        drain_broker(connection, 1, dry_run=False, quiet=False, timeout_s=5)
+        drain_broker(client, 1, dry_run=False, quiet=False, timeout_s=5)
     assert "ottla cluster add" in str(caught.value.hint)
     assert cluster.requests(ALTER_PARTITION_REASSIGNMENTS) == []

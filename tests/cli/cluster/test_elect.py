@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,37 +19,28 @@ class Cluster:
     """t-0 has its preferred leader, t-1 another one, t-2 none; elections have the given result."""
 
     def __init__(self) -> None:
-        self.leaders = {0: 1, 1: 2, 2: -1}
         self.asked: list[Any] = []
         self.error: str | None = None
-        self.client = FakeCluster({ELECT_LEADERS: [elected(self.elect)]}).client()
-
-    def topics(self) -> dict[str, Any]:
-        partitions = {
-            number: SimpleNamespace(leader=leader, replicas=[1, 2], isrs=[2])
-            for number, leader in self.leaders.items()
-        }
-        return {"t": SimpleNamespace(partitions=partitions)}
-
-    def existing_topics(self, names: list[str]) -> dict[str, Any]:
-        return {name: self.topics()[name] for name in names}
+        fake = FakeCluster({ELECT_LEADERS: [elected(self.elect)]})
+        self.leaders = fake.leaders
+        fake.leaders |= {("t", 0): 1, ("t", 1): 2, ("t", 2): -1}
+        fake.in_sync = dict.fromkeys(fake.leaders, (2,))
+        self.client = fake.client()
 
     def elect(self, unclean: bool, places: Sequence[tuple[str, int]]) -> str | None:
         self.asked.append((unclean, [index for _, index in places]))
         if self.error is None:
-            self.leaders |= {index: 1 for _, index in places}
+            self.leaders |= dict.fromkeys(places, 1)
         return self.error
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    made = Cluster()
-    monkeypatch.setattr("ottla.cli.cluster.elect.SETTLE_TIMEOUT_S", -1)
-    return made
+def cluster() -> Cluster:
+    return Cluster()
 
 
 def elect(cluster: Cluster, *words: str) -> int:
-    return carry_out(["cluster", "elect", *words], SimpleNamespace(connection=cluster))
+    return carry_out(["cluster", "elect", *words], cluster)
 
 
 Run = Callable[..., Any]

@@ -6,9 +6,9 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from tests.cli.stored_folders import FOLDERS
 from tests.client.answers import stored
 from tests.client.fake_cluster import FakeCluster
+from tests.client.stored_folders import FOLDERS
 
 from ottla.cli.app import carry_out
 from ottla.client.admin.log_dirs import DESCRIBE_LOG_DIRS
@@ -20,13 +20,8 @@ def cluster() -> FakeCluster:
 
 
 def describe(cluster: FakeCluster, *words: str) -> int:
-    topics = {"big": SimpleNamespace(partitions={0: None})}
-    connection = SimpleNamespace(
-        metadata=lambda: SimpleNamespace(brokers={1: None, 2: None}),
-        existing_topics=lambda names: {name: topics[name] for name in names},
-        client=cluster.client(),
-    )
-    return carry_out(["cluster", "log-dirs", *words], SimpleNamespace(connection=connection))
+    cluster.leaders = {("big", 0): 1}
+    return carry_out(["cluster", "log-dirs", *words], SimpleNamespace(client=cluster.client()))
 
 
 def test_folders_and_topics_with_their_sizes(

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.client.answers import moving
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli.cluster.moves import (
+from ottla.cli.cluster.moves import show_moves, wait_moved
+from ottla.cli.failures import Failed
+from ottla.client.admin.reassignments import (
+    LIST_PARTITION_REASSIGNMENTS,
     Move,
+    Reassignment,
     current_assignments,
     moves_between,
-    show_moves,
-    wait_moved,
 )
-from ottla.cli.failures import Failed
-from ottla.client.admin.reassignments import LIST_PARTITION_REASSIGNMENTS, Reassignment
 from ottla.client.topic_partition import TopicPartition
 
 
 def test_replicas_that_are_leaving_already_do_not_count() -> None:
-    partitions = {
-        0: SimpleNamespace(replicas=[1, 2, 3]),
-        1: SimpleNamespace(replicas=[2, 3]),
-    }
-    connection: Any = SimpleNamespace(
-        topics=lambda: {"flights": SimpleNamespace(partitions=partitions)}
-    )
+    brokers = FakeCluster()
+    brokers.leaders = {("flights", 0): 2, ("flights", 1): 2}
+    brokers.replicas = {("flights", 0): (1, 2, 3), ("flights", 1): (2, 3)}
     under_way = {TopicPartition("flights", 0): Reassignment((1, 2, 3), (), (1,))}
-    assert current_assignments(connection, under_way) == {"flights": [[2, 3], [2, 3]]}
+    assert current_assignments(brokers.client(), under_way) == {"flights": [[2, 3], [2, 3]]}
 
 
 def test_only_what_changes_is_a_move() -> None:
@@ -53,9 +48,8 @@ def wait(*under_way: list[tuple[str, int]], **options: Any) -> FakeCluster:
     move = Reassignment((1, 2), (2,), (1,))
     looks = [moving(lambda each=each: dict.fromkeys(each, move)) for each in under_way]
     cluster = FakeCluster({LIST_PARTITION_REASSIGNMENTS: looks})
-    connection: Any = SimpleNamespace(client=cluster.client())
     wait_moved(
-        connection,
+        cluster.client(),
         [TopicPartition("t", 0), TopicPartition("t", 1)],
         title="Moving",
         watch_hint="Look there.",
@@ -65,8 +59,7 @@ def wait(*under_way: list[tuple[str, int]], **options: Any) -> FakeCluster:
     return cluster
 
 
-def test_waits_for_these_partitions_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.cli.cluster.moves.LOOK_PAUSE_S", 0)
+def test_waits_for_these_partitions_only() -> None:
     cluster = wait([("t", 0), ("u", 0)], [("t", 1)], [("u", 0)], timeout_s=60)
     assert len(cluster.requests(LIST_PARTITION_REASSIGNMENTS)) == 3
 

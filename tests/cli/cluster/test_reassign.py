@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from tests.client.answers import moved, moving
 from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.app import carry_out
-from ottla.cli.cluster.reassign import check_together
+from ottla.cli.cluster.reassign import assigned, check_together, read_brokers
 from ottla.cli.failures import UsageFailed
 from ottla.client.admin.reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -24,44 +23,34 @@ class Cluster:
     """Three brokers and the topic t on broker 1; a requested move happens at once."""
 
     def __init__(self) -> None:
-        self.replicas = {0: [1], 1: [1]}
         self.under_way: dict[tuple[str, int], Reassignment] = {}
         self.cancelled: list[tuple[str, int]] = []
         self.obeys = True
-        self.client = FakeCluster(
+        fake = FakeCluster(
             {
                 LIST_PARTITION_REASSIGNMENTS: [moving(lambda: self.under_way)],
                 ALTER_PARTITION_REASSIGNMENTS: [moved(self.move)],
             }
-        ).client()
-
-    def topics(self) -> dict[str, Any]:
-        partitions = {n: SimpleNamespace(replicas=each) for n, each in self.replicas.items()}
-        return {"t": SimpleNamespace(partitions=partitions)}
-
-    def existing_topics(self, names: list[str]) -> dict[str, Any]:
-        return {name: self.topics()[name] for name in names}
+        )
+        fake.brokers = [1, 2, 3]
+        fake.leaders = {("t", 0): 1, ("t", 1): 1}
+        self.replicas = fake.replicas = {("t", 0): (1,), ("t", 1): (1,)}
+        self.client = fake.client()
 
     def move(self, topic: str, index: int, replicas: tuple[int, ...] | None) -> None:
         if replicas is None:
             self.cancelled.append((topic, index))
         elif self.obeys:
-            self.replicas[index] = list(replicas)
+            self.replicas[topic, index] = replicas
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    made = Cluster()
-    for name, stand_in in {
-        "live_racks": lambda _: {1: None, 2: None, 3: None},
-        "SETTLE_TIMEOUT_S": -1,
-    }.items():
-        monkeypatch.setattr(f"ottla.cli.cluster.reassign.{name}", stand_in)
-    return made
+def cluster() -> Cluster:
+    return Cluster()
 
 
 def reassign(cluster: Cluster, *words: str) -> int:
-    return carry_out(["cluster", "reassign", *words], SimpleNamespace(connection=cluster))
+    return carry_out(["cluster", "reassign", *words], cluster)
 
 
 def test_the_plan_is_shown_and_carried_out(
@@ -75,7 +64,7 @@ def test_the_plan_is_shown_and_carried_out(
         ["t", "1", "1", "1", "3"],
     ]
     assert lines[3] == "Changed 2 partitions; 2 replicas copied."
-    assert cluster.replicas == {0: [1, 2], 1: [1, 3]}
+    assert cluster.replicas == {("t", 0): (1, 2), ("t", 1): (1, 3)}
 
 
 def test_without_a_terminal_nothing_moves_unasked(
@@ -86,7 +75,7 @@ def test_without_a_terminal_nothing_moves_unasked(
     said = capsys.readouterr().err
     assert "Change 1 partition (1 replica to copy)" in said
     assert "--yes" in said
-    assert cluster.replicas == {0: [1], 1: [1]}
+    assert cluster.replicas == {("t", 0): (1,), ("t", 1): (1,)}
 
 
 def test_a_no_and_a_dry_run_move_nothing(
@@ -95,7 +84,7 @@ def test_a_no_and_a_dry_run_move_nothing(
     monkeypatch.setattr("ottla.cli.confirmation.ask", lambda *_, **__: False)
     assert reassign(cluster, "t", "--brokers", "2,3") == 1
     assert reassign(cluster, "t", "--brokers", "2,3", "--dry-run", "--json") == 0
-    assert cluster.replicas == {0: [1], 1: [1]}
+    assert cluster.replicas == {("t", 0): (1,), ("t", 1): (1,)}
     out = capsys.readouterr().out
     assert json.loads(out[out.index("{") :]) == {
         "requested": False,
@@ -161,3 +150,19 @@ def test_options_that_contradict_each_other(
 
 def test_a_number_of_replicas_goes_with_brokers() -> None:
     check_together({"--brokers": True, "--replication-factor": True}, ["t"], [0])
+
+
+def test_brokers_are_read() -> None:
+    assert read_brokers("3, 1,3") == [1, 3]
+    assert read_brokers(None) is None
+    with pytest.raises(UsageFailed, match="must be broker ids, not '1,x'"):
+        read_brokers("1,x")
+
+
+def test_an_assignment_is_for_all_partitions_or_the_named_ones() -> None:
+    assert assigned("3,1,2", "t", None, {"t": [[1], [2], [1]]}) == {
+        "t": {0: (3,), 1: (1,), 2: (2,)}
+    }
+    assert assigned("3:1", "t", [2], {"t": [[1], [2], [1]]}) == {"t": {2: (3, 1)}}
+    with pytest.raises(UsageFailed, match="brokers of 1 partition, but 3 are to be moved"):
+        assigned("3", "t", None, {"t": [[1], [2], [1]]})

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.cli.cluster import terminal
 from ottla.cli.cluster.terminal import Printed, interrupted_by_signals, run_in_terminal
-from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failed
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, as_failed
 from ottla.devcluster.errors import DevClusterError, OptionError
 
 
@@ -69,6 +69,7 @@ def test_each_way_to_end_has_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> N
     assert ended(monkeypatch, True) == EXIT_INTERRUPTED
     assert ended(monkeypatch, False) == EXIT_FAILED
     for error, code in ((DevClusterError, EXIT_FAILED), (OptionError, EXIT_USAGE)):
-        with pytest.raises(Failed, match="why") as raised:
+        with pytest.raises(error, match="why") as raised:
             ended(monkeypatch, error("why", "what else"))
-        assert (raised.value.exit_code, raised.value.hint) == (code, "what else")
+        failed = as_failed(raised.value)
+        assert (failed.exit_code, failed.hint) == (code, "what else")

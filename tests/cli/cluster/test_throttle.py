@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from tests.client.answers import moving
+from tests.client.answers import Settings, altered, configs, moving
 from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.app import carry_out
-from ottla.cli.cluster.replication_throttle import (
+from ottla.client.admin.configs import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from ottla.client.admin.reassignments import LIST_PARTITION_REASSIGNMENTS, Reassignment
+from ottla.client.admin.throttles import (
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
     RATES,
     REPLICAS,
 )
-from ottla.cli.configs import Setting
-from ottla.client.admin.reassignments import LIST_PARTITION_REASSIGNMENTS, Reassignment
 
 
 class Cluster:
@@ -26,41 +24,26 @@ class Cluster:
 
     def __init__(self) -> None:
         names = [("broker", "1"), ("broker", "2"), ("topic", "t"), ("topic", "u")]
-        self.set: dict[tuple[str, str], dict[str, str]] = {each: {} for each in names}
+        self.set: Settings = {each: {} for each in names}
         self.under_way: dict[tuple[str, int], Reassignment] = {}
-        moves = moving(lambda: self.under_way)
-        self.client = FakeCluster({LIST_PARTITION_REASSIGNMENTS: [moves]}).client()
-
-    def metadata(self) -> Any:
-        return SimpleNamespace(brokers={1: None, 2: None}, topics={"t": None, "u": None})
-
-    def existing_topics(self, names: list[str]) -> None:
-        assert set(names) <= {"t", "u"}
-
-    def describe(self, _: Any, kind: str, names: list[str]) -> Any:
-        # librdkafka: "Only one ConfigResource of type BROKER is allowed per call".
-        assert kind != "broker" or len(names) == 1
-        return {
-            name: [Setting(setting, value, kind) for setting, value in self.set[kind, name].items()]
-            for name in names
-        }
-
-    def alter(self, _: Any, kind: str, name: str, settings: dict[str, str], unset: Any) -> None:
-        self.set[kind, name] |= settings
-        for each in unset:
-            self.set[kind, name].pop(each)
+        fake = FakeCluster(
+            {
+                LIST_PARTITION_REASSIGNMENTS: [moving(lambda: self.under_way)],
+                DESCRIBE_CONFIGS: [configs(self.set)],
+                INCREMENTAL_ALTER_CONFIGS: [altered(self.set)],
+            }
+        )
+        fake.leaders = {("t", 0): 1, ("u", 4): 1}
+        self.client = fake.client()
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    made = Cluster()
-    monkeypatch.setattr("ottla.cli.cluster.throttle.describe_configs", made.describe)
-    monkeypatch.setattr("ottla.cli.cluster.throttle.alter_configs", made.alter)
-    return made
+def cluster() -> Cluster:
+    return Cluster()
 
 
 def throttle(cluster: Cluster, *words: str) -> int:
-    return carry_out(["cluster", "throttle", *words], SimpleNamespace(connection=cluster))
+    return carry_out(["cluster", "throttle", *words], cluster)
 
 
 def test_topics_are_limited_and_freed(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

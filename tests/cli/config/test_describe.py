@@ -7,21 +7,36 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.app import carry_out
-from ottla.cli.config import describe
-from ottla.cli.configs import Setting
+from ottla.client.admin.configs import DESCRIBE_CONFIGS
+from ottla.protocol.messages import messages_of
 
-ENTRY = Setting("retention.ms", "5", "topic")
-DEFAULT = Setting("segment.ms", "5", "default")
-SECRET = Setting("ssl.key.password", None, "default", sensitive=True)
+
+def with_settings(*settings: tuple[str, str | None, int]) -> Any:
+    """The topic t; each with its source (KIP-226)."""
+
+    def answer(address: str, request: Any) -> Any:
+        build = messages_of(DESCRIBE_CONFIGS, request.__version__)
+        found = tuple(
+            build.DescribeConfigsResourceResult(
+                name=name, value=value, config_source=source, is_sensitive=value is None
+            )
+            for name, value, source in settings
+        )
+        result = build.DescribeConfigsResult(
+            error_message=None, resource_type=2, resource_name="t", configs=found
+        )
+        return build.DescribeConfigsResponse(results=(result,))
+
+    return SimpleNamespace(client=FakeCluster({DESCRIBE_CONFIGS: [answer]}).client())
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
-    entries = [ENTRY, DEFAULT, SECRET]
-    monkeypatch.setattr(describe, "describe_configs", lambda *_: {"t": entries})
-    return SimpleNamespace(connection=SimpleNamespace(existing_topics=lambda names: names))
+def cluster() -> Any:
+    secret = ("ssl.key.password", None, 5)
+    return with_settings(("retention.ms", "5", 1), ("segment.ms", "5", 5), secret)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +70,7 @@ def test_a_typing_error_is_corrected(cluster: Any, capsys: pytest.CaptureFixture
     assert "Did you mean 'retention.ms'?" in capsys.readouterr().err
 
 
-def test_all_defaults_are_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, cluster: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(describe, "describe_configs", lambda *_: {"t": [DEFAULT]})
+def test_all_defaults_are_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = with_settings(("segment.ms", "5", 5))
     assert carry_out(["config", "describe", "topic", "t"], cluster) == 0
     assert "topic t has only default settings" in capsys.readouterr().err

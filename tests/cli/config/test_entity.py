@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.config.entity import check_exists
 from ottla.cli.failures import Failed
@@ -21,18 +19,18 @@ from ottla.cli.failures import Failed
     ],
 )
 def test_brokers_that_do_not_exist(brokers: tuple[int, ...], name: str, message: str) -> None:
-    connection: Any = SimpleNamespace(
-        metadata=lambda: SimpleNamespace(brokers=dict.fromkeys(brokers))
-    )
+    cluster = FakeCluster()
+    cluster.brokers = list(brokers)
+    client = cluster.client()
     with pytest.raises(Failed) as failure:
-        check_exists(connection, "broker", name)
+        check_exists(client, "broker", name)
     assert failure.value.message == message
     assert failure.value.hint == f"For example: ottla config describe broker {min(brokers)}"
-    check_exists(connection, "broker", str(brokers[0]))
+    check_exists(client, "broker", str(brokers[0]))
 
 
 def test_topics_that_do_not_exist() -> None:
-    asked: list[list[str]] = []
-    connection: Any = SimpleNamespace(existing_topics=asked.append)
-    check_exists(connection, "topic", "t")
-    assert asked == [["t"]]
+    client = FakeCluster().client()
+    check_exists(client, "topic", "t")
+    with pytest.raises(Failed, match="there is no topic 'q'"):
+        check_exists(client, "topic", "q")

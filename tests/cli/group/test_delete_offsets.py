@@ -7,14 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import groups
 from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli import confirmation
 from ottla.cli.app import carry_out
-from ottla.cli.group import delete_offsets
-from ottla.client.admin.groups import OFFSET_DELETE
+from ottla.client.admin.committed_offsets import OFFSET_DELETE
+from ottla.client.admin.groups import Group
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
+
+EMPTY = Group("g", "empty", "classic", None, 2, False, ())
 
 
 class Coordinator:
@@ -22,7 +25,9 @@ class Coordinator:
 
     def __init__(self) -> None:
         self.code = self.partition_code = ErrorCode.none
-        self.cluster = FakeCluster({OFFSET_DELETE: [self.answer]})
+        known = groups({"g": EMPTY}, {"g": {("t", 0): 5, ("t", 1): 7}})
+        self.cluster = FakeCluster({OFFSET_DELETE: [self.answer], **known})
+        self.cluster.leaders |= {("t", 9): 1}
 
     @property
     def asked(self) -> list[Any]:
@@ -39,19 +44,12 @@ class Coordinator:
 
 
 @pytest.fixture
-def coordinator(monkeypatch: pytest.MonkeyPatch) -> Coordinator:
-    made = Coordinator()
-    for name, stand_in in {
-        "existing_groups": lambda *_: {"g": None},
-        "committed_offsets": lambda *_: {("t", 0): 5, ("t", 1): 7},
-        "choose_partitions": lambda _, __, given, ___: [(each[0], int(each[2])) for each in given],
-    }.items():
-        monkeypatch.setattr(delete_offsets, name, stand_in)
-    return made
+def coordinator() -> Coordinator:
+    return Coordinator()
 
 
 def run(coordinator: Coordinator, *words: str) -> int:
-    cluster = SimpleNamespace(connection=SimpleNamespace(client=coordinator.cluster.client()))
+    cluster = SimpleNamespace(client=coordinator.cluster.client())
     return carry_out(["group", "delete-offsets", "g", *words], cluster)
 
 

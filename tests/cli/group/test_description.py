@@ -1,19 +1,22 @@
 """What is shown of a group."""
 
 import json
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from tests.client.answers import groups, offsets
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.group.description import (
     GroupDescription,
-    GroupMember,
     GroupPartition,
-    described_groups,
+    group_description,
     shown_metadata,
 )
+from ottla.client.admin.group_states import MemberState
+from ottla.client.admin.groups import Group, Member
+from ottla.client.admin.offsets import LIST_OFFSETS
+from ottla.client.topic_partition import TopicPartition
 
 
 def test_pipeline_metadata_is_shown_in_words() -> None:
@@ -46,8 +49,8 @@ def shown(capsys: pytest.CaptureFixture[str], *what: Any, **more: Any) -> list[l
 
 def test_group_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     members = [
-        GroupMember("m1", None, "c", "/10.0.0.1", 1),
-        GroupMember("m2", None, "d", "10.0.0.2", 0),
+        MemberState("m1", None, "c", "/10.0.0.1", 1),
+        MemberState("m2", None, "d", "10.0.0.2", 0),
     ]
     partitions = [partition(0, client="c@10.0.0.1", member_id="m1")]
     assert shown(capsys, "stable", members, partitions) == [
@@ -77,25 +80,13 @@ def test_lag_in_time_has_a_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(late) > 5
 
 
-class Moving:
-    """A cluster whose coordinators move for a while: the admin client, and the connection."""
-
-    answer_timeout_s = 5.0
-
-    def __init__(self, *codes: int) -> None:
-        self.admin, self.left, self.asked = self, list(codes), 0
-
-    def metadata(self) -> None:
-        return
-
-    def describe_consumer_groups(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
-        self.asked += 1
-        future: Future[Any] = Future()
-        future.set_exception(KafkaException(KafkaError(self.left.pop(0))))
-        return dict.fromkeys(names, future)
-
-
-def test_a_group_is_described_once_its_coordinator_is_there() -> None:
-    cluster: Any = Moving(KafkaError.NOT_COORDINATOR, KafkaError.GROUP_ID_NOT_FOUND)
-    assert described_groups(cluster, ["g"]) == {}
-    assert cluster.asked == 2
+def test_a_group_is_described_with_its_lag() -> None:
+    place = TopicPartition("t", 0)
+    group = Group("g", "stable", "classic", "range", 2, False, (Member("m", None, "c", "/h", ()),))
+    known = groups({"g": group}, {"g": {place: 5, ("gone", 0): 1}})
+    cluster = FakeCluster({LIST_OFFSETS: [offsets({place: 0}, {place: 8})], **known})
+    told = group_description(cluster.client(), group)
+    gone, own = told.partitions
+    assert (own.committed_offset, own.end_offset, own.lag) == (5, 8, 3)
+    assert (gone.topic, gone.end_offset, gone.lag) == ("gone", None, None)
+    assert (told.lag, told.members[0].partitions) == (3, 0)

@@ -7,17 +7,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import groups
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.app import carry_out
-from ottla.cli.group import export
+from ottla.client.admin.groups import Group
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(export, "existing_groups", lambda *_: {})
-    monkeypatch.setattr(export, "committed_offsets", lambda *_: {("u", 0): 4, ("t", 1): 7})
-    monkeypatch.setattr(export, "choose_partitions", lambda *_: [("t", 0), ("t", 1)])
-    return SimpleNamespace(connection=None)
+def cluster() -> Any:
+    group = Group("g", "empty", "classic", None, 2, False, ())
+    fake = FakeCluster(groups({"g": group}, {"g": {("u", 0): 4, ("t", 1): 7}}))
+    return SimpleNamespace(client=fake.client())
 
 
 def test_offsets_are_lines_by_topic(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:

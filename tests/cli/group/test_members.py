@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
-from confluent_kafka import ConsumerGroupState, TopicPartition
 
 from ottla.cli.group.members import group_members, ranges
 from ottla.cli.rows import document
+from ottla.client.admin.groups import Group, Member
+from ottla.client.topic_partition import TopicPartition
 
 
-def member(client: str, *places: tuple[str, int], instance: str | None = None) -> Any:
-    return SimpleNamespace(
-        member_id=f"{client}-1",
-        group_instance_id=instance,
-        client_id=client,
-        host="/10.0.0.1",
-        assignment=SimpleNamespace(topic_partitions=[TopicPartition(*place) for place in places]),
-    )
+def member(client: str, *places: tuple[str, int], instance: str | None = None) -> Member:
+    assignment = tuple(TopicPartition(*place) for place in places)
+    return Member(f"{client}-1", instance, client, "/10.0.0.1", assignment)
 
 
 def test_members_with_their_partitions(capsys: pytest.CaptureFixture[str]) -> None:
-    description = SimpleNamespace(
-        state=ConsumerGroupState.STABLE,
-        partition_assignor="range",
-        members=[
-            member("idle"),
-            member("busy", ("u", 0), ("t", 2), ("t", 0), ("t", 1), instance="i"),
-        ],
+    members = (
+        member("idle"),
+        member("busy", ("u", 0), ("t", 2), ("t", 0), ("t", 1), instance="i"),
     )
-    found = group_members("g", description)
+    found = group_members(Group("g", "stable", "classic", "range", 2, False, members))
     assert document(found)["members"][0] == {
         "member_id": "busy-1",
         "instance_id": "i",

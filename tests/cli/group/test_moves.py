@@ -2,34 +2,26 @@
 
 import click
 import pytest
+from tests.client.answers import offsets
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli import confirmation
-from ottla.cli.client import Connection
 from ottla.cli.failures import UsageFailed
-from ottla.cli.group import moves as group_moves
-from ottla.cli.group.moves import (
-    Move,
-    MovedGroup,
-    Target,
-    confirm_moves,
-    consequence,
-    move,
-    plan,
-    plan_to,
-)
+from ottla.cli.group.moves import MovedGroup, confirm_moves
 from ottla.cli.group.reset import checked
+from ottla.client.admin.committed_offsets import Commit
+from ottla.client.admin.offset_moves import Move, Target, consequence, move, plan, plan_to
+from ottla.client.admin.offsets import LIST_OFFSETS
+from ottla.client.client import Client
+from ottla.client.topic_partition import TopicPartition
 
-NOWHERE = Connection("h:1", {}, None, 1.0)
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-@pytest.fixture(autouse=True)
-def log_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Partition 0 has offsets 5 to 14, its record of time 7 at offset 7."""
-    for name, offset in (("first_offsets", 5), ("end_offsets", 15)):
-        monkeypatch.setattr(
-            group_moves, name, lambda _c, keys, offset=offset: dict.fromkeys(keys, offset)
-        )
-    monkeypatch.setattr(group_moves, "offsets_at", lambda _c, keys, _at: dict.fromkeys(keys, 7))
+def log_of_ten() -> Client:
+    """The partitions have offsets 5 to 14, the record of time 1 at offset 7."""
+    first, end, at = (dict.fromkeys((T0, T1), offset) for offset in (5, 15, 7))
+    return FakeCluster({LIST_OFFSETS: [offsets(first, end, at)]}).client()
 
 
 @pytest.mark.parametrize(
@@ -50,9 +42,8 @@ def log_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_plan_stays_within_the_log(
     target: Target, before: int | None, after: int, note: str
 ) -> None:
-    key = ("t", 0)
-    committed = {} if before is None else {key: before}
-    assert plan(NOWHERE, target, [key], committed) == [Move("t", 0, before, after, note)]
+    committed = {} if before is None else {T0: Commit(before, "", -1)}
+    assert plan(log_of_ten(), target, [T0], committed) == [Move("t", 0, before, after, note)]
 
 
 def test_exactly_one_way_must_be_given() -> None:
@@ -65,7 +56,7 @@ def test_exactly_one_way_must_be_given() -> None:
 
 
 def test_given_offsets_stay_within_the_log_too() -> None:
-    moves = plan_to(NOWHERE, {("t", 1): 99, ("t", 0): 7}, {("t", 0): 9})
+    moves = plan_to(log_of_ten(), {T1: 99, T0: 7}, {T0: Commit(9, "", -1)})
     assert [(each.partition, each.before, each.after) for each in moves] == [
         (0, 9, 7),
         (1, None, 15),

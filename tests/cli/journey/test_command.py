@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ottla.cli.app import run_command
-from ottla.cli.journey.asking import Journeys
 from ottla.cli.journey.list import MAX_FATES
+from ottla.client.admin.asked_journeys import Journeys
 from ottla.client.errors import UnreachableError
 
 RANGES = [

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ottla.cli.failures import Failed
-from ottla.cli.journey.watch import Outcome, outcome_of, watch_until_read
+from ottla.cli.journey.watch import watch_until_read
+from ottla.journey.outcome import Outcome, outcome_of
 
 Document = dict[str, Any]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.app import carry_out
-from ottla.cli.profiles import read_profiles
+from ottla.client.profiles import read_profiles
 
 Captured = pytest.CaptureFixture[str]
 

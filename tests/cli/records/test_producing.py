@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
+from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli.client import Connection
 from ottla.cli.failures import Failed
 from ottla.cli.records.producing import count_partitions, sending_settings
 
@@ -29,8 +27,7 @@ def test_a_file_in_the_place_of_the_topic(tmp_path: Path, is_file: bool, hint: s
     file = tmp_path / "rows.jsonl"
     if is_file:
         file.touch()
-    connection = SimpleNamespace(topics=lambda: {"flights": None})
     with pytest.raises(Failed, match="there is no topic") as raised:
-        count_partitions(cast("Connection", connection), str(file), create=False)
+        count_partitions(FakeCluster().client(), str(file), create=False)
     assert raised.value.hint is not None
     assert raised.value.hint.startswith(f"{hint}{file}")

@@ -15,8 +15,8 @@ from confluent_kafka.schema_registry import (
 )
 
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.records.jsonlines import LineError
 from ottla.cli.records.schema_registry import Decoder, Encoder, as_json, asked, client_of
+from ottla.messaging.jsonlines import LineError
 from ottla.registry.client import RegistryClient
 
 FLIGHT = {

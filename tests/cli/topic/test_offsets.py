@@ -7,18 +7,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.client.answers import offsets as answered
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.app import carry_out
-from ottla.cli.topic import offsets
+from ottla.client.admin.offsets import LIST_OFFSETS
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(offsets, "first_offsets", lambda *_: {("t", 0): 3})
-    monkeypatch.setattr(offsets, "end_offsets", lambda *_: {("t", 0): 10})
-    monkeypatch.setattr(offsets, "offsets_at", lambda *_: {("t", 0): 7})
-    topics = {"t": SimpleNamespace(partitions={0: None})}
-    return SimpleNamespace(connection=SimpleNamespace(existing_topics=lambda names: topics))
+def cluster() -> Any:
+    place = ("t", 0)
+    fake = FakeCluster({LIST_OFFSETS: [answered({place: 3}, {place: 10}, {place: 7})]})
+    fake.leaders = {place: 1}
+    return SimpleNamespace(client=fake.client())
 
 
 def test_offsets_are_counted(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition as PartitionAt
+from tests.client.answers import deleted_records, offsets
+from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.app import carry_out
-from ottla.cli.client import Connection
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.topic import trim
 from ottla.cli.topic.trim import check_target, planned
+from ottla.client.admin.offsets import LIST_OFFSETS
+from ottla.client.admin.records import DELETE_RECORDS
 from ottla.client.topic_partition import TopicPartition
 
 FIRST = {TopicPartition("t", 0): 10, TopicPartition("t", 1): 0}
@@ -57,32 +57,15 @@ def test_an_internal_topic_is_left_to_its_coordinators() -> None:
         check_target("__consumer_offsets", -1, None, [])
 
 
-class Admin:
-    """Deletes what it is told to."""
-
-    def delete_records(self, places: list[PartitionAt], **_: Any) -> dict[Any, Future[Any]]:
-        found = {}
-        for place in places:
-            found[place] = Future()
-            found[place].set_result(SimpleNamespace(low_watermark=place.offset))
-        return found
-
-
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
+def cluster() -> Any:
     """A topic t with partitions 0 (10 to 20) and 1 (0 to 5)."""
-    monkeypatch.setattr(trim, "first_offsets", lambda *_: FIRST)
-    monkeypatch.setattr(trim, "end_offsets", lambda *_: END)
-    monkeypatch.setattr(
-        trim, "offsets_at", lambda *_: {TopicPartition("t", 0): 12, TopicPartition("t", 1): 0}
+    at = {TopicPartition("t", 0): 12, TopicPartition("t", 1): 0}
+    fake = FakeCluster(
+        {LIST_OFFSETS: [offsets(FIRST, END, at)], DELETE_RECORDS: [deleted_records()]}
     )
-    connection = Connection("b:1", {}, Admin(), 1.0)
-    monkeypatch.setattr(
-        Connection,
-        "existing_topics",
-        lambda *_: {"t": SimpleNamespace(partitions={0: None, 1: None})},
-    )
-    return SimpleNamespace(connection=connection)
+    fake.leaders = dict.fromkeys(FIRST, 1)
+    return SimpleNamespace(client=fake.client())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ottla.cli.app import carry_out
 from ottla.cli.failures import Failed
 from ottla.cli.transaction.abort import abort_by_id, abort_in_partition
 from ottla.cli.transaction.description import existing
-from ottla.cli.transaction.search import coordinated, not_ended
+from ottla.client.admin.hanging_transactions import coordinated, not_ended
 from ottla.client.admin.transactions import (
     DescribedTransaction,
     ListedTransaction,

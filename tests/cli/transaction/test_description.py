@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ottla.cli.rows import document
-from ottla.cli.transaction.description import (
-    transaction_description,
-    what_next,
-    which_hang,
-)
+from ottla.cli.transaction.description import show_transaction, what_next
+from ottla.client.admin.hanging_transactions import which_hang
+from ottla.client.admin.transaction_states import transaction_description
 from ottla.client.admin.transactions import DescribedTransaction, OpenProducer
 from ottla.client.topic_partition import TopicPartition
 
@@ -83,7 +81,7 @@ def test_text(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     why = {PLACES[1]: "it has no leader"}
-    transaction_description(OPEN, [WRITTEN], why, NOW_MS).show()
+    show_transaction(transaction_description(OPEN, [WRITTEN], why, NOW_MS))
     text = capsys.readouterr().out
     lines = text.splitlines()
     assert lines[:5] == [

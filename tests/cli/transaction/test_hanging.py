@@ -13,7 +13,7 @@ from ottla.client.admin.transactions import OpenProducer
 from ottla.client.topic_partition import TopicPartition
 
 WRITTEN = OpenProducer("t", 0, 7, 3, 4, 12, 1_700_000_055_000)
-CLUSTER = SimpleNamespace(connection=SimpleNamespace(client=None))
+CLUSTER = SimpleNamespace(client=None)
 
 
 class Known:

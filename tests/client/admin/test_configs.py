@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.client.admin.configs import DESCRIBE_CONFIGS, TOPIC, Setting, topic_settings
+from ottla.client.admin.configs import DESCRIBE_CONFIGS, KINDS, Setting, topic_settings
 from ottla.client.errors import RefusedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
@@ -16,7 +16,7 @@ from ottla.protocol.messages import messages_of
 def cluster(code: ErrorCode) -> FakeCluster:
     def answer(address: str, request: Any) -> Any:
         (resource,) = request.resources
-        assert (resource.resource_type, resource.resource_name) == (TOPIC, "t")
+        assert (resource.resource_type, resource.resource_name) == (KINDS["topic"], "t")
         build = messages_of(DESCRIBE_CONFIGS, request.__version__)
         entries = tuple(
             build.DescribeConfigsResourceResult(
@@ -27,7 +27,7 @@ def cluster(code: ErrorCode) -> FakeCluster:
         result = build.DescribeConfigsResult(
             error_code=code,
             error_message=None,
-            resource_type=TOPIC,
+            resource_type=KINDS["topic"],
             resource_name="t",
             configs=entries if code is ErrorCode.none else (),
         )
@@ -39,8 +39,8 @@ def cluster(code: ErrorCode) -> FakeCluster:
 def test_settings_by_name() -> None:
     assert topic_settings(cluster(ErrorCode.none).client(), ["t"]) == {
         "t": [
-            Setting("cleanup.policy", "1", 5, False, False),
-            Setting("retention.ms", "1", 5, False, False),
+            Setting("cleanup.policy", "1", "default"),
+            Setting("retention.ms", "1", "default"),
         ]
     }
 

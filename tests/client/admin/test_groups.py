@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tests.client.fake_cluster import FakeCluster, coordinators
 
-from ottla.client.admin.groups import OFFSET_DELETE, delete_offsets, why_no_coordinator
+from ottla.client.admin.committed_offsets import OFFSET_DELETE, delete_offsets
+from ottla.client.admin.groups import why_no_coordinator
 from ottla.client.coordinators import FIND_COORDINATOR
 from ottla.client.errors import RefusedError
 from ottla.protocol.errors import ErrorCode

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from ottla.cli.bench.meter import Meter, latency_text, line, milliseconds
-from ottla.cli.screen import note
+from ottla.cli.screen import note, say, show_table
+from ottla.messaging.load.meter import Measured, Meter, Sample, milliseconds
+from ottla.wording.sizes import size_text
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -112,3 +113,46 @@ def can_draw() -> bool:
 
     encoding = (getattr(sys.stderr, "encoding", None) or "").lower().replace("-", "")
     return sys.stderr.isatty() and encoding == "utf8" and environ.get("TERM") != "dumb"
+
+
+def show_measured(found: Measured, title: str) -> None:
+    """A whole run as tables."""
+    show_table(
+        ["records", "bytes", "time", "records/s", "bytes/s"],
+        [
+            [
+                f"{found.records:,}",
+                size_text(found.bytes),
+                f"{found.seconds:.1f} s",
+                f"{found.records_per_s:,}",
+                f"{size_text(found.bytes_per_s)}/s",
+            ]
+        ],
+        title=title,
+    )
+    if found.latency_ms is not None:
+        say("")
+        show_table(
+            ["latency", *found.latency_ms], [["", *map(latency_text, found.latency_ms.values())]]
+        )
+
+
+def latency_text(latency_ms: float | None) -> str:
+    """`0.42 ms`, `12.3 ms`, `1.2 s`."""
+    if latency_ms is None:
+        return "-"
+    if latency_ms < 10:
+        return f"{latency_ms:.2f} ms"
+    return f"{latency_ms:.1f} ms" if latency_ms < 1000 else f"{latency_ms / 1000:.1f} s"
+
+
+def line(sample: Sample, records: int) -> str:
+    """A moment as one line, where there is no chart."""
+    text = (
+        f"{sample.seconds:.0f} s: {records:,} records, {sample.records_per_s:,.0f}/s, "
+        f"{size_text(round(sample.bytes_per_s))}/s"
+    )
+    if sample.p99_us is None:
+        return text
+    p50, p99 = milliseconds(sample.p50_us), milliseconds(sample.p99_us)
+    return f"{text}, p50 {latency_text(p50)}, p99 {latency_text(p99)}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import Final
 
 import click
 
-from ottla.cli.bench.produce_load import Load, produce_load
+from ottla.cli.bench.chart import Chart, show_measured
 from ottla.cli.bench.run import FOR, RECORDS, duration, end
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
@@ -20,8 +22,11 @@ from ottla.cli.records.producing import (
     sending_settings,
 )
 from ottla.cli.rows import emit
-from ottla.cli.sizes import size_text
 from ottla.cli.value_types import Number, Size, WholeNumber
+from ottla.messaging.librdkafka import quiet
+from ottla.messaging.load.meter import Meter
+from ottla.messaging.load.produce import Load, produce_load
+from ottla.wording.sizes import size_text
 
 MAX_RECORD_BYTES: Final = 100_000_000
 
@@ -71,14 +76,16 @@ def produce(
     """
     if size_bytes > MAX_RECORD_BYTES:
         raise UsageFailed(f"--size must be at most 100MB, not {size_text(size_bytes)}.")
-    connection = cluster.connection
-    count_partitions(connection, topic, create)
+    count_partitions(cluster.client, topic, create)
     settings = {
         **sending_settings(compression, acks),
         "message.max.bytes": MAX_RECORD_BYTES * 2,
-        **connection.settings,
+        **quiet(cluster.settings),
     }
     load = Load(topic, size_bytes, keys, records, duration(records, for_s), rate)
-    meter, is_interrupted = produce_load(settings, load, quiet=as_json)
-    emit(meter.measured(topic, f"Produced to {topic}"), as_json=as_json)
+    meter = Meter(time.monotonic())
+    with Chart(f"producing to {topic}", meter, wanted=not as_json) as chart:
+        is_interrupted = produce_load(settings, load, meter, chart.show)
+    show = partial(show_measured, title=f"Produced to {topic}")
+    emit(meter.measured(topic), as_json=as_json, show=show)
     end(meter, is_interrupted)

@@ -6,10 +6,10 @@ from typing import Final
 
 import click
 
-from ottla.cli.bench.meter import Meter
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from ottla.cli.screen import note
 from ottla.cli.value_types import Number, WholeNumber
+from ottla.messaging.load.meter import Meter
 
 DEFAULT_FOR_S: Final = 10.0
 RECORDS: Final = click.option(

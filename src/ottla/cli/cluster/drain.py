@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
 from typing import Final
 
 import click
 
-from ottla.cli.client import Connection
-from ottla.cli.cluster.moves import (
-    LOOK_PAUSE_S,
-    Move,
-    current_assignments,
-    live_racks,
-    moves_between,
-    wait_moved,
-)
+from ottla.cli.cluster.moves import wait_moved
 from ottla.cli.cluster.options import TIMEOUT
 from ottla.cli.command import command
 from ottla.cli.complete import complete_broker
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, unknown
 from ottla.cli.options import AS_JSON, DRY_RUN
-from ottla.cli.plural import plural
-from ottla.cli.polling import poll_until
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import note, say, show_table
 from ottla.cli.value_types import WholeNumber
-from ottla.client.admin.reassignments import reassign, reassignments
+from ottla.client.admin.reassignments import (
+    Move,
+    await_replicas,
+    current_assignments,
+    moves_between,
+    reassign,
+    reassignments,
+)
+from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 from ottla.controller.draining import DrainingError, drained
+from ottla.wording.plural import plural
 
-SETTLE_TIMEOUT_S: Final = 10.0
 ADD_A_BROKER: Final = (
     "Nothing was moved. Add a broker first: ottla cluster add "
     "(in a cluster of `ottla cluster start`)."
@@ -78,20 +75,18 @@ class Drained:
 @cluster_options
 def drain(cluster: Cluster, broker: int, dry_run: bool, timeout: float, as_json: bool) -> None:
     """Move all replicas off a broker, and wait until they have moved."""
-    done = drain_broker(
-        cluster.connection, broker, dry_run=dry_run, quiet=as_json, timeout_s=timeout
-    )
+    done = drain_broker(cluster.client, broker, dry_run=dry_run, quiet=as_json, timeout_s=timeout)
     emit(done, as_json=as_json)
 
 
 def drain_broker(
-    connection: Connection, broker_id: int, *, dry_run: bool, quiet: bool, timeout_s: float
+    client: Client, broker_id: int, *, dry_run: bool, quiet: bool, timeout_s: float
 ) -> Drained:
     """What was moved (or would be, with --dry-run). Raises Failed."""
-    connection.topics()  # fails sooner, and says more, if no broker answers
-    under_way = reassignments(connection.client)
-    assignments = current_assignments(connection, under_way)
-    racks = live_racks(connection)
+    client.metadata([])  # fails sooner, and says more, if no broker answers
+    under_way = reassignments(client)
+    assignments = current_assignments(client, under_way)
+    racks = {number: each.rack for number, each in client.metadata([]).brokers.items()}
     holders = {number for each in assignments.values() for row in each for number in row}
     if broker_id not in racks.keys() | holders:
         raise unknown(
@@ -107,7 +102,7 @@ def drain_broker(
     moves = moves_between(assignments, targets)
     if not dry_run:
         if targets:
-            reassign(connection.client, targets)
+            reassign(client, targets)
         # Also waits for moves that are already under way, such as those of an interrupted drain.
         waited = {
             TopicPartition(topic, index)
@@ -116,7 +111,7 @@ def drain_broker(
         } | {place for place, each in under_way.items() if broker_id in each.removing}
         try:
             wait_moved(
-                connection,
+                client,
                 waited,
                 title=f"Draining broker {broker_id}",
                 watch_hint=f"To watch it: ottla cluster drain {broker_id}",
@@ -127,26 +122,16 @@ def drain_broker(
             note("The brokers continue the move. To watch it:")
             note(f"  ottla cluster drain {broker_id}")
             raise
-        verify(connection, broker_id)
+        verify(client, broker_id)
     return Drained(broker_id, not dry_run, moves)
 
 
-def verify(connection: Connection, broker_id: int) -> None:
+def verify(client: Client, broker_id: int) -> None:
     """Raises Failed unless the broker holds no replica: a cancelled move would leave some."""
-
-    def look() -> list[str]:
-        return [
-            f"{name}-{number}"
-            for name, topic in sorted(connection.topics().items())
-            for number, each in sorted(topic.partitions.items())
-            if broker_id in each.replicas
-        ]
-
-    # The broker that responds learns of the end shortly after the controller.
-    left = poll_until(look, operator.not_, within_s=SETTLE_TIMEOUT_S, pause_s=LOOK_PAUSE_S)
+    left = await_replicas(client, lambda _, replicas: broker_id in replicas)
     if left:
         raise Failed(
             f"broker {broker_id} still holds {plural(len(left), 'partition')}, such as "
-            f"{left[0]}: they were created later, or their moves were cancelled.",
+            f"{next(iter(left))}: they were created later, or their moves were cancelled.",
             f"To move them: ottla cluster drain {broker_id}",
         )

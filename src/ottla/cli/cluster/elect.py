@@ -1,32 +1,28 @@
-"""`ottla cluster elect`: elects leaders (KIP-460), as `kafka-leader-election.sh` does.
-
-A preferred election moves leadership back to the first replica, if that one is in sync. An unclean
-one gives a partition without a leader one that is not in sync: what only the others have is lost.
-"""
+"""`ottla cluster elect`: elects leaders (KIP-460), as `kafka-leader-election.sh` does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
 
 import click
 
-from ottla.cli.client import Connection
 from ottla.cli.command import command
 from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.existing import existing_topics, partitions_of
 from ottla.cli.failures import EXIT_FAILED, UsageFailed
-from ottla.cli.offsets import partitions_of
 from ottla.cli.options import AS_JSON, DRY_RUN, OF_PARTITION, YES, topics_argument
-from ottla.cli.plural import plural
-from ottla.cli.polling import poll_until
 from ottla.cli.rows import column, emit, row
 from ottla.cli.screen import note
-from ottla.client.admin.elections import elect_leaders
+from ottla.client.admin.elections import (
+    elect_leaders,
+    leader_of,
+    preferred,
+    settled_leaders,
+    to_elect,
+)
 from ottla.client.topic_partition import TopicPartition
-
-SETTLE_TIMEOUT_S: Final = 5.0
-LOOK_PAUSE_S: Final = 0.1
+from ottla.wording.plural import plural
 
 
 @row
@@ -70,8 +66,8 @@ def elect(
         )
     if partition and len(topics) != 1:
         raise UsageFailed("--partition needs one topic.")
-    connection = cluster.connection
-    known = connection.existing_topics(topics) if topics else connection.topics()
+    client = cluster.client
+    known = existing_topics(client, topics) if topics else client.metadata().topics
     states = {key: known[key[0]].partitions[key[1]] for key in partitions_of(known, partition)}
     wanted = to_elect(states, unclean=unclean)
     if not wanted:
@@ -89,9 +85,9 @@ def elect(
         )
     why: dict[TopicPartition, str] = {}
     if not dry_run:
-        failed = elect_leaders(connection.client, wanted, unclean=unclean)
+        failed = elect_leaders(client, wanted, unclean=unclean)
         why = {each: refusal.reason for each, refusal in failed.items()}
-    after = {} if dry_run else settled(connection, wanted, why)
+    after = {} if dry_run else settled_leaders(client, wanted, why)
     rows = [
         Election(
             *key,
@@ -107,8 +103,8 @@ def elect(
         note("Nothing was changed (--dry-run).")
     if unclean and not dry_run:
         for key, state in wanted.items():
-            if key not in why and after.get(key) not in (None, *state.isrs):
-                note(loss(key, after[key], state.isrs))
+            if key not in why and after.get(key) not in (None, *state.in_sync):
+                note(loss(key, after[key], state.in_sync))
     return EXIT_FAILED if why else 0
 
 
@@ -121,38 +117,3 @@ def loss(key: TopicPartition, leader: int | None, in_sync: Iterable[int]) -> str
         verb = "have" if others[1:] else "has"
         missing = f"The records that only {named} {verb} are lost."
     return f"{key[0]}-{key[1]}: broker {leader}, the leader now, was not in sync. {missing}"
-
-
-def preferred(state: Any) -> int:
-    """The first replica."""
-    return int(state.replicas[0])
-
-
-def leader_of(state: Any) -> int | None:
-    return state.leader if state.leader >= 0 else None
-
-
-def to_elect(states: Mapping[TopicPartition, Any], *, unclean: bool) -> dict[TopicPartition, Any]:
-    """The partitions without a leader, or those that another than the preferred one leads."""
-    if unclean:
-        return {key: state for key, state in states.items() if leader_of(state) is None}
-    return {key: state for key, state in states.items() if leader_of(state) != preferred(state)}
-
-
-def settled(
-    connection: Connection, wanted: Mapping[TopicPartition, Any], why: Mapping[TopicPartition, str]
-) -> dict[TopicPartition, int | None]:
-    """The leaders once the broker that responds knows the new ones, which takes a moment."""
-
-    def look() -> dict[TopicPartition, int | None]:
-        topics = connection.topics()
-        # A topic may have been deleted in the meantime.
-        return {
-            key: leader_of(topics[key[0]].partitions[key[1]]) if key[0] in topics else None
-            for key in wanted
-        }
-
-    def is_changed(now: Mapping[TopicPartition, int | None]) -> bool:
-        return all(now[key] != leader_of(state) for key, state in wanted.items() if key not in why)
-
-    return poll_until(look, is_changed, within_s=SETTLE_TIMEOUT_S, pause_s=LOOK_PAUSE_S)

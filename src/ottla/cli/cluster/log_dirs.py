@@ -11,14 +11,15 @@ import click
 from ottla.cli.command import command
 from ottla.cli.complete import complete_broker
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.failures import EXIT_FAILED, unknown
+from ottla.cli.existing import check_brokers, existing_topics
+from ottla.cli.failures import EXIT_FAILED
 from ottla.cli.options import AS_JSON, topics_argument
 from ottla.cli.rows import column, document, only_json, row, show_rows
 from ottla.cli.screen import note, say, show_json
-from ottla.cli.sizes import Size, shown_size
-from ottla.cli.stored_replicas import replicas_of
 from ottla.cli.value_types import WholeNumber
 from ottla.client.admin.log_dirs import LogDir, log_dirs
+from ottla.client.admin.stored_replicas import replicas_of
+from ottla.wording.sizes import Size, shown_size
 
 
 @command("log-dirs")
@@ -37,21 +38,13 @@ def describe_log_dirs(
     cluster: Cluster, topics: Sequence[str], broker: Sequence[int], as_json: bool
 ) -> int:
     """Show how much each broker stores, by folder and topic, or by replica of the topics."""
-    connection = cluster.connection
-    live = connection.metadata().brokers
-    for number in broker:
-        if number not in live:
-            raise unknown(
-                "live broker",
-                str(number),
-                map(str, live),
-                "To list all brokers: ottla cluster describe",
-            )
+    client = cluster.client
+    check_brokers(broker, client.metadata([]).brokers)
     partitions = None
     if topics:
-        found = connection.existing_topics(topics)
+        found = existing_topics(client, topics)
         partitions = {name: sorted(topic.partitions) for name, topic in found.items()}
-    folders, why = log_dirs(connection.client, brokers=list(broker) or None, partitions=partitions)
+    folders, why = log_dirs(client, brokers=list(broker) or None, partitions=partitions)
     if as_json:
         show_json(document([folder_row(each) for each in folders]))
     elif topics:

@@ -6,37 +6,18 @@ carry it out. The command only waits, so it may end at any time.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
-from ottla.cli.client import Connection
-from ottla.cli.cluster.moves import (
-    LOOK_PAUSE_S,
-    Move,
-    brokers_text,
-    current_assignments,
-    live_racks,
-    moves_between,
-    show_moves,
-    wait_moved,
-)
+from ottla.cli.cluster.moves import brokers_text, show_moves, wait_moved
 from ottla.cli.cluster.options import TIMEOUT
-from ottla.cli.cluster.reassignment_file import read_reassignments
-from ottla.cli.cluster.reassignment_plan import (
-    Targets,
-    assigned,
-    check_brokers,
-    check_places,
-    read_brokers,
-    spread_out,
-)
 from ottla.cli.command import command
 from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.existing import check_brokers, existing_topics
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.options import (
     AS_JSON,
@@ -46,24 +27,31 @@ from ottla.cli.options import (
     YES,
     topics_argument,
 )
-from ottla.cli.plural import plural
-from ottla.cli.polling import poll_until
 from ottla.cli.rows import column, emit, row
 from ottla.cli.screen import note, say
+from ottla.cli.topic.assignment import read_assignment
+from ottla.client.admin.reassignment_file import read_reassignments
+from ottla.client.admin.reassignment_plan import Targets, check_places, spread_out
 from ottla.client.admin.reassignments import (
+    Move,
     Reassignment,
+    Replicas,
+    await_replicas,
     cancel_reassignments,
+    current_assignments,
+    moves_between,
     reassignments,
 )
 from ottla.client.admin.reassignments import reassign as request_moves
+from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
+from ottla.wording.plural import plural
 
 FORMS: Final = (
     "For example: ottla cluster reassign TOPIC --replication-factor 3, or --brokers 1,2,3; "
     "--list shows what moves now."
 )
 WATCH_HINT: Final = "To watch it: ottla cluster reassign --list"
-SETTLE_TIMEOUT_S: Final = 10.0
 
 
 @row
@@ -150,18 +138,18 @@ def reassign(
     }
     check_together(given, topics, partition)
     wanted_brokers = read_brokers(brokers)
-    connection = cluster.connection
-    connection.existing_topics(topics)  # says at once if no broker answers
-    under_way = reassignments(connection.client)
+    client = cluster.client
+    existing_topics(client, topics)  # says at once if no broker answers
+    under_way = reassignments(client)
     if list_moves or cancel:
         chosen = {place: each for place, each in under_way.items() if is_chosen(place, topics)}
         if list_moves:
             show_under_way(chosen, as_json=as_json)
         else:
-            cancel_moves(connection, chosen, dry_run=dry_run, yes=yes, as_json=as_json)
+            cancel_moves(client, chosen, dry_run=dry_run, yes=yes, as_json=as_json)
         return
-    assignments = current_assignments(connection, under_way)
-    live = live_racks(connection)
+    assignments = current_assignments(client, under_way)
+    live = {number: each.rack for number, each in client.metadata([]).brokers.items()}
     if file is not None:
         targets = read_reassignments(file)
         check_places(assignments, targets)
@@ -171,12 +159,13 @@ def reassign(
         targets = spread_out(
             topics, partition, assignments, live, wanted_brokers, replication_factor
         )
-    check_brokers(targets, wanted_brokers or (), live)
+    named = {broker for each in targets.values() for row in each.values() for broker in row}
+    check_brokers(sorted(named.union(wanted_brokers or ())), live)  # others could copy nothing
     moves = moves_between(assignments, targets)
     if not as_json and moves:
         show_moves(moves)
     done = carry_out(
-        connection,
+        client,
         moves,
         dry_run=dry_run,
         wait=not no_wait,
@@ -186,6 +175,36 @@ def reassign(
     )
     if as_json:
         emit(Reassigned(bool(moves) and not dry_run, done, moves), as_json=True)
+
+
+def read_brokers(text: str | None) -> list[int] | None:
+    """`1,2,3` as numbers. Raises UsageFailed."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdecimal() for word in words):
+        raise UsageFailed(f"--brokers must be broker ids, not {text!r}.", "For example: 1,2,3")
+    return sorted({int(word) for word in words})
+
+
+def assigned(
+    text: str,
+    topic: str,
+    partition: Sequence[int] | None,
+    assignments: Replicas,
+) -> Targets:
+    """The targets of `--assign`: of all partitions, or of the named ones in that order."""
+    rows = read_assignment(text)
+    places = list(partition or range(len(assignments[topic])))
+    if len(rows) != len(places):
+        raise UsageFailed(
+            f"--assign names the brokers of {plural(len(rows), 'partition')}, "
+            f"but {len(places)} {'is' if len(places) == 1 else 'are'} to be moved.",
+            "Name as many with --partition N, or the brokers of all partitions.",
+        )
+    targets = {topic: dict(zip(places, map(tuple, rows), strict=True))}
+    check_places(assignments, targets)
+    return targets
 
 
 def check_together(
@@ -214,7 +233,7 @@ def is_chosen(place: TopicPartition, topics: Sequence[str]) -> bool:
 
 
 def carry_out(
-    connection: Connection,
+    client: Client,
     moves: Sequence[Move],
     *,
     dry_run: bool,
@@ -240,13 +259,13 @@ def carry_out(
     targets: Targets = {}
     for each in moves:
         targets.setdefault(each.topic, {})[each.partition] = tuple(each.to)
-    request_moves(connection.client, targets)
+    request_moves(client, targets)
     if not wait:
         note(f"The brokers move the replicas. {WATCH_HINT}")
         return False
     try:
         wait_moved(
-            connection,
+            client,
             [TopicPartition(each.topic, each.partition) for each in moves],
             title="Moving replicas",
             watch_hint=WATCH_HINT,
@@ -256,32 +275,25 @@ def carry_out(
     except KeyboardInterrupt:
         note(f"The brokers continue the move. {WATCH_HINT}; to cancel it: --cancel")
         raise
-    verify(connection, targets)
+    verify(client, targets)
     if not quiet:
         say(f"Changed {plural(len(moves), 'partition')}; {plural(copies, 'replica')} copied.")
     return True
 
 
-def verify(connection: Connection, targets: Mapping[str, Mapping[int, Sequence[int]]]) -> None:
+def verify(client: Client, targets: Targets) -> None:
     """Raises Failed unless the partitions have the replicas: a move may have been cancelled."""
 
-    def look() -> list[tuple[str, list[int], list[int]]]:
-        topics = connection.topics()
-        return [
-            (f"{topic}-{index}", list(topics[topic].partitions[index].replicas), list(replicas))
-            for topic, partitions in targets.items()
-            for index, replicas in partitions.items()
-            if topic in topics
-            if list(topics[topic].partitions[index].replicas) != list(replicas)
-        ]
+    def is_wrong(place: TopicPartition, replicas: Sequence[int]) -> bool:
+        wanted = targets.get(place.topic, {}).get(place.partition)
+        return wanted is not None and list(replicas) != list(wanted)
 
-    # The broker that responds learns of the end shortly after the controller.
-    left = poll_until(look, operator.not_, within_s=SETTLE_TIMEOUT_S, pause_s=LOOK_PAUSE_S)
+    left = await_replicas(client, is_wrong)
     if left:
-        place, found, wanted = left[0]
+        place, found = next(iter(left.items()))
         raise Failed(
             f"{plural(len(left), 'partition')} did not move, such as {place}: its replicas are "
-            f"{found}, not {wanted}.",
+            f"{found}, not {list(targets[place.topic][place.partition])}.",
             "Another command may have cancelled or replaced the move.",
         )
 
@@ -296,7 +308,7 @@ def show_under_way(moving: Mapping[TopicPartition, Reassignment], *, as_json: bo
 
 
 def cancel_moves(
-    connection: Connection,
+    client: Client,
     moving: Mapping[TopicPartition, Reassignment],
     *,
     dry_run: bool,
@@ -315,7 +327,7 @@ def cancel_moves(
             what_else="To cancel without confirmation, add --yes.",
             refused="Nothing was cancelled.",
         )
-        cancel_reassignments(connection.client, moving)
+        cancel_reassignments(client, moving)
     if as_json:
         emit([Cancelled(*place, not dry_run) for place in sorted(moving)], as_json=True)
     elif dry_run:

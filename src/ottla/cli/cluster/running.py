@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import click
 
-from ottla.cli.cluster.failures import cluster_failures
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import say
 from ottla.cli.value_types import WholeNumber
@@ -77,6 +76,5 @@ RUNNING_DATA: Final = click.option(
 
 def carry_out(command: str, data: Path, *, as_json: bool, **what: Any) -> None:
     """Ask the running `cluster start`, and print its answer. Raises Failed."""
-    with cluster_failures():
-        answer = ask(data, Request(command, **what))
+    answer = ask(data, Request(command, **what))
     emit((StartedBroker if "address" in answer else BrokerState)(**answer), as_json=as_json)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.client import pairs
 from ottla.cli.cluster.running import DEFAULT_DATA
 from ottla.cli.command import command
 from ottla.cli.complete import complete_broker_setting
+from ottla.cli.name_values import pairs
 from ottla.cli.value_types import WholeNumber
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from ottla.cli.cluster.failures import cluster_failures
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
-from ottla.cli.screen import note, printable, say, write
+from ottla.cli.screen import note, say, write
+from ottla.cli.wrapping import printable
 from ottla.devcluster.supervisor import run_cluster
 
 
@@ -42,7 +42,7 @@ def run_in_terminal(
     """Run until Ctrl-C or SIGTERM; returns the exit code. Raises Failed if the cluster cannot
     start.
     """
-    with cluster_failures(), interrupted_by_signals():
+    with interrupted_by_signals():
         stopped = run_cluster(brokers, zookeeper, data, port, racks, config, Printed())
     return EXIT_INTERRUPTED if stopped else EXIT_FAILED
 

@@ -6,16 +6,24 @@ from collections.abc import Sequence
 
 import click
 
-from ottla.cli.client import pairs
 from ottla.cli.command import command
 from ottla.cli.complete import complete_setting
-from ottla.cli.config.entity import KIND, NAME, EntitySettings, check_exists, list_hint
-from ottla.cli.configs import alter_configs, describe_configs
+from ottla.cli.config.entity import (
+    KIND,
+    NAME,
+    EntitySettings,
+    check_exists,
+    list_hint,
+    settings_named,
+)
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import UsageFailed, unknown
+from ottla.cli.name_values import pairs
 from ottla.cli.options import AS_JSON, UNSET_CONFIG
 from ottla.cli.rows import emit
-from ottla.cli.setting_units import unit_hint_for
+from ottla.client.admin.configs import alter_settings
+from ottla.client.admin.setting_units import unit_hint_for
+from ottla.wording.nearest import nearest
 
 
 @command()
@@ -45,18 +53,17 @@ def alter(
         raise UsageFailed(
             "no setting given.", f"For example: ottla config alter {kind} {name} SETTING=VALUE"
         )
-    connection = cluster.connection
-    check_exists(connection, kind, name)
+    client = cluster.client
+    check_exists(client, kind, name)
     names = [*changes, *unset]
-    known = [entry.name for entry in describe_configs(connection, kind, [name])[name]]
+    known = settings_named(client, kind, name)
     for setting in names:
         # A broker may accept settings that it does not list, so only likely typing errors fail
         # here.
-        failure = unknown(f"{kind} setting", setting, known, list_hint(kind, name))
-        if setting not in known and "Did you mean" in failure.message:
-            raise failure
+        if setting not in known and nearest(setting, known):
+            raise unknown(f"{kind} setting", setting, known, list_hint(kind, name))
     with unit_hint_for(changes):
-        alter_configs(connection, kind, name, changes, unset)
-    entries = describe_configs(connection, kind, [name])[name]
+        alter_settings(client, kind, name, changes, unset)
+    entries = settings_named(client, kind, name).values()
     chosen = [entry for entry in entries if entry.name in names]
     emit(EntitySettings(kind, name, chosen), as_json=as_json)

@@ -8,8 +8,15 @@ import click
 
 from ottla.cli.command import command
 from ottla.cli.complete import complete_unset
-from ottla.cli.config.entity import KIND, NAME, EntitySettings, check_exists, list_hint
-from ottla.cli.configs import Setting, describe_configs
+from ottla.cli.config.entity import (
+    KIND,
+    NAME,
+    EntitySettings,
+    ShownSetting,
+    check_exists,
+    list_hint,
+    settings_named,
+)
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import unknown
 from ottla.cli.options import AS_JSON
@@ -38,17 +45,16 @@ def describe(
     as_json: bool,
 ) -> None:
     """Show settings that differ from the default, all settings with --all, or the ones you name."""
-    check_exists(cluster.connection, kind, name)
-    entries = describe_configs(cluster.connection, kind, [name])[name]
-    known = [entry.name for entry in entries]
+    check_exists(cluster.client, kind, name)
+    known = settings_named(cluster.client, kind, name)
     for setting in settings:
         if setting not in known:
             raise unknown(f"{kind} setting", setting, known, list_hint(kind, name))
-    chosen = [entry for entry in entries if is_wanted(entry, settings, all_settings)]
+    chosen = [each for each in known.values() if is_wanted(each, settings, all_settings)]
     emit(EntitySettings(kind, name, chosen), as_json=as_json)
 
 
-def is_wanted(entry: Setting, settings: Sequence[str], all_settings: bool) -> bool:
+def is_wanted(entry: ShownSetting, settings: Sequence[str], all_settings: bool) -> bool:
     if settings:
         return entry.name in settings
     return all_settings or entry.source != "default"

@@ -7,16 +7,28 @@ from typing import Final
 
 import click
 
-from ottla.cli.client import Connection
 from ottla.cli.complete import complete_topic
-from ottla.cli.configs import Setting
+from ottla.cli.existing import existing_topics
 from ottla.cli.failures import Failed
 from ottla.cli.options import Parameter
-from ottla.cli.rows import row, show_rows
+from ottla.cli.rows import column, only_json, row, show_rows
 from ottla.cli.screen import note
+from ottla.client.admin.configs import settings_of
+from ottla.client.client import Client
 
 TOPIC: Final = "topic"
 BROKER: Final = "broker"
+
+
+@row
+class ShownSetting:
+    """A setting of a topic or a broker. `value` of one that is `sensitive` is None."""
+
+    name: str = column("setting")
+    value: str | None = column(cell=lambda each: "(hidden)" if each.sensitive else each.value)
+    source: str = column("from")
+    read_only: bool = only_json(default=False)
+    sensitive: bool = only_json(default=False)
 
 
 @row
@@ -25,7 +37,7 @@ class EntitySettings:
 
     kind: str
     name: str
-    settings: Sequence[Setting]
+    settings: Sequence[ShownSetting]
 
     def show(self) -> None:
         if self.settings:
@@ -52,12 +64,12 @@ NAME: Final[Parameter] = click.argument(
 )
 
 
-def check_exists(connection: Connection, kind: str, name: str) -> None:
+def check_exists(client: Client, kind: str, name: str) -> None:
     """Raises Failed if there is no such topic or broker."""
     if kind == TOPIC:
-        connection.existing_topics([name])
+        existing_topics(client, [name])
         return
-    brokers = sorted(connection.metadata().brokers)
+    brokers = sorted(client.metadata([]).brokers)
     if not name.isdecimal() or int(name) not in brokers:
         numbers = ", ".join(map(str, brokers))
         raise Failed(
@@ -68,3 +80,8 @@ def check_exists(connection: Connection, kind: str, name: str) -> None:
 
 def list_hint(kind: str, name: str) -> str:
     return f"To list all settings: ottla config describe {kind} {name} --all"
+
+
+def settings_named(client: Client, kind: str, name: str) -> dict[str, ShownSetting]:
+    """All its settings by name."""
+    return {each.name: ShownSetting(*each) for each in settings_of(client, kind, [name])[name]}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.deletion import delete_all
 from ottla.cli.group.description import existing_groups, no_active_members
 from ottla.cli.options import AS_JSON, YES, groups_argument
+from ottla.client.admin.groups import delete_group
 
 
 @command()
@@ -18,10 +20,9 @@ from ottla.cli.options import AS_JSON, YES, groups_argument
 @cluster_options
 def delete(cluster: Cluster, groups: Sequence[str], yes: bool, as_json: bool) -> None:
     """Delete groups with their committed offsets. Asks first, unless --yes."""
-    connection = cluster.connection
-    found = existing_groups(connection, groups)
-    for name, description in found.items():
-        no_active_members(name, description)
-    begin = connection.admin.delete_consumer_groups
-    what = "committed offsets"
-    delete_all(connection, "group", list(found), begin, with_what=what, yes=yes, as_json=as_json)
+    client = cluster.client
+    found = existing_groups(client, groups)
+    for group in found.values():
+        no_active_members(group)
+    delete = partial(delete_group, client)
+    delete_all("group", list(found), delete, "committed offsets", yes=yes, as_json=as_json)

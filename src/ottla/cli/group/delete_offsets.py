@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.cli.client import Connection
 from ottla.cli.command import command
 from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.group.description import committed_offsets, existing_groups
+from ottla.cli.group.description import existing_groups
 from ottla.cli.group.moves import choose_partitions
 from ottla.cli.options import AS_JSON, DRY_RUN, GROUP_TOPICS, YES, group_argument
-from ottla.cli.plural import plural
 from ottla.cli.rows import column, emit, row, show_rows
 from ottla.cli.screen import note, say
+from ottla.client.admin.committed_offsets import commits_of
+from ottla.client.admin.committed_offsets import delete_offsets as forget_offsets
+from ottla.client.client import Client
+from ottla.client.errors import RefusedError
 from ottla.client.topic_partition import TopicPartition
+from ottla.protocol.errors import ErrorCode
+from ottla.wording.plural import plural
 
 
 @row
@@ -59,18 +63,16 @@ def delete_offsets(
             f"For example: ottla group delete-offsets {group} --topic TOPIC. "
             f"To delete the group: ottla group delete {group}",
         )
-    connection = cluster.connection
-    existing_groups(connection, [group])
-    committed = committed_offsets(connection, group)
-    chosen = [
-        key for key in choose_partitions(connection, group, topic, committed) if key in committed
-    ]
+    client = cluster.client
+    existing_groups(client, [group])
+    committed = commits_of(client, group)
+    chosen = [key for key in choose_partitions(client, group, topic, committed) if key in committed]
     if not chosen:
         raise Failed(
             f"group {group!r} has no committed offsets there.",
             f"To see what it has: ottla group describe {group}",
         )
-    rows = [DeletedOffset(*key, committed[key]) for key in chosen]
+    rows = [DeletedOffset(*key, committed[key].offset) for key in chosen]
     if not as_json:
         show_rows(rows)
     if not dry_run:
@@ -80,22 +82,15 @@ def delete_offsets(
             what_else="To delete without confirmation: --yes",
             refused="Nothing was deleted.",
         )
-        delete_at_coordinator(connection, group, chosen)
+        delete_at_coordinator(client, group, chosen)
     emit(DeletedOffsets(group, not dry_run, rows), as_json=as_json)
 
 
-def delete_at_coordinator(
-    connection: Connection, group: str, partitions: Sequence[TopicPartition]
-) -> None:
+def delete_at_coordinator(client: Client, group: str, partitions: Sequence[TopicPartition]) -> None:
     """Deletes the offsets. Raises Failed that names the first partition whose offset is kept, and
     ClientError.
     """
-    # Imported late: the other commands about groups need no messages of Kafka's.
-    from ottla.client.admin import groups
-    from ottla.client.errors import RefusedError
-    from ottla.protocol.errors import ErrorCode
-
-    for kept, code in groups.delete_offsets(connection.client, group, partitions).items():
+    for kept, code in forget_offsets(client, group, partitions).items():
         doing = f"delete offsets of group {group!r}"
         if code is ErrorCode.group_subscribed_to_topic:
             raise Failed(

@@ -5,19 +5,22 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.client import Connection
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.group.description import NO_GROUPS, chosen_groups, group_description
-from ottla.cli.group.unread_times import UnreadTimes
 from ottla.cli.options import AS_JSON, groups_argument
 from ottla.cli.rows import emit
 from ottla.cli.screen import CLEAR, write
 from ottla.cli.value_types import Number
+from ottla.client.client import Client
+
+if TYPE_CHECKING:
+    from ottla.messaging.unread_times import UnreadTimes
 
 
 @command()
@@ -45,16 +48,16 @@ def describe(
     as_json: bool,
 ) -> None:
     """Show each partition's committed offset, lag and consumer."""
-    connection = cluster.connection
-    with closing(UnreadTimes(connection)) if in_time else nullcontext() as times:
-        show_groups(connection, groups, times, as_json=as_json, again=False)
+    client = cluster.client
+    with opened_times(cluster) if in_time else nullcontext() as times:
+        show_groups(client, groups, times, as_json=as_json, again=False)
         while watch:
             time.sleep(every_s)
-            show_groups(connection, groups, times, as_json=as_json, again=True)
+            show_groups(client, groups, times, as_json=as_json, again=True)
 
 
 def show_groups(
-    connection: Connection,
+    client: Client,
     groups: Sequence[str],
     times: UnreadTimes | None,
     *,
@@ -62,9 +65,16 @@ def show_groups(
     again: bool,
 ) -> None:
     """Print the present state, on a terminal in place of the last. With `times`, lag in time."""
-    found = chosen_groups(connection, groups)
-    described = [group_description(connection, name, each, times) for name, each in found.items()]
+    found = chosen_groups(client, groups)
+    described = [group_description(client, each, times) for each in found.values()]
     if again and sys.stdout.isatty():
         write(CLEAR)
     emit(described, as_json=as_json, none=NO_GROUPS)
     sys.stdout.flush()
+
+
+def opened_times(cluster: Cluster) -> AbstractContextManager[UnreadTimes]:
+    # Imported late: only lag in time needs librdkafka.
+    from ottla.messaging.unread_times import UnreadTimes
+
+    return closing(UnreadTimes(cluster.settings))

@@ -10,10 +10,13 @@ import click
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed
-from ottla.cli.group.description import committed_offsets, described_groups, no_active_members
-from ottla.cli.group.moves import choose_partitions, move_group, plan_to
-from ottla.cli.group.offsets_file import read_offsets
+from ottla.cli.group.description import no_active_members
+from ottla.cli.group.moves import choose_partitions, move_group
 from ottla.cli.options import AS_JSON, DRY_RUN, group_argument
+from ottla.client.admin.committed_offsets import commits_of
+from ottla.client.admin.groups import described_groups
+from ottla.client.admin.offset_moves import plan_to
+from ottla.client.admin.offsets_file import read_offsets
 
 
 @command("import")
@@ -30,14 +33,13 @@ def import_offsets(
     Creates the group if it does not exist. Other partitions keep their offsets.
     """
     wanted = read_offsets(text_of(file).splitlines())
-    connection = cluster.connection
-    choose_partitions(connection, group, [f"{name}:{number}" for name, number in wanted], {})
-    found = described_groups(connection, [group])
+    client = cluster.client
+    choose_partitions(client, group, [f"{name}:{number}" for name, number in wanted], {})
+    found = described_groups(client, [group])
     if group in found and not dry_run:
-        no_active_members(group, found[group])
-    committed = committed_offsets(connection, group) if group in found else {}
-    moves = plan_to(connection, wanted, committed)
-    move_group(connection, group, moves, dry_run=dry_run, as_json=as_json)
+        no_active_members(found[group])
+    moves = plan_to(client, wanted, commits_of(client, group))
+    move_group(client, group, moves, dry_run=dry_run, as_json=as_json)
 
 
 def text_of(file: str | None) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.group.description import NO_GROUPS, state_name
+from ottla.cli.group.description import NO_GROUPS
 from ottla.cli.options import AS_JSON, FILTER
-from ottla.cli.patterns import name_filter
 from ottla.cli.rows import emit, row
+from ottla.client.admin.groups import listed_groups
+from ottla.messaging.patterns import name_filter
 
 
 @row
@@ -24,9 +25,5 @@ class ListedGroup:
 def list_groups(cluster: Cluster, filter_: str | None, as_json: bool) -> None:
     """List groups with their states."""
     matches = name_filter(filter_)
-    rows = [
-        ListedGroup(str(each.group_id), state_name(each.state), str(each.type.name).lower())
-        for each in cluster.connection.groups()
-        if matches(str(each.group_id))
-    ]
+    rows = [ListedGroup(*each) for each in listed_groups(cluster.client) if matches(each.group)]
     emit(rows, as_json=as_json, none=NO_GROUPS)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.group.description import NO_GROUPS, chosen_groups, state_name
+from ottla.cli.group.description import NO_GROUPS, chosen_groups
 from ottla.cli.options import AS_JSON, groups_argument
-from ottla.cli.plural import plural
 from ottla.cli.rows import column, emit, only_json, row, show_rows
+from ottla.client.admin.groups import Group
+from ottla.client.admin.partitions import by_topic
+from ottla.wording.plural import plural
 
 
 @row
@@ -59,42 +60,36 @@ class GroupMembers:
 @cluster_options
 def members(cluster: Cluster, groups: Sequence[str], as_json: bool) -> None:
     """Show the members of groups with their partitions."""
-    found = chosen_groups(cluster.connection, groups)
+    found = chosen_groups(cluster.client, groups)
     emit(
-        [group_members(name, each) for name, each in found.items()],
+        [group_members(each) for each in found.values()],
         as_json=as_json,
         none=NO_GROUPS,
     )
 
 
-def group_members(name: str, description: Any) -> GroupMembers:
-    """From librdkafka's description."""
-    members = sorted(description.members, key=lambda each: (each.client_id, each.member_id))
+def group_members(group: Group) -> GroupMembers:
+    members = sorted(group.members, key=lambda each: (each.client_id, each.member_id))
     return GroupMembers(
-        name,
-        state_name(description.state),
-        description.partition_assignor or None,
+        group.name,
+        group.state,
+        group.assignor,
         [
             Member(
                 each.member_id,
-                each.group_instance_id,
+                each.instance_id,
                 each.client_id,
                 each.host,
-                each.group_instance_id or "",
-                assignment_of(each),
+                each.instance_id or "",
+                [
+                    Assigned(topic, sorted(partitions))
+                    for topic, partitions in sorted(by_topic(each.assignment).items())
+                ],
                 each.member_id,
             )
             for each in members
         ],
     )
-
-
-def assignment_of(member: Any) -> list[Assigned]:
-    """The partitions that the member reads, by topic."""
-    topics: dict[str, list[int]] = {}
-    for each in member.assignment.topic_partitions if member.assignment else ():
-        topics.setdefault(each.topic, []).append(each.partition)
-    return [Assigned(topic, sorted(partitions)) for topic, partitions in sorted(topics.items())]
 
 
 def ranges(numbers: list[int]) -> str:

@@ -8,23 +8,15 @@ import click
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.failures import UsageFailed, unknown
-from ottla.cli.group.description import (
-    LIST_HINT,
-    committed_offsets,
-    described_groups,
-    no_active_members,
-)
-from ottla.cli.group.moves import (
-    Target,
-    choose_partitions,
-    confirm_moves,
-    move_group,
-    plan,
-)
+from ottla.cli.failures import UsageFailed
+from ottla.cli.group.description import LIST_HINT, no_active_members, unknown_group
+from ottla.cli.group.moves import choose_partitions, confirm_moves, move_group
 from ottla.cli.options import AS_JSON, DRY_RUN, GROUP_TOPICS, YES, group_argument
 from ottla.cli.screen import note
 from ottla.cli.value_types import Time, WholeNumber
+from ottla.client.admin.committed_offsets import commits_of
+from ottla.client.admin.groups import described_groups
+from ottla.client.admin.offset_moves import Target, plan
 
 
 @command()
@@ -68,19 +60,18 @@ def reset(
     Asks first if that moves several topics and --topic names none, unless --yes.
     """
     target = checked(Target(to_earliest, to_latest, to_offset, to_time_ms, shift_by), group)
-    connection = cluster.connection
-    found = described_groups(connection, [group])
+    client = cluster.client
+    found = described_groups(client, [group])
     if group not in found and not topic:
-        known = [str(each.group_id) for each in connection.groups()]
-        raise unknown("group", group, known, f"{LIST_HINT}. To create it, give --topic.")
+        raise unknown_group(client, group, f"{LIST_HINT}. To create it, give --topic.")
     if group in found and not dry_run:
-        no_active_members(group, found[group])
-    committed = committed_offsets(connection, group)
-    partitions = choose_partitions(connection, group, topic, committed)
-    moves = plan(connection, target, partitions, committed)
+        no_active_members(found[group])
+    committed = commits_of(client, group)
+    partitions = choose_partitions(client, group, topic, committed)
+    moves = plan(client, target, partitions, committed)
     if not (topic or yes or dry_run):
         confirm_moves(group, moves)
-    move_group(connection, group, moves, dry_run=dry_run, as_json=as_json)
+    move_group(client, group, moves, dry_run=dry_run, as_json=as_json)
     if group not in found:  # a mistyped name would go unnoticed
         will = "would be" if dry_run else "was"
         note(f"There was no group {group!r}: it {will} created.")

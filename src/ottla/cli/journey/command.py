@@ -11,9 +11,7 @@ import click
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.failures import Failed, UsageFailed, nearest
-from ottla.cli.journey.asking import Journeys
-from ottla.cli.journey.files import add_files
+from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.journey.group import add_asked_group
 from ottla.cli.journey.list import add_fates, show_messages
 from ottla.cli.journey.tree import rich_tree
@@ -21,8 +19,11 @@ from ottla.cli.journey.watch import watch_until_read
 from ottla.cli.options import AS_JSON, topic_argument
 from ottla.cli.screen import console, note, print_trimmed, show_json
 from ottla.cli.value_types import Number, WholeNumber
+from ottla.client.admin.asked_journeys import Journeys
 from ottla.journey.words.search import ranges_said, searched_said
 from ottla.journey.words.tell import tell
+from ottla.tracing.file_lists import add_files
+from ottla.wording.nearest import nearest
 
 Document = dict[str, Any]
 
@@ -99,7 +100,9 @@ def journey(
     """
     question = asked(topic, partition, offset, key, key_base64, latest)
 
-    with Journeys(cluster.bootstrap, cluster.client_config) as journeys:
+    settings = cluster.settings
+    client_id = str(settings["client.id"])
+    with Journeys(cluster.bootstrap, settings, client_id=client_id) as journeys:
 
         def answer(question: Document) -> Document:
             return answered(journeys, question)
@@ -159,10 +162,10 @@ def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> li
     """Add what the tables record about the message. Returns a line for each table without it."""
     if not tables:
         return []
-    from ottla.cli.journey.table import add_tables
     from ottla.pipelines.errors import PipelineError
     from ottla.pipelines.kafka.brokers import look_up
     from ottla.pipelines.kafka.settings import read_settings
+    from ottla.tracing.delta_deliveries import add_tables
 
     try:
         cluster = look_up(read_settings(bootstrap), [document["topic"]])

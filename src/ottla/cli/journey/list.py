@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.cli.failures import Failed
-from ottla.cli.plural import plural
 from ottla.cli.progress import Watch
 from ottla.cli.screen import note, show_table
 from ottla.client.errors import ClientError
@@ -14,6 +13,7 @@ from ottla.journey.formatting import moment_said
 from ottla.journey.words.fate import fate_of, fate_said
 from ottla.journey.words.published import shown
 from ottla.journey.words.search import left_out
+from ottla.wording.plural import plural
 
 Document = dict[str, Any]
 

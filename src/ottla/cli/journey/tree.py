@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.cli.screen import printable
+from ottla.cli.wrapping import printable
 from ottla.journey.words.line import BAD, GOOD, NAME, PLAIN, STEP, WAITING, WEAK, Branch
 
 if TYPE_CHECKING:

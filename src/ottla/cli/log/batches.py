@@ -12,17 +12,16 @@ import click
 
 from ottla.cli.command import command
 from ottla.cli.failures import Failed
-from ottla.cli.log.failures import inspect_failures
 from ottla.cli.log.options import PARTITION_FOLDER
 from ottla.cli.options import AS_JSON
-from ottla.cli.records.rendering import ms_text
 from ottla.cli.rows import column, document, only_json, row, show_rows
 from ottla.cli.screen import note, write
 from ottla.cli.value_types import WholeNumber
 from ottla.log.inspect.folder import Batch, Segment, SegmentReader, read_partition
+from ottla.messaging.rendering import ms_text
 from ottla.protocol.errors import ApiError
+from ottla.records.compression import Compression
 
-COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 DEFAULT_BATCHES: Final = 1000
 
 
@@ -71,7 +70,6 @@ class BatchRow:
     help="Show at most N batches.",
 )
 @AS_JSON
-@inspect_failures()
 def batches(folder: Path, from_offset: int, most: int, as_json: bool) -> None:
     """Show a partition's batches; with --json each as a line of JSON."""
     found = iterate_batches(read_partition(folder), from_offset)
@@ -108,7 +106,6 @@ def iterate_batches(segments: list[Segment], from_offset: int) -> Iterator[Batch
 
 def batch_row(segment: Segment, batch: Batch) -> BatchRow:
     header = batch.header
-    known = header.compression < len(COMPRESSIONS)
     is_idempotent = header.producer_id >= 0
     kinds = {"control": header.is_control, "transactional": header.is_transactional}
     return BatchRow(
@@ -119,7 +116,7 @@ def batch_row(segment: Segment, batch: Batch) -> BatchRow:
         base_offset=header.base_offset,
         last_offset=header.last_offset,
         records=header.count,
-        compression=COMPRESSIONS[header.compression] if known else str(header.compression),
+        compression=compression_name(header.compression),
         leader_epoch=header.leader_epoch,
         producer=f"{header.producer_id}/{header.producer_epoch}#{header.base_sequence}"
         if is_idempotent
@@ -135,3 +132,11 @@ def batch_row(segment: Segment, batch: Batch) -> BatchRow:
         kind=" ".join(name for name, is_kind in kinds.items() if is_kind),
         crc=f"{header.crc:08x}",
     )
+
+
+def compression_name(number: int) -> str:
+    """The number itself if it is none of Kafka's."""
+    try:
+        return Compression(number).name
+    except ValueError:
+        return str(number)

@@ -9,13 +9,12 @@ import click
 
 from ottla.cli.command import command
 from ottla.cli.failures import EXIT_FAILED
-from ottla.cli.log.failures import inspect_failures
 from ottla.cli.options import AS_JSON
-from ottla.cli.plural import plural
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import say
 from ottla.log.inspect.check import Checked, Fault, check_partition
 from ottla.log.inspect.folder import is_partition, partition_folders
+from ottla.wording.plural import plural
 
 
 @row
@@ -57,7 +56,6 @@ class CheckedPartition:
     help="Partition folders, or a whole data folder.",
 )
 @AS_JSON
-@inspect_failures()
 def check(folders: Sequence[Path], as_json: bool) -> None:
     """Read every byte of partitions and report each fault. Exit code 1 if there is one."""
     partitions: list[Path] = []

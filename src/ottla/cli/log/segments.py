@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from ottla.cli.command import command
-from ottla.cli.log.failures import inspect_failures
 from ottla.cli.log.options import PARTITION_FOLDER
 from ottla.cli.options import AS_JSON
-from ottla.cli.records.rendering import ms_text
 from ottla.cli.rows import column, emit, only_json, row
 from ottla.cli.screen import note
 from ottla.log import offset_index, time_index
 from ottla.log.inspect.folder import Segment, SegmentReader, read_entries, read_partition
+from ottla.messaging.rendering import ms_text
 from ottla.protocol.errors import ApiError
 
 
@@ -36,7 +35,6 @@ class SegmentRow:
 @command()
 @PARTITION_FOLDER
 @AS_JSON
-@inspect_failures()
 def segments(folder: Path, as_json: bool) -> None:
     """Show a partition's segments."""
     rows = [read_segment(segment) for segment in read_partition(folder)]

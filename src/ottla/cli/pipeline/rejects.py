@@ -17,15 +17,15 @@ from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.file import checked_file
 from ottla.cli.pipeline.options import FILE, ONLY
 from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
-from ottla.cli.plural import plural
-from ottla.cli.records.jsonlines import put_bytes
-from ottla.cli.records.rendering import escape, ms_text
 from ottla.cli.rows import NOT_ASKED, NotAsked, column, emit, only_json, row, show_rows
 from ottla.cli.screen import note, say
 from ottla.cli.value_types import WholeNumber
+from ottla.messaging.jsonlines import put_bytes
+from ottla.messaging.rendering import escape, ms_text
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.rejects.table import RejectedRow, RejectedRows
 from ottla.pipelines.spec.pipeline import FileSpec
+from ottla.wording.plural import plural
 
 MAX_SHOWN_CHARACTERS: Final = 120
 

@@ -22,9 +22,10 @@ from ottla.cli.pipeline.status import (
     remarks,
     status_of,
 )
-from ottla.cli.polling import poll_until
-from ottla.cli.screen import note, printable, say
+from ottla.cli.screen import note, say
 from ottla.cli.value_types import WholeNumber
+from ottla.cli.wrapping import printable
+from ottla.client.patience import poll_until
 from ottla.journey.formatting import elapsed_said
 from ottla.pipelines.progress.group import Group, GroupError
 from ottla.pipelines.progress.offset_metadata import Run

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli.pipeline.snapshot import COLUMNS, snapshot_document, snapshot_line, snapshot_row
-from ottla.cli.screen import GAP, MIN_FOLD, console, note, printable, terminal_size, write
+from ottla.cli.screen import GAP, MIN_FOLD, console, note, terminal_size, write
+from ottla.cli.wrapping import printable
 from ottla.pipelines.program.snapshot import Snapshot
 from ottla.pipelines.program.view import View
 

@@ -11,9 +11,9 @@ from ottla.cli.command import command
 from ottla.cli.context import CLIENT_CONFIG
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.options import profile_argument
-from ottla.cli.profiles import Profile, profiles_file, read_profiles, write_profiles
 from ottla.cli.screen import say
 from ottla.client.addresses import addresses
+from ottla.client.profiles import Profile, profiles_file, read_profiles, write_profiles
 
 
 @command()
@@ -34,7 +34,7 @@ def add(
 ) -> None:
     """Add a profile. The first one becomes the current one."""
     # Imported late: it imports librdkafka's client, and the other commands need none.
-    from ottla.cli.client import pairs
+    from ottla.cli.name_values import pairs
 
     if not name or not name.isprintable():
         raise UsageFailed(f"a profile cannot have the name {name!r}.")

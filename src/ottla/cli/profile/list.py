@@ -6,8 +6,8 @@ from typing import Final
 
 from ottla.cli.command import command
 from ottla.cli.options import AS_JSON
-from ottla.cli.profiles import profiles_file, read_profiles
 from ottla.cli.rows import column, emit, row
+from ottla.client.profiles import profiles_file, read_profiles
 
 NO_PROFILES: Final = (
     "No profiles yet. Create one with: ottla profile add NAME --bootstrap HOST:PORT"

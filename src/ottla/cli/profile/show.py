@@ -7,9 +7,9 @@ from typing import Final
 from ottla.cli.command import command
 from ottla.cli.failures import Failed
 from ottla.cli.options import AS_JSON, profile_argument
-from ottla.cli.profiles import is_secret, profiles_file, read_profiles
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import show_table
+from ottla.client.profiles import is_secret, profiles_file, read_profiles
 
 HIDDEN: Final = "(hidden)"
 

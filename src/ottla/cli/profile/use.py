@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ottla.cli.command import command
 from ottla.cli.options import profile_argument
-from ottla.cli.profiles import profiles_file, read_profiles, write_profiles
 from ottla.cli.screen import say
+from ottla.client.profiles import profiles_file, read_profiles, write_profiles
 
 
 @command()

@@ -7,12 +7,14 @@ from typing import Any, Final
 
 import click
 
-from ottla.cli.client import Connection
 from ottla.cli.failures import unknown
+from ottla.client.admin.topics import NewTopic, create_topics, known_topics
+from ottla.client.client import Client
+from ottla.records.compression import Compression
 
 COMPRESSION: Final = click.option(
     "--compression",
-    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    type=click.Choice([each.name for each in Compression]),
     default="none",
     help="The compression codec.",
 )
@@ -36,19 +38,14 @@ def sending_settings(compression: str, acks: str) -> dict[str, Any]:
     }
 
 
-def count_partitions(connection: Connection, topic: str, create: bool) -> int:
+def count_partitions(client: Client, topic: str, create: bool) -> int:
     """The number of partitions of the topic, which is created if requested."""
-    topics = connection.topics()
-    if topic not in topics:
+    if topic not in (known := known_topics(client, [topic])):
         if not create:
             hint = f"To create it: ottla topic create {topic}, or add --create."
             if Path(topic).is_file():
                 hint = f"To send the lines of this file: ottla produce TOPIC --file {topic}"
-            raise unknown("topic", topic, topics, hint)
-        from confluent_kafka.admin import NewTopic
-
-        futures = connection.admin.create_topics([NewTopic(topic, -1, -1)])
-        connection.wait(futures[topic], f"create topic {topic!r}")
-        connection.settled_topics({topic: 1})
-        topics = connection.topics()
-    return len(topics[topic].partitions)
+            raise unknown("topic", topic, client.metadata().topics, hint)
+        create_topics(client, [NewTopic(topic)])
+        known = known_topics(client, [topic])
+    return len(known[topic].partitions)

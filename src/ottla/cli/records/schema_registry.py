@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import click
 
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.records.jsonlines import LineError
+from ottla.messaging.jsonlines import LineError
 from ottla.registry.client import RegistryClient, RegistryError, first_line, is_away, open_registry
 from ottla.registry.registered import AVRO, JSON, PROTOBUF, Registered
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from confluent_kafka.admin import NewPartitions
-
-from ottla.cli.client import Connection, pairs
 from ottla.cli.command import command
-from ottla.cli.configs import alter_configs
 from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.existing import existing_topics
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.name_values import pairs
 from ottla.cli.options import AS_JSON, PARTITIONS, TOPIC_CONFIG, UNSET_CONFIG, topic_argument
-from ottla.cli.plural import plural
 from ottla.cli.rows import emit
 from ottla.cli.screen import note
-from ottla.cli.setting_units import unit_hint_for
-from ottla.cli.topic.description import topic_descriptions
+from ottla.cli.topic.description import show_topic
+from ottla.client.admin.configs import alter_settings
+from ottla.client.admin.setting_units import unit_hint_for
+from ottla.client.admin.topic_states import topic_states
+from ottla.client.admin.topics import add_partitions
+from ottla.wording.plural import plural
 
 
 @command()
@@ -42,25 +43,18 @@ def alter(
             f"Give --partitions N, --config NAME=VALUE or --unset NAME: "
             f"ottla topic alter {topic} --partitions 6",
         )
-    connection = cluster.connection
-    found = connection.existing_topics([topic])[topic]
+    client = cluster.client
+    present = len(existing_topics(client, [topic])[topic].partitions)
     if settings or unset:
         with unit_hint_for(settings):
-            alter_configs(connection, "topic", topic, settings, unset)
-    if partitions is not None and partitions != len(found.partitions):
-        add_partitions(connection, topic, len(found.partitions), partitions)
-    emit(topic_descriptions(connection, [topic])[0], as_json=as_json)
-
-
-def add_partitions(connection: Connection, topic: str, present: int, wanted: int) -> None:
-    if wanted < present:
-        raise Failed(
-            f"topic {topic!r} has {plural(present, 'partition')}; partitions cannot be removed, "
-            f"so --partitions must be {present} or more, not {wanted}."
-        )
-    future = connection.admin.create_partitions(
-        [NewPartitions(topic, wanted)], request_timeout=connection.answer_timeout_s
-    )[topic]
-    connection.wait(future, f"add partitions to {topic!r}")
-    connection.settled_topics({topic: wanted})
-    note("Note: keyed records may now go to a different partition than before.")
+            alter_settings(client, "topic", topic, settings, unset)
+    if partitions is not None and partitions != present:
+        if partitions < present:
+            raise Failed(
+                f"topic {topic!r} has {plural(present, 'partition')}; partitions cannot be "
+                f"removed, so --partitions must be {present} or more, not {partitions}."
+            )
+        add_partitions(client, topic, partitions)
+        note("Note: keyed records may now go to a different partition than before.")
+    (state,) = topic_states(client, existing_topics(client, [topic]))
+    emit(state, as_json=as_json, show=show_topic)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
-from confluent_kafka.admin import NewTopic
 
-from ottla.cli.client import pairs
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.existing import existing_topics
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.name_values import pairs
 from ottla.cli.options import (
     AS_JSON,
     PARTITIONS,
@@ -19,12 +18,18 @@ from ottla.cli.options import (
     TOPIC_CONFIG,
     topics_argument,
 )
-from ottla.cli.plural import plural
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import say
-from ottla.cli.setting_units import unit_hint_for
 from ottla.cli.topic.assignment import EXAMPLE, read_assignment
-from ottla.cli.topic.description import described_topics, replication_factor_of
+from ottla.client.admin.setting_units import unit_hint_for
+from ottla.client.admin.topics import (
+    DEFAULT,
+    NewTopic,
+    create_topics,
+    known_topics,
+    replication_factor_of,
+)
+from ottla.wording.plural import plural
 
 
 @row
@@ -74,33 +79,27 @@ def create(
     """
     settings = pairs("--config", config)
     assignment = assignment_of(assign, partitions, replication_factor)
-    connection = cluster.connection
-    existing = connection.topics()
-    there = [name for name in topics if name in existing]
+    client = cluster.client
+    names = list(dict.fromkeys(topics))
+    existing = known_topics(client, names)
+    there = [name for name in names if name in existing]
     if there and not if_not_exists:
         present = plural(len(existing[there[0]].partitions), "partition")
         raise Failed(
             f"topic {there[0]!r} already exists, with {present}.",
             f"To change it: ottla topic alter {there[0]} --partitions N. Or add --if-not-exists.",
         )
-    new = [name for name in dict.fromkeys(topics) if name not in existing]
+    new = [name for name in names if name not in there]
     if new:
-        futures = connection.admin.create_topics(
-            [new_topic(name, partitions, replication_factor, assignment, settings) for name in new],
-            request_timeout=connection.answer_timeout_s,
-        )
+        numbers = partitions or DEFAULT, replication_factor or DEFAULT
         with unit_hint_for(settings):
-            for name, future in futures.items():
-                connection.wait(future, f"create topic {name!r}")
-        connection.settled_topics(dict.fromkeys(new, len(assignment) or partitions or 1))
-    made = described_topics(connection, list(dict.fromkeys(topics)))
-    emit(
-        [
-            Created(each.name, len(each.partitions), replication_factor_of(each), each.name in new)
-            for each in made
-        ],
-        as_json=as_json,
-    )
+            create_topics(client, [NewTopic(name, *numbers, assignment, settings) for name in new])
+    made = existing_topics(client, names)
+    rows = [
+        Created(name, len(each.partitions), replication_factor_of(each), name in new)
+        for name, each in made.items()
+    ]
+    emit(rows, as_json=as_json)
 
 
 def assignment_of(
@@ -116,17 +115,3 @@ def assignment_of(
             EXAMPLE,
         )
     return read_assignment(text)
-
-
-def new_topic(
-    name: str,
-    partitions: int | None,
-    replication_factor: int | None,
-    assignment: list[list[int]],
-    settings: dict[str, str],
-) -> Any:
-    if assignment:
-        count = len(assignment)
-        return NewTopic(name, count, replica_assignment=assignment, config=settings)
-    # -1: the broker's default (KIP-464).
-    return NewTopic(name, partitions or -1, replication_factor or -1, config=settings)

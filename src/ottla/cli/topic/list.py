@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.client import is_internal
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.existing import NO_TOPICS
 from ottla.cli.options import AS_JSON, FILTER, INTERNAL
-from ottla.cli.patterns import name_filter
 from ottla.cli.rows import column, emit, only_json, row
-from ottla.cli.topic.description import NO_TOPICS
+from ottla.cli.screen import note
+from ottla.client.admin.topics import is_internal, replication_factor_of
+from ottla.messaging.patterns import name_filter
 
 if TYPE_CHECKING:
-    from ottla.cli.sizes import Size
+    from ottla.client.metadata import Topic
+    from ottla.wording.sizes import Size
 
 
 @row
@@ -55,36 +57,36 @@ def list_topics(
     matches = name_filter(filter_)
     topics = {
         name: topic
-        for name, topic in sorted(cluster.connection.topics().items())
+        for name, topic in sorted(cluster.client.metadata().topics.items())
         if (internal or not is_internal(name)) and matches(name)
     }
     none = NO_TOPICS if filter_ is None else f"No topic's name matches {filter_}."
     emit(sized(cluster, topics) if sizes else listed(topics), as_json=as_json, none=none)
 
 
-def listed(topics: dict[str, Any]) -> list[Listed]:
+def listed(topics: dict[str, Topic]) -> list[Listed]:
     return [
-        Listed(name, len(topic.partitions), replicas_of(topic), is_internal(name))
+        Listed(name, len(topic.partitions), replication_factor_of(topic), is_internal(name))
         for name, topic in topics.items()
     ]
 
 
-def sized(cluster: Cluster, topics: dict[str, Any]) -> list[Sized]:
-    # Imported late: it needs messages of Kafka's.
-    from ottla.cli.topic.sizes import topic_sizes
+def sized(cluster: Cluster, topics: dict[str, Topic]) -> list[Sized]:
+    # Imported late: most lists need no sizes.
+    from ottla.client.admin.topic_sizes import topic_sizes
+    from ottla.wording.sizes import shown_size
 
-    found = topic_sizes(cluster.connection, topics) if topics else {}
+    found, silent = topic_sizes(cluster.client, topics)
+    for number, reason in silent.items():
+        note(f"broker {number}: {reason}.")
     return [
         Sized(
             name,
             len(topic.partitions),
-            replicas_of(topic),
-            *found[name],
+            replication_factor_of(topic),
+            found[name].offsets,
+            shown_size(found[name].size_bytes),
             internal=is_internal(name),
         )
         for name, topic in topics.items()
     ]
-
-
-def replicas_of(topic: Any) -> int:
-    return max((len(each.replicas) for each in topic.partitions.values()), default=0)

@@ -8,10 +8,11 @@ import click
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.offsets import end_offsets, first_offsets, offsets_at, partitions_of
+from ottla.cli.existing import existing_topics, partitions_of
 from ottla.cli.options import AS_JSON, topics_argument
 from ottla.cli.rows import column, emit, row
 from ottla.cli.value_types import Time
+from ottla.client.admin.offsets import end_offsets, first_offsets, offsets_at
 
 
 @row
@@ -39,10 +40,10 @@ class PartitionOffsets:
 @cluster_options
 def offsets(cluster: Cluster, topics: Sequence[str], at_ms: int | None, as_json: bool) -> None:
     """Show the first and the next offset of each partition."""
-    connection = cluster.connection
-    chosen = partitions_of(connection.existing_topics(list(dict.fromkeys(topics))), None)
-    first, end = first_offsets(connection, chosen), end_offsets(connection, chosen)
-    then = {} if at_ms is None else offsets_at(connection, chosen, at_ms)
+    client = cluster.client
+    chosen = partitions_of(existing_topics(client, list(dict.fromkeys(topics))), None)
+    first, end = first_offsets(client, chosen), end_offsets(client, chosen)
+    then = {} if at_ms is None else offsets_at(client, chosen, at_ms)
     rows = [
         PartitionOffsets(*key, first[key], end[key], end[key] - first[key], then.get(key))
         for key in chosen

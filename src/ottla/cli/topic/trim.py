@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
-from confluent_kafka import TopicPartition as PartitionAt
 
-from ottla.cli.client import Connection, is_internal
 from ottla.cli.command import command
 from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.existing import existing_topics, partitions_of
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.offsets import end_offsets, first_offsets, offsets_at, partitions_of
 from ottla.cli.options import AS_JSON, DRY_RUN, OF_PARTITION, YES, topic_argument
 from ottla.cli.rows import column, emit, row, show_rows
 from ottla.cli.screen import note, say
 from ottla.cli.value_types import Time, WholeNumber
+from ottla.client.admin.offsets import end_offsets, first_offsets, offsets_at
+from ottla.client.admin.records import delete_records
+from ottla.client.admin.topics import is_internal
 from ottla.client.topic_partition import TopicPartition
 
 FORMS: Final = "For example: --before 7d, --before 2026-01-31T12:00, --before-offset 42"
@@ -87,13 +88,13 @@ def trim(
 ) -> None:
     """Delete the oldest records of a topic (KIP-107). Asks first, unless --yes."""
     check_target(topic, before_ms, before_offset, partition)
-    connection = cluster.connection
-    chosen = partitions_of(connection.existing_topics([topic]), partition)
-    first, end = first_offsets(connection, chosen), end_offsets(connection, chosen)
+    client = cluster.client
+    chosen = partitions_of(existing_topics(client, [topic]), partition)
+    first, end = first_offsets(client, chosen), end_offsets(client, chosen)
     if before_offset is not None:
         wanted = dict.fromkeys(chosen, before_offset)
     elif before_ms is not None and before_ms >= 0:
-        wanted = offsets_at(connection, chosen, before_ms)
+        wanted = offsets_at(client, chosen, before_ms)
     else:
         wanted = end
     targets = planned(wanted, first, end)
@@ -104,7 +105,7 @@ def trim(
         what_else="To delete without confirmation, add --yes.",
         refused="Nothing was deleted.",
     )
-    after = targets if dry_run else trimmed(connection, targets)
+    after = targets if dry_run else delete_records(client, targets)
     starts = [Start(*key, first[key], after.get(key)) for key in targets]
     emit(Trimmed(topic, not dry_run, starts), as_json=as_json)
 
@@ -137,20 +138,3 @@ def planned(
                 f"{first[key]} to {end[key]}, the end."
             )
     return {key: target for key, target in wanted.items() if target > first[key]}
-
-
-def trimmed(
-    connection: Connection, targets: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """Delete, and return the new starts as the brokers report them. Raises Failed."""
-    if not targets:
-        return {}
-    futures = connection.admin.delete_records(
-        [PartitionAt(*key, target) for key, target in targets.items()],
-        request_timeout=connection.answer_timeout_s,
-    )
-    found: dict[TopicPartition, int] = {}
-    for each, future in futures.items():
-        key = TopicPartition(each.topic, each.partition)
-        found[key] = connection.wait(future, f"delete records of {key}").low_watermark
-    return found

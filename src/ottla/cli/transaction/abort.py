@@ -13,24 +13,23 @@ from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed, unknown
 from ottla.cli.options import AS_JSON, YES
-from ottla.cli.plural import plural
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import say
-from ottla.cli.transaction.description import (
+from ottla.cli.transaction.description import TOPIC_HINT, existing
+from ottla.cli.value_types import WholeNumber
+from ottla.client.admin.hanging_transactions import (
     ONGOING,
     PREPARED,
-    TOPIC_HINT,
     HangingTransaction,
-    existing,
+    coordinated,
     hanging_transaction,
     has_partition,
 )
-from ottla.cli.transaction.search import coordinated
-from ottla.cli.value_types import WholeNumber
 from ottla.client.admin.transactions import OpenProducer, Transactions
 from ottla.client.errors import RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
+from ottla.wording.plural import plural
 
 OUTRIGHT: Final = "To abort without confirmation: ottla transaction abort {} --yes"
 REFUSED: Final = "Nothing was aborted."
@@ -97,14 +96,14 @@ def abort(
     Asks first, unless --yes.
     """
     if transactional_id is not None and (topic, partition, producer) == (None, None, None):
-        transactions = Transactions(cluster.connection.client)
+        transactions = Transactions(cluster.client)
         abort_by_id(transactions, transactional_id, yes=yes)
         emit(AbortedTransaction(transactional_id), as_json=as_json)
     elif None not in (topic, partition, producer) and transactional_id is None:
         assert topic is not None
         assert partition is not None
         assert producer is not None
-        transactions = Transactions(cluster.connection.client)
+        transactions = Transactions(cluster.client)
         each = abort_in_partition(transactions, TopicPartition(topic, partition), producer, yes=yes)
         emit(AbortedInPartition(**asdict(hanging_transaction(each))), as_json=as_json)
     else:

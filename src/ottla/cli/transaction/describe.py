@@ -11,7 +11,9 @@ from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import emit
-from ottla.cli.transaction.description import LIST_HINT, OPEN, existing, transaction_description
+from ottla.cli.transaction.description import LIST_HINT, existing, show_transaction
+from ottla.client.admin.hanging_transactions import OPEN
+from ottla.client.admin.transaction_states import transaction_description
 from ottla.client.admin.transactions import Transactions
 
 
@@ -26,7 +28,7 @@ from ottla.client.admin.transactions import Transactions
 @cluster_options
 def describe(cluster: Cluster, transactional_ids: Sequence[str], as_json: bool) -> None:
     """Show a transaction's producer, age and partitions, and what ends it."""
-    transactions = Transactions(cluster.connection.client)
+    transactions = Transactions(cluster.client)
     if transactional_ids:
         found = existing(transactions, transactional_ids)
     else:
@@ -38,4 +40,5 @@ def describe(cluster: Cluster, transactional_ids: Sequence[str], as_json: bool) 
         [transaction_description(each, producers, why, now_ms) for each in found.values()],
         as_json=as_json,
         none=f"No open transactions. {LIST_HINT}",
+        show_each=show_transaction,
     )

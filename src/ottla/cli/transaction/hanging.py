@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import click
 
@@ -12,10 +13,14 @@ from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, unknown
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import emit
-from ottla.cli.screen import say
-from ottla.cli.transaction.description import TOPIC_HINT, hanging_transaction
-from ottla.cli.transaction.search import find_hanging
+from ottla.cli.screen import say, show_table
+from ottla.cli.transaction.description import TOPIC_HINT, moment
 from ottla.cli.value_types import Age
+from ottla.client.admin.hanging_transactions import (
+    HangingTransaction,
+    find_hanging,
+    hanging_transaction,
+)
 from ottla.client.admin.transactions import Transactions
 from ottla.journey.formatting import elapsed_said
 
@@ -37,13 +42,13 @@ from ottla.journey.formatting import elapsed_said
 def hanging(cluster: Cluster, topic: str | None, age_ms: int, as_json: bool) -> None:
     """Find open transactions that no coordinator will end."""
     before_ms = int(time.time() * 1000) - age_ms
-    transactions = Transactions(cluster.connection.client)
+    transactions = Transactions(cluster.client)
     if topic is not None and topic not in transactions.topics:
         raise unknown("topic", topic, transactions.topics, TOPIC_HINT)
     found, why = find_hanging(transactions, transactions.partitions(topic), before_ms)
     none = f"No hanging transactions without a write in the last {elapsed_said(age_ms)}."
     rows = [hanging_transaction(each) for each in found]
-    emit(rows, as_json=as_json, none="" if why else none)
+    emit(rows, as_json=as_json, none="" if why else none, show=show_hanging)
     if rows and not as_json:
         first = rows[0]
         say(
@@ -54,3 +59,20 @@ def hanging(cluster: Cluster, topic: str | None, age_ms: int, as_json: bool) -> 
     if why:
         place, reason = next(iter(why.items()))
         raise Failed(f"{len(why)} partitions were not searched. {place}: {reason}.")
+
+
+def show_hanging(rows: Sequence[HangingTransaction]) -> None:
+    show_table(
+        ["topic", "partition", "first offset", "producer", "epoch", "last write"],
+        [
+            [
+                each.topic,
+                each.partition,
+                each.first_offset,
+                each.producer_id,
+                each.producer_epoch,
+                moment(each.last_write_ms),
+            ]
+            for each in rows
+        ],
+    )

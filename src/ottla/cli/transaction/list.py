@@ -12,8 +12,9 @@ from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import UsageFailed, unknown
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import column, emit, row
-from ottla.cli.transaction.description import LIST_HINT, OPEN
+from ottla.cli.transaction.description import LIST_HINT
 from ottla.cli.value_types import Age
+from ottla.client.admin.hanging_transactions import OPEN
 from ottla.client.admin.transactions import Transactions
 from ottla.client.errors import RefusedError
 from ottla.protocol.errors import ErrorCode
@@ -72,7 +73,7 @@ def list_transactions(
             raise UsageFailed(
                 f"--open-for allows only the states of open transactions: {', '.join(OPEN)}."
             )
-    transactions = Transactions(cluster.connection.client)
+    transactions = Transactions(cluster.client)
     duration_ms = -1 if open_for_ms is None else open_for_ms
     try:
         found = transactions.listed(states, (), duration_ms, id_pattern)

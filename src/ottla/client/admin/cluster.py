@@ -1,15 +1,17 @@
-"""The cluster itself: its id, brokers and controller, as any broker knows them.
-
-librdkafka asks only the controller, and so fails without one.
+"""The cluster itself: its brokers and controller as any broker knows them, even while there is no
+controller; and the partitions with a problem.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from ottla.client.admin.configs import topic_settings
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
-from ottla.client.metadata import Broker
+from ottla.client.errors import ClientError, RefusedError
+from ottla.client.metadata import Broker, Topic
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
@@ -18,6 +20,7 @@ DESCRIBE_QUORUM: Final = 55
 DESCRIBE_CLUSTER: Final = 60
 METADATA_TOPIC: Final = "__cluster_metadata"
 VIEW_WITHIN_S: Final = 5.0
+MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
 class ClusterView(NamedTuple):
@@ -26,6 +29,132 @@ class ClusterView(NamedTuple):
     id: str
     controller: int | None
     brokers: dict[int, Broker]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """A partition; `leader` is None if it has none."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: list[int]
+    in_sync: list[int]
+    min_in_sync: int
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether the partition currently rejects acks=all.
+
+        Of min.insync.replicas, no more counts than there are replicas (Partition.effectiveMinIsr
+        in Apache Kafka): __transaction_state asks for two, and has one on a single broker.
+        """
+        return len(self.in_sync) < min(self.min_in_sync, len(self.replicas))
+
+    @property
+    def is_under_replicated(self) -> bool:
+        return len(self.in_sync) < len(self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """A broker, which may be down but hold replicas: then it has no address."""
+
+    id: int
+    host: str | None
+    port: int | None
+    rack: str | None
+    live: bool
+    leaders: int
+    replicas: int
+    in_sync: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """A cluster. `controller_epoch` is None if the brokers do not know it."""
+
+    cluster_id: str
+    controller: int | None
+    controller_epoch: int | None
+    controller_answers: bool
+    brokers: list[BrokerState]
+    topics: int
+    partitions: int
+    offline: list[PartitionState]
+    under_min_isr: list[PartitionState]
+    under_replicated: list[PartitionState]
+
+    @property
+    def live_brokers(self) -> int:
+        return sum(each.live for each in self.brokers)
+
+
+def cluster_state(client: Client) -> ClusterState:
+    """Brokers with their replicas, the controller, and each partition with a problem."""
+    topics = client.metadata().topics
+    view = any_brokers_view(client)
+    lead = view.brokers.get(view.controller) if view.controller is not None else None
+    try:
+        epoch = controller_epoch(client)
+    except ClientError:
+        epoch = None
+    partitions = list(_partition_states(topics, min_in_sync(client, sorted(topics))))
+    return ClusterState(
+        view.id,
+        view.controller,
+        epoch,
+        lead is not None and client.is_answering(lead.address),
+        _broker_states(view.brokers, partitions),
+        len(topics),
+        len(partitions),
+        [each for each in partitions if each.leader is None],
+        [each for each in partitions if each.is_under_min_isr],
+        [each for each in partitions if each.is_under_replicated],
+    )
+
+
+def min_in_sync(client: Client, topics: Sequence[str]) -> dict[str, int]:
+    """`min.insync.replicas` by topic."""
+    return {
+        name: next((int(each.value or 1) for each in settings if each.name == MIN_IN_SYNC), 1)
+        for name, settings in topic_settings(client, topics).items()
+    }
+
+
+def _partition_states(
+    topics: Mapping[str, Topic], least: Mapping[str, int]
+) -> Iterator[PartitionState]:
+    for name in sorted(topics):
+        for number, each in topics[name].partitions.items():
+            yield PartitionState(
+                name,
+                number,
+                each.leader if each.leader >= 0 else None,
+                list(each.replicas),
+                list(each.in_sync),
+                least.get(name, 1),
+            )
+
+
+def _broker_states(
+    live: Mapping[int, Broker], partitions: Sequence[PartitionState]
+) -> list[BrokerState]:
+    """All brokers, including those that are down but hold replicas."""
+    held = {number for each in partitions for number in each.replicas}
+    return [
+        BrokerState(
+            number,
+            live[number].host if number in live else None,
+            live[number].port if number in live else None,
+            live[number].rack if number in live else None,
+            number in live,
+            sum(each.leader == number for each in partitions),
+            sum(number in each.replicas for each in partitions),
+            sum(number in each.in_sync for each in partitions),
+        )
+        for number in sorted(live.keys() | held)
+    ]
 
 
 def any_brokers_view(client: Client) -> ClusterView:

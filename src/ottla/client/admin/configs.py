@@ -1,54 +1,142 @@
-"""Settings of topics as any broker knows them: DescribeConfigs (KIP-133, KIP-226).
+"""Settings of topics and brokers: DescribeConfigs (KIP-133, KIP-226), IncrementalAlterConfigs
+(KIP-339).
 
-librdkafka asks only the controller, and so fails without one.
+Any broker knows those of topics; those of a broker it knows itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.client.admin.partitions import in_chunks
 from ottla.client.client import Client
 from ottla.client.errors import RefusedError
+from ottla.client.patience import poll_until
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
 
 DESCRIBE_CONFIGS: Final = 32
-TOPIC: Final = 2
+INCREMENTAL_ALTER_CONFIGS: Final = 44
+KINDS: Final = {"topic": 2, "broker": 4}
+SET: Final = 0
+DELETE: Final = 1
+SOURCES: Final = {1: "topic", 2: "broker", 3: "all brokers", 4: "properties", 5: "default"}
+"""ConfigSource of KIP-226."""
+MAX_TOPICS: Final = 500
+"""Of one request."""
+APPLIED_WITHIN_S: Final = 2.0
+APPLIED_PAUSE_S: Final = 0.05
 
 
 class Setting(NamedTuple):
-    """One setting."""
+    """One setting. `value` of one that is sensitive is None."""
 
     name: str
     value: str | None
-    source: int
-    """ConfigSource of KIP-226."""
-    is_read_only: bool
-    is_sensitive: bool
+    source: str
+    """One of SOURCES, or "unknown"."""
+    is_read_only: bool = False
+    is_sensitive: bool = False
 
 
 def topic_settings(client: Client, topics: Sequence[str]) -> dict[str, list[Setting]]:
     """All settings of each topic, by name. Raises RefusedError for the first topic that is
     refused.
     """
+    return settings_of(client, "topic", topics)
 
+
+def settings_of(client: Client, kind: str, names: Sequence[str]) -> dict[str, list[Setting]]:
+    """All settings of each topic or broker (`kind`), by name. Raises RefusedError for the first
+    that is refused.
+    """
+    found: dict[str, list[Setting]] = {}
+    for some in in_chunks(names, MAX_TOPICS if kind == "topic" else 1):
+        question = _describe(kind, some)
+        if kind == "topic":
+            response = client.ask_any(question)
+        else:
+            response = client.ask_broker(int(some[0]), question)
+        for result in response.results:
+            if result.error_code is not ErrorCode.none:
+                doing = f"read the settings of {kind} {result.resource_name!r}"
+                raise RefusedError(doing, result.error_code, result.error_message)
+            found[result.resource_name] = [
+                Setting(
+                    each.name,
+                    each.value,
+                    SOURCES.get(int(each.config_source), "unknown"),
+                    each.read_only,
+                    each.is_sensitive,
+                )
+                for each in sorted(result.configs, key=lambda each: str(each.name))
+            ]
+    return found
+
+
+def _describe(kind: str, names: Sequence[str]) -> Question:
     def build(messages: Messages) -> Any:
         resources = tuple(
-            messages.DescribeConfigsResource(resource_type=TOPIC, resource_name=name)
-            for name in topics
+            messages.DescribeConfigsResource(resource_type=KINDS[kind], resource_name=name)
+            for name in names
         )
         return messages.DescribeConfigsRequest(resources=resources)
 
-    response = client.ask_any(Question(DESCRIBE_CONFIGS, 4, build, 1))
-    found: dict[str, list[Setting]] = {}
-    for result in response.results:
-        if result.error_code is not ErrorCode.none:
-            doing = f"read the settings of topic {result.resource_name!r}"
-            raise RefusedError(doing, result.error_code, result.error_message)
-        found[result.resource_name] = [
-            Setting(each.name, each.value, each.config_source, each.read_only, each.is_sensitive)
-            for each in sorted(result.configs, key=lambda each: str(each.name))
-        ]
-    return found
+    return Question(DESCRIBE_CONFIGS, 4, build, 1)
+
+
+def alter_settings(
+    client: Client, kind: str, name: str, settings: Mapping[str, str], unset: Sequence[str]
+) -> None:
+    """Sets and unsets settings in one request, so that all or none take effect; and waits until the
+    broker itself has applied them, as the controller responds first. Raises RefusedError.
+    """
+    changes: list[tuple[str, int, str | None]] = [
+        (setting, SET, value) for setting, value in settings.items()
+    ]
+    changes += [(setting, DELETE, None) for setting in unset]
+
+    def build(messages: Messages) -> Any:
+        resource = messages.AlterConfigsResource(
+            resource_type=KINDS[kind],
+            resource_name=name,
+            configs=tuple(
+                messages.AlterableConfig(name=setting, config_operation=operation, value=value)
+                for setting, operation, value in changes
+            ),
+        )
+        return messages.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+    question, doing = (
+        Question(INCREMENTAL_ALTER_CONFIGS, 1, build, since="2.3"),
+        f"change the settings of {kind} {name!r}",
+    )
+    if kind == "topic":
+        response = client.ask_controller(question, doing, _whole)
+    else:
+        response = client.ask_broker(int(name), question)
+    for each in response.responses:
+        if each.error_code is not ErrorCode.none:
+            raise RefusedError(doing, each.error_code, each.error_message)
+
+    def own() -> dict[str, str | None]:
+        found = settings_of(client, kind, [name])[name]
+        return {each.name: each.value for each in found if each.source == kind}
+
+    def is_applied(own: Mapping[str, str | None]) -> bool:
+        return settings.items() <= own.items() and own.keys().isdisjoint(unset)
+
+    poll_until(
+        own,
+        is_applied,
+        within_s=APPLIED_WITHIN_S,
+        pause_s=APPLIED_PAUSE_S,
+        patience=client.patience,
+    )
+
+
+def _whole(response: Any) -> ErrorCode:
+    other = any(each.error_code is ErrorCode.not_controller for each in response.responses)
+    return ErrorCode.not_controller if other else ErrorCode.none

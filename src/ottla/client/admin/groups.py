@@ -1,20 +1,244 @@
-"""Consumer groups, as far as librdkafka has no call."""
+"""Consumer groups: listing, describing and deleting them.
+
+Groups of the classic protocol are described by DescribeGroups, those of KIP-848 by
+ConsumerGroupDescribe.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
-from ottla.client.admin.partitions import by_topic
 from ottla.client.client import Client
 from ottla.client.coordinators import Coordinated
-from ottla.client.errors import reason_of
+from ottla.client.errors import ClientError, RefusedError, UnsupportedError, reason_of
 from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.messages import Messages
+from ottla.protocol.versions import CONSUMER_GROUP_DESCRIBE
 
-OFFSET_DELETE: Final = 47
+DESCRIBE_GROUPS: Final = 15
+LIST_GROUPS: Final = 16
+DELETE_GROUPS: Final = 42
+CONSUMER: Final = "consumer"
+"""The protocol type of consumers; groups of other clients have another."""
+CLASSIC: Final = "classic"
+STATES: Final = {
+    "PreparingRebalance": "preparing rebalancing",
+    "CompletingRebalance": "completing rebalancing",
+}
+"""States that are more than one word."""
+DEAD: Final = "dead"
+UNKNOWN: Final = "unknown"
+VERSION_BYTES: Final = 2
+
+
+class ListedGroup(NamedTuple):
+    """A group; what the broker does not say is "unknown"."""
+
+    group: str
+    state: str
+    type: str
+
+
+class Member(NamedTuple):
+    """A member of a group, with the partitions that it reads."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[TopicPartition, ...]
+
+
+class Group(NamedTuple):
+    """A group as its coordinator describes it."""
+
+    name: str
+    state: str
+    """`stable`, `empty`, `preparing rebalancing` ..."""
+    type: str
+    assignor: str | None
+    coordinator: int
+    is_simple: bool
+    """Whether it only has committed offsets, and never had members."""
+    members: tuple[Member, ...]
+
+
+def listed_groups(client: Client) -> list[ListedGroup]:
+    """All consumer groups that the brokers know, by name. Left out are those of brokers that do not
+    respond while others do.
+    """
+
+    def build(messages: Messages) -> Any:
+        return messages.ListGroupsRequest()
+
+    found: list[ListedGroup] = []
+    failure: ClientError | None = None
+    responded = False
+    for number in sorted(client.metadata([]).brokers):
+        try:
+            response = client.ask_broker(number, Question(LIST_GROUPS, 5, build))
+            if response.error_code is not ErrorCode.none:
+                raise RefusedError("list the groups", response.error_code)
+        except ClientError as error:
+            failure = error
+            continue
+        responded = True
+        found += [
+            ListedGroup(
+                each.group_id,
+                state_name(getattr(each, "group_state", "")),
+                (getattr(each, "group_type", "") or UNKNOWN).lower(),
+            )
+            for each in response.groups
+            if each.protocol_type in ("", CONSUMER)
+        ]
+    if failure is not None and not responded:
+        raise failure
+    return sorted(found)
+
+
+def described_groups(client: Client, names: Iterable[str]) -> dict[str, Group]:
+    """The groups by name, without those that do not exist. Raises RefusedError."""
+    wanted = list(dict.fromkeys(names))
+    found = _of_new_protocol(client, wanted)
+    asked = client.ask_coordinators(
+        Coordinated.GROUP,
+        [name for name in wanted if name not in found],
+        lambda some: Question(DESCRIBE_GROUPS, 6, _describe(some)),
+        lambda response: ((each.group_id, each) for each in response.groups),
+    )
+    for name, (broker, each) in asked.items():
+        if each.error_code is ErrorCode.group_id_not_found:
+            continue
+        if each.error_code is not ErrorCode.none:
+            message = getattr(each, "error_message", None)
+            raise RefusedError(f"describe group {name!r}", each.error_code, message)
+        group = _classic(each, broker.id)
+        # Before KIP-1043 a broker describes an unknown group as a dead one.
+        if group.state != DEAD:
+            found[name] = group
+    return {name: found[name] for name in wanted if name in found}
+
+
+def _describe(names: Sequence[str]) -> Any:
+    def build(messages: Messages) -> Any:
+        return messages.DescribeGroupsRequest(groups=tuple(names))
+
+    return build
+
+
+def _of_new_protocol(client: Client, names: Sequence[str]) -> dict[str, Group]:
+    """Those of KIP-848; none on brokers without it."""
+
+    def describe(some: Sequence[str]) -> Question:
+        def build(messages: Messages) -> Any:
+            return messages.ConsumerGroupDescribeRequest(group_ids=tuple(some))
+
+        return Question(CONSUMER_GROUP_DESCRIBE, 1, build)
+
+    try:
+        asked = client.ask_coordinators(
+            Coordinated.GROUP,
+            names,
+            describe,
+            lambda response: ((each.group_id, each) for each in response.groups),
+        )
+    except UnsupportedError:
+        return {}
+    return {
+        name: Group(
+            name,
+            state_name(each.group_state),
+            CONSUMER,
+            each.assignor_name or None,
+            broker.id,
+            False,
+            tuple(
+                Member(
+                    member.member_id,
+                    member.instance_id,
+                    member.client_id,
+                    member.client_host,
+                    tuple(
+                        TopicPartition(topic.topic_name, index)
+                        for topic in member.assignment.topic_partitions
+                        for index in topic.partitions
+                    ),
+                )
+                for member in each.members
+            ),
+        )
+        for name, (broker, each) in asked.items()
+        if each.error_code is ErrorCode.none
+    }
+
+
+def _classic(each: Any, coordinator: int) -> Group:
+    return Group(
+        each.group_id,
+        state_name(each.group_state),
+        CLASSIC,
+        each.protocol_data or None,
+        coordinator,
+        not each.protocol_type,
+        tuple(
+            Member(
+                member.member_id,
+                getattr(member, "group_instance_id", None),
+                member.client_id,
+                member.client_host,
+                _assignment(member.member_assignment),
+            )
+            for member in each.members
+        ),
+    )
+
+
+def _assignment(data: bytes) -> tuple[TopicPartition, ...]:
+    """In the consumer protocol's format: an int16 version, and the partitions by topic. Empty for
+    other bytes, which are those of another kind of client.
+    """
+    # Imported late: few commands need them.
+    from kio.schema.consumer_protocol_assignment.v0.data import ConsumerProtocolAssignment
+
+    from ottla.protocol.codec import decode
+
+    if not data:
+        return ()
+    try:
+        found, _ = decode(ConsumerProtocolAssignment, data, VERSION_BYTES)
+    except DecodeError:
+        return ()
+    return tuple(
+        TopicPartition(each.topic, index)
+        for each in found.assigned_partitions
+        for index in each.partitions
+    )
+
+
+def state_name(state: str) -> str:
+    """Kafka's `PreparingRebalance` as `preparing rebalancing`."""
+    return STATES.get(state, state.lower()) or UNKNOWN
+
+
+def delete_group(client: Client, group: str) -> None:
+    """Deletes a group with its committed offsets. Raises RefusedError."""
+
+    def build(messages: Messages) -> Any:
+        return messages.DeleteGroupsRequest(groups_names=(group,))
+
+    asked = client.ask_coordinators(
+        Coordinated.GROUP,
+        [group],
+        lambda _: Question(DELETE_GROUPS, 2, build),
+        lambda response: ((each.group_id, each) for each in response.results),
+    )
+    code = asked[group][1].error_code
+    if code is not ErrorCode.none:
+        raise RefusedError(f"delete group {group!r}", code)
 
 
 def why_no_coordinator(client: Client, group: str) -> str | None:
@@ -23,38 +247,3 @@ def why_no_coordinator(client: Client, group: str) -> str | None:
     if found.error is ErrorCode.none:
         return None
     return reason_of(found.error, found.message)
-
-
-def delete_offsets(
-    client: Client, group: str, partitions: Iterable[tuple[str, int]]
-) -> dict[TopicPartition, ErrorCode]:
-    """Deletes what a group has committed (OffsetDelete, KIP-496). Returns the partitions whose
-    offset is kept, with the reason; a group whose members are subscribed to the topic keeps it.
-
-    Raises RefusedError.
-    """
-    topics = by_topic(partitions)
-
-    def build(messages: Messages) -> Any:
-        return messages.OffsetDeleteRequest(
-            group_id=group,
-            topics=tuple(
-                messages.OffsetDeleteRequestTopic(
-                    name=name,
-                    partitions=tuple(
-                        messages.OffsetDeleteRequestPartition(partition_index=index)
-                        for index in indexes
-                    ),
-                )
-                for name, indexes in topics.items()
-            ),
-        )
-
-    question, doing = Question(OFFSET_DELETE, 0, build), f"delete offsets of group {group!r}"
-    response = client.ask_coordinator(Coordinated.GROUP, group, question, doing)
-    return {
-        TopicPartition(topic.name, each.partition_index): each.error_code
-        for topic in response.topics
-        for each in topic.partitions
-        if each.error_code is not ErrorCode.none
-    }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import not_
 from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.partitions import by_topic
 from ottla.client.client import Client
 from ottla.client.errors import RefusedError
+from ottla.client.patience import poll_until
 from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
@@ -16,6 +19,8 @@ from ottla.protocol.messages import Messages
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
 LIST_PARTITION_REASSIGNMENTS: Final = 46
 ANSWER_TIMEOUT_MS: Final = 25_000
+LOOK_PAUSE_S: Final = 0.5
+SETTLE_WITHIN_S: Final = 10.0
 
 Assignments = Mapping[str, Mapping[int, Sequence[int]]]
 """The brokers of each partition, by topic; the first is the preferred leader."""
@@ -90,3 +95,87 @@ def reassignments(client: Client) -> dict[TopicPartition, Reassignment]:
         for topic in response.topics
         for each in topic.partitions
     }
+
+
+Replicas = Mapping[str, Sequence[Sequence[int]]]
+"""Each topic's replicas by partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A partition that gets other replicas."""
+
+    topic: str
+    partition: int
+    from_: list[int]
+    to: list[int]
+
+    @property
+    def added(self) -> set[int]:
+        """The brokers that get a replica."""
+        return set(self.to) - set(self.from_)
+
+
+def current_assignments(
+    client: Client, under_way: Mapping[TopicPartition, Reassignment]
+) -> dict[str, list[list[int]]]:
+    """Each topic's replicas by partition, without those that are being removed."""
+    found: dict[str, list[list[int]]] = {}
+    for name, topic in sorted(client.metadata().topics.items()):
+        rows = []
+        for number, partition in sorted(topic.partitions.items()):
+            moving = under_way.get(TopicPartition(name, number))
+            leaving = moving.removing if moving is not None else ()
+            rows.append([each for each in partition.replicas if each not in leaving])
+        found[name] = rows
+    return found
+
+
+def moves_between(assignments: Replicas, targets: Assignments) -> list[Move]:
+    """Each partition that gets other replicas."""
+    return [
+        Move(topic, index, list(assignments[topic][index]), list(replicas))
+        for topic, partitions in sorted(targets.items())
+        for index, replicas in sorted(partitions.items())
+        if list(replicas) != list(assignments[topic][index])
+    ]
+
+
+def await_moves(
+    client: Client,
+    partitions: Collection[TopicPartition],
+    *,
+    within_s: float,
+    progress: Callable[[int], None],
+) -> set[TopicPartition]:
+    """Waits until no reassignment of these partitions is under way; returns those that still move
+    when the time is over. `progress` gets the number of those that are done.
+    """
+    places = set(partitions)
+
+    def look() -> set[TopicPartition]:
+        left = places & reassignments(client).keys()
+        progress(len(places) - len(left))
+        return left
+
+    return poll_until(look, not_, within_s=within_s, pause_s=LOOK_PAUSE_S, patience=client.patience)
+
+
+def await_replicas(
+    client: Client, is_wrong: Callable[[TopicPartition, Sequence[int]], bool]
+) -> dict[TopicPartition, list[int]]:
+    """The partitions whose replicas are wrong, once there are none or SETTLE_WITHIN_S are over: the
+    broker that responds learns of the end of a move shortly after the controller.
+    """
+
+    def look() -> dict[TopicPartition, list[int]]:
+        return {
+            TopicPartition(name, index): list(each.replicas)
+            for name, topic in sorted(client.metadata().topics.items())
+            for index, each in topic.partitions.items()
+            if is_wrong(TopicPartition(name, index), each.replicas)
+        }
+
+    return poll_until(
+        look, not_, within_s=SETTLE_WITHIN_S, pause_s=LOOK_PAUSE_S, patience=client.patience
+    )

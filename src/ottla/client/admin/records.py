@@ -5,8 +5,10 @@ For a few of them, at any offset. To consume a topic, use a consumer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from ottla.client.admin.partitions import by_leader, by_topic
 from ottla.client.client import Client
 from ottla.client.errors import RefusedError
 from ottla.client.question import Question
@@ -16,6 +18,8 @@ from ottla.protocol.messages import Messages
 
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
+DELETE_RECORDS: Final = 21
+ANSWER_TIMEOUT_MS: Final = 10_000
 FETCH_NEWEST: Final = 12
 """Later versions name topics by id, which is not needed here."""
 FETCH_OLDEST: Final = 4
@@ -47,6 +51,44 @@ class Batches(NamedTuple):
     """Those with records or markers in `data`."""
     data: bytes
     """Batches; the first one contains the offset or lies after it, the last one may be cut."""
+
+
+def delete_records(
+    client: Client, before: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Deletes what is before these offsets (KIP-107). Returns the new log start offsets. Raises
+    RefusedError for the first partition that is refused.
+    """
+    leaders = client.metadata(sorted({each.topic for each in before})).leaders
+    found: dict[TopicPartition, int] = {}
+    for leader, places in by_leader(before, leaders).items():
+        response = client.ask_broker(leader, _delete({each: before[each] for each in places}))
+        for topic in response.topics:
+            for each in topic.partitions:
+                partition = TopicPartition(topic.name, each.partition_index)
+                if each.error_code is not ErrorCode.none:
+                    raise RefusedError(f"delete records of {partition}", each.error_code)
+                found[partition] = each.low_watermark
+    return {partition: found[partition] for partition in before}
+
+
+def _delete(before: Mapping[TopicPartition, int]) -> Question:
+    def build(messages: Messages) -> Any:
+        topics = tuple(
+            messages.DeleteRecordsTopic(
+                name=topic,
+                partitions=tuple(
+                    messages.DeleteRecordsPartition(
+                        partition_index=index, offset=before[TopicPartition(topic, index)]
+                    )
+                    for index in indexes
+                ),
+            )
+            for topic, indexes in by_topic(before).items()
+        )
+        return messages.DeleteRecordsRequest(topics=topics, timeout=ANSWER_TIMEOUT_MS)
+
+    return Question(DELETE_RECORDS, 2, build)
 
 
 def offset_at(client: Client, leader: int, place: TopicPartition, timestamp: int) -> int:

@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.partitions import by_topic
 from ottla.client.client import Client
-from ottla.client.coordinators import MOVING, Coordinated
+from ottla.client.coordinators import Coordinated
 from ottla.client.errors import ClientError, NoAnswerError, RefusedError, reason_of
-from ottla.client.patience import Retry
 from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
@@ -135,26 +134,21 @@ class Transactions:
 
     def described(self, transactional_ids: Iterable[str]) -> dict[str, DescribedTransaction]:
         """DescribeTransactions by id, without the ids that do not exist."""
-        names = list(dict.fromkeys(transactional_ids))
+        asked = self._client.ask_coordinators(
+            Coordinated.TRANSACTION,
+            transactional_ids,
+            _describe_transactions,
+            lambda response: (
+                (each.transactional_id, each) for each in response.transaction_states
+            ),
+        )
         found: dict[str, DescribedTransaction] = {}
-        missing, retry = names, Retry(self._client.patience)
-        while missing:
-            again = []
-            coordinators = self._client.coordinators(Coordinated.TRANSACTION, missing)
-            for broker, some in coordinators.items():
-                response = self._client.ask_at(broker.address, _describe_transactions(some))
-                for each in response.transaction_states:
-                    code = each.error_code
-                    if code is ErrorCode.none:
-                        found[each.transactional_id] = _described(each, broker.id)
-                    elif code in MOVING and not retry.is_over:
-                        again.append(each.transactional_id)
-                    elif code is not ErrorCode.transactional_id_not_found:
-                        raise RefusedError(f"describe {each.transactional_id!r}", code)
-            missing = again
-            if missing:
-                retry.wait()
-        return {name: found[name] for name in names if name in found}
+        for name, (broker, each) in asked.items():
+            if each.error_code is ErrorCode.none:
+                found[name] = _described(each, broker.id)
+            elif each.error_code is not ErrorCode.transactional_id_not_found:
+                raise RefusedError(f"describe {name!r}", each.error_code)
+        return found
 
     def open_producers(
         self, partitions: Iterable[tuple[str, int]]

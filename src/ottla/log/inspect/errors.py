@@ -1,10 +1,9 @@
 """Why a partition's folder cannot be read."""
 
+from __future__ import annotations
 
-class InspectError(Exception):
+from ottla.wording.errors import ReportedError
+
+
+class InspectError(ReportedError):
     """The text is one sentence. `hint` is what to do instead, if that is known."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint

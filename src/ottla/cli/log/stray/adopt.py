@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from ottla.cli.command import command
-from ottla.cli.log.failures import inspect_failures
-from ottla.cli.log.stray.folders import found_stray, stored_log
+from ottla.cli.log.stray.folders import found_stray
 from ottla.cli.options import PARTITIONS
-from ottla.cli.plural import plural
 from ottla.cli.screen import say
 from ottla.log import names
+from ottla.storage.stray_log import stored_log
+from ottla.wording.plural import plural
 
 
 @command()
@@ -28,7 +28,6 @@ from ottla.log import names
     metavar="HOST:PORT",
     help="The ensemble of the broker's cluster, with its chroot, as for ottla serve.",
 )
-@inspect_failures()
 def adopt(folder: Path, partitions: int | None, zookeeper: str | None) -> None:
     """Put a folder back as its partition's log, while its broker is stopped.
 
@@ -37,7 +36,7 @@ def adopt(folder: Path, partitions: int | None, zookeeper: str | None) -> None:
     how many partitions it had, if some had no records.
     """
     # Imported late: the other commands of `ottla log` need no tree.
-    from ottla.cli.log.stray.adoption import put_back
+    from ottla.node.stray_adoption import put_back
 
     stray = found_stray(folder)
     done = put_back(stray, stored_log(stray), partitions, zookeeper)

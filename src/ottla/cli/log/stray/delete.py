@@ -16,10 +16,10 @@ from ottla.cli.failures import Failed
 from ottla.cli.log.stray.folders import found_stray
 from ottla.cli.options import YES
 from ottla.cli.screen import say
-from ottla.cli.sizes import size_text
 from ottla.log import names
 from ottla.protocol.kafka_uuid import random_uuid
 from ottla.storage.stray_folder import folder_bytes
+from ottla.wording.sizes import size_text
 
 
 @command()

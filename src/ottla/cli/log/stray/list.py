@@ -8,14 +8,13 @@ import click
 
 from ottla.cli.command import command
 from ottla.cli.failures import Failed
-from ottla.cli.log.failures import inspect_failures
-from ottla.cli.log.stray.folders import stored_log
 from ottla.cli.options import AS_JSON
-from ottla.cli.records.rendering import ms_text
 from ottla.cli.rows import column, emit, only_json, row
-from ottla.cli.sizes import Size
+from ottla.messaging.rendering import ms_text
 from ottla.protocol.kafka_uuid import uuid_text
 from ottla.storage.stray_folder import StrayFolder, folder_bytes, stray_folders
+from ottla.storage.stray_log import stored_log
+from ottla.wording.sizes import Size
 
 
 @row
@@ -42,7 +41,6 @@ class Stray:
     help="A broker's data folder.",
 )
 @AS_JSON
-@inspect_failures()
 def list_strays(folder: Path, as_json: bool) -> None:
     """List the folders that a broker set aside.
 

@@ -1,0 +1,1 @@
+"""Reading and writing topics with librdkafka: what commands and pages share."""

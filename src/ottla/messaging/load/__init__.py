@@ -1,0 +1,1 @@
+"""Loads that measure a cluster, and what they count."""

@@ -1,0 +1,64 @@
+"""Which of the consumed records are shown: those before a bound, those that match, the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappush, heappushpop
+from itertools import count
+from typing import Any
+
+from ottla.messaging.patterns import compiled
+
+Matches = Callable[[Any], bool]
+
+
+def matcher(pattern: str) -> Matches:
+    """Whether the key or the value of a record has a part that matches. Raises PatternError."""
+    found = compiled(
+        "--grep",
+        pattern,
+        "The syntax is RE2's; to search for a text with signs, escape them: '\\$5\\.00'",
+        of_bytes=True,
+    )
+
+    def matches(message: Any) -> bool:
+        for data in (message.value(), message.key()):
+            if data is not None and found.search(data) is not None:
+                return True
+        return False
+
+    return matches
+
+
+def key_matcher(key: str) -> Matches:
+    """Whether a record has this key, as UTF-8."""
+    wanted = key.encode()
+    return lambda message: message.key() == wanted
+
+
+def both(one: Matches | None, other: Matches | None) -> Matches | None:
+    """Whether a record is chosen by each of those that are given; None if neither is."""
+    if one is None or other is None:
+        return one or other
+    return lambda message: one(message) and other(message)
+
+
+class Newest:
+    """The newest `most` records of those added, by their timestamps."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._heap: list[tuple[int, int, Any]] = []
+        self._numbers = count()
+
+    def add(self, messages: Sequence[Any]) -> None:
+        for message in messages:
+            entry = (message.timestamp()[1], next(self._numbers), message)
+            if len(self._heap) < self._most:
+                heappush(self._heap, entry)
+            else:
+                heappushpop(self._heap, entry)
+
+    def in_order(self) -> list[Any]:
+        """Oldest first."""
+        return [message for _, _, message in sorted(self._heap, key=lambda entry: entry[:2])]

@@ -1,9 +1,0 @@
-"""How large topics are."""
-
-from tests.cli.stored_folders import FOLDERS
-
-from ottla.cli.stored_replicas import leader_sizes
-
-
-def test_a_topic_is_as_large_as_its_leaders_store() -> None:
-    assert leader_sizes(FOLDERS, {("big", 0): 1, ("small", 0): 2}) == {"big": 2_500_000}

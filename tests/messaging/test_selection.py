@@ -1,0 +1,69 @@
+"""Which records are shown."""
+
+import pytest
+from tests.messaging.test_rendering import FakeMessage
+
+from ottla.messaging.patterns import PatternError
+from ottla.messaging.selection import Newest, both, key_matcher, matcher
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "value", "found"),
+    [
+        ("ORD", b"k", b"EWR-ORD", True),
+        ("^ORD", b"k", b"EWR-ORD", False),
+        ("N1.1", b"N101", b"x", True),
+        ("x", None, None, False),
+        ("a.c", b"k", b"a\xffc", True),
+        ("é", b"k", "café".encode(), True),
+        ("(?i)ord", b"k", b"ORD", True),
+    ],
+)
+def test_key_or_value_match(
+    pattern: str, key: bytes | None, value: bytes | None, found: bool
+) -> None:
+    assert matcher(pattern)(FakeMessage(key, value)) is found
+
+
+@pytest.mark.parametrize(
+    ("stored", "found"),
+    [(b"N101", True), (b"N1011", False), (b"n101", False), (b"", False), (None, False)],
+)
+def test_a_key_matches_whole(stored: bytes | None, found: bool) -> None:
+    assert key_matcher("N101")(FakeMessage(stored, b"N101")) is found
+
+
+def test_a_key_is_utf_8_and_may_be_empty() -> None:
+    assert key_matcher("é")(FakeMessage("é".encode(), b""))
+    assert key_matcher("")(FakeMessage(b"", b""))
+    assert not key_matcher("")(FakeMessage(None, b""))
+
+
+def test_a_record_must_match_all_that_is_given() -> None:
+    key, pattern = key_matcher("N101"), matcher("ORD")
+    assert both(None, None) is None
+    assert both(key, None) is key
+    assert both(None, pattern) is pattern
+    chosen = both(key, pattern)
+    assert chosen is not None
+    assert chosen(FakeMessage(b"N101", b"EWR-ORD"))
+    assert not chosen(FakeMessage(b"N101", b"JFK-LAX"))
+    assert not chosen(FakeMessage(b"N102", b"EWR-ORD"))
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "a**", "(?=x)"])
+def test_a_bad_pattern_is_a_usage_error(pattern: str) -> None:
+    with pytest.raises(PatternError, match="is not a regular expression") as caught:
+        matcher(pattern)
+    assert "RE2" in str(caught.value.hint)
+
+
+def test_the_newest_by_time_oldest_first() -> None:
+    messages = [FakeMessage(value_=b"%d" % at, timestamp_=(1, at)) for at in (5, 1, 9, 5, 7)]
+    newest = Newest(3)
+    newest.add(messages[:2])
+    newest.add(messages[2:])
+    assert [message.value() for message in newest.in_order()] == [b"5", b"7", b"9"]
+    same = Newest(2)
+    same.add([FakeMessage(value_=value, timestamp_=(1, 3)) for value in (b"a", b"b", b"c")])
+    assert [message.value() for message in same.in_order()] == [b"b", b"c"]
