@@ -80,6 +80,7 @@ NOT_CHANGED_WHILE_RUNNING = {
     "ssl.truststore.password",
     "ssl.truststore.type",
     "sasl.enabled.mechanisms",
+    "sasl.mechanism.inter.broker.protocol",
     # Refused or without effect unless at their default.
     "config.providers",
     "log.local.retention.ms",

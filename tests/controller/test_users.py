@@ -1,6 +1,5 @@
 import pytest
 
-from ottla.client.sasl import Scram
 from ottla.controller import layout
 from ottla.controller.image import ClusterImage, ConfigImage, UserConfigChanged
 from ottla.controller.plan import Plan, decided
@@ -18,6 +17,7 @@ from ottla.controller.users import (
 )
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.sasl_client import Scram
 from ottla.security.sasl.scram import ScramCredential, ScramExchange, salted_password
 
 SHA_256, SHA_512 = 1, 2

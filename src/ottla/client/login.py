@@ -6,11 +6,11 @@ import secrets
 from typing import Final
 
 from ottla.client.errors import SecurityError
-from ottla.client.sasl import PLAIN, SaslError, Scram, plain_message
 from ottla.client.security import Sasl
 from ottla.client.wire import Wire
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
+from ottla.protocol.sasl_client import PLAIN, SaslError, Scram, plain_message
 
 SASL_HANDSHAKE: Final = 17
 SASL_AUTHENTICATE: Final = 36

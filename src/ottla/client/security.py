@@ -55,7 +55,7 @@ def security_of(settings: Mapping[str, Any]) -> Security:
 
 
 def _sasl(settings: Mapping[str, Any]) -> Sasl:
-    from ottla.client.sasl import MECHANISMS
+    from ottla.protocol.sasl_client import MECHANISMS
 
     mechanism = str(settings.get("sasl.mechanism", settings.get("sasl.mechanisms", "GSSAPI")))
     if mechanism not in MECHANISMS:

@@ -18,6 +18,7 @@ from ottla.config.error import ConfigError, invalid_value
 from ottla.config.inert import INERT
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 from ottla.config.listener_security import (
+    SUPPORTED_MECHANISMS,
     ListenerSecurity,
     is_of_listener,
     tls_options,
@@ -152,9 +153,12 @@ class BrokerConfig(
             reason = f"No such listener in listeners ({', '.join(sorted(names))})"
             raise invalid_value(setting, given, reason)
         chosen = self.endpoints[names.index(self.inter_broker_listener)]
-        if self.zookeeper_connect and chosen.protocol != "PLAINTEXT":
-            reason = f"Brokers speak only PLAINTEXT with each other yet, not {chosen.protocol}"
-            raise invalid_value(INTER_BROKER_LISTENER, chosen.name, reason)
+        if self.zookeeper_connect and chosen.has_sasl:
+            mechanism = self.sasl_mechanism_inter_broker_protocol
+            if mechanism not in SUPPORTED_MECHANISMS:
+                reason = f"Set it to any of {', '.join(SUPPORTED_MECHANISMS)}"
+                raise invalid_value("sasl.mechanism.inter.broker.protocol", mechanism, reason)
+            self.security_of(chosen.name).login_options(mechanism)
 
     def _check_listeners(self) -> None:
         """Raise ConfigError for settings of a listener that cannot be together."""

@@ -30,6 +30,13 @@ class InterBrokerSettings(Settings):
         one_of(*SECURITY_PROTOCOLS),
     )
 
+    sasl_mechanism_inter_broker_protocol = string(
+        "sasl.mechanism.inter.broker.protocol",
+        "GSSAPI",
+        "How brokers authenticate with each other, if their listener has SASL; to be set then. The "
+        "user is in listener.name.<listener>.<mechanism>.sasl.jaas.config.",
+    )
+
 
 class TlsSettings(Settings):
     """Certificates and keys in PEM (KIP-651), and what a listener agrees to."""

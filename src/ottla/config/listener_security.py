@@ -78,6 +78,17 @@ class ListenerSecurity(ListenerLimits, TlsSettings, SaslSettings):
         except JaasError as error:
             raise ConfigError(f"{PREFIX}{self.listener}.{name}: {error}") from None
 
+    def login_options(self, mechanism: str) -> dict[str, str]:
+        """`username` and `password` of the broker itself. Raises ConfigError without both."""
+        login = self.login(mechanism)
+        options = {} if login is None else login.options
+        if not options.get("username") or not options.get("password"):
+            raise ConfigError(
+                f"{PREFIX}{self.listener}.{mechanism.lower()}.{JAAS} must have the username and "
+                "the password with which brokers authenticate with each other"
+            )
+        return options
+
     def check_mechanisms(self) -> None:
         """Raises ConfigError if clients could not authenticate."""
         for mechanism in self.sasl_enabled_mechanisms:

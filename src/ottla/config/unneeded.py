@@ -141,10 +141,9 @@ _SECURITY: Final = """
     sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
     sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
     sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-    sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
-    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
-    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
-    sasl.oauthbearer.assertion.claim.jti.include
+    sasl.mechanism.controller.protocol sasl.oauthbearer.assertion.algorithm
+    sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+    sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
     sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
     sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
     sasl.oauthbearer.assertion.private.key.passphrase

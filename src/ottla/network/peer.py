@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from socket import SOCK_STREAM
@@ -19,9 +20,11 @@ from typing import Any, Final
 
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FrameReader
+from ottla.network.peer_security import NO_SECURITY, Login, PeerSecurity, log_in
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.primitives import Buffer
+from ottla.protocol.sasl_client import SaslError
 
 CONNECT_TIMEOUT_MS: Final = 10_000
 """Kafka's default of socket.connection.setup.timeout.ms."""
@@ -29,6 +32,8 @@ PROBE_WITHIN_MS: Final = 500
 MAX_UNDER_WAY: Final = 100
 """Limit of unanswered requests on one connection."""
 SCRATCH_BYTES: Final = 64 << 10
+RENEWED_AFTER: Final = 0.85
+"""Of the lifetime that another broker gave a session, as Kafka's clients."""
 LAST_CORRELATION_ID: Final = 2**31 - 1
 
 _JSON_HEADER: Final = Struct(">hhih")
@@ -62,7 +67,10 @@ async def probe(host: str, port: int, timeout_ms: int = PROBE_WITHIN_MS) -> Prob
 
 
 async def _connect(
-    host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]
+    host: str,
+    port: int,
+    factory: Callable[[], asyncio.BaseProtocol],
+    tls: ssl.SSLContext | None = None,
 ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
     """Tries each address of the host. Raises OSError; ConnectionRefusedError only if every address
     refused. asyncio's own error for several addresses does not show that.
@@ -72,8 +80,14 @@ async def _connect(
     for *_, address in await loop.getaddrinfo(host, port, type=SOCK_STREAM):
         try:
             transport, protocol = await loop.create_connection(
-                factory, str(address[0]), int(address[1])
+                factory,
+                str(address[0]),
+                int(address[1]),
+                ssl=tls,
+                server_hostname=None if tls is None else host,
             )
+        except ssl.SSLError:
+            raise
         except ConnectionRefusedError as error:
             if failure.errno is None:
                 failure = error
@@ -94,6 +108,9 @@ class _Link:
         self.waiting: dict[int, asyncio.Future[memoryview]] = {}
         self.transport: asyncio.Transport | None = None
         self.ended = False
+        self.renew_at: float | None = None
+        """When another connection should take its place, on the loop's clock."""
+        self._is_retired = False
         self._max_frame_bytes = max_frame_bytes
         self._lost = lost
 
@@ -123,6 +140,12 @@ class _Link:
             self.transport.abort()
         self._lost(self, why)
 
+    def retire(self) -> None:
+        """Ends the connection once its requests have been answered."""
+        self._is_retired = True
+        if not self.waiting:
+            self.end("is done")
+
     def refused(self, size_bytes: int) -> None:
         self.end(f"sent a response of {size_bytes} bytes")
 
@@ -135,6 +158,8 @@ class _Link:
                 return
             if not waiter.done():  # otherwise its caller was cancelled
                 waiter.set_result(memoryview(frame))
+        if self._is_retired and not self.waiting:
+            self.end("is done")
 
 
 class Peer:
@@ -147,10 +172,12 @@ class Peer:
         client_id: str,
         *,
         max_frame_bytes: int,
+        security: PeerSecurity = NO_SECURITY,
     ) -> None:
         """Errors contain `name` ("broker 2"); `address` returns the current address."""
         self.name = name
         self.client_id = client_id
+        self._security = security
         self._address = address
         self._max_frame_bytes = max_frame_bytes
         self._link: _Link | None = None
@@ -237,9 +264,13 @@ class Peer:
         address = self._address()
         link = self._link
         if link is not None:
-            if address is None or link.address == address:
+            if address is not None and link.address != address:
+                link.end("moved to another address")
+            elif link.renew_at is None or asyncio.get_running_loop().time() < link.renew_at:
                 return link
-            link.end("moved to another address")
+            else:
+                self._link = None
+                link.retire()
         if address is None:
             raise PeerError(f"{self.name} is not registered")
         if self._connecting is None:
@@ -253,10 +284,21 @@ class Peer:
         link = _Link(address, self._max_frame_bytes, self._lost)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                await _connect(*address, link.new_protocol)
+                tls = self._security.tls
+                context = None if tls is None else tls.context()
+                await _connect(*address, link.new_protocol, context)
+                if self._security.login is not None and not link.ended:
+                    await self._log_in(link, self._security.login)
         except ConnectionRefusedError:
             raise PeerError(f"{where} refused the connection") from None
+        except (SaslError, DecodeError) as error:
+            link.end("refused this broker")
+            raise PeerError(f"{where} refused this broker: {error}") from None
+        except ssl.SSLError as error:
+            reason = getattr(error, "verify_message", "") or error.reason or str(error)
+            raise PeerError(f"no TLS with {where}: {reason}") from None
         except TimeoutError:
+            link.end("did not let this broker in")
             raise PeerError(f"{where} cannot be reached within {CONNECT_TIMEOUT_MS} ms") from None
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
@@ -268,6 +310,21 @@ class Peer:
             raise PeerError(f"{where} closed the connection at once")
         self._link = link
         return link
+
+    async def _log_in(self, link: _Link, login: Login) -> None:
+        """Raises SaslError, and PeerError."""
+
+        async def send(request: Any) -> Any:
+            def framed(correlation_id: int) -> list[Buffer]:
+                return [write_request(request, correlation_id, self.client_id)]
+
+            frame = await self._send(link, framed)
+            return read_response(request.__api_key__, request.__version__, frame)[1]
+
+        lifetime_ms = await log_in(login, send)
+        if lifetime_ms:
+            lasts_s = lifetime_ms / 1000 * RENEWED_AFTER
+            link.renew_at = asyncio.get_running_loop().time() + lasts_s
 
     def _connect_ended(self, task: asyncio.Task[_Link]) -> None:
         self._connecting = None

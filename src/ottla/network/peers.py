@@ -13,14 +13,21 @@ from collections.abc import Callable
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.network.peer import Peer, Probe, probe
+from ottla.network.peer_security import NO_SECURITY, PeerSecurity
 
 
 class Peers:
     """Connections by broker and purpose, opened at first use."""
 
-    def __init__(self, config: BrokerConfig, endpoint_of: Callable[[int], Endpoint | None]) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        endpoint_of: Callable[[int], Endpoint | None],
+        security: PeerSecurity = NO_SECURITY,
+    ) -> None:
         """`endpoint_of` returns a broker's current endpoint; None if it is not registered."""
         self._config = config
+        self._security = security
         self._endpoint_of = endpoint_of
         self._peers: dict[tuple[int, str], Peer] = {}
         self._probes: dict[int, asyncio.Task[Probe]] = {}
@@ -38,6 +45,7 @@ class Peers:
                 # Produce request.
                 max_frame_bytes=config.socket_request_max_bytes
                 + config.replica_fetch_response_max_bytes,
+                security=self._security,
             )
         return found
 

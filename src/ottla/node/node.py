@@ -51,6 +51,7 @@ from ottla.network.handlers import Handlers
 from ottla.network.listener import Listener
 from ottla.network.newcomers import Newcomers
 from ottla.network.own_request import answer_own
+from ottla.network.peer_security import peer_security
 from ottla.network.peers import Peers
 from ottla.node.commit_recording import CommitRecording
 from ottla.node.coordinator_wiring import (
@@ -112,7 +113,7 @@ class Node:
         self.image = self.view.image
         """The cluster as this broker knows it now."""
         self._registration = Registration(config.id)
-        self.peers = Peers(config, self._inter_broker_endpoint)
+        self.peers = Peers(config, self._inter_broker_endpoint, peer_security(config))
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             lambda: random.randrange(1, 2**31),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.sasl import SaslError, Scram
+from ottla.protocol.sasl_client import SaslError, Scram
 from ottla.security.sasl.mechanism import Identity, RefusedError
 from ottla.security.sasl.scram import (
     HASHES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.sasl import MAX_ITERATIONS, SaslError, Scram, plain_message
+from ottla.protocol.sasl_client import MAX_ITERATIONS, SaslError, Scram, plain_message
 
 # The example of RFC 7677, section 3.
 NONCE = "rOprNGfwEbeRWgbNEkqO"

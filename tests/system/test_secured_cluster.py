@@ -1,0 +1,82 @@
+"""Brokers that speak with each other by TLS and SASL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.security.authority import Authority
+
+from ottla.testing import BrokerProcess
+from ottla.testing.ports import HOST, free_ports
+from ottla.testing.zookeeper_server import ZooKeeperEnsemble
+
+WAIT_S = 60
+USER = 'ScramLoginModule required username="broker" password="brokers-secret";'
+
+
+def settings(folder: Path, zookeeper: str, number: int, ports: tuple[int, int]) -> dict[str, str]:
+    clients, brokers = ports
+    return {
+        "node.id": str(number),
+        "zookeeper.connect": zookeeper,
+        "listeners": f"PLAINTEXT://{HOST}:{clients},BROKERS://{HOST}:{brokers}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:SASL_SSL",
+        "inter.broker.listener.name": "BROKERS",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+        "listener.name.brokers.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.brokers.scram-sha-512.sasl.jaas.config": USER,
+        "listener.name.brokers.connections.max.reauth.ms": "4000",
+        "ottla.first.users": "SCRAM-SHA-512=[name=broker,password=brokers-secret]",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(folder / "trust.pem"),
+        "offsets.topic.replication.factor": "2",
+    }
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[list[BrokerProcess]]:
+    authority = Authority()
+    authority.issue("CN=broker").store(tmp_path / "broker.pem")
+    authority.trust(tmp_path / "trust.pem")
+    ports = free_ports(4)
+    started: list[BrokerProcess] = []
+    ensemble = ZooKeeperEnsemble(tmp_path / "zookeeper")
+    try:
+        ensemble.start()
+        for number in (1, 2):
+            pair = ports[2 * number - 2], ports[2 * number - 1]
+            given = settings(tmp_path, ensemble.connect, number, pair)
+            options = [word for each in given.items() for word in ("-c", "=".join(each))]
+            broker = BrokerProcess(
+                tmp_path / f"data-{number}", options, bootstrap=f"{HOST}:{pair[0]}"
+            )
+            started.append(broker)
+            broker.start()
+        yield started
+    finally:
+        for broker in started:
+            broker.end()
+        ensemble.stop()
+
+
+def test_brokers_replicate(brokers: list[BrokerProcess]) -> None:
+    bootstrap = {"bootstrap.servers": brokers[1].bootstrap}
+    admin = AdminClient(bootstrap)
+    topic = NewTopic("t", num_partitions=4, replication_factor=2)
+    admin.create_topics([topic], request_timeout=WAIT_S)["t"].result(WAIT_S)
+    producer = confluent_kafka.Producer(bootstrap | {"acks": "all"})
+    for number in range(1000):
+        producer.produce("t", str(number).encode())
+        if number % 100 == 0:
+            assert producer.flush(WAIT_S) == 0
+    assert producer.flush(WAIT_S) == 0
+    partitions = admin.list_topics("t", timeout=WAIT_S).topics["t"].partitions.values()
+    assert all(sorted(each.isrs) == [1, 2] for each in partitions)
+    assert {each.leader for each in partitions} == {1, 2}
+    assert "refused" not in brokers[0].said() + brokers[1].said()
