@@ -10,7 +10,7 @@ from ottla.pipelines.sinks.registered import SINKS
 from ottla.pipelines.spec.fields import Fields
 from ottla.pipelines.spec.option import options_of
 from ottla.pipelines.spec.read_options import read_options
-from ottla.pipelines.spec.sink import SinkSpec, check
+from ottla.pipelines.spec.sink import Reading, SinkSpec, check
 from ottla.pipelines.target.far_ahead import read_length_s
 
 _FOR_KEYS: Final = ("order_by", "history", "deletes", "max_ahead")
@@ -34,7 +34,7 @@ def read_sink(
             fields.problem(name, kind.others)
             fields.value(name)
     given = read_options(fields, kind, path)
-    spec = kind.read(fields, given, path, source)
+    spec = kind.read(fields, given, Reading(path, source))
     if not getattr(spec, "keys", ()):
         for name in _FOR_KEYS:
             if name in own and fields.has(name):

@@ -23,6 +23,16 @@ _TABLE: Final = re.compile(r"[A-Za-z_]\w*(\.\w+){0,2}")
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """A file that is read: `path` makes a path of it one of the machine; `source` is how the
+    pipeline reaches the topic that it reads.
+    """
+
+    path: Callable[[str], str]
+    source: KafkaSettings | None
+
+
+@dataclass(frozen=True, slots=True)
 class SinkSpec:
     """`[sink]` of one kind.
 
@@ -54,18 +64,8 @@ class SinkSpec:
         return None
 
     @classmethod
-    def read(
-        cls,
-        fields: Fields,
-        given: dict[str, Any],
-        path: Callable[[str], str],
-        source: KafkaSettings | None,
-    ) -> Self:
-        """Return what a file gives, and collect what is wrong with it in `fields`.
-
-        `path` makes a path of the file one of the machine; `source` is how the pipeline reaches the
-        topic that it reads.
-        """
+    def read(cls, fields: Fields, given: dict[str, Any], about: Reading) -> Self:
+        """Return what a file gives, and collect what is wrong with it in `fields`."""
         return cls(**given)
 
     def sink(self, asked: Specification) -> Sink:
@@ -137,17 +137,11 @@ class LakeOptions(TableOptions):
         return self.target if "/" in self.target else None
 
     @classmethod
-    def read(
-        cls,
-        fields: Fields,
-        given: dict[str, Any],
-        path: Callable[[str], str],
-        source: KafkaSettings | None,
-    ) -> Self:
+    def read(cls, fields: Fields, given: dict[str, Any], about: Reading) -> Self:
         """Return what a file gives; a target with a slash is a path."""
         target = given["target"]
         if "/" in target:
-            return cls(**given | {"target": path(target)})
+            return cls(**given | {"target": about.path(target)})
         if target and cls.needs_path:
             fields.problem("target", f"{target!r}: files need a path with a slash, './{target}'")
         elif target and not _TABLE.fullmatch(target):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -16,9 +15,9 @@ from ottla.pipelines.spec.sink import KeyedOptions, check
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ottla.pipelines.kafka.settings import KafkaSettings
     from ottla.pipelines.run.specification import Specification
     from ottla.pipelines.spec.fields import Fields
+    from ottla.pipelines.spec.sink import Reading
     from ottla.pipelines.target.port import Sink
 
 
@@ -44,13 +43,7 @@ class DatabaseSpec(KeyedOptions):
         return read_database(self.url, self.user, self.password, dict(self.settings))
 
     @classmethod
-    def read(
-        cls,
-        fields: Fields,
-        given: dict[str, Any],
-        path: Callable[[str], str],
-        source: KafkaSettings | None,
-    ) -> Self:
+    def read(cls, fields: Fields, given: dict[str, Any], about: Reading) -> Self:
         """Return what a file gives; no problem quotes a password."""
         spec = cls(**given)
         if spec.target:

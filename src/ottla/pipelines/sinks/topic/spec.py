@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,6 +18,7 @@ from ottla.pipelines.spec.sink import SinkSpec
 if TYPE_CHECKING:
     from ottla.pipelines.run.specification import Specification
     from ottla.pipelines.spec.fields import Fields
+    from ottla.pipelines.spec.sink import Reading
     from ottla.pipelines.target.port import Sink
 
 
@@ -61,13 +61,7 @@ class TopicSpec(SinkSpec):
         return self.kafka, self.topic
 
     @classmethod
-    def read(
-        cls,
-        fields: Fields,
-        given: dict[str, Any],
-        path: Callable[[str], str],
-        source: KafkaSettings | None,
-    ) -> Self:
+    def read(cls, fields: Fields, given: dict[str, Any], about: Reading) -> Self:
         """Return what a file gives.
 
         Without `bootstrap_servers` both topics are on one cluster, and `[source.kafka]` holds for
@@ -80,7 +74,7 @@ class TopicSpec(SinkSpec):
         except PipelineError as error:
             fields.problem("kafka", str(error))
             settings, producer = {}, {}
-        kafka = read_servers(fields, settings, source) or KafkaSettings("")
+        kafka = read_servers(fields, settings, about.source) or KafkaSettings("")
         return cls(**given, kafka=kafka, producer=tuple(producer.items()))
 
     def sink(self, asked: Specification) -> Sink:
