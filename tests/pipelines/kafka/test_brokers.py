@@ -3,12 +3,15 @@
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka import brokers
 from ottla.pipelines.kafka.settings import read_settings
+
+KAFKA = read_settings("b:9092")
 
 
 def test_the_state_of_topics_is_their_id_and_offsets(
@@ -106,3 +109,17 @@ def test_a_broker_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         port = unused.getsockname()[1]
         with pytest.raises(PipelineError, match=f"No broker answers at 127.0.0.1:{port}"):
             brokers.look_up(read_settings(f"127.0.0.1:{port}"), ["flights"])
+
+
+def test_why_a_topic_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def look_up(kafka: Any, names: list[str]) -> None:
+        asked.append((kafka, names))
+        if "gone" in names:
+            raise PipelineError("there is no topic gone")
+
+    monkeypatch.setattr(brokers, "look_up", look_up)
+    assert brokers.why_silent([(KAFKA, "t"), (KAFKA, "u")]) is None
+    assert asked == [(KAFKA, ["t"]), (KAFKA, ["u"])]
+    assert brokers.why_silent([(KAFKA, "gone"), (KAFKA, "u")]) == "there is no topic gone"

@@ -25,13 +25,13 @@ from ottla.pipelines.run.begin import (
     report,
     stream_writer,
     topic_ids_now,
-    why_silent,
 )
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source
 
 KAFKA = read_settings("b:9092")
-RUNNER: Any = SimpleNamespace(query_id=lambda: "")
+SINK = SimpleNamespace(short_name="/lake/late-flights", constrained=lambda frame: frame)
+RUNNER: Any = SimpleNamespace(query_id=lambda: "", sink=SINK)
 
 
 class Writer:
@@ -241,19 +241,16 @@ def test_the_name_of_a_query(
     """Spark refuses a name that another query of the session has."""
     world.active = [SimpleNamespace(id=each, name=each) for each in taken]
     world.specification.name, world.specification.group = given, group
-    found = stream_writer(
-        world.checked, world.specification.frame, print, "/lake/late-flights", RUNNER
-    )
-    writer, *named = found
-    assert named == [name, is_named]
+    writer, *named = stream_writer(world.checked, world.specification.frame, RUNNER, print)
+    assert named == [name, name if is_named else ""]
     expected = {"write": print, "checkpointLocation": "file:/lake/cp"}
     assert writer.given == (expected | {"name": name} if is_named else expected)
 
 
 def test_the_trigger_and_a_former_runs_id(world: World) -> None:
     world.specification.trigger = {"availableNow": True}
-    runner: Any = SimpleNamespace(query_id=lambda: "query-1")
-    writer, _, _ = stream_writer(world.checked, world.specification.frame, print, "t", runner)
+    runner: Any = SimpleNamespace(query_id=lambda: "query-1", sink=SINK)
+    writer, _, _ = stream_writer(world.checked, world.specification.frame, runner, print)
     assert writer.given["trigger"] == {"availableNow": True}
     assert QUERIES["query-1"] is runner, "its listeners ask for it while it starts"
 
@@ -267,20 +264,6 @@ def test_the_ids_of_all_topics_now() -> None:
     clients: Any = SimpleNamespace(of=brokers.__getitem__)
     ask = topic_ids_now(iter([Source("t", KAFKA, {}), Source("u", other, {})]), clients)
     assert ask() == ask() == {"t": "t here", "u": "u there"}
-
-
-def test_why_a_topic_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def look_up(kafka: Any, names: list[str]) -> None:
-        asked.append((kafka, names))
-        if "gone" in names:
-            raise PipelineError("there is no topic gone")
-
-    monkeypatch.setattr(module, "look_up", look_up)
-    assert why_silent([(KAFKA, "t"), (KAFKA, "u")]) is None
-    assert asked == [(KAFKA, ["t"]), (KAFKA, ["u"])]
-    assert why_silent([(KAFKA, "gone"), (KAFKA, "u")]) == "there is no topic gone"
 
 
 WITHIN_S = 20

@@ -247,3 +247,13 @@ def _one_line(error: Any) -> str:
     words = " ".join(str(error.str()).split())
     words = re.sub(r"^(\S+://)?\S+:\d+/\S+: ", "", words)
     return re.sub(r" \((after \d+ms in state|install the).*", "", words).rstrip(".: ")
+
+
+def why_silent(topics: Iterable[tuple[KafkaSettings, str]]) -> str | None:
+    """Return why a topic cannot be read or written now, None when all can."""
+    try:
+        for kafka, name in topics:
+            look_up(kafka, [name])
+    except PipelineError as error:
+        return str(error)
+    return None

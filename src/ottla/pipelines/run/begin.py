@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.checkpoint.identity import IDENTITY_DOCUMENT
 from ottla.pipelines.checkpoint.lease import Lease
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.kafka.brokers import Brokers, look_up
+from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.progress.report import report_query
 from ottla.pipelines.rejects.pending import write_pending
 from ottla.pipelines.run.plan import Plan
@@ -168,37 +168,29 @@ def topic_ids_now(sources: Iterable[Source], clients: Clients) -> Callable[[], d
 
 
 def stream_writer(
-    checked: Plan, frame: DataFrame, write: Callable[..., None], target: str, runner: BatchRunner
-) -> tuple[Any, str, bool]:
-    """Return Spark's writer, the query's name, and whether Spark knows the query by that name:
-    not where another one of the session has it.
+    checked: Plan, frame: DataFrame, runner: BatchRunner, write: Callable[..., None]
+) -> tuple[Any, str, str]:
+    """Return Spark's writer for a frame, the query's name, and the name by which Spark knows it:
+    empty where another one of the session has it.
 
     The name is that of the specification or else of the target, or that of the group where another
     query of the session has it. Raises PipelineError.
     """
+    specification, sink = checked.specification, runner.sink
     location = checked.checkpoint.files.location
-    writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", location)
+    writer = sink.constrained(frame).writeStream.foreachBatch(write)
+    writer = writer.option("checkpointLocation", location)
     check_callbacks()
-    name = checked.specification.name or re.sub(r"\W+", "_", target)
+    name = specification.name or re.sub(r"\W+", "_", sink.short_name)
     taken = {query.name for query in frame.sparkSession.streams.active}
-    if name in taken and checked.specification.group is not None:
-        name = re.sub(r"\W+", "_", checked.specification.group)
+    if name in taken and specification.group is not None:
+        name = re.sub(r"\W+", "_", specification.group)
     is_named = name not in taken
     if is_named:
         writer = writer.queryName(name)
-    if checked.specification.trigger:
-        writer = writer.trigger(**checked.specification.trigger)
+    if specification.trigger:
+        writer = writer.trigger(**specification.trigger)
     if query_id := runner.query_id():
         # A former run's checkpoint: its listeners ask for it while the query starts.
         started(query_id, runner)
-    return writer, name, is_named
-
-
-def why_silent(topics: Iterable[tuple[KafkaSettings, str]]) -> str | None:
-    """Return why a topic cannot be read or written now, None when all can."""
-    try:
-        for kafka, name in topics:
-            look_up(kafka, [name])
-    except PipelineError as error:
-        return str(error)
-    return None
+    return writer, name, name if is_named else ""

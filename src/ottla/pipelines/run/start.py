@@ -9,11 +9,12 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.failures.cause import About
+from ottla.pipelines.kafka.brokers import why_silent
 from ottla.pipelines.rejects.dead_letters import DeadLetters
 from ottla.pipelines.rejects.left_out import LeftOutRows
 from ottla.pipelines.rejects.rejects import Rejects
@@ -26,7 +27,6 @@ from ottla.pipelines.run.begin import (
     report,
     stream_writer,
     topic_ids_now,
-    why_silent,
 )
 from ottla.pipelines.run.first_offsets import check_first, check_new
 from ottla.pipelines.run.frame import Written, write_frame
@@ -167,7 +167,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     location = checked.checkpoint.files.location
     guard = BatchGuard(runner)
     frame, is_shared = specification.frame, checked.sink.capabilities.is_shared
-    writer, name, runner.query_name = _writer(checked, frame, runner, guard)
+    writer, name, runner.query_name = stream_writer(checked, frame, runner, guard)
     of_sources = [source.kafka.bootstrap_servers for _, source in checked.sources]
     about = About(
         query=name,
@@ -202,13 +202,13 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         sink.make()
         frame = again.frame
         runner.use(sink, tuple(source for _, source in sources_of(frame)))
-        writer = _writer(checked, frame, runner, guard)[0]
+        writer = stream_writer(checked, frame, runner, guard)[0]
 
     def constrain() -> bool:
         nonlocal writer
         if not runner.sink.has_new_constraints():
             return False
-        writer = _writer(checked, frame, runner, guard)[0]
+        writer = stream_writer(checked, frame, runner, guard)[0]
         return True
 
     return supervised(
@@ -223,12 +223,3 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         constrain=constrain,
         check_again=lambda: check_again(checked, runner.sink),
     )
-
-
-def _writer(
-    checked: Plan, frame: DataFrame, runner: BatchRunner, guard: BatchGuard
-) -> tuple[Any, str, str]:
-    """Return Spark's writer for a frame, the query's name, and the name by which Spark knows it."""
-    marked = runner.sink.constrained(frame)
-    writer, name, is_named = stream_writer(checked, marked, guard, runner.sink.short_name, runner)
-    return writer, name, name if is_named else ""

@@ -52,6 +52,7 @@ _DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enab
 class DeltaSink(Sink):
     """A Delta table as the place where a pipeline's rows go."""
 
+    kind = "delta"
     spark: SparkSession
     target: Target
     schema: StructType
@@ -81,11 +82,6 @@ class DeltaSink(Sink):
     def short_name(self) -> str:
         """The last part of the name."""
         return self.target.short_name
-
-    @property
-    def kind(self) -> str:
-        """A Delta table."""
-        return "delta"
 
     @property
     def location(self) -> str:

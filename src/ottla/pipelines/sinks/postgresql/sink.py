@@ -75,6 +75,7 @@ _TABLES: Final = ("r", "p")
 class JdbcSink(Sink):
     """A table of PostgreSQL as the place where a pipeline's rows go."""
 
+    kind = "postgresql"
     spark: SparkSession
     database: Database
     table: TableName
@@ -99,11 +100,6 @@ class JdbcSink(Sink):
     def shown(self) -> str:
         """The table and its database."""
         return f"{self.table.shown} in {self.database.shown}"
-
-    @property
-    def kind(self) -> str:
-        """A table of PostgreSQL."""
-        return "postgresql"
 
     @property
     def location(self) -> str:

@@ -34,7 +34,7 @@ from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.kafka.brokers import Brokers, look_up
+from ottla.pipelines.kafka.brokers import Brokers, look_up, why_silent
 from ottla.pipelines.sinks.topic import task as topic_task
 from ottla.pipelines.sinks.topic.columns import RecordColumns
 from ottla.pipelines.sinks.topic.task import ByteArrays, TaskOfBatch, rows_of
@@ -105,6 +105,7 @@ class TopicSink(Sink):
     `topic_id` are known when the sink is checked.
     """
 
+    kind = "topic"
     spark: SparkSession
     target: TopicTarget
     checkpoint: str | os.PathLike[str]
@@ -128,11 +129,6 @@ class TopicSink(Sink):
     def short_name(self) -> str:
         """The name of the topic."""
         return self.target.name
-
-    @property
-    def kind(self) -> str:
-        """A topic."""
-        return "topic"
 
     @property
     def location(self) -> str:
@@ -243,11 +239,7 @@ class TopicSink(Sink):
 
     def why_silent(self) -> str | None:
         """Return why the topic cannot be written now, None when it can."""
-        try:
-            look_up(self.target.kafka, [self.target.name])
-        except PipelineError as error:
-            return str(error)
-        return None
+        return why_silent([(self.target.kafka, self.target.name)])
 
     def write(self, frame: DataFrame, batch: Batch) -> int:
         """Write a batch; of one that was written in part, what is missing.
