@@ -15,7 +15,7 @@ from ottla.pipelines.checkpoint import changes
 from ottla.pipelines.checkpoint import next_batch as rule
 from ottla.pipelines.checkpoint.next_batch import Answer, Held, Planned, Refuse, Skip, Write
 from ottla.pipelines.delivery import DeliveryGuarantee
-from ottla.pipelines.run import batch, begin, plan, start, starting
+from ottla.pipelines.run import batch, begin, first_offsets, plan, start
 from ottla.pipelines.sinks.delta import merge
 from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.postgresql import sink as jdbc
@@ -120,7 +120,7 @@ def queries_are_not_known_as_continued(patch: pytest.MonkeyPatch) -> None:
 def lost_records_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     """A topic that was made again is read on."""
     patch.setattr(changes, "losses", lambda *_: [])
-    patch.setattr(starting, "losses", lambda *_: [])
+    patch.setattr(first_offsets, "losses", lambda *_: [])
 
 
 def a_new_query_is_not_checked_again(patch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def tombstones_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def partitions_that_are_added_are_not_seen(patch: pytest.MonkeyPatch) -> None:
     """A key may move to another partition, though a deletion leaves nothing that would show it."""
-    for module in (changes, batch, starting):
+    for module in (changes, batch, first_offsets):
         patch.setattr(module, "more_partitions", lambda *_: None)
 
 

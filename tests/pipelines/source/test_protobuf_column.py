@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.pipelines.registry.server import run_registry
-from tests.pipelines.source.test_framed import rows
+from tests.pipelines.source.test_framed_columns import rows
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.marks import CONFLICT, UNKNOWN_ID
