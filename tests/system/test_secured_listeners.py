@@ -260,7 +260,7 @@ def test_the_command_line_with_a_password(secured: Secured) -> None:
         return (done.stdout + done.stderr).decode()
 
     assert "1 broker" in run("alice-secret", 0)
-    assert "Check the port and the security settings" in run("wrong", 1)
+    assert "invalid credentials with SASL mechanism PLAIN" in run("wrong", 1)
 
 
 def test_clients_that_do_not_authenticate(secured: Secured) -> None:
