@@ -59,6 +59,7 @@ CLASSIC = ClassicMetadata(1, (("p", b"b"),))
 def test_keys_have_kafkas_bytes(key: Key, content: bytes) -> None:
     assert encode_key(key) == content
     assert decode_key(content) == key
+    assert type(decode_key(content)) is type(key)
     assert decode(content, None) == ConsumerRecord(key, None)
 
 
@@ -107,7 +108,10 @@ def test_values_have_kafkas_bytes(key: Key, value: Value, content: bytes) -> Non
 
 @given(records)
 def test_what_was_written_is_read(record: ConsumerRecord) -> None:
-    assert decode(*encode(record)) == record
+    again = decode(*encode(record))
+    assert again == record
+    assert again is not None
+    assert [type(part) for part in again] == [type(part) for part in record]
 
 
 @given(st.binary(max_size=40), st.binary(max_size=80))

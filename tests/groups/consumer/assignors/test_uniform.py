@@ -1,13 +1,11 @@
-"""The server-side assignors give what Apache Kafka's give; cases and results follow its tests."""
+"""`uniform` gives what Apache Kafka's does; cases and results follow its tests."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.groups.consumer.assignors.specs import group, member, numbers_of
 
 from ottla.groups.consumer.assignors import range_assignor, uniform
 from ottla.groups.consumer.assignors.spec import (
@@ -15,39 +13,7 @@ from ottla.groups.consumer.assignors.spec import (
     Assignor,
     AssignorError,
     GroupSpec,
-    MemberSpec,
-    java_order,
 )
-
-TOPICS = {number: UUID(int=number) for number in range(1, 7)}
-
-
-def member(
-    topics: Iterable[int],
-    held: dict[int, set[int]] | None = None,
-    instance: str | None = None,
-) -> MemberSpec:
-    return MemberSpec(
-        frozenset(TOPICS[topic] for topic in topics),
-        {TOPICS[topic]: frozenset(numbers) for topic, numbers in (held or {}).items()},
-        instance,
-    )
-
-
-def group(counts: dict[int, int], **members: MemberSpec) -> GroupSpec:
-    subscriptions = {each.subscribed for each in members.values()}
-    return GroupSpec(
-        members,
-        {TOPICS[topic]: count for topic, count in counts.items()},
-        len(subscriptions) <= 1,
-    )
-
-
-def numbers_of(assignment: Assignment) -> dict[str, dict[int, set[int]]]:
-    return {
-        member_id: {topic.int: set(partitions) for topic, partitions in target.items()}
-        for member_id, target in assignment.items()
-    }
 
 
 def ranged(spec: GroupSpec) -> dict[str, dict[int, set[int]]]:
@@ -56,40 +22,6 @@ def ranged(spec: GroupSpec) -> dict[str, dict[int, set[int]]]:
 
 def uniformed(spec: GroupSpec) -> dict[str, dict[int, set[int]]]:
     return numbers_of(uniform.assign(spec))
-
-
-# range
-
-
-def test_range_gives_contiguous_partitions_and_the_first_members_the_rest() -> None:
-    spec = group({1: 3, 3: 2}, A=member([1, 3]), B=member([1, 3]))
-    assert ranged(spec) == {"A": {1: {0, 1}, 3: {0}}, "B": {1: {2}, 3: {1}}}
-
-
-def test_range_with_different_subscriptions() -> None:
-    spec = group({1: 3, 2: 3, 3: 2}, A=member([1, 2]), B=member([3]), C=member([2, 3]))
-    assert ranged(spec) == {
-        "A": {1: {0, 1, 2}, 2: {0, 1}},
-        "B": {3: {0}},
-        "C": {2: {2}, 3: {1}},
-    }
-
-
-def test_range_with_more_members_than_partitions() -> None:
-    spec = group({1: 3, 3: 2}, A=member([1, 3]), B=member([1, 3]), C=member([1, 3]))
-    assert ranged(spec) == {"A": {1: {0}, 3: {0}}, "B": {1: {1}, 3: {1}}, "C": {1: {2}}}
-
-
-def test_range_keeps_a_static_members_partitions_under_another_id() -> None:
-    before = group({1: 5}, A=member([1], instance="a"), B=member([1]), C=member([1], instance="c"))
-    after = group({1: 5}, B=member([1]), C=member([1], instance="c"), Z=member([1], instance="a"))
-    assert ranged(before) == {"A": {1: {0, 1}}, "C": {1: {2, 3}}, "B": {1: {4}}}
-    assert ranged(after) == {"Z": {1: {0, 1}}, "C": {1: {2, 3}}, "B": {1: {4}}}
-
-
-def test_range_ignores_what_members_hold() -> None:
-    spec = group({1: 4}, A=member([1], {1: {2, 3}}), B=member([1], {1: {0, 1}}))
-    assert ranged(spec) == {"A": {1: {0, 1}}, "B": {1: {2, 3}}}
 
 
 # uniform, one subscription
@@ -196,7 +128,7 @@ def test_uniform_adds_partitions_where_they_may_be_read() -> None:
     }
 
 
-# both
+# both assignors
 
 
 @pytest.mark.parametrize("assign", [range_assignor.assign, uniform.assign])
@@ -211,11 +143,6 @@ def test_without_members_or_topics_nothing_is_assigned() -> None:
     assert uniformed(group({1: 3})) == ranged(group({1: 3})) == {}
     assert uniformed(group({1: 3}, A=member([]))) == {}
     assert ranged(group({1: 3}, A=member([]))) == {"A": {}}
-
-
-def test_topic_ids_are_in_javas_order() -> None:
-    high, low = UUID(int=1 << 127), UUID(int=1)
-    assert sorted([low, high], key=java_order) == [high, low]
 
 
 subscriptions = st.frozensets(st.sampled_from(range(1, 6)), max_size=4)

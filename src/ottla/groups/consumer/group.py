@@ -1,0 +1,207 @@
+"""A consumer group as its records have it; `apply` is the only way that it changes.
+
+    Empty        no members
+    Assigning    the group's epoch is ahead of its targets
+    Reconciling  some member is not where its target is
+    Stable       all are
+
+Kafka's counterparts are ConsumerGroup and the replay methods of GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+from uuid import UUID
+
+from ottla.groups.consumer.assignors.spec import NO_PARTITIONS, Partitions
+from ottla.groups.consumer.member import NO_OWNED, Member, MemberState, OwnedPartitions
+from ottla.groups.consumer.reconcile import NO_OWNER
+from ottla.groups.consumer.stored import (
+    ConsumerRecord,
+    CurrentKey,
+    CurrentValue,
+    GroupKey,
+    GroupValue,
+    MemberKey,
+    MemberValue,
+    PartitionMetadataKey,
+    RegexKey,
+    RegexValue,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+    TargetValue,
+)
+
+FIRST_EPOCH: Final = 1
+"""Of a group that nobody has joined yet, so that no member is in epoch 0 for long."""
+NO_EPOCH: Final = -1
+"""Of the targets of a group that has none."""
+
+
+class GroupState(Enum):
+    """The value is the name that clients get."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class ConsumerGroup:
+    """Members, targets and epochs of one group."""
+
+    __slots__ = (
+        "checked_version", "epoch", "group_id", "has_partition_metadata", "members",
+        "metadata_hash", "owner_epochs", "regexes", "static_members", "subscribers",
+        "target_epoch", "target_timestamp_ms", "targets",
+    )  # fmt: skip
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.target_epoch = FIRST_EPOCH
+        self.target_timestamp_ms = 0
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Partitions] = {}
+        self.static_members: dict[str, str] = {}
+        """Instance id to member id."""
+        self.owner_epochs: dict[tuple[UUID, int], int] = {}
+        """The epoch of the member that has the partition, also while it gives it up."""
+        self.subscribers: Counter[str] = Counter()
+        """How many members name each topic."""
+        self.regexes: dict[str, RegexValue] = {}
+        self.has_partition_metadata = False
+        self.checked_version: int | None = None
+        """Of the topics that the metadata hash was last compared with; not stored."""
+
+    @property
+    def state(self) -> GroupState:
+        if not self.members:
+            return GroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return GroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    def owner_epoch(self, topic: UUID, partition: int) -> int:
+        """The epoch of the member that has the partition, or NO_OWNER."""
+        return self.owner_epochs.get((topic, partition), NO_OWNER)
+
+    def static_member(self, instance_id: str) -> Member | None:
+        """The member with this instance id."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def target_of(self, member: Member) -> Partitions:
+        """What the member is to have; a static one takes over its predecessor's."""
+        member_id = member.member_id
+        if member.instance_id is not None:
+            member_id = self.static_members.get(member.instance_id, member_id)
+        return self.targets.get(member_id, NO_PARTITIONS)
+
+    def topics_of(self, member: Member) -> frozenset[str]:
+        """The names that it subscribes to; a regular expression counts once it is resolved."""
+        resolved = self.regexes.get(member.subscribed_regex or "")
+        return member.subscribed_topics.union(() if resolved is None else resolved.topics)
+
+    # What the log has.
+
+    def apply(self, record: ConsumerRecord) -> None:
+        """Takes over one record of this group, while loading and ever after."""
+        key, value = record
+        match key:
+            case GroupKey():
+                self._apply_group(value if isinstance(value, GroupValue) else GroupValue(0))
+            case PartitionMetadataKey():
+                self.has_partition_metadata = value is not None
+            case MemberKey():
+                self._apply_member(key.member, value if isinstance(value, MemberValue) else None)
+            case TargetEpochKey():
+                if not isinstance(value, TargetEpochValue):
+                    value = TargetEpochValue(NO_EPOCH)
+                self.target_epoch, self.target_timestamp_ms = value
+            case TargetKey():
+                if isinstance(value, TargetValue):
+                    self.targets[key.member] = value.partitions
+                else:
+                    self.targets.pop(key.member, None)
+            case CurrentKey():
+                self._apply_current(key.member, value if isinstance(value, CurrentValue) else None)
+            case RegexKey():
+                if isinstance(value, RegexValue):
+                    self.regexes[key.regex] = value
+                else:
+                    self.regexes.pop(key.regex, None)
+
+    def _apply_group(self, value: GroupValue) -> None:
+        self.epoch, self.metadata_hash = value
+
+    def _apply_member(self, member_id: str, value: MemberValue | None) -> None:
+        if value is not None:
+            member = self.members.get(member_id, Member(member_id))
+            self._update(
+                member._replace(
+                    **value._asdict() | {"subscribed_topics": frozenset(value.subscribed_topics)}
+                )
+            )
+            return
+        gone = self.members.pop(member_id, None)
+        if gone is None:
+            return
+        self._forget(gone)
+        if gone.instance_id is not None and self.static_members[gone.instance_id] == member_id:
+            del self.static_members[gone.instance_id]
+
+    def _apply_current(self, member_id: str, value: CurrentValue | None) -> None:
+        if value is None:
+            member = self.members.get(member_id)
+            if member is not None:
+                self._update(
+                    member._replace(
+                        epoch=NO_EPOCH,
+                        previous_epoch=NO_EPOCH,
+                        assigned=NO_OWNED,
+                        pending_revocation=NO_OWNED,
+                    )
+                )
+            return
+        self._update(
+            self.members.get(member_id, Member(member_id))._replace(
+                epoch=value.epoch,
+                previous_epoch=value.previous_epoch,
+                state=MemberState.of(value.state),
+                assigned=value.assigned,
+                pending_revocation=value.pending_revocation,
+            )
+        )
+
+    def _update(self, member: Member) -> None:
+        old = self.members.get(member.member_id)
+        if old is not None:
+            self._forget(old)
+        self.members[member.member_id] = member
+        self.subscribers.update(member.subscribed_topics)
+        for partition in _pairs(member.assigned, member.pending_revocation):
+            self.owner_epochs[partition] = member.epoch
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def _forget(self, member: Member) -> None:
+        for topic in member.subscribed_topics:
+            self.subscribers[topic] -= 1
+            if not self.subscribers[topic]:
+                del self.subscribers[topic]
+        for partition in _pairs(member.assigned, member.pending_revocation):
+            # While a compacted log is read, another member may have it by now, in a later epoch.
+            if self.owner_epochs.get(partition) == member.epoch:
+                del self.owner_epochs[partition]
+
+
+def _pairs(*owned: OwnedPartitions) -> Iterable[tuple[UUID, int]]:
+    return ((topic, each) for part in owned for topic, epochs in part.items() for each in epochs)

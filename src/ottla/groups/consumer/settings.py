@@ -1,0 +1,30 @@
+"""The settings of consumer groups of KIP-848, under Kafka's names with units last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.groups.consumer.assignors import range_assignor, uniform
+from ottla.groups.consumer.assignors.spec import Assignor
+
+ASSIGNORS: Final[dict[str, Assignor]] = {
+    "uniform": uniform.assign,
+    "range": range_assignor.assign,
+}
+"""group.consumer.assignors: the first one is the default."""
+DEFAULT_ASSIGNOR: Final = "uniform"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupSettings:
+    """Kafka's defaults; of one group, whose own settings (resource type 32) come first."""
+
+    session_timeout_ms: int = 45_000
+    """group.consumer.session.timeout.ms"""
+    heartbeat_interval_ms: int = 5_000
+    """group.consumer.heartbeat.interval.ms"""
+    assignment_interval_ms: int = 1_000
+    """group.consumer.assignment.interval.ms (KIP-1263)"""
+    max_size: int = 2**31 - 1
+    """group.consumer.max.size"""

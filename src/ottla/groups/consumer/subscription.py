@@ -1,0 +1,67 @@
+"""What a group subscribes to once a member has changed, before the change is applied."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import Member
+from ottla.groups.consumer.settings import ASSIGNORS, DEFAULT_ASSIGNOR
+
+
+class Change(NamedTuple):
+    """A member before and after; without one of them it joins or leaves."""
+
+    before: Member | None
+    after: Member | None
+
+    @property
+    def changes_subscription(self) -> bool:
+        if self.before is None or self.after is None:
+            return True
+        return self.before.subscribed_topics != self.after.subscribed_topics
+
+
+def members_after(group: ConsumerGroup, change: Change) -> list[Member]:
+    """All members, sorted by id; a static member's new id takes the place of the old one."""
+    gone = set()
+    if change.before is not None:
+        gone.add(change.before.member_id)
+    if change.after is not None:
+        gone.add(change.after.member_id)
+        if change.after.instance_id is not None:
+            gone.add(group.static_members.get(change.after.instance_id, ""))
+    members = [member for name, member in group.members.items() if name not in gone]
+    if change.after is not None:
+        members.append(change.after)
+    return sorted(members, key=lambda member: member.member_id)
+
+
+def subscribed_names(group: ConsumerGroup, change: Change) -> set[str]:
+    """All names that any member subscribes to, by name or by a resolved regular expression."""
+    names = set(group.subscribers)
+    if change.before is not None:
+        # A member that is not in the group yet has no topics before.
+        names -= {name for name in change.before.subscribed_topics if group.subscribers[name] <= 1}
+    if change.after is not None:
+        names |= change.after.subscribed_topics
+    if group.regexes:
+        for member in members_after(group, change):
+            names |= group.topics_of(member)
+    return names
+
+
+def is_homogeneous(members: Iterable[Member]) -> bool:
+    """All subscribe to the same: either by name, or all by one regular expression alone."""
+    found = {(member.subscribed_topics, member.subscribed_regex or "") for member in members}
+    return len(found) <= 1 and not any(names and regex for names, regex in found)
+
+
+def preferred_assignor(members: Iterable[Member]) -> str:
+    """What most members ask for; the default where none does, or where we do not have it."""
+    wanted = Counter(member.server_assignor for member in members)
+    del wanted[None]
+    known = [name for name in ASSIGNORS if wanted[name]]
+    return max(known, key=lambda name: wanted[name]) if known else DEFAULT_ASSIGNOR

@@ -1,0 +1,78 @@
+"""The target assignment of a group: computed for an epoch, for all members at once.
+
+Kafka's counterpart is TargetAssignmentBuilder. Members are given to the assignor sorted by id.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from ottla.groups.consumer.assignors.spec import NO_PARTITIONS, GroupSpec, MemberSpec, Partitions
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.settings import ASSIGNORS
+from ottla.groups.consumer.stored import (
+    ConsumerRecord,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+    TargetValue,
+)
+from ottla.groups.consumer.subscription import (
+    Change,
+    is_homogeneous,
+    members_after,
+    preferred_assignor,
+    subscribed_names,
+)
+from ottla.groups.consumer.topics import Topics
+
+
+class NewTarget(NamedTuple):
+    """What was computed: the records, and what the changing member is to have."""
+
+    records: list[ConsumerRecord]
+    partitions: Partitions
+
+
+def may_assign(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
+    """Whether the last computation is long enough ago (KIP-1263).
+
+    A clock that was set back does not make members wait (Kafka waits until it has caught up).
+    """
+    last_ms = group.target_timestamp_ms
+    return not last_ms or not interval_ms or not last_ms <= now_ms < last_ms + interval_ms
+
+
+def compute_target(
+    group: ConsumerGroup, epoch: int, change: Change, topics: Topics, now_ms: int
+) -> NewTarget:
+    """The targets for this epoch, with records for those that differ."""
+    after = change.after
+    assert after is not None, "targets are computed when a member sends a heartbeat"
+    members = members_after(group, change)
+    ids: dict[frozenset[str], frozenset[UUID]] = {}
+    specs: dict[str, MemberSpec] = {}
+    for member in members:
+        names = group.topics_of(member)
+        if names not in ids:
+            ids[names] = topics.ids(names)
+        held = group.targets.get(member.member_id, NO_PARTITIONS)
+        if member is after:
+            held = group.target_of(member)
+        specs[member.member_id] = MemberSpec(ids[names], held, member.instance_id)
+    spec = GroupSpec(
+        specs,
+        topics.partition_counts(subscribed_names(group, change)),
+        is_homogeneous(members),
+    )
+    assignment = ASSIGNORS[preferred_assignor(members)](spec)
+    records = []
+    for member_id in specs:
+        target = assignment.get(member_id, NO_PARTITIONS)
+        if target != group.targets.get(member_id):
+            records.append(
+                ConsumerRecord(TargetKey(group.group_id, member_id), TargetValue(target))
+            )
+    records.append(ConsumerRecord(TargetEpochKey(group.group_id), TargetEpochValue(epoch, now_ms)))
+    return NewTarget(records, assignment.get(after.member_id, NO_PARTITIONS))

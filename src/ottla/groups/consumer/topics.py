@@ -1,0 +1,51 @@
+"""The topics of the cluster, as far as a consumer group needs to know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import NamedTuple
+from uuid import UUID
+
+
+class Topic(NamedTuple):
+    """One topic."""
+
+    id: UUID
+    partition_count: int
+
+
+class Topics(NamedTuple):
+    """All topics by name, at one version of the cluster's metadata."""
+
+    version: int
+    """Grows with every change."""
+    by_name: Mapping[str, Topic]
+
+    def ids(self, names: Iterable[str]) -> frozenset[UUID]:
+        """Of those that exist."""
+        by_name = self.by_name
+        return frozenset(by_name[name].id for name in names if name in by_name)
+
+    def partition_counts(self, names: Iterable[str]) -> dict[UUID, int]:
+        by_name = self.by_name
+        return {
+            by_name[name].id: by_name[name].partition_count for name in names if name in by_name
+        }
+
+    def metadata_hash(self, names: Iterable[str]) -> int:
+        """A number (64 bits, signed) that changes with id or size of a subscribed topic; 0: none.
+
+        Kafka hashes by another function, and racks too: a group that moves between the two is
+        assigned once more.
+        """
+        digest = blake2b(digest_size=8)
+        found = False
+        for name in sorted(names):
+            topic = self.by_name.get(name)
+            if topic is not None:
+                found = True
+                content = name.encode()
+                digest.update(len(content).to_bytes(4, "big") + content + topic.id.bytes)
+                digest.update(topic.partition_count.to_bytes(4, "big"))
+        return int.from_bytes(digest.digest(), "big", signed=True) if found else 0
