@@ -17,7 +17,7 @@ def test_help_has_whole_sentences_no_types_and_fits(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERMINAL_WIDTH", str(columns))
-    paths = [[]] + [[name] for name in root().names()]
+    paths: list[list[str]] = [[]] + [[name] for name in root().names()]
     paths += [name.split() for name in root().leaves()]
     for path in paths:
         main([*path, "--help"])

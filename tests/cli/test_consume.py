@@ -64,7 +64,13 @@ def test_starts_that_are_allowed() -> None:
 def test_ends_that_contradict(
     ending: dict[str, object], others: dict[str, Any], message: str
 ) -> None:
-    rest = {"group": None, "from_": None, "partition": [], "offset": None, "follow": False}
+    rest: dict[str, Any] = {
+        "group": None,
+        "from_": None,
+        "partition": [],
+        "offset": None,
+        "follow": False,
+    }
     with pytest.raises(UsageFailed, match=message):
         check_ending(NO_ENDING | ending, **(rest | others))
 

@@ -12,7 +12,7 @@ from ottla.cli.output import OutputClosed
 from ottla.cli.screen import ask, printable, say, show_json, show_table
 
 LONG = "a-topic-with-quite-a-long-name-as-people-have-them"
-ROWS = [[LONG, 0, 12345, "x"], ["short", None, 7, "y"]]
+ROWS: list[list[object]] = [[LONG, 0, 12345, "x"], ["short", None, 7, "y"]]
 COLUMNS = ["topic", "partition", "offset", "client"]
 
 
@@ -151,7 +151,7 @@ def test_an_empty_column_is_left_out_and_a_zero_is_something(
 def test_a_table_that_fits_is_the_same_with_and_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [["日本語", 7, "x"], ["a", None, ""]]
+    rows: list[list[object]] = [["日本語", 7, "x"], ["a", None, ""]]
     expected = ["name    n  state", "日本語  7  x", "a       -"]
     show_table(["name", "n", "state"], rows)
     assert capsys.readouterr().out.splitlines() == expected

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,7 +155,8 @@ def test_the_fast_path_imports_no_client_and_no_click() -> None:
 
 @pytest.mark.parametrize("option", ["zookeeper", "rack"])
 def test_an_empty_variable_makes_no_broker_of_its_own(option: str) -> None:
-    options = ServeOptions(node_id="1", **{option: ""})
+    empty: dict[str, Any] = {option: ""}
+    options = ServeOptions(node_id="1", **empty)
     with pytest.raises(UsageFailed, match=f"--{option} is empty"):
         to_properties(options)
 

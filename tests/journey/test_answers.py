@@ -1,9 +1,11 @@
 """What several leaders say of one message, as one document."""
 
+from typing import Any
+
 from ottla.journey.answers import joined
 
 
-def told(partition: int, stamped: int | None) -> dict:
+def told(partition: int, stamped: int | None) -> dict[str, Any]:
     return {
         "journey": 1,
         "partition": partition,
@@ -12,7 +14,7 @@ def told(partition: int, stamped: int | None) -> dict:
     }
 
 
-def refused(code: str, **more: object) -> dict:
+def refused(code: str, **more: object) -> dict[str, Any]:
     return {"journey": 1, "error": {"code": code, "message": "m", **more}}
 
 
@@ -22,7 +24,9 @@ def test_the_newest_message_of_several_leaders_is_shown() -> None:
     assert "elsewhere" not in answer
 
 
-def told_of_key(place: tuple[int, int, int], also: list[dict], not_searched: list[int]) -> dict:
+def told_of_key(
+    place: tuple[int, int, int], also: list[dict[str, Any]], not_searched: list[int]
+) -> dict[str, Any]:
     partition, offset, stamped = place
     row = {"did": "inserted", "of": None, "then": "current", "by": None}
     return told(partition, stamped) | {
@@ -71,12 +75,14 @@ def test_a_key_that_another_leader_may_have_had() -> None:
     assert told_row(answer) == ("inserted", "current", [], [1])
 
 
-def told_row(answer: dict) -> tuple:
+def told_row(answer: dict[str, Any]) -> tuple[Any, ...]:
     row = answer["delivered"][0]["row"]
     return row["did"], row["then"], row["also_in"], row["unless_in"]
 
 
-def listed(*messages: tuple[int, int], searched: tuple[int, ...], elsewhere: list[int]) -> dict:
+def listed(
+    *messages: tuple[int, int], searched: tuple[int, ...], elsewhere: list[int]
+) -> dict[str, Any]:
     return {
         "journey": 1,
         "topic": "t",

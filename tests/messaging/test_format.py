@@ -22,7 +22,9 @@ def test_each_placeholder(text: str, line: bytes) -> None:
 
 def test_null_bytes_and_headers() -> None:
     message = FakeMessage(None, b"\x00\xff", [("a", b"1"), ("b", None)], (0, -1))
-    pipe, terminal = (format_renderer("%k %K %s %T %h", for_terminal=each) for each in (0, 1))
+    pipe, terminal = (
+        format_renderer("%k %K %s %T %h", for_terminal=each) for each in (False, True)
+    )
     assert pipe(message) == b"null -1 \x00\xff -1 a=1,b=null"
     assert terminal(message) == rb"null -1 \x00\xff -1 a=1,b=null"
 

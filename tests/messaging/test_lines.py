@@ -1,6 +1,7 @@
 """Lines into records."""
 
 from io import BytesIO
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,15 @@ from ottla.messaging.lines import (
 )
 
 
-def text(**given: object) -> Decode:
-    options = {"separator": None, "key": None, "null": None, "headers": [], "partition": None}
-    return text_decoder(**{**options, **given})  # type: ignore[arg-type]
+def text(**given: Any) -> Decode:
+    options: dict[str, Any] = {
+        "separator": None,
+        "key": None,
+        "null": None,
+        "headers": [],
+        "partition": None,
+    }
+    return text_decoder(**{**options, **given})
 
 
 def test_lines_keep_every_byte_but_their_newline() -> None:

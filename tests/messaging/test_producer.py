@@ -61,7 +61,7 @@ class FatalClient:
 
 
 def test_a_fatal_error_ends_the_wait(producer: TopicProducer) -> None:
-    producer.client = FatalClient()  # type: ignore[assignment]
+    producer.client = FatalClient()
     producer.flush()
     assert producer.client.purged
     producer.sent += 1

@@ -97,7 +97,10 @@ def test_it_ends_when_every_partition_was_read_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reader = new_reader(monkeypatch)
-    reader.assign({("t", 0): 5, ("t", 1): 0, ("t", 2): 7}, {("t", 0): 7, ("t", 1): 1, ("t", 2): 7})
+    reader.assign(
+        {Key("t", 0): 5, Key("t", 1): 0, Key("t", 2): 7},
+        {Key("t", 0): 7, Key("t", 1): 1, Key("t", 2): 7},
+    )
     shown = ran(reader, records(0, 5), [], [*records(1, 0), *records(0, 6)])
     assert shown == [(0, 5), (1, 0), (0, 6)]
     assert (reader.done_offsets, reader.total_offsets) == (3, 3)
@@ -106,7 +109,7 @@ def test_it_ends_when_every_partition_was_read_to_its_end(
 def test_the_end_of_a_partition_may_be_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last offsets are markers of transactions, or were compacted away."""
     reader = new_reader(monkeypatch)
-    reader.assign({("t", 0): 0}, {("t", 0): 9})
+    reader.assign({Key("t", 0): 0}, {Key("t", 0): 9})
     end = Event(0, error=KafkaError._PARTITION_EOF)
     assert ran(reader, [*records(0, 0, 4), end]) == [(0, 0), (0, 4)]
     assert (reader.done_offsets, reader.total_offsets) == (5, 9)
@@ -114,14 +117,18 @@ def test_the_end_of_a_partition_may_be_a_gap(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_nothing_past_a_bound_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = new_reader(monkeypatch)
-    reader.assign({("t", 0): 0, ("t", 1): 0}, {("t", 0): 2, ("t", 1): 2}, bounded=True)
+    reader.assign(
+        {Key("t", 0): 0, Key("t", 1): 0},
+        {Key("t", 0): 2, Key("t", 1): 2},
+        bounded=True,
+    )
     shown = ran(reader, records(0, 1, 2, 3), records(1, 0, 5))
     assert shown == [(0, 1), (1, 0)]
 
 
 def test_a_limit_counts_what_matches(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = new_reader(monkeypatch, matches=lambda record: record.offset() % 2 == 0)
-    reader.assign({("t", 0): 0}, {("t", 0): 100})
+    reader.assign({Key("t", 0): 0}, {Key("t", 0): 100})
     assert ran(reader, records(0, 0, 1, 2, 3, 4), most=2) == [(0, 0), (0, 2)]
     assert reader.consumer.wanted == [reading.BATCH_RECORDS]
 
@@ -129,7 +136,7 @@ def test_a_limit_counts_what_matches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_group_reads_no_more_than_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it reads is committed."""
     reader = new_reader(monkeypatch, group="g", matches=lambda record: record.offset() > 0)
-    reader.assign({("t", 0): 0}, {("t", 0): 100})
+    reader.assign({Key("t", 0): 0}, {Key("t", 0): 100})
     assert ran(reader, records(0, 0, 1), records(0, 2), most=2) == [(0, 1), (0, 2)]
     assert reader.consumer.wanted == [2, 1]
     assert reader.consumer.stored == {0: 3}
@@ -137,7 +144,10 @@ def test_a_group_reads_no_more_than_it_shows(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_partition_that_moved_away_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = new_reader(monkeypatch, group="g")
-    reader.assign({("t", 0): 0, ("t", 1): 0}, {("t", 0): 1, ("t", 1): 1})
+    reader.assign(
+        {Key("t", 0): 0, Key("t", 1): 0},
+        {Key("t", 0): 1, Key("t", 1): 1},
+    )
     reader.consumer.held = [TopicPartition("t", 1)]
     reader.passed([*records(0, 0), *records(1, 0)])
     assert reader.consumer.stored == {1: 1}

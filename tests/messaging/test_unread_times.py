@@ -13,6 +13,7 @@ from confluent_kafka import (
     KafkaException,
 )
 
+from ottla.client.topic_partition import TopicPartition
 from ottla.messaging import unread_times
 from ottla.messaging.librdkafka import LibrdkafkaError
 from ottla.messaging.unread_times import UnreadTimes, ages_ms
@@ -71,7 +72,7 @@ def test_the_first_record_of_each_partition_counts(times: UnreadTimes) -> None:
         [Event(0, 100), Event(0, 200), Event(1, error=KafkaError._TRANSPORT)],
         [Event(1, 300), Event(2), Event(3, error=KafkaError._PARTITION_EOF)],
     ]
-    positions = {("t", number): 7 for number in range(4)}
+    positions = {TopicPartition("t", number): 7 for number in range(4)}
     assert times.read(positions) == {("t", 0): 100, ("t", 1): 300}
     assert Reading.events == []
     assert times.read({}) == {}
@@ -82,13 +83,13 @@ def test_a_silent_leader_costs_a_limited_time(
 ) -> None:
     monkeypatch.setattr(unread_times, "WITHIN_S", -1)
     Reading.events = []
-    assert times.read({("t", 0): 7}) == {}
+    assert times.read({TopicPartition("t", 0): 7}) == {}
 
 
 def test_ages_of_a_group(times: UnreadTimes) -> None:
     Reading.events = [[Event(1, 400), Event(2, 900)]]
-    committed = {("t", number): 5 for number in range(5)}
-    lags = {("t", 0): 0, ("t", 1): 3, ("t", 2): 1, ("t", 3): 2}
+    committed = {TopicPartition("t", number): 5 for number in range(5)}
+    lags = {TopicPartition("t", at): lag for at, lag in enumerate((0, 3, 1, 2))}
     assert ages_ms(times, committed, lags, 1000) == {("t", 0): 0, ("t", 1): 600, ("t", 2): 100}
 
 

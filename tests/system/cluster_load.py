@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -67,14 +68,13 @@ def wait_known(cluster: Cluster, topic: str, partitions: int) -> None:
     """Wait until every running broker's metadata has that many partitions, all led. A client that
     asks
     one which has not heard yet refuses a record for a new partition by itself."""
+
+    def knows(broker: int) -> bool:
+        found = told_of(cluster, broker, topic).values()
+        return [each.leader_id >= 0 for each in found] == [True] * partitions
+
     for broker in (number for number, each in cluster.brokers.items() if each.running):
-        wait_for(
-            f"broker {broker} to know {topic}",
-            lambda at=broker: (
-                [each.leader_id >= 0 for each in told_of(cluster, at, topic).values()]
-                == [True] * partitions
-            ),
-        )
+        wait_for(f"broker {broker} to know {topic}", partial(knows, broker))
 
 
 def wait_out_of_sync(cluster: Cluster, broker: int, topic: str) -> None:

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def fail_once(signal: Path) -> Callable[[int], None]:
@@ -29,7 +30,8 @@ def fail_once(signal: Path) -> Callable[[int], None]:
 
 
 if __name__ == "__main__":
-    os.fdatasync = fail_once(Path(sys.argv.pop(1)))
+    setting: Any = os
+    setting.fdatasync = fail_once(Path(sys.argv.pop(1)))
 
     from ottla.cli.main import main
 

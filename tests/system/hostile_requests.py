@@ -46,7 +46,11 @@ class RequestMaker:
             Record(0, random.randrange(2**41), b"k" * random.randrange(3), random.randbytes(20))
             for _ in range(random.randrange(1, 5))
         ]
-        idempotent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": random.randrange(5)}
+        idempotent: dict[str, Any] = {
+            "producer_id": 7,
+            "producer_epoch": 0,
+            "base_sequence": random.randrange(5),
+        }
         return build_batch(
             records,
             compression=random.randrange(5),

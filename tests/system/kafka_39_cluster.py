@@ -355,7 +355,7 @@ def cleaned(cluster: KafkaWithZooKeeper) -> bool:
     """Whether Kafka has compacted what it can."""
     seen = _partitions(cluster.bootstrap, [("compacted", 0)])
     low, high, records = seen["compacted"]["0"]["read_uncommitted"]
-    return len(records) < high - low - 60
+    return bool(len(records) < high - low - 60)
 
 
 @contextmanager

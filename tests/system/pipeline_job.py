@@ -188,7 +188,8 @@ class Moment:
             if self.batches == self.nth:
                 self.act()
 
-        BatchRunner.__call__ = second  # type: ignore[method-assign]
+        runner_class: Any = BatchRunner
+        runner_class.__call__ = second
 
     def between_batches(self) -> None:
         """When Spark is done with a batch and the group does not know it yet."""
@@ -200,7 +201,8 @@ class Moment:
                 self.act()
             progressed(reporter, text)
 
-        report.Reporter.progressed = second  # type: ignore[method-assign]
+        reporter_class: Any = report.Reporter
+        reporter_class.progressed = second
 
     def _later(self, act: Callable[[Any], None]) -> None:
         delay_s = random.Random(self.seed).uniform(0, MAX_DELAY_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -471,15 +472,15 @@ QUESTIONS: dict[str, Callable[[Asked], Any]] = {
         asked, TOPIC, "no such topic", [("retention.ms", SET, "soon")]
     ),
     **{
-        f"cleanup.policy={value}": lambda asked, value=value: stored_cleanup_policy(asked, value)
+        f"cleanup.policy={value}": partial(stored_cleanup_policy, value=value)
         for value in ("compact,compact", "compact,delete", "", "compact,", "delete,delete,compact")
     },
     "cleanup.policy appended again": lambda asked: _alter_configs(
         asked, TOPIC, asked.create(1), [("cleanup.policy", APPEND, "delete")]
     ),
     **{
-        f"InitProducerId {version} with {given}": lambda asked, given=given, version=version: (
-            _init_producer_id(asked, *given, version=version)
+        f"InitProducerId {version} with {given}": partial(
+            _init_producer_id, producer_id=given[0], epoch=given[1], version=version
         )
         for given in ((-1, -1), (5, -1), (-1, 5), (5, 5), (-1, 0), (0, -1), (-2, -1), (-1, -2))
         for version in (3, 4)

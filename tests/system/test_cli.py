@@ -128,7 +128,7 @@ def test_lines_with_keys_go_in_and_come_out(cli: Typed, topic: str, compression:
 
 
 def test_any_bytes_survive_json_out_and_in(cli: Typed, topic: str) -> None:
-    records = [
+    records: list[dict[str, Any]] = [
         {"key": "k", "value": "v", "headers": [{"name": "h", "value": "x"}], "timestamp": 12345},
         {"key": None, "value": None},
         {"key": "/w==", "key_base64": True, "value": "AAH/", "value_base64": True},
@@ -299,8 +299,8 @@ def test_a_watched_group_is_shown_again(cli: Typed, topic: str) -> None:
     cli.run("consume", topic, "-g", f"watched-{topic}")
     words = ("group", "describe", f"watched-{topic}", "--watch", "--every", 0.2)
     with cli.start(*words, stdout=subprocess.PIPE, text=True) as watching:
-        assert watching.stdout is not None
-        shown = [watching.stdout.readline() for _ in range(9)]
+        out: Any = watching.stdout
+        shown: list[str] = [out.readline() for _ in range(9)]
         watching.send_signal(signal.SIGINT)
     assert sum(line.startswith(f"watched-{topic}: empty") for line in shown) >= 2
     assert watching.returncode == 130

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def offline(bootstrap: str, topic: str) -> bool:
     return described["partitions"][0]["leader"] is None
 
 
-def elected(bootstrap: str, *words: object) -> tuple[int, int, int]:
+def elected(bootstrap: str, *words: object) -> tuple[int, int | None, int]:
     """The preferred leader, and the one before and after an election that changed it."""
     (row,) = json.loads(typed(bootstrap, "cluster", "elect", *words, "--json"))
     assert row["error"] is None
@@ -123,7 +124,7 @@ class KafkaCluster:
         that has just been killed.
         """
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        return admin.list_topics(topic, 30).topics[topic].partitions[0].leader == -1
+        return bool(admin.list_topics(topic, 30).topics[topic].partitions[0].leader == -1)
 
     def wait_in_sync(self, topic: str, *numbers: int) -> None:
         wait_for(
@@ -136,12 +137,16 @@ class KafkaCluster:
 @pytest.fixture
 def kafka(kafka_jars: KafkaJars, tmp_path: Path) -> Iterator[KafkaCluster]:
     cluster = KafkaCluster(kafka_jars, tmp_path)
+
+    def is_live(number: int) -> bool:
+        return number in cluster.live()
+
     with ExitStack() as stops:
         for number, broker in cluster.brokers.items():
             broker.start()
             stops.callback(broker.stop)
             broker.child.wait_for_port(broker.port, START_S)
-            wait_for(f"broker {number}", lambda each=number: each in cluster.live(), 60)
+            wait_for(f"broker {number}", partial(is_live, number), 60)
         yield cluster
 
 

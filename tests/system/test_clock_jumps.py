@@ -110,7 +110,7 @@ async def in_thread(call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 async def until_none_is_open(jumping: Jumping) -> None:
-    partition = jumping.node.partitions.get("t", 0)
+    partition = jumping.node.partitions.find("t", 0)
     async with asyncio.timeout(WAIT_S):
         while partition.last_stable_offset < partition.high_watermark:
             await asyncio.sleep(0.02)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -129,25 +131,25 @@ def test_partitions_are_added(cluster: Cluster) -> None:
 def test_a_topic_setting_reaches_whoever_leads(cluster: Cluster) -> None:
     create(cluster, "small", 3)
     settle(cluster, ConfigResource(ResourceType.TOPIC, "small"), "max.message.bytes", "10")
+
+    def is_limited(partition: int) -> bool:
+        return produce(cluster, "small", 1, partition) == ["MSG_SIZE_TOO_LARGE"]
+
     for partition in range(3):
-        wait_for(
-            "the limit to reach the leader",
-            lambda at=partition: produce(cluster, "small", 1, at) == ["MSG_SIZE_TOO_LARGE"],
-        )
+        wait_for("the limit to reach the leader", partial(is_limited, partition))
 
 
 def test_a_broker_setting_reaches_its_broker(cluster: Cluster) -> None:
     for broker in cluster.brokers:
         resource = ConfigResource(ResourceType.BROKER, str(broker))
         settle(cluster, resource, "log.retention.ms", str(86_400_000 + broker))
+
+    def knows(broker: int) -> bool:
+        found = told(cluster, broker, ResourceType.BROKER, str(broker), "log.retention.ms")
+        return found == str(86_400_000 + broker)
+
     for broker in cluster.brokers:
-        wait_for(
-            f"broker {broker} to know",
-            lambda at=broker: (
-                told(cluster, at, ResourceType.BROKER, str(at), "log.retention.ms")
-                == str(86_400_000 + at)
-            ),
-        )
+        wait_for(f"broker {broker} to know", partial(knows, broker))
 
 
 def test_what_one_broker_is_told_reaches_every_broker(cluster: Cluster) -> None:
@@ -156,16 +158,17 @@ def test_what_one_broker_is_told_reaches_every_broker(cluster: Cluster) -> None:
     asked = next(each for each in cluster.brokers if each != cluster.controller())
     alter(cluster, asked, ResourceType.TOPIC, "described", "retention.ms", "1234567")
     alter(cluster, asked, ResourceType.BROKER, "", "log.retention.bytes", "7654321")
+
+    def knows(broker: int, kind: Any, of: str, name: str, value: str) -> bool:
+        return told(cluster, broker, kind, of, name) == value
+
     for broker in cluster.brokers:
-        for place, name, value in (
-            ((ResourceType.TOPIC, "described"), "retention.ms", "1234567"),
-            ((ResourceType.BROKER, str(broker)), "log.retention.bytes", "7654321"),
+        for kind, of, name, value in (
+            (ResourceType.TOPIC, "described", "retention.ms", "1234567"),
+            (ResourceType.BROKER, str(broker), "log.retention.bytes", "7654321"),
         ):
             wait_for(
-                f"broker {broker} to know {name}",
-                lambda at=broker, of=place, name=name, value=value: (
-                    told(cluster, at, *of, name) == value
-                ),
+                f"broker {broker} to know {name}", partial(knows, broker, kind, of, name, value)
             )
 
 

@@ -12,6 +12,7 @@ import tarfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from components.apache_kafka import ZOOKEEPER_VERSION, KafkaJars
@@ -74,9 +75,9 @@ def test_a_cluster_that_kafka_stopped_is_taken_over(folder: Path, cluster: Clust
     heir.init_transactions(WAIT_S)
     assert sorted(committed(cluster.bootstrap)) == sorted([*ENDED, "behind the open one"])
     check_writing(cluster.bootstrap, heir, expected)
-    for broker in cluster.brokers:
-        assert not list((folder / f"broker-{broker}").glob("gone-*"))
-        cluster.stop(broker)
+    for number in cluster.brokers:
+        assert not list((folder / f"broker-{number}").glob("gone-*"))
+        cluster.stop(number)
 
 
 @pytest.mark.full
@@ -92,7 +93,7 @@ def test_clients_go_on_when_kafka_becomes_ottla(tmp_path: Path, how: str) -> Non
         producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})
         write(producer, "on Kafka")
         expected = observe(kafka.bootstrap)
-        options = ("--id", "3", "--zookeeper", kafka.zookeeper)
+        options = ["--id", "3", "--zookeeper", kafka.zookeeper]
         early = BrokerProcess(tmp_path / "early", options, f"127.0.0.1:{free_ports(1)[0]}")
         early.launch()
         with pytest.raises(ProcessEndedError, match="is Apache Kafka: stop every broker of Kafka"):
@@ -193,7 +194,7 @@ def write(producer: Producer, text: str) -> None:
     assert failed == [None] * 3
 
 
-def check_writing(bootstrap: str, producer: Producer, expected: Mapping[str, object]) -> None:
+def check_writing(bootstrap: str, producer: Producer, expected: Mapping[str, Any]) -> None:
     """New records, with and without a transaction, come behind the old ones."""
     producer.begin_transaction()
     producer.produce("transactional", "new", partition=1)

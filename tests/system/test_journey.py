@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.client.admin.asked_journeys import asked_journey
+from ottla.testing import BrokerProcess
 from ottla.timelines.file_format import SUFFIX, decode
 
 WITHIN_S = 60
@@ -108,7 +109,7 @@ def journey(*words: str) -> subprocess.CompletedProcess[str]:
     return ottla("journey", *words)
 
 
-def test_watching_ends_when_the_group_has_read_it(broker) -> None:
+def test_watching_ends_when_the_group_has_read_it(broker: BrokerProcess) -> None:
     create(broker.bootstrap, "watched")
     publish(broker.bootstrap, "watched", [{"value": "an earlier one"}])
     read_all(broker.bootstrap, "late", "watched", 1)
@@ -126,7 +127,7 @@ def test_watching_ends_when_the_group_has_read_it(broker) -> None:
     assert "has read it" in last
 
 
-def test_a_message_from_producer_to_table_row(broker) -> None:
+def test_a_message_from_producer_to_table_row(broker: BrokerProcess) -> None:
     create(broker.bootstrap, "flights", 3)
     began_ms = now_ms()
     records = [
@@ -194,7 +195,7 @@ def assert_lies_there(data: Path, said: dict[str, Any]) -> None:
     assert int.from_bytes(head[57:61]) == batch["records"]
 
 
-def test_the_record_lies_at_the_byte_that_is_told(broker) -> None:
+def test_the_record_lies_at_the_byte_that_is_told(broker: BrokerProcess) -> None:
     create(broker.bootstrap, "plain")
     records = [{"key": f"k{number}", "value": f"value-{number}"} for number in range(100)]
     publish(broker.bootstrap, "plain", records, **{"compression.type": "none"})
@@ -206,7 +207,7 @@ def test_the_record_lies_at_the_byte_that_is_told(broker) -> None:
         assert b"value-70" in file.read(place["record"]["size_bytes"])
 
 
-def test_the_index_entry_that_is_told_leads_there(broker) -> None:
+def test_the_index_entry_that_is_told_leads_there(broker: BrokerProcess) -> None:
     create(broker.bootstrap, "indexed")
     for start in range(0, 100, 10):
         records = [{"value": bytes(1000)} for _ in range(start, start + 10)]
@@ -218,7 +219,7 @@ def test_the_index_entry_that_is_told_leads_there(broker) -> None:
     assert said["partition_chosen"]["why"] == "the topic has one partition"
 
 
-def test_by_key_the_newest_is_told(broker) -> None:
+def test_by_key_the_newest_is_told(broker: BrokerProcess) -> None:
     create(broker.bootstrap, "keyed", 4)
     records = [{"key": "same", "value": "old"}, {"key": "same", "value": "new"}, {"key": "other"}]
     publish(broker.bootstrap, "keyed", records)
@@ -231,7 +232,7 @@ def test_by_key_the_newest_is_told(broker) -> None:
     assert ask(broker.bootstrap, "keyed", latest=True)["state"] == "stored"
 
 
-def test_a_key_that_two_partitioners_have_put_into_two_partitions(broker) -> None:
+def test_a_key_that_two_partitioners_have_put_into_two_partitions(broker: BrokerProcess) -> None:
     """murmur2 puts `a` into partition 0 of 4, crc32 into 3."""
     create(broker.bootstrap, "mixed", partitions=4)
     old, new = ({"key": b"a", "timestamp": now_ms() - age_ms} for age_ms in (20_000, 10_000))
@@ -253,7 +254,9 @@ def test_a_key_that_two_partitioners_have_put_into_two_partitions(broker) -> Non
     assert ask(broker.bootstrap, "mixed", chosen, offset=0)["key_elsewhere"] is None
 
 
-def test_all_messages_of_a_key_are_listed(broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_messages_of_a_key_are_listed(
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     create(broker.bootstrap, "listed", 4)
     records = [{"key": "same", "value": "old"}, {"key": "other"}, {"key": "same", "value": "new"}]
@@ -273,7 +276,7 @@ def test_all_messages_of_a_key_are_listed(broker, monkeypatch: pytest.MonkeyPatc
     assert journey("listed", "--key", "none", "--all", "-b", broker.bootstrap).returncode == 1
 
 
-def test_deleted_records_are_told_as_such(broker) -> None:
+def test_deleted_records_are_told_as_such(broker: BrokerProcess) -> None:
     create(broker.bootstrap, "deleted")
     publish(broker.bootstrap, "deleted", [{"value": f"{number}"} for number in range(10)])
     before_ms = now_ms()
@@ -290,8 +293,9 @@ def test_deleted_records_are_told_as_such(broker) -> None:
     assert (future["state"], future["log"]["end_offset"]) == ("not_yet_written", 10)
 
 
-def test_in_a_compacted_topic_the_later_record_is_named(broker) -> None:
-    create(broker.bootstrap, "compacted", **{"cleanup.policy": "compact"})
+def test_in_a_compacted_topic_the_later_record_is_named(broker: BrokerProcess) -> None:
+    config: dict[str, Any] = {"cleanup.policy": "compact"}
+    create(broker.bootstrap, "compacted", **config)
     records = [{"key": "a", "value": "1"}, {"key": "b", "value": "1"}, {"key": "a", "value": "2"}]
     publish(broker.bootstrap, "compacted", records)
     (rule,) = ask(broker.bootstrap, "compacted", 0, offset=0)["retention"]["rules"]
@@ -374,7 +378,9 @@ def test_without_a_journey_the_rest_is_told(new_broker: Callable[..., Any]) -> N
     assert "ottla.journey.enable is false" in shown.stdout
 
 
-def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(broker) -> None:
+def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(
+    broker: BrokerProcess,
+) -> None:
     create(broker.bootstrap, "resets")
     publish(broker.bootstrap, "resets", [{"value": str(number)} for number in range(10)])
     settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False}
@@ -391,7 +397,7 @@ def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(broker) 
     reader.close()
     ottla("group", "reset", "resets", "--to-latest", "--yes", "-b", broker.bootstrap)
 
-    def group_at(offset: int) -> dict[str, Any]:
+    def group_at(offset: int) -> Any:
         (found,) = ask(broker.bootstrap, "resets", 0, offset=offset)["read"]
         return found
 
@@ -409,7 +415,7 @@ def test_a_reset_forward_is_not_a_read_and_a_deleted_group_begins_again(broker) 
     assert again["forgotten"] == gone["forgotten"]
 
 
-def test_why_a_group_has_not_read_it(broker) -> None:
+def test_why_a_group_has_not_read_it(broker: BrokerProcess) -> None:
     create(broker.bootstrap, "unread")
     publish(broker.bootstrap, "unread", [{"value": str(number)} for number in range(10)])
     commit(broker.bootstrap, "unread", "unread", 3)
@@ -436,7 +442,7 @@ def test_why_a_group_has_not_read_it(broker) -> None:
     assert [one["why"] for one in asked("nobody")["reasons"]] == ["no_offset", "no_group"]
 
 
-def test_the_command_shows_the_six_steps(broker) -> None:
+def test_the_command_shows_the_six_steps(broker: BrokerProcess) -> None:
     create(broker.bootstrap, "shown")
     publish(broker.bootstrap, "shown", [{"key": "k", "value": "v"}])
     shown = journey("shown", "0", "0", "--bootstrap", broker.bootstrap)
@@ -459,7 +465,7 @@ def test_the_command_shows_the_six_steps(broker) -> None:
     assert (told["topic"], told["offset"]) == ("shown", 0)
 
 
-def test_wrong_questions_are_answered_with_what_helps(broker) -> None:
+def test_wrong_questions_are_answered_with_what_helps(broker: BrokerProcess) -> None:
     create(broker.bootstrap, "helpful", 2)
     publish(broker.bootstrap, "helpful", [{"value": "v", "partition": 1}])
     where = ("--bootstrap", broker.bootstrap)

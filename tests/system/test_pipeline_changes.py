@@ -149,7 +149,7 @@ def test_1_a_topic_created_again_is_refused_and_read_whole_when_asked(
 
 def test_1_a_topic_made_again_while_the_query_runs_is_not_read_on(lake: Lake) -> None:
     lake.produce(0, 20)
-    query = to_delta(lake.frame(), lake.table, checkpoint=lake.checkpoint)
+    query: Any = to_delta(lake.frame(), lake.table, checkpoint=lake.checkpoint)
     try:
         lake.wait_for(lambda: query.lastProgress is not None and len(lake.planned()) > 0)
         lake.wait_for(lambda: lake.ids() == [*range(20)])

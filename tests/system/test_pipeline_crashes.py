@@ -22,7 +22,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from components.apache_kafka import ApacheKafka
@@ -57,7 +57,7 @@ class Feed:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> Feed:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -105,10 +105,10 @@ class KeyedFeed(Feed):
             self._producer.produce(self._topic, text, json.dumps({"id": key}), partition=partition)
             self._producer.poll(0)
 
-    def rows(self) -> list[list[int]]:
+    def rows(self) -> list[list[int | None]]:
         """The last record of each key that is no tombstone: computed from all at once."""
         last = {record[0]: record for record in self.records}
-        return sorted([*record] for record in last.values() if record[1] is not None)
+        return [[*record] for record in sorted(last.values()) if record[1] is not None]
 
 
 class KeyedFeedWithRejects(KeyedFeed):

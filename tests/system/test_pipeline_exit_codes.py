@@ -83,7 +83,8 @@ class Reporter:
 
     @property
     def run(self) -> Any:
-        return replace(RUN, state=self.query.state, failure=self.query.failure)
+        state: Any = self.query.state
+        return replace(RUN, state=state, failure=self.query.failure)
 
     def stop(self, by: str) -> None:
         self.query.stop()

@@ -7,12 +7,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import BrokerProcess
+from ottla.testing import BrokerProcess
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

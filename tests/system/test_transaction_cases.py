@@ -153,7 +153,7 @@ def test_epochs_that_run_out(broker: Any) -> None:
         second_id = producer.producer_id
         while producer.epoch < LAST_EPOCH - 1:
             assert producer.init() is ErrorCode.none
-        values = []
+        values: list[str] = []
         while producer.producer_id == second_id:
             values.append(f"v{len(values)}")
             assert producer.produce(topic, values[-1].encode()) is ErrorCode.none
@@ -303,7 +303,8 @@ def test_a_disk_that_fills_when_a_marker_is_written(tmp_path: Path) -> None:
         }
         name = next(each for each, broker in coordinator.items() if broker != 1)
         producer = transactional(cluster, name)
-        value, values = "v" * 2_000, []
+        value = "v" * 2_000
+        values: list[str] = []
 
         def copy() -> None:
             values.append(f"{len(values)}-{value}")

@@ -1,6 +1,7 @@
 """The Delta version of a message, in the shape that the journey uses."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.tracing.delta_commits import CLUSTER, TOPIC_ID, write_commit
@@ -22,7 +23,7 @@ def test_a_journey_gets_versions_from_the_tables(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     write_commit(one, 1, 0, 10)
     write_commit(two, 1, 0, 3)
-    document = {"topic": "flights", "partition": 0, "offset": 7, "delivered": []}
+    document: dict[str, Any] = {"topic": "flights", "partition": 0, "offset": 7, "delivered": []}
     (missing,) = add_tables(document, [one, two], TOPIC_ID, CLUSTER)
     assert missing.startswith(f"{two}: none of the last")
     (found,) = document["delivered"]

@@ -13,6 +13,7 @@ from tests.client.fake_cluster import FakeCluster
 from ottla.cli.app import carry_out
 from ottla.cli.cluster.elect import loss
 from ottla.client.admin.elections import ELECT_LEADERS
+from ottla.client.topic_partition import TopicPartition
 
 
 class Cluster:
@@ -88,7 +89,7 @@ def test_unclean_is_for_partitions_without_a_leader(
     ],
 )
 def test_unclean_says_what_it_costs(in_sync: list[int], said: str) -> None:
-    shown = loss(("t", 2), 1, in_sync)
+    shown = loss(TopicPartition("t", 2), 1, in_sync)
     assert shown == f"t-2: broker 1, the leader now, was not in sync. {said}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -46,7 +47,11 @@ def test_a_long_plan_shows_its_beginning(capsys: pytest.CaptureFixture[str]) -> 
 def wait(*under_way: list[tuple[str, int]], **options: Any) -> FakeCluster:
     """`under_way`: what moves at each look; the last stays."""
     move = Reassignment((1, 2), (2,), (1,))
-    looks = [moving(lambda each=each: dict.fromkeys(each, move)) for each in under_way]
+
+    def look(places: list[tuple[str, int]]) -> dict[tuple[str, int], Reassignment]:
+        return dict.fromkeys(places, move)
+
+    looks = [moving(partial(look, each)) for each in under_way]
     cluster = FakeCluster({LIST_PARTITION_REASSIGNMENTS: looks})
     wait_moved(
         cluster.client(),

@@ -77,7 +77,10 @@ def test_given_offsets_stay_within_the_log_too() -> None:
 def test_records_that_are_skipped_or_read_again_are_counted(
     capsys: pytest.CaptureFixture[str], steps: list[tuple[int | None, int]], said: str
 ) -> None:
-    moves = [move(("t", at), before, after, 5, 15) for at, (before, after) in enumerate(steps)]
+    moves = [
+        move(TopicPartition("t", at), before, after, 5, 15)
+        for at, (before, after) in enumerate(steps)
+    ]
     assert consequence(moves) == said
     MovedGroup("g", False, moves).show()
     assert said in capsys.readouterr().err
@@ -93,10 +96,10 @@ def test_it_asks_only_before_it_moves_topics_that_nobody_named(
         return False
 
     monkeypatch.setattr(confirmation, "ask", answer)
-    one = [move(("a", 0), 9, 5, 5, 15), move(("b", 0), 5, 5, 5, 15)]
+    one = [move(TopicPartition("a", 0), 9, 5, 5, 15), move(TopicPartition("b", 0), 5, 5, 5, 15)]
     confirm_moves("g", one)
     assert asked == []
-    both = [move(("a", 0), 9, 5, 5, 15), move(("b", 0), 6, 5, 5, 15)]
+    both = [move(TopicPartition("a", 0), 9, 5, 5, 15), move(TopicPartition("b", 0), 6, 5, 5, 15)]
     with pytest.raises(click.exceptions.Exit):
         confirm_moves("g", both)
     ((question, what_else),) = asked

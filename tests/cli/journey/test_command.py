@@ -74,7 +74,10 @@ STORED = NOT_YET | {"state": "stored"}
     ],
 )
 def test_the_request(
-    broker: dict[str, Any], words, asked, capsys: pytest.CaptureFixture[str]
+    broker: dict[str, Any],
+    words: list[str],
+    asked: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     broker["answer"] = NOT_YET
     assert run_command(["journey", "flights", *words, "-b", "somewhere:9"]) == 0
@@ -125,7 +128,7 @@ def test_the_tree_is_for_people(broker: dict[str, Any], capsys: pytest.CaptureFi
     ],
 )
 def test_wrong_arguments_fail_before_any_request(
-    broker: dict[str, Any], words, said: str, capsys: pytest.CaptureFixture[str]
+    broker: dict[str, Any], words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["journey", "flights", *words]) == 2
     assert said in capsys.readouterr().err

@@ -218,7 +218,7 @@ def test_librdkafkas_wait_for_a_producer_id(
         ),
     ],
 )
-def test_the_row_of_its_key(row, said: str) -> None:
+def test_the_row_of_its_key(row: tuple[Any, ...], said: str) -> None:
     did, of, then, by = row
     by = by and {
         "offset": by,
@@ -254,9 +254,11 @@ def test_the_row_of_its_key(row, said: str) -> None:
         ),
     ],
 )
-def test_the_row_of_a_key_that_other_partitions_have(row, also_in, unless_in, said: str) -> None:
+def test_the_row_of_a_key_that_other_partitions_have(
+    row: tuple[str | None, str | None], also_in: list[int], unless_in: list[int], said: str
+) -> None:
     did, then = row
-    document = {"did": did, "of": None, "then": then, "by": None}
+    document: dict[str, Any] = {"did": did, "of": None, "then": then, "by": None}
     assert row_said(document | {"also_in": also_in, "unless_in": unless_in}) == said
 
 

@@ -39,7 +39,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_all_problems_are_lines_of_one_failure(file: Path) -> None:
     with pytest.raises(UsageFailed) as raised:
-        checked_file(file, None)
+        checked_file(file, [])
     assert raised.value.message == f"{file} has 2 problems."
     assert raised.value.hint is not None
     assert len(raised.value.hint.splitlines()) == 2
@@ -49,12 +49,12 @@ def test_what_only_the_run_needs_may_be_unset_elsewhere(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageFailed, match="SERVERS is not set"):
-        readable_file(file, None)
+        readable_file(file, [])
     monkeypatch.setenv("SERVERS", "etl:9092")
-    spec = readable_file(file, None)
+    spec = readable_file(file, [])
     assert spec.pipelines[1].source.kafka.bootstrap_servers == "etl:9092"
     with pytest.raises(UsageFailed, match="LAKE is not set"):
-        checked_file(file, None)
+        checked_file(file, [])
 
 
 def test_only_some_pipelines(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,5 +70,5 @@ def test_what_is_not_there_is_found_before_anything_runs(tmp_path: Path) -> None
     one = TEXT.split("[[pipeline]]")[1].replace("[pipeline.", "[")
     file.write_text(one + '[spark]\njars = "nowhere"\n')
     with pytest.raises(UsageFailed, match=r"spark\.jars: there is no file or folder"):
-        checked_file(file, None)
-    assert readable_file(file, None).pipelines[0].name == "one"
+        checked_file(file, [])
+    assert readable_file(file, []).pipelines[0].name == "one"

@@ -85,7 +85,9 @@ def test_unknown_fields_are_counted_and_named(capsys: pytest.CaptureFixture[str]
         (replace(RUN, state="finished"), 10**6, "finished", "finished 16 min 40 s ago"),
     ],
 )
-def test_what_a_row_has_no_room_for(run, later_ms: int, state: str, remark: str) -> None:
+def test_what_a_row_has_no_room_for(
+    run: Run | None, later_ms: int, state: str, remark: str
+) -> None:
     now_ms = RUN.seen_ms + later_ms
     found = status_of(PIPELINE, status(run), now_ms)
     assert found.state == state

@@ -3,10 +3,15 @@
 import pytest
 
 from ottla.client.admin.offsets_file import OffsetsFileError, offsets_text, read_offsets
+from ottla.client.topic_partition import TopicPartition
 
 
 def test_what_is_exported_can_be_imported() -> None:
-    offsets = {("orders", 10): 7, ("orders", 2): 2**63 - 1, ("a.b_c-d", 0): 0}
+    offsets = {
+        TopicPartition("orders", 10): 7,
+        TopicPartition("orders", 2): 2**63 - 1,
+        TopicPartition("a.b_c-d", 0): 0,
+    }
     text = offsets_text(offsets)
     assert text == "a.b_c-d,0,0\norders,2,9223372036854775807\norders,10,7\n"
     assert read_offsets(text.splitlines()) == offsets
