@@ -9,7 +9,8 @@ import pytest
 from ottla.cli import screen
 from ottla.cli.failures import UsageFailed
 from ottla.cli.output import OutputClosed
-from ottla.cli.screen import ask, printable, say, show_json, show_table
+from ottla.cli.screen import ask, say, show_json, show_table
+from ottla.cli.wrapping import printable
 
 LONG = "a-topic-with-quite-a-long-name-as-people-have-them"
 ROWS: list[list[object]] = [[LONG, 0, 12345, "x"], ["short", None, 7, "y"]]

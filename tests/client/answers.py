@@ -26,6 +26,7 @@ from ottla.client.admin.reassignments import (
     Reassignment,
 )
 from ottla.client.admin.records import DELETE_RECORDS
+from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 
@@ -170,7 +171,7 @@ def epoch(leader_epoch: int) -> Answer:
     return answer
 
 
-Offsets = Mapping[Place, int]
+Offsets = Mapping[TopicPartition, int] | Mapping[Place, int]
 SETTINGS = {number: kind for kind, number in KINDS.items()}
 
 
@@ -190,7 +191,7 @@ def offsets(first: Offsets, end: Offsets, at: Offsets | None = None) -> Answer:
         )
 
     def one(build: Any, topic: str, each: Any) -> Any:
-        known = {EARLIEST: first, LATEST: end}.get(each.timestamp, at or {})
+        known: Mapping[Any, int] = {EARLIEST: first, LATEST: end}.get(each.timestamp, at or {})
         offset = known.get((topic, each.partition_index))
         return build.ListOffsetsPartitionResponse(
             partition_index=each.partition_index,

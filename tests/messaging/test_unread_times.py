@@ -99,4 +99,4 @@ def test_a_consumer_that_fails_is_one_line(times: UnreadTimes) -> None:
 
     times._consumer.consume = broken
     with pytest.raises(LibrdkafkaError, match="cannot read the first unread records"):
-        times.read({("t", 0): 7})
+        times.read({TopicPartition("t", 0): 7})

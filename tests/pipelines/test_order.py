@@ -92,7 +92,7 @@ def test_the_last_row_of_each_key_of_a_batch_frame(spark: Any) -> None:
 
 def test_what_cannot_be_is_refused_in_one_line(spark: Any, bootstrap: str) -> None:
     stream = topic(spark, "t", bootstrap_servers=bootstrap, schema="id INT")
-    for call, words in (
+    cases: list[tuple[Callable[[], Any], str]] = [
         (lambda: latest_by_key(stream, "offset"), "frame is streaming: write it with to_delta"),
         (lambda: latest_by_key(spark.range(1), "id"), "needs the topic's columns partition"),
         (lambda: latest_by_key(spark.range(1), "idd"), "no column 'idd'; did you mean 'id'?"),
@@ -100,7 +100,8 @@ def test_what_cannot_be_is_refused_in_one_line(spark: Any, bootstrap: str) -> No
         (lambda: deduplicate(stream, "ofset", within="1 hour"), "did you mean 'offset'?"),
         (lambda: deduplicate(stream, "offset", within="soon"), "within='soon', time='timestamp'"),
         (lambda: deduplicate(stream, "offset", within="1 hour", time="offset"), "time='offset'"),
-    ):
+    ]
+    for call, words in cases:
         with pytest.raises(PipelineError, match=words) as caught:
             call()
         assert "\n" not in str(caught.value)

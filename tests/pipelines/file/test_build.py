@@ -13,6 +13,7 @@ from components import fixture
 from ottla.pipelines import PipelineError
 from ottla.pipelines.file.build import build_frame, plan_pipeline, start_pipeline
 from ottla.pipelines.file.read import read_file
+from ottla.pipelines.sinks.delta.spec import DeltaSpec
 from ottla.pipelines.sinks.postgresql.spec import DatabaseSpec
 from ottla.pipelines.spec.pipeline import PipelineSpec
 
@@ -50,7 +51,9 @@ def no_views_left(spark: Any) -> Iterator[None]:
 
 
 @pytest.fixture
-def write(bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Callable[..., Path]:
+def write(
+    bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
+) -> Callable[..., PipelineSpec]:
     """Writes a pipeline file on a topic of its own, and gives its specification."""
     topic = new_topic()
     (tmp_path / "airlines.csv").write_text("carrier,name\nUA,United\n")
@@ -107,6 +110,7 @@ def test_the_plan_finds_a_key_that_is_no_column(
     spark: Any, write: Callable[[str], PipelineSpec]
 ) -> None:
     spec = write('sql = "SELECT value.*, partition, offset FROM flights"')
+    assert isinstance(spec.sink, DeltaSpec)
     keyed = replace(spec, sink=replace(spec.sink, keys=("carier",)))
     with pytest.raises(PipelineError, match=r"no column 'carier'; did you mean 'carrier'\?"):
         plan_pipeline(spark, keyed)

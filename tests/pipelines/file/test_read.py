@@ -10,6 +10,7 @@ import pytest
 from website.pages import HOME, PIPELINES, ROOT
 
 from ottla.pipelines.file.read import read_file, read_text
+from ottla.pipelines.sinks.delta.spec import DeltaSpec
 from ottla.pipelines.spec.pipeline import FileSpec, FunctionSpec, TableSpec
 from ottla.pipelines.spec.problem import FileError
 
@@ -106,6 +107,7 @@ def test_the_smallest_file_has_defaults() -> None:
     )
     assert (one.delivery.group, one.delivery.guarantee) == ("late", "exactly-once")
     assert one.delivery.trigger is None
+    assert isinstance(one.sink, DeltaSpec)
     assert one.sink.deletion_vectors is None, "what Ottla chooses, or Spark's default"
 
 
@@ -122,6 +124,7 @@ def test_every_field_is_read() -> None:
     assert one.transform.tables == (
         TableSpec("airlines", "csv", "/pipelines/airlines.csv", None, (("header", "true"),)),
     )
+    assert isinstance(one.sink, DeltaSpec)
     assert (one.sink.target, one.sink.partition_by, one.sink.schema_changes) == (
         "lake.late",
         ("carrier",),

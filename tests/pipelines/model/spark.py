@@ -7,7 +7,7 @@ there yet (`HDFSMetadataLog.add`). A query reads both at its start alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pyspark.sql.types import LongType, StructField, StructType
@@ -51,7 +51,9 @@ class Session:
 
     def sql(self, statement: str) -> Frame:
         """Run a MERGE, or a query over views."""
-        views = {name: (frame.columns, frame.rows) for name, frame in self.views.items()}
+        views: dict[str, tuple[Sequence[str], tuple[tuple[Any, ...], ...]]] = {
+            name: (frame.columns, frame.rows) for name, frame in self.views.items()
+        }
         if statement.startswith("MERGE "):
             self.world.target.merge(self, statement, views)
             return Frame(self)

@@ -184,13 +184,13 @@ def merge(
             if action != "DELETE":
                 taken = _assignments(action.removeprefix("UPDATE SET "))
             values = ", ".join(("t.rowid", "s.rowid", *taken.values()))
-            for at, by, *row in _fetched(_run(connection, f"SELECT {values} {pairs}")):
+            for at, by, *cells in _fetched(_run(connection, f"SELECT {values} {pairs}")):
                 if by in done and at in changed:
                     continue
                 if at in changed:
                     raise TwiceMatchedError
                 done.add(by)
-                changed[at] = dict(zip(taken, row, strict=True)) if taken else None
+                changed[at] = dict(zip(taken, cells, strict=True)) if taken else None
         else:
             into, values = re.fullmatch(r"INSERT \((.*?)\) VALUES \((.*)\)", action).groups()  # type: ignore[union-attr]
             only = f"NOT EXISTS (SELECT 1 FROM {TARGET} AS t WHERE {on})"

@@ -143,7 +143,8 @@ class DeltaTarget:
 
         def merged() -> Rows:
             found = sql.merge(statement, (target.columns, store.rows), views)
-            return target.cast(found)
+            rows: Rows = target.cast(found)
+            return rows
 
         writer = conf[QUERY], int(conf[BATCH])
         self._commit(session, store, writer, conf[METADATA], merged)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -159,7 +159,7 @@ class Run:
             world.starting = self
             self.topic_id = checked.topic_ids[TOPIC]
             world.excuse(self, checked)
-            self.query = start.start(checked)  # type: ignore[assignment]
+            self.query = start.start(checked)
         except PipelineError as error:
             return str(error)
         except QueryFailedError as error:
@@ -502,7 +502,9 @@ class World:
 
         Two that begin in the same second are not told from each other.
         """
-        first = [run for run in self.runs if run.is_busy and run.query.current.number <= 0]
+        first = [
+            run for run in self.runs if run.is_busy and run.query and run.query.current.number <= 0
+        ]
         folder = self.folders.get(f"/cp/{checkpoint}", {})
         return bool(first) and "offsets/0" not in folder
 
@@ -697,7 +699,7 @@ def _install_topics(patch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.contextmanager
-def in_world(kind: str, delivery: str = ONCE) -> Any:
+def in_world(kind: str, delivery: str = ONCE) -> Iterator[World]:
     """Give a new world, in which the shipped code runs until the end of the block."""
     world = World(kind, delivery)
     CURRENT.append(world)

@@ -1,6 +1,7 @@
 """Spark's progress events as values."""
 
 import json
+from typing import Any
 
 from ottla.pipelines.progress.events import (
     offsets_of,
@@ -49,7 +50,7 @@ def test_progress_without_a_batch_or_a_name() -> None:
 
 
 def test_offsets_of_kafka_sources_only() -> None:
-    sources = [
+    sources: list[dict[str, Any]] = [
         {"description": "KafkaV2[Subscribe[a]]", "endOffset": {"a": {"0": 5, "1": 7}}},
         {"description": "KafkaV2[Subscribe[b]]", "endOffset": {"b": {"0": 1}}},
         {"description": "KafkaV2[Subscribe[c]]", "endOffset": None},

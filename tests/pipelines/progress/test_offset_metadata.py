@@ -8,7 +8,7 @@ from tests.pipelines.progress.runs import RUN
 
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
-from ottla.pipelines.progress.offset_metadata import OffsetMetadata, read_offset_metadata
+from ottla.pipelines.progress.offset_metadata import OffsetMetadata, State, read_offset_metadata
 from ottla.pipelines.unknown_fields import UnknownFields
 
 METADATA = OffsetMetadata("flights", "id-1", 7, "/lake/flights", 9, RUN)
@@ -94,7 +94,7 @@ def test_fields_of_later_versions_are_skipped() -> None:
     ("state", "silent_ms", "stale"),
     [("running", 30_000, False), ("running", 30_001, True), ("stopped", 10**9, False)],
 )
-def test_a_run_that_misses_renewals_is_stale(state: str, silent_ms: int, stale: bool) -> None:
+def test_a_run_that_misses_renewals_is_stale(state: State, silent_ms: int, stale: bool) -> None:
     run = replace(RUN, state=state)
     assert run.is_stale(run.seen_ms + silent_ms) is stale
 

@@ -180,7 +180,8 @@ def test_two_queries_of_one_session_have_a_group_each(
 ) -> None:
     settings = {"bootstrap.servers": bootstrap}
     names, groups = [new_topic(), new_topic()], [new_group().name, new_group().name]
-    queries, reporters = [], []
+    queries: list[Any] = []
+    reporters = []
     for name, group in zip(names, groups, strict=True):
         frame = topic(spark, name, bootstrap_servers=bootstrap, schema="n INT NOT NULL")
         query = to_delta(frame, tmp_path / name, checkpoint=tmp_path / f"{name}-cp")

@@ -143,8 +143,10 @@ INTEGER, TEXT = {"type": "integer"}, {"type": "string"}
     ],
 )
 def test_conflicts(reader: Any, writer: Any, words: str | None) -> None:
-    types = [spark_type(Registered(1, "JSON", json.dumps(one))) for one in (reader, writer)]
-    found = conflict(*types, "value")
+    of_reader, of_writer = (
+        spark_type(Registered(1, "JSON", json.dumps(one))) for one in (reader, writer)
+    )
+    found = conflict(of_reader, of_writer, "value")
 
     assert (found is None) == (words is None)
     if words:

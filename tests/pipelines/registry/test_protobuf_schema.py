@@ -1,5 +1,7 @@
 """Messages as types of Spark's, and the changes of a message that lose nothing."""
 
+from typing import Any
+
 import pytest
 
 from ottla.pipelines.errors import PipelineError
@@ -16,7 +18,7 @@ import "google/protobuf/empty.proto";
 """
 
 
-def message(text: str, start: str = START, name: str = "M"):
+def message(text: str, start: str = START, name: str = "M") -> Any:
     return Messages(Registered(1, PROTOBUF, start + text)).by_name[name]
 
 
@@ -93,8 +95,10 @@ def test_a_message_without_an_end_or_a_field_is_refused(text: str, reason: str) 
 def test_a_change_that_would_give_other_values_is_named(
     reader: str, writer: str, words: str | None
 ) -> None:
-    bodies = [message(f"message M {{ {one} }}", 'syntax = "proto3"; ') for one in (reader, writer)]
-    found = conflict(*bodies, "value")
+    of_reader, of_writer = (
+        message(f"message M {{ {one} }}", 'syntax = "proto3"; ') for one in (reader, writer)
+    )
+    found = conflict(of_reader, of_writer, "value")
     if words is None:
         assert found is None
     else:

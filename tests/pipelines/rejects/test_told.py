@@ -48,7 +48,10 @@ def test_of_rows_that_wait_it_is_told_where_they_lie() -> None:
 
 
 def test_what_was_told_of_rows_that_waited_no_longer_counts() -> None:
-    ranges = {("a", 0): (RejectedRange(130, 131, WHY),), ("b", 0): (RejectedRange(1, 2, WHY),)}
+    ranges: dict[tuple[str, int], tuple[RejectedRange, ...]] = {
+        ("a", 0): (RejectedRange(130, 131, WHY),),
+        ("b", 0): (RejectedRange(1, 2, WHY),),
+    }
     assert told(ranges, "a_rejected", [PART]) == {
         ("a", 0): RejectedOffsets((RejectedRange(130, 131, WHY),), "a_rejected", (128, 192)),
         ("a", 1): RejectedOffsets((), "a_rejected", (0, 64)),

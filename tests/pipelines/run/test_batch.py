@@ -77,13 +77,14 @@ class Job:
         self, delivery: DeliveryGuarantee, write_rows: Callable[[Any], None], **has: Any
     ) -> BatchRunner:
         sink = Rows(write_rows, **has)
+        unwatched: Any = SimpleNamespace(check=lambda: None)
         runner = BatchRunner(
             self.spark,
             sink,
             Checkpoint(self.files),
             delivery,
             Rejects(self.spark, sink, self.files, (), {}),
-            SimpleNamespace(check=lambda: None),
+            unwatched,
             "cluster",
             {},
         )

@@ -82,7 +82,7 @@ def test_what_has_no_place_of_its_own_is_refused_at_the_start(
     other = read(spark, "other")
     exploded = one.select(F.explode("value.items").alias("id"), *BOTH, "timestamp")
     later = other.select("value.id", F.col("timestamp").alias("at"))
-    cases = (
+    cases: tuple[tuple[Any, dict[str, Any], str], ...] = (
         (rows(one).union(rows(other)), {}, "unites the topics 'one', 'other', which have the same"),
         (rows(one).union(rows(other)), {"history": True}, "unites the topics 'one', 'other'"),
         (one.select("value.*", "partition"), {}, "the column offset is not the topic's, but a"),

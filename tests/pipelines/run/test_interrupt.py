@@ -3,7 +3,7 @@
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -17,7 +17,7 @@ def _keep_handler() -> Iterator[None]:
     signal.signal(signal.SIGINT, handler)
 
 
-def handler_of(module: str) -> object:
+def handler_of(module: str) -> Callable[[int, object], None]:
     def handler(number: int, frame: object) -> None: ...
 
     handler.__module__ = module

@@ -4,6 +4,7 @@ import functools
 import io
 import logging
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,8 @@ def rows(spark: Any, table: Any) -> list[tuple[Any, ...]]:
 def test_a_new_schema_is_planned_and_its_column_added(
     spark: Any,
     bootstrap: str,
-    new_topic,
-    produce,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     delivery: str,
@@ -59,7 +60,7 @@ def test_a_new_schema_is_planned_and_its_column_added(
             return rows.select("value.*")
 
         place: Any = {"checkpoint": tmp_path / "checkpoint", "delivery": delivery}
-        query = to_delta(frame, table, schema_changes="add", **place)
+        query: Any = to_delta(frame, table, schema_changes="add", **place)
         try:
             query.processAllAvailable()
             assert rows(spark, table) == [(1,)]
@@ -88,7 +89,11 @@ def test_a_new_schema_is_planned_and_its_column_added(
 
 
 def test_a_frame_cannot_be_planned_again(
-    spark: Any, bootstrap: str, new_topic, produce, tmp_path: Path
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
 ) -> None:
     name = new_topic(1)
     with run_registry() as registry:
@@ -117,7 +122,11 @@ def test_a_registry_that_is_away_is_one_sentence(spark: Any, bootstrap: str) -> 
 
 
 def test_the_guides_example_runs(
-    spark: Any, bootstrap: str, new_topic, produce, tmp_path: Path
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
 ) -> None:
     guide = (Path(__file__).parents[3] / "docs" / "pipeline-sources.md").read_text()
     section = guide[guide.index("## A schema registry") : guide.index("## Secured Kafka")]

@@ -38,10 +38,10 @@ class Place:
     """A checkpoint: what a former query left in it."""
 
     def __init__(self) -> None:
+        self.is_file = False
         self.files: Any = SimpleNamespace(
             location="file:/lake/cp", is_file=lambda: self.is_file, read=self.read
         )
-        self.is_file = False
         self.identity: Identity | None = None
         self.begun = False
         self.next: Offsets = {}

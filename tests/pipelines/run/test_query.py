@@ -146,7 +146,7 @@ def test_another_run_on_the_checkpoint(
     capfd: pytest.CaptureFixture[str],
     state_folder: Path,
 ) -> None:
-    query = to_delta(lab.rows, lab.table, checkpoint=lab.checkpoint)
+    query: Any = to_delta(lab.rows, lab.table, checkpoint=lab.checkpoint)
     query.processAllAvailable()
     # What another process writes there: the offsets of the next batch.
     shutil.copy(lab.checkpoint / "offsets" / "0", lab.checkpoint / "offsets" / "1")
@@ -198,7 +198,7 @@ def test_a_commit_that_meets_another_one_is_tried_again(
         raise TimeoutError
 
     frame = lab.frame.select("value.id", wait("value.word").alias("word"))
-    query = to_delta(frame, lab.table, checkpoint=lab.checkpoint, trigger=ONCE)
+    query: Any = to_delta(frame, lab.table, checkpoint=lab.checkpoint, trigger=ONCE)
     first_run = query.runId
     for _ in range(600):
         if started.exists():
@@ -218,7 +218,7 @@ def test_a_commit_that_meets_another_one_is_tried_again(
 
 
 def test_a_query_is_sparks_own_kind(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
-    query = to_delta(lab.rows, lab.table, checkpoint=lab.checkpoint)
+    query: Any = to_delta(lab.rows, lab.table, checkpoint=lab.checkpoint)
     try:
         assert isinstance(query, StreamingQuery)
         assert query.isActive
@@ -252,7 +252,7 @@ def test_a_query_that_is_stopped_inside_a_batch_has_not_failed(
         return word
 
     frame = lab.frame.select(wait("value.word").alias("word"))
-    query = to_delta(frame, lab.table, checkpoint=lab.checkpoint, group=f"{lab.name}-delta")
+    query: Any = to_delta(frame, lab.table, checkpoint=lab.checkpoint, group=f"{lab.name}-delta")
     reporter = REPORTERS[query.id]
     for _ in range(600):
         if started.exists():

@@ -353,7 +353,8 @@ def test_a_table_with_keys_says_what_does_not_fit(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    name, place = new_topic(1), {"checkpoint": tmp_path / "cp", "keys": "id"}
+    name = new_topic(1)
+    place: dict[str, Any] = {"checkpoint": tmp_path / "cp", "keys": "id"}
     where: dict[str, Any] = {
         "bootstrap_servers": bootstrap,
         "key_schema": "id BIGINT",
@@ -557,7 +558,7 @@ def test_a_constraint_that_comes_while_the_query_runs_rejects_rows(
 ) -> None:
     produce(job.name, good(0, 3))
     rows = job.frame.select("key", "value.*", "partition", "offset")
-    query = to_delta(rows, job.table, checkpoint=job.checkpoint, delivery=delivery)
+    query: Any = to_delta(rows, job.table, checkpoint=job.checkpoint, delivery=delivery)
     try:
         query.processAllAvailable()
         place = f"delta.`{job.table}`"
@@ -610,7 +611,7 @@ def test_a_busy_neighbour_does_not_start_an_upsert_again(
     thread = threading.Thread(target=neighbour)
     thread.start()
     rows = rows.withColumn("word", let_the_neighbour_go("word")).coalesce(1)
-    query = to_delta(rows, job.table, trigger=once, max_rejects=1, **how)
+    query: Any = to_delta(rows, job.table, trigger=once, max_rejects=1, **how)
     query.awaitTermination()
     thread.join()
 

@@ -201,7 +201,7 @@ def test_a_query_outlives_its_broker_for_a_while(
         make_topic(address)
         produce(address, 0)
         rows = topic(spark, "rows", bootstrap_servers=address, schema="id BIGINT").select("value.*")
-        query = to_delta(rows, table, checkpoint=tmp_path / "checkpoint")
+        query: Any = to_delta(rows, table, checkpoint=tmp_path / "checkpoint")
         query.processAllAvailable()
 
     # The broker is away; then it is back, on the same port.
@@ -239,7 +239,7 @@ def test_a_topic_that_was_deleted_is_not_waited_for_long(
 
     name = new_topic()
     rows = topic(spark, name, bootstrap_servers=bootstrap, schema="id BIGINT").select("value.*")
-    query = to_delta(rows, tmp_path / "table", checkpoint=tmp_path / "checkpoint")
+    query: Any = to_delta(rows, tmp_path / "table", checkpoint=tmp_path / "checkpoint")
     query.processAllAvailable()
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.delete_topics([name])[name].result(timeout=30)
@@ -259,7 +259,7 @@ def test_stop_ends_the_wait_for_the_next_try(
 
     name = new_topic()
     rows = topic(spark, name, bootstrap_servers=bootstrap, schema="id BIGINT").select("value.*")
-    query = to_delta(rows, tmp_path / "table", checkpoint=tmp_path / "checkpoint")
+    query: Any = to_delta(rows, tmp_path / "table", checkpoint=tmp_path / "checkpoint")
     query._supervisor._retries.limits = RetryLimits(first_wait_s=600)
     query.processAllAvailable()
     admin = AdminClient({"bootstrap.servers": bootstrap})

@@ -48,7 +48,9 @@ class TestWatch:
     SOURCE: ClassVar = Source("t", KafkaSettings("localhost:9092"), {})
 
     def look(self, watch: UnknownFieldsWatch, *names: str | None, rows: int = 1) -> None:
-        watch.look([self.SOURCE], Counted(self.SOURCE.metric, *names, rows=rows))  # type: ignore[arg-type]
+        first, last = names
+        counted: Any = Counted(self.SOURCE.metric, first, last, rows)
+        watch.look([self.SOURCE], counted)
 
     def test_each_name_is_told_once(self, caplog: pytest.LogCaptureFixture) -> None:
         watch = UnknownFieldsWatch()
@@ -120,7 +122,9 @@ def test_what_is_dropped_is_counted_and_named_by_status_and_journey(
         assert status.metadata.run is not None
         if status.metadata.run.has_ended:
             break
+    assert status.metadata is not None
     run = status.metadata.run
+    assert run is not None
     assert (run.rejected, run.unknown, run.unknown_fields) == (1, 2, "delay_min, n.y")
 
 
@@ -140,7 +144,7 @@ def test_unknown_fields_are_a_column_or_a_reason_in_a_delta_table(
             name,
             bootstrap_servers=bootstrap,
             schema="id BIGINT, n STRUCT<x: INT>",
-            unknown_fields=how,  # type: ignore[arg-type]
+            unknown_fields=how,
         ).select("value.*", "offset")
         to_delta(
             rows,

@@ -77,7 +77,20 @@ def test_every_kind_of_field() -> None:
 
 def test_what_the_data_lacks_is_its_default_or_null() -> None:
     _, read = parts(PROTO)
-    nothing = (0, None, "NONE", None, [], {}, *[None] * 6, Decimal(0), {}, None, [], [])
+    nothing: tuple[Any, ...] = (
+        0,
+        None,
+        "NONE",
+        None,
+        [],
+        {},
+        *[None] * 6,
+        Decimal(0),
+        {},
+        None,
+        [],
+        [],
+    )
     assert read(HEAD + b"\0") == (nothing, None)
 
 

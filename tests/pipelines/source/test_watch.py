@@ -54,6 +54,6 @@ def test_a_query_of_to_delta_keeps_its_rows(
 ) -> None:
     from ottla.pipelines.running import QUERIES
 
-    monkeypatch.setitem(QUERIES, "q", None)  # type: ignore[arg-type]
+    monkeypatch.setitem(QUERIES, "q", None)
     Watch().progressed("q", "run-1", "late", {metric: {"rejected": 2}, "users own": {"n": 1}})
     assert lines(caplog) == []

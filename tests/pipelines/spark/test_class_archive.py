@@ -38,7 +38,13 @@ def find(java: Path, home: Path, **environ: str) -> ClassArchive | None:
 
 def run(archive: ClassArchive, home: Path, *more: str) -> subprocess.Popen[bytes]:
     options = [*archive.options.split(), *more]
-    command = [archive.java, *options, "-cp", f"{home}/jars/ivy.jar", "org.apache.ivy.Main"]
+    command: list[str | Path] = [
+        archive.java,
+        *options,
+        "-cp",
+        f"{home}/jars/ivy.jar",
+        "org.apache.ivy.Main",
+    ]
     return subprocess.Popen([*command, "-version"], stdout=subprocess.PIPE)
 
 

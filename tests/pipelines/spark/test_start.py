@@ -270,4 +270,4 @@ def test_a_plain_session_without_delta_is_refused(spark: Any) -> None:
                 return default
 
     with pytest.raises(PipelineError, match="was started without Delta"):
-        module.check_classes(Plain())  # type: ignore[arg-type]
+        module.check_classes(Plain())

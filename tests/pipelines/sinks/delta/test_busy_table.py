@@ -18,7 +18,7 @@ def raised(*kinds: str) -> PySparkException:
         named = SimpleNamespace(getName=lambda kind=kind: kind)
         java = SimpleNamespace(getClass=lambda n=named: n, getCause=lambda c=java: c)
     error = PySparkException("refused")
-    error._origin = java  # type: ignore[attr-defined]
+    error._origin = java
     return error
 
 

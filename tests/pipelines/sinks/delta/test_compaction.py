@@ -22,7 +22,7 @@ def test_files_are_joined_after_so_many_new_ones(monkeypatch: pytest.MonkeyPatch
     files = iter((90, 105, 120, 150))
     joined: list[int] = []
 
-    def compact(session, location: str) -> Compacted:
+    def compact(session: Any, location: str) -> Compacted:
         joined.append(len(joined))
         return Compacted(removed=100, added=2)
 

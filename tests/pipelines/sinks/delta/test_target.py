@@ -78,13 +78,14 @@ def test_a_table_that_the_catalog_forgot_is_found_again(spark: Any) -> None:
 def test_what_is_no_target_is_refused(spark: Any) -> None:
     spark.sql("CREATE TABLE texts (a STRING) USING parquet")
 
-    for target, words in (
+    cases: list[tuple[Any, str]] = [
         ("no spaces", "write a path with a slash"),
         ("", "write a path with a slash"),
         (None, "write a path with a slash"),
         ("texts", "The table texts is parquet, not Delta"),
         ("nowhere.flights", "The table nowhere.flights cannot be created"),
-    ):
+    ]
+    for target, words in cases:
         with pytest.raises(PipelineError, match=words):
             find_target(spark, target)
 

@@ -57,7 +57,8 @@ class Place:
             }
         )
         consumer.assign([TopicPartition(self.topic, number, 0) for number in (0, 1)])
-        found, ends = [], set()
+        found: list[tuple[str | None, str | None, Any]] = []
+        ends: set[int] = set()
         try:
             while len(ends) < 2:
                 message = consumer.poll(30)
@@ -74,7 +75,7 @@ class Place:
             consumer.close()
         return found
 
-    def values(self) -> list[str | None]:
+    def values(self) -> list[str]:
         return sorted(value for _, value, _ in self.read() if value is not None)
 
 

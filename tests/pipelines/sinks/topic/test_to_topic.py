@@ -37,7 +37,8 @@ def read(bootstrap: str, name: str) -> list[Any]:
         }
     )
     consumer.assign([TopicPartition(name, number, 0) for number in (0, 1)])
-    found, ends = [], set()
+    found = []
+    ends: set[int] = set()
     try:
         while len(ends) < 2:
             message = consumer.poll(30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,7 +50,7 @@ def without_a_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without_a_jvm")
 def test_few_partitions_are_in_memory_at_a_time() -> None:
     frame: Any = Texts(5)
-    chunks = chunks_of(frame)
+    chunks: Iterator[Any] = chunks_of(frame)
     assert [next(chunks), next(chunks)] == ["text 0", "text 1"]
     assert frame.computed == [[0, 1]]
     assert list(chunks) == ["text 2", "text 3", "text 4"]

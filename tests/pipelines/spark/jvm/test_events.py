@@ -12,15 +12,15 @@ pytestmark = pytest.mark.spark
 WITHIN_MS = 30_000
 
 
-class Ends(StreamingQueryListener):  # type: ignore[misc]
+class Ends(StreamingQueryListener):
     def __init__(self) -> None:
         self.ended: list[str] = []
 
-    def onQueryStarted(self, event) -> None: ...  # noqa: N802 - Spark's names
+    def onQueryStarted(self, event: Any) -> None: ...  # noqa: N802 - Spark's names
 
-    def onQueryProgress(self, event) -> None: ...  # noqa: N802
+    def onQueryProgress(self, event: Any) -> None: ...  # noqa: N802
 
-    def onQueryTerminated(self, event) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         self.ended.append(str(event.id))
 
 

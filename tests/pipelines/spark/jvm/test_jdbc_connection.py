@@ -120,7 +120,8 @@ class World:
 
 
 class _Session(SimpleNamespace):
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
 
 
 class _Constructor:

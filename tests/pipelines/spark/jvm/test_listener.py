@@ -27,11 +27,11 @@ class Seen(JsonListener):
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         self.calls.append(f"started {event.id}")
 
-    def onQueryTerminated(self, event) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         self.calls.append(f"terminated {event.id}")
 
 
-def run_a_query(spark: Any):
+def run_a_query(spark: Any) -> Any:
     rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
     rows = rows.observe("seen", F.count(F.lit(1)).alias("rows"), F.lit(None).alias("nothing"))
     query = rows.writeStream.format("noop").trigger(availableNow=True).start()
@@ -43,7 +43,7 @@ def run_a_query(spark: Any):
 def test_progress_comes_as_json_and_is_not_read_by_pyspark(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(_event) -> None:
+    def read(_event: Any) -> None:
         raise AssertionError("275 calls of the JVM")
 
     monkeypatch.setattr(QueryProgressEvent, "fromJObject", read)
