@@ -37,7 +37,7 @@ def leave(
 
 
 def _absent(member: Member) -> Member:
-    """The next client with the instance id takes over; epoch 0 fences its commits till then."""
+    """The next client with the instance id takes over, and may commit in any epoch of its own."""
     return member._replace(
         epoch=STATIC_LEAVE_EPOCH,
         pending_revocation=NO_OWNED,

@@ -63,8 +63,13 @@ def heartbeat(
         records.append(member_record(group.group_id, after))
     change = Change(before, after)
     epoch = _next_epoch(group, change, topics, records)
-    target = _target(group, epoch, change, topics, step, records)
-    reconciled = _reconciled(group, after, target, request.owned)
+    target_epoch, target = _target(group, epoch, change, topics, step, records)
+    reconciled = after
+    if change.changes_subscription or not after.is_reconciled_to(target_epoch):
+        # Only now, as the member may subscribe to thousands.
+        subscribed = topics.ids(group.topics_of(after))
+        way = Target(target_epoch, target, subscribed, change.changes_subscription)
+        reconciled = _reconciled(group, after, way, request.owned)
     if reconciled != after:
         records.append(current_record(group.group_id, reconciled))
         await_revocation(group.group_id, reconciled, step)
@@ -191,8 +196,8 @@ def _target(
     topics: Topics,
     step: Step,
     records: list[ConsumerRecord],
-) -> Target:
-    """What the member is to have, computed now if it is time."""
+) -> tuple[int, Partitions]:
+    """For which epoch, and what the member is to have; computed now if it is time."""
     after = change.after
     assert after is not None
     target_epoch, partitions = group.target_epoch, group.target_of(after)
@@ -201,15 +206,12 @@ def _target(
         new = compute_target(group, epoch, change, topics, step.now_ms)
         records += new.records
         target_epoch, partitions = epoch, new.partitions
-    subscribed = topics.ids(group.topics_of(after))
-    return Target(target_epoch, partitions, subscribed, change.changes_subscription)
+    return target_epoch, partitions
 
 
 def _reconciled(
     group: ConsumerGroup, member: Member, target: Target, owned: Partitions | None
 ) -> Member:
-    if not target.has_subscription_changed and member.is_reconciled_to(target.epoch):
-        return member
     try:
         return reconcile(member, target, group.owner_epoch, owned)
     except FencedMemberError as error:

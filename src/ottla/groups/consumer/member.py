@@ -80,7 +80,9 @@ class Member(NamedTuple):
 
     def has_same_partitions(self, other: Member) -> bool:
         """Epochs aside."""
-        return partitions_of(self.assigned) == partitions_of(other.assigned)
+        return self.assigned is other.assigned or (
+            partitions_of(self.assigned) == partitions_of(other.assigned)
+        )
 
 
 def partitions_of(owned: OwnedPartitions) -> Partitions:
