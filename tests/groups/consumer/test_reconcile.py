@@ -191,6 +191,12 @@ def test_and_add_to_what_is_still_to_be_given_up() -> None:
     assert after == member(UNREVOKED, owned({2, 3}, set()), owned({1}, {4, 5, 6}))
 
 
+def test_a_member_that_subscribes_to_nothing_and_has_nothing_is_where_it_was() -> None:
+    before = member(STABLE, {}, previous=9)
+    changed = target(10, set(), set(), ())._replace(has_subscription_changed=True)
+    assert reconcile(before, changed, taken, None) == member(STABLE, {})
+
+
 def test_a_target_in_topics_that_are_not_subscribed_to_counts_as_empty() -> None:
     after = reconcile(member(STABLE, HAS), target(11, {1, 2, 3}, {4, 5, 6}, (ONE,)), free, None)
     assert after == member(UNREVOKED, owned({1, 2, 3}, set()), owned(set(), {4, 5, 6}))

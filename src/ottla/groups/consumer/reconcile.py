@@ -76,14 +76,15 @@ def _owns_any(reported: Partitions | None, revoked: OwnedPartitions) -> bool:
 def _without_unsubscribed(member: Member, target: Target, reported: Partitions | None) -> Member:
     """Only takes away the topics that the member does not subscribe to any more."""
     gone = member.assigned.keys() - target.subscribed
-    if not gone:
+    if not gone and (target.subscribed or member.pending_revocation):
+        # A member without topics is written once more, as Kafka does.
         return member
     kept = {topic: epochs for topic, epochs in member.assigned.items() if topic not in gone}
     revoked = dict(member.pending_revocation)
     for topic in gone:
         revoked[topic] = {**revoked.get(topic, {}), **member.assigned[topic]}
     moved = member.with_epoch(member.epoch)._replace(assigned=kept)
-    if not _owns_any(reported, revoked):
+    if not revoked or not _owns_any(reported, revoked):
         return moved
     return moved._replace(state=MemberState.UNREVOKED_PARTITIONS, pending_revocation=revoked)
 
@@ -102,7 +103,7 @@ def _next_assignment(
         for partition, assigned_in in epochs.items():
             side = kept if partition in wanted else revoked
             side.setdefault(topic, {})[partition] = assigned_in
-    if _owns_any(reported, revoked) and revoked:
+    if revoked and _owns_any(reported, revoked):
         return member.with_epoch(epoch)._replace(
             state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=revoked
         )
