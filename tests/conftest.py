@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.senders import session_of
 from tests.turns import most_calls_at_once
 
 from ottla.api.table import HANDLERS
@@ -35,6 +36,7 @@ from ottla.controller.image import (
     PartitionsChanged,
     PartitionState,
 )
+from ottla.network.broker_identity import BrokerIdentity
 from ottla.network.client_session import ClientSession
 from ottla.network.own_request import answer_own
 from ottla.network.request_context import RequestContext
@@ -113,7 +115,7 @@ class NodeCall:
         assert handler.min_version <= header.version <= handler.max_version
         context = RequestContext(
             broker=self.node,
-            session=session or ClientSession(1, "127.0.0.1", listener, "127.0.0.1", 9092),
+            session=session or session_of(request, listener),
             version=header.version,
             client_id=header.client_id,
             messages=messages_of(header.key, header.version),
@@ -273,12 +275,17 @@ class LoneNode:
             self.view,
             self.controller,
             self.peers,
+            identity=BrokerIdentity(config.id, random),
             random=random,
             on_ousted=self._ousted,
         )
         self.topic_creation = TopicCreation(config, self.clock, self.image, self.client)
         self.departed = DepartedBrokers(self.clock)
         self.view.subscribe(self.departed.notified)
+
+    @staticmethod
+    def is_broker(session: ClientSession) -> bool:
+        return session.is_own or session.broker_id is not None
 
     async def start(self, cluster_id: str | None = None) -> None:
         await self.membership.connect(cluster_id)

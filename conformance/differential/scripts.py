@@ -377,7 +377,7 @@ def markers_of_an_administrator(session: Session) -> None:
         word = f"t{version}"
         session.markers(ProducerEpoch(5_000_000 + version, 0), [A0], version, is_commit=False)
         session.markers(ProducerEpoch(5_000_000, 0), [("no", 0), ("a", 9)], version,
-                        is_commit=True)  # fmt: skip
+                        is_commit=False)  # fmt: skip
         session.init(word)
         producer = session.init(word)
         session.produce(word, producer, A0, ["hanging"])

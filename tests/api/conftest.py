@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from tests.senders import session_of
 
 from ottla.api.table import find
 from ottla.cluster.controller import Controller
@@ -22,7 +23,6 @@ from ottla.controller.image import BrokerImage, ClusterImage
 from ottla.controller.plan import Plan
 from ottla.controller.topics import NewTopic
 from ottla.coordination.embedded import EmbeddedTree
-from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
 from ottla.protocol.frames import (
     read_request_body,
@@ -82,7 +82,7 @@ class Cluster:
         assert handler.min_version <= header.version <= handler.max_version
         context = RequestContext(
             broker=self.node,
-            session=ClientSession(1, "127.0.0.1", "PLAINTEXT", "reached.example.org", 19092),
+            session=session_of(request, "PLAINTEXT", "reached.example.org", 19092),
             version=header.version,
             client_id="tests",
             messages=messages_of(header.key, header.version),

@@ -22,13 +22,14 @@ async def ask(cluster: Any, **changes: Any) -> Any:
         "version": -1,
         "wait_ms": 0,
     }
-    return await ask_raw(cluster, json.dumps(question | changes).encode())
+    question |= changes
+    return await ask_raw(cluster, json.dumps(question).encode(), question["broker"])
 
 
-async def ask_raw(cluster: Any, body: bytes) -> Any:
+async def ask_raw(cluster: Any, body: bytes, broker_id: int = 2) -> Any:
     handler = find(METADATA_DELTAS)
     assert handler is not None
-    session = ClientSession(1, "", "", "", 0)
+    session = ClientSession(1, "", "", "", 0, broker_id=broker_id)
     context: Any = RequestContext(cluster.node, session, 0, "tests", None)  # type: ignore[arg-type]
     return json.loads(await handler.answer(body, context))
 

@@ -10,6 +10,7 @@ from ottla.protocol.messages import message_class, messages_of
 from ottla.protocol.versions import (
     ADD_PARTITIONS_TO_TXN,
     APIS,
+    BROKER_PROOF,
     ENVELOPE,
     INTERNAL,
     JOURNEY,
@@ -95,7 +96,7 @@ def test_produce_is_advertised_from_0_and_accepted_from_3() -> None:
     assert handler.min_version == 3
 
 
-@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, JOURNEY_GROUPS + 1])
+@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, BROKER_PROOF + 1])
 def test_unsupported_requests_have_no_handler(key: int) -> None:
     assert find(key) is None
 

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
+from ottla.network.client_session import ClientSession
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 KEY = 27
 
@@ -21,11 +22,15 @@ def marker(build: Any, producer_id: int = 7, epoch: int = 1, **changes: Any) -> 
     )
 
 
-async def write(node_call: Any, *markers: dict[str, Any], version: int = 2) -> list[Any]:
-    """The answers' codes by producer id and partition."""
+async def write(
+    node_call: Any, *markers: dict[str, Any], version: int = 2, broker_id: int | None = 2
+) -> list[Any]:
+    """The answers' codes by producer id and partition, to a broker or, with None, to a client."""
     build = node_call.request(KEY, version)
+    session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "", 0, broker_id=broker_id)
     answer = await node_call.ask(
-        build.WriteTxnMarkersRequest(markers=tuple(marker(build, **each) for each in markers))
+        build.WriteTxnMarkersRequest(markers=tuple(marker(build, **each) for each in markers)),
+        session=session,
     )
     return [
         (result.producer_id, topic.name, each.partition_index, each.error_code)
@@ -175,3 +180,19 @@ async def test_a_partition_that_is_named_again_gets_one_marker(node_call: Any) -
     found = await write(node_call, {"producer_id": 7, "places": places})
     assert found == [(7, "t", 0, ErrorCode.none)] * 2
     assert partition.log.end_offset == 2
+
+
+async def test_an_administrator_aborts_and_does_no_more(node_call: Any) -> None:
+    partition = node_call.node.partitions.get("t", 0)
+    transact(node_call, 7)
+    refused = ErrorCode.cluster_authorization_failed
+    commit = {"producer_id": 7, "transaction_result": True}
+    assert await write(node_call, commit, broker_id=None) == [(7, "t", 0, refused)]
+    state = {"producer_id": 7, "places": ((TRANSACTIONS_TOPIC, (3,)),)}
+    assert await write(node_call, {}, state, broker_id=None) == [
+        (7, "t", 0, refused),
+        (7, TRANSACTIONS_TOPIC, 3, refused),
+    ]
+    assert partition.log.end_offset == 1
+    assert await write(node_call, {}, broker_id=None) == [(7, "t", 0, ErrorCode.none)]
+    assert partition.last_stable_offset == partition.log.end_offset == 2

@@ -43,8 +43,10 @@ class Neighbours:
         given = {name.replace("_", "."): text for name, text in settings.items()}
         peers = SimpleNamespace(
             peer=lambda asked, purpose: SimpleNamespace(
-                ask=lambda request, timeout_ms: self._ask(asked, request),
-                ask_json=lambda key, document, timeout_ms: self._ask_json(asked, key, document),
+                ask=lambda request, timeout_ms: self._ask(broker_id, asked, request),
+                ask_json=lambda key, document, timeout_ms: self._ask_json(
+                    broker_id, asked, key, document
+                ),
             ),
             address=self.addresses.get,
             drop=lambda asked, purpose: None,
@@ -73,23 +75,23 @@ class Neighbours:
             await node.membership.close()
         await self.tree.close()
 
-    async def _ask(self, broker_id: int, request: Any) -> Any:
+    async def _ask(self, sender: int, broker_id: int, request: Any) -> Any:
         key, version = request.__api_key__, request.__version__
-        context = self._context(broker_id, key, version)
+        context = self._context(sender, broker_id, key, version)
         return await HANDLERS.find(key).answer(request, context)  # type: ignore[union-attr]
 
-    async def _ask_json(self, broker_id: int, key: int, document: Any) -> Any:
-        context = self._context(broker_id, key, 0)
+    async def _ask_json(self, sender: int, broker_id: int, key: int, document: Any) -> Any:
+        context = self._context(sender, broker_id, key, 0)
         body = json.dumps(document).encode()
         return json.loads(await HANDLERS.find(key).answer(body, context))  # type: ignore[union-attr]
 
-    def _context(self, broker_id: int, key: int, version: int) -> RequestContext[Any]:
+    def _context(self, sender: int, broker_id: int, key: int, version: int) -> RequestContext[Any]:
         if broker_id not in self.nodes:
             raise PeerError(f"broker {broker_id} refused the connection")
         in_json = HANDLERS.find(key).takes_json  # type: ignore[union-attr]
         return RequestContext(
             broker=self.nodes[broker_id],
-            session=ClientSession(1, "", "", "", 0),
+            session=ClientSession(1, "", "", "", 0, broker_id=sender),
             version=version,
             client_id="tests",
             messages=None if in_json else messages_of(key, version),  # type: ignore[arg-type]

@@ -18,8 +18,9 @@ async def two(neighbours: Any) -> tuple[Any, Any]:
     return await neighbours.start(1), await neighbours.start(2)
 
 
-async def test_blocks_of_producer_ids_do_not_overlap(neighbours: Any) -> None:
+async def test_blocks_of_producer_ids_do_not_overlap(neighbours: Any, eventually: Any) -> None:
     first, second = await two(neighbours)
+    await eventually(lambda: set(first.image.brokers) == {1, 2})
     blocks = [await node.client.reserve_producer_ids() for node in (first, second, first)]
     assert blocks == [(0, 1000), (1000, 2000), (2000, 3000)]
 

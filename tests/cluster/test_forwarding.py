@@ -25,7 +25,7 @@ from ottla.runtime.clock import SystemClock
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.security.principal import ANONYMOUS
 
-HEARTBEAT, DELETE_TOPICS, ENVELOPE, ALLOCATE_PRODUCER_IDS = 12, 20, 58, 67
+HEARTBEAT, DELETE_TOPICS, ENVELOPE = 12, 20, 58
 
 
 class Broker:
@@ -56,13 +56,17 @@ class Broker:
             is_closing=lambda: self.is_closing,
         )
         handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
-        handlers[ALLOCATE_PRODUCER_IDS] = Handler(ALLOCATE_PRODUCER_IDS, 0, 0, self.answer)
         self.limits = ConnectionLimits(self.config)
         self.server = Listener(
             self.config.endpoints[0],
             self.config,
             Dispatcher(
-                self, Handlers((), handlers.get), forwarding, [self.note], cpu_thread=CpuThread()
+                self,
+                Handlers((), handlers.get),
+                forwarding,
+                [self.note],
+                cpu_thread=CpuThread(),
+                is_broker=lambda session: True,
             ),
             self.limits,
             next_connection_id=itertools.count(1).__next__,
@@ -276,14 +280,6 @@ async def test_a_new_controller_answers_its_waiting_requests(
     assert await other.answer(HEARTBEAT, 4) == (2, 2)
     image.controller_id, brokers[1].is_controller = 2, True
     assert await client.answer(DELETE_TOPICS, 6) == (1, 2)
-
-
-async def test_a_brokers_own_request_does_not_wait(brokers: tuple[Broker, Broker]) -> None:
-    brokers[1].image.controller_id = NO_LEADER
-    client = await connect(brokers[1])
-    build = messages_of(ALLOCATE_PRODUCER_IDS, 0, "request")
-    client.send(build.AllocateProducerIdsRequest(broker_id=1, broker_epoch=1), 1)
-    assert await client.is_closed()
 
 
 @pytest.mark.usefixtures("impatient")

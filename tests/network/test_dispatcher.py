@@ -10,19 +10,21 @@ import pytest
 from ottla.network.client_session import ClientSession
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.envelope import wrapped
-from ottla.network.handlers import EndConnectionError, Handler, Handlers
+from ottla.network.handlers import EndConnectionError, Handler, Handlers, always
 from ottla.network.request_context import RequestContext
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.message_budget import LOOP
 from ottla.protocol.messages import messages_of
+from ottla.protocol.versions import METADATA_DELTAS
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.garbage_collection import NEVER
 from ottla.runtime.turns import MAX_A_TURN
 from ottla.security.principal import ANONYMOUS, Principal
 
 HEARTBEAT, API_VERSIONS, DELETE_TOPICS, ENVELOPE = 12, 18, 20, 58
+LIST_OFFSETS, ALLOCATE_PRODUCER_IDS = 2, 67
 SYNC_GROUP = 14
 ALICE = Principal("User", "alice")
 
@@ -32,12 +34,22 @@ class Bench:
 
     def __init__(self, *, is_controller: bool = True) -> None:
         self.contexts: list[RequestContext[Any]] = []
+        self.asks_as_broker = True
         self.checked: list[tuple[int, Any]] = []
         self.forwarded: list[tuple[int, bytes, ClientSession]] = []
         self.forwarding: Any = SimpleNamespace(is_controller=is_controller, forward=self.forward)
         self.elsewhere: bytes | None = b"the controller's answer"
         handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
         handlers[API_VERSIONS] = Handler(API_VERSIONS, 0, 4, self.answer)
+        handlers[ALLOCATE_PRODUCER_IDS] = Handler(
+            ALLOCATE_PRODUCER_IDS, 0, 0, self.answer, is_between_brokers=always
+        )
+        handlers[METADATA_DELTAS] = Handler(
+            METADATA_DELTAS, 0, 0, self.answer, True, is_between_brokers=always
+        )
+        handlers[LIST_OFFSETS] = Handler(
+            LIST_OFFSETS, 1, 11, self.answer, is_between_brokers=lambda each: each.replica_id >= 0
+        )
         handlers[SYNC_GROUP] = Handler(SYNC_GROUP, 0, 5, self.answer, takes_turns=True)
         self.cpu_thread = CpuThread()
         self.dispatcher = Dispatcher(
@@ -46,6 +58,7 @@ class Bench:
             self.forwarding,
             [self.check],
             cpu_thread=self.cpu_thread,
+            is_broker=lambda session: self.asks_as_broker,
         )
 
     def check(self, handler: Handler, request: Any, context: RequestContext[Any]) -> None:
@@ -63,6 +76,10 @@ class Bench:
             return build.ApiVersionsResponse(error_code=35)
         if build.key == HEARTBEAT:
             return build.HeartbeatResponse(throttle_time=5)
+        if build.key == ALLOCATE_PRODUCER_IDS:
+            return build.AllocateProducerIdsResponse(producer_id_start=1, producer_id_len=2)
+        if build.key == LIST_OFFSETS:
+            return build.ListOffsetsResponse(topics=())
         if build.key == SYNC_GROUP:
             return build.SyncGroupResponse(error_code=0)
         return build.DeleteTopicsResponse(throttle_time=5, responses=())
@@ -267,3 +284,61 @@ async def test_a_request_beyond_all_limits_ends_its_connection() -> None:
     with pytest.raises(EndConnectionError, match="more than 100,000 elements"):
         await bench.ask(long_delete(100_001))
     bench.cpu_thread.close()
+
+
+REFUSED = ErrorCode.cluster_authorization_failed
+
+
+async def test_what_only_brokers_send_is_refused_before_it_is_decoded() -> None:
+    bench = Bench(is_controller=False)
+    bench.asks_as_broker = False
+    session = ClientSession(3, "192.0.2.7", "PLAINTEXT", "there", 9092)
+
+    async def answer_to(key: int, body: bytes) -> bytes:
+        header = key.to_bytes(2, "big") + bytes(2) + (77).to_bytes(4, "big") + b"\xff\xff"
+        frame = header + body
+        return b"".join(await bench.dispatcher.answer(frame, session))[4:]
+
+    nonsense = bytes([0, 255, 255])
+    _, refused = read_response(ALLOCATE_PRODUCER_IDS, 0, await answer_to(67, nonsense))
+    assert refused.error_code is REFUSED
+    _, refused = read_response(ENVELOPE, 0, await answer_to(ENVELOPE, nonsense))
+    assert refused.error_code is REFUSED
+    assert await answer_to(METADATA_DELTAS, b"{") == (
+        (77).to_bytes(4, "big") + b'{"error": "cluster_authorization_failed"}'
+    )
+    assert bench.contexts == bench.forwarded == []
+
+
+async def test_what_a_replica_asks_is_refused_to_a_client() -> None:
+    build = messages_of(LIST_OFFSETS, 8, "request")
+    topic = build.ListOffsetsTopic(
+        name="t", partitions=(build.ListOffsetsPartition(partition_index=3, timestamp=-1),)
+    )
+    bench = Bench()
+    for replica_id, is_broker, code in ((2, False, REFUSED), (2, True, None), (-1, False, None)):
+        bench.asks_as_broker = is_broker
+        asked = build.ListOffsetsRequest(replica_id=replica_id, topics=(topic,))
+        _, response = read_response(LIST_OFFSETS, 8, await bench.ask(asked))
+        codes = [each.error_code for named in response.topics for each in named.partitions]
+        assert codes == ([code] if code else [])
+    assert len(bench.contexts) == 2
+
+
+async def test_the_requests_of_brokers_are_not_forwarded() -> None:
+    bench = Bench(is_controller=False)
+    build = messages_of(ALLOCATE_PRODUCER_IDS, 0, "request")
+    asked = build.AllocateProducerIdsRequest(broker_id=2, broker_epoch=1)
+    _, response = read_response(ALLOCATE_PRODUCER_IDS, 0, await bench.ask(asked))
+    assert response.producer_id_start == 1
+    assert bench.forwarded == []
+
+
+async def test_an_envelope_holds_no_request_of_a_broker() -> None:
+    bench = Bench()
+    build = messages_of(ALLOCATE_PRODUCER_IDS, 0, "request")
+    inside = build.AllocateProducerIdsRequest(broker_id=2, broker_epoch=1)
+    for each in (inside, in_envelope(delete())):
+        with pytest.raises(EndConnectionError, match="is not a request for the controller"):
+            await bench.ask(in_envelope(each))
+    assert bench.contexts == []

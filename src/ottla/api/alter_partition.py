@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ottla.api.broker_requests import REFUSED, is_from_broker
 from ottla.api.context import Context
 from ottla.controller.alter_partition import ProposedIsr
 from ottla.protocol.access import BETWEEN_BROKERS
@@ -21,6 +22,8 @@ _UNKNOWN_EPOCH: Final = -1
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
+    if not is_from_broker(context, request.broker_id):
+        return build.AlterPartitionResponse(error_code=REFUSED)
     proposals = [
         ProposedIsr(
             topic_id=topic.topic_id,

@@ -14,6 +14,8 @@ from ottla.controller.image import ClusterImage
 from ottla.coordinator.group_coordinator import GroupCoordinator
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator
 from ottla.coordinator.transaction_verifier import TransactionVerifier
+from ottla.network.broker_identity import BrokerIdentity
+from ottla.network.client_session import ClientSession
 from ottla.network.peers import Peers
 from ottla.network.request_context import RequestContext
 from ottla.replica.disk_reads import DiskReads
@@ -48,12 +50,16 @@ class Broker(Protocol):
     topic_creation: TopicCreation
     view: ClusterView
     peers: Peers
+    identity: BrokerIdentity
     departed: DepartedBrokers
     closing: bool
     """The broker is about to stop: waiting requests are answered at once."""
 
     image: ClusterImage
     """The cluster as this broker knows it now."""
+
+    def is_broker(self, session: ClientSession) -> bool:
+        """Whether a broker of the cluster, or this one itself, is at the other end."""
 
 
 Context: TypeAlias = RequestContext[Broker]

@@ -19,6 +19,7 @@ import asyncio
 from contextlib import closing
 from typing import Any, Final
 
+from ottla.api.broker_requests import REFUSED, is_from_broker
 from ottla.api.context import Context
 from ottla.api.fetch_answer import (
     Cold,
@@ -47,6 +48,7 @@ async def handle(request: Any, context: Context) -> Any:
     sessions = broker.fetch_sessions
     now_ms = broker.clock.monotonic_ms()
     try:
+        _check_sender(request, context)
         if _names_few(request, context.version):
             fetch = sessions.begin(request, context.version, now_ms, is_between_brokers)
         else:
@@ -107,6 +109,13 @@ async def handle(request: Any, context: Context) -> Any:
         reads.end()
         if not fetch.session_id and wait.is_watching:
             sessions.end_wait(wait)
+
+
+def _check_sender(request: Any, context: Context) -> None:
+    """Raise ApiError unless a replica's fetch comes from its broker."""
+    replica = fetching_replica(request, context.version)
+    if replica is not None and not is_from_broker(context, replica.broker_id):
+        raise ApiError(REFUSED)
 
 
 def _names_few(request: Any, version: int) -> bool:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from ottla.api.broker_requests import is_from_broker, refused
 from ottla.api.context import Context
 from ottla.log.lookup import FoundTimestamp
 from ottla.protocol.access import Access, Operation, Resource
@@ -64,6 +65,8 @@ class Answer(NamedTuple):
 
 
 async def handle(request: Any, context: Context) -> Any:
+    if is_between_brokers(request) and not is_from_broker(context, request.replica_id):
+        return await refused(request, context)
     build = context.messages
     slices = Slices()
     requested: Counter[tuple[str, int]] = Counter()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from ottla.api.broker_requests import REFUSED, is_from_broker
 from ottla.api.context import Context
 from ottla.cluster.metadata_log import UNKNOWN_VERSION
 from ottla.protocol.access import BETWEEN_BROKERS
@@ -30,6 +31,8 @@ async def handle_json(request: dict[str, Any], context: Context) -> dict[str, An
     broker_id, epoch, version, wait_ms = (
         _number(request, name) for name in ("broker", "controller_epoch", "version", "wait_ms")
     )
+    if not is_from_broker(context, broker_id):
+        return {"error": REFUSED.name}
     metadata_log = controller.metadata_log
     if metadata_log is None:
         return _NOT_CONTROLLER

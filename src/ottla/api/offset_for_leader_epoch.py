@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ottla.api.broker_requests import is_from_broker, refused
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
@@ -21,6 +22,8 @@ _REPLICA_ID: Final = VersionedField(KEY, "OffsetForLeaderEpochRequest", "replica
 
 
 async def handle(request: Any, context: Context) -> Any:
+    if is_between_brokers(request) and not is_from_broker(context, _REPLICA_ID(request)):
+        return await refused(request, context)
     build = context.messages
     topics, slices = [], Slices()
     for topic in request.topics:

@@ -14,6 +14,7 @@ from ottla.protocol.errors import DecodeError
 from ottla.protocol.frame_limits import MAX_JSON_BYTES
 from ottla.protocol.versions import (
     APIS,
+    BROKER_PROOF,
     ENVELOPE,
     INTERNAL,
     JOURNEY,
@@ -26,6 +27,7 @@ _IN_JSON: Final = {
     JOURNEY: "journey",
     METADATA_DELTAS: "metadata_deltas",
     JOURNEY_GROUPS: "journey_groups",
+    BROKER_PROOF: "broker_proof",
 }
 _BETWEEN_BROKERS: Final = (METADATA_DELTAS, JOURNEY_GROUPS)
 

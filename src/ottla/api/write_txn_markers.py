@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, NamedTuple
 
+from ottla.api.broker_requests import is_from_any_broker, refused
 from ottla.api.context import Context
 from ottla.protocol.access import BETWEEN_BROKERS, Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.protocol.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from ottla.protocol.versioned_field import VersionedField
 from ottla.replica.leader_appends import AppendResult
 from ottla.replica.partition import Partition
@@ -43,6 +44,8 @@ class _Append(NamedTuple):
 
 
 async def handle(request: Any, context: Context) -> Any:
+    if not is_from_any_broker(context) and not _is_of_administrator(request):
+        return await refused(request, context)
     appends: list[_Append] = []
     groups: list[asyncio.Task[None]] = []
     results: list[tuple[Any, _Codes]] = []
@@ -70,6 +73,17 @@ async def handle(request: Any, context: Context) -> Any:
     build = context.messages
     return build.WriteTxnMarkersResponse(
         markers=tuple(_result(marker, codes, build) for marker, codes in results)
+    )
+
+
+def _is_of_administrator(request: Any) -> bool:
+    """Whether all it does is abort, which `kafka-transactions abort` asks for. A transaction has no
+    records in the topic of the coordinators' state: a marker there would only fence them.
+    """
+    return not any(
+        marker.transaction_result
+        or any(topic.name in (TRANSACTIONS_TOPIC, SHARE_TOPIC) for topic in marker.topics)
+        for marker in request.markers
     )
 
 

@@ -22,7 +22,6 @@ from ottla.network.peer import PeerError
 from ottla.network.peers import Peers
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.versions import INTERNAL
 
 FORWARD_WITHIN_MS: Final = 30_000
 RETRY_MS: Final = 50
@@ -56,8 +55,7 @@ class ControllerForwarding:
         """Returns the controller's response to the request in `frame`, both without their sizes.
         None if this broker has become the controller.
 
-        Raises EndConnectionError if no controller can be reached in time. Requests of other brokers
-        do not wait: the sender finds the controller itself.
+        Raises EndConnectionError if no controller can be reached in time.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + FORWARD_WITHIN_MS / 1000
@@ -68,7 +66,7 @@ class ControllerForwarding:
             except PeerError as error:
                 why = str(error)
             left_ms = int((until - loop.time()) * 1000) - RETRY_MS
-            if key in INTERNAL or self._is_closing() or left_ms <= 0:
+            if self._is_closing() or left_ms <= 0:
                 raise EndConnectionError(why)
             await asyncio.sleep(RETRY_MS / 1000)
         return None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Final, Protocol, TypeVar
 
@@ -44,12 +45,14 @@ from ottla.coordination.tree import (
     SessionExpiredError,
     SetData,
 )
+from ottla.network.broker_identity import BrokerIdentity
 from ottla.network.peer import Probe, probe
 from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError
 from ottla.protocol.kafka_uuid import random_uuid, uuid_text
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
+from ottla.security.broker_proof import SECRET_BYTES
 
 T = TypeVar("T")
 
@@ -92,6 +95,7 @@ class Membership:
         controller: Controller,
         peers: Peers,
         *,
+        identity: BrokerIdentity,
         random: Random,
         on_ousted: Callable[[str], Awaitable[None]],
     ) -> None:
@@ -106,6 +110,7 @@ class Membership:
         self._view = view
         self._controller = controller
         self._peers = peers
+        self._identity = identity
         self._random = random
         self._returned_at: float | None = None
         """When the last session replaced an expired one, on the loop's clock."""
@@ -188,7 +193,16 @@ class Membership:
                 await session.create(write.path, write.data)
             except NodeExistsError:
                 continue  # another broker starts at the same time
+        await self._learn_secret(session)
         return layout.read_cluster_id((await session.get(layout.CLUSTER_ID)).data)
+
+    async def _learn_secret(self, session: Coordination) -> None:
+        """Reads the secret by which brokers know each other; the first one makes it."""
+        made = self._random.randbytes(SECRET_BYTES)
+        if await session.exists(layout.SECRET) is None:
+            with suppress(NodeExistsError):  # another broker starts at the same time
+                await session.create(layout.SECRET, layout.write_secret(made))
+        self._identity.secret = layout.read_secret((await session.get(layout.SECRET)).data)
 
     async def first_image(self) -> None:
         """Returns when the view has an image: loaded as the controller, or fetched from it.

@@ -14,6 +14,8 @@
     /ottla/deletions/ID                        {"version": 1, "topic": T}: a topic with this id was
                                                deleted by request; see `deletion_notes`
     /ottla/registrations                       empty; each registration of a broker sets it
+    /ottla/secret                              {"version": 1, "secret": ...}: by it the brokers know
+                                               each other; see `security.broker_proof`
 
 Ottla adds /ottla, and four fields to a registration: directory_id, that of the broker's data
 folder; folder_lock, the file that its process has locked (`storage.folder_lock`); first_epoch, the
@@ -31,6 +33,7 @@ Topic ids are written as Kafka writes them: URL-safe base64 without padding (KIP
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -47,6 +50,7 @@ from ottla.controller.image import (
     PartitionState,
 )
 from ottla.protocol.kafka_uuid import uuid_from_text, uuid_text
+from ottla.security.broker_proof import SECRET_BYTES
 
 CLUSTER_ID: Final = "/cluster/id"
 CONTROLLER: Final = "/controller"
@@ -62,6 +66,7 @@ DELETED_TOPICS: Final = "/admin/delete_topics"
 DIRECTORIES: Final = "/ottla/directories"
 DELETIONS: Final = "/ottla/deletions"
 REGISTRATIONS: Final = "/ottla/registrations"
+SECRET: Final = "/ottla/secret"
 
 EVERY_ONE: Final = "<default>"
 """The name of a node with the settings of all brokers, or of all users."""
@@ -194,6 +199,22 @@ def read_cluster_id(data: bytes) -> str:
     if not isinstance(cluster_id, str):
         raise LayoutError(f"{CLUSTER_ID}: no id")
     return cluster_id
+
+
+def write_secret(secret: bytes) -> bytes:
+    """Content of SECRET."""
+    return _write({"version": 1, "secret": base64.b64encode(secret).decode()})
+
+
+def read_secret(data: bytes) -> bytes:
+    """The inverse of `write_secret`."""
+    try:
+        secret = base64.b64decode(_read(SECRET, data)["secret"], validate=True)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LayoutError(f"{SECRET}: {error!r}") from None
+    if len(secret) != SECRET_BYTES:
+        raise LayoutError(f"{SECRET}: it has {len(secret)} bytes; expected {SECRET_BYTES}")
+    return secret
 
 
 def write_controller(broker_id: int, now_ms: int) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ottla.protocol.primitives import Buffer
+from ottla.security.broker_proof import Meeting
 from ottla.security.principal import ANONYMOUS, Principal
 
 
@@ -24,6 +25,12 @@ class ClientSession:
     """The host and port that this listener advertises, as in Metadata responses."""
     advertised_port: int
     principal: Principal = ANONYMOUS
+    broker_id: int | None = None
+    """The broker that has proven to be at the other end; see `broker_identity`."""
+    meeting: Meeting | None = field(default=None, repr=False, compare=False)
+    """What that broker must prove next."""
+    is_own: bool = False
+    """These are requests of this broker to itself."""
     contexts: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     """The dispatcher's request contexts, by route: requests with the same context share it."""
     queued: Sequence[Buffer] = field(default=(), repr=False, compare=False)
@@ -37,5 +44,5 @@ class ClientSession:
         return f"/{self.host}"
 
 
-IN_PROCESS: Final = ClientSession(0, "", "", "", 0)
+IN_PROCESS: Final = ClientSession(0, "", "", "", 0, is_own=True)
 """The session of requests that a broker sends to itself."""

@@ -5,6 +5,7 @@ Invalid requests, and requests without a handler, end their connection.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,9 +14,10 @@ from typing import Any, Final, Generic, Protocol, TypeAlias
 from ottla.network.client_session import ClientSession
 from ottla.network.connection import Part
 from ottla.network.envelope import sender
-from ottla.network.handlers import EndConnectionError, Handler, Handlers, always
+from ottla.network.handlers import EndConnectionError, Handler, Handlers, always, never
 from ottla.network.request_context import BrokerT, RequestContext
 from ottla.protocol.access import BETWEEN_BROKERS
+from ottla.protocol.error_response import bare_error_response, error_response
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.frames import (
     BodyReader,
@@ -28,12 +30,13 @@ from ottla.protocol.frames import (
 from ottla.protocol.message_budget import LOOP, MESSAGE, Budget, LongMessageError
 from ottla.protocol.messages import messages_of
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.versions import API_VERSIONS, APIS, ENVELOPE, FOR_CONTROLLER
+from ottla.protocol.versions import API_VERSIONS, APIS, ENVELOPE, FOR_CONTROLLER, INTERNAL
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.garbage_collection import FULL_COLLECTIONS
 from ottla.runtime.turns import Turns
 
 _UNKNOWN_VERSION: Final = -1
+_REFUSED: Final = ErrorCode.cluster_authorization_failed
 
 Check: TypeAlias = Callable[[Handler, Any, RequestContext[Any]], None]
 """Called with each decoded request before it is answered; raises EndConnectionError."""
@@ -55,7 +58,10 @@ class Forwarding(Protocol):
 class _Route:
     """Reads and answers the requests of one type in one version."""
 
-    __slots__ = ("handler", "is_for_controller", "messages", "read", "version")
+    __slots__ = (
+        "handler", "is_between_brokers", "is_for_controller", "may_be_between_brokers", "messages",
+        "read", "version",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -70,6 +76,12 @@ class _Route:
         self.messages = messages_of(handler.key, version)
         self.read = read
         self.is_for_controller = is_for_controller
+        self.is_between_brokers = handler.is_between_brokers is always
+        self.may_be_between_brokers = handler.is_between_brokers not in (always, never)
+
+
+def _nobody(session: ClientSession) -> bool:
+    return False
 
 
 class Dispatcher(Generic[BrokerT]):
@@ -83,10 +95,13 @@ class Dispatcher(Generic[BrokerT]):
         checks: Sequence[Check] = (),
         *,
         cpu_thread: CpuThread,
+        is_broker: Callable[[ClientSession], bool] = _nobody,
     ) -> None:
         """`checks` is for authorization and quotas, which do not exist yet. `cpu_thread` decodes
-        and encodes long messages.
+        and encodes long messages. `is_broker` says whether a broker of the cluster is at the other
+        end: requests that only brokers send are refused to all others.
         """
+        self._is_broker = is_broker
         self.requests: Counter[int] = Counter()
         """The number of requests, by key."""
         self._broker = broker
@@ -116,6 +131,8 @@ class Dispatcher(Generic[BrokerT]):
                     return await self._answer_envelope(header, frame, session)
                 route = self._new_route(key, header.version)
             self.requests[key] += 1
+            if route.is_between_brokers and not self._is_broker(session):
+                return _refused(header, route.handler.takes_json)  # before anything is decoded
             if route.handler.takes_turns:
                 await self._turns.take()
             try:
@@ -126,6 +143,12 @@ class Dispatcher(Generic[BrokerT]):
                 request = await self._cpu_thread.run(
                     partial(self._read, route, header, frame, MESSAGE)
                 )
+            if route.may_be_between_brokers and (
+                route.handler.is_between_brokers(request) and not self._is_broker(session)
+            ):
+                refusal = await self._cpu_thread.run(partial(error_response, request, _REFUSED))
+                parts = self._written(refusal, header.correlation_id)
+                return parts or await self._write_long(refusal, header.correlation_id)
             context = self._checked(route, header, request, session)
             if route.is_for_controller and not self._forwarding.is_controller:
                 forwarded = await self._forwarding.forward(key, frame, session)
@@ -193,7 +216,9 @@ class Dispatcher(Generic[BrokerT]):
             raise EndConnectionError(f"request key {key} is unknown")
         if handler.min_version <= version <= handler.max_version:
             read = _read_json if handler.takes_json else body_reader(key, version)
-            route = _Route(handler, version, read, key in FOR_CONTROLLER)
+            # Other brokers find the controller themselves.
+            is_for_controller = key in FOR_CONTROLLER and key not in INTERNAL
+            route = _Route(handler, version, read, is_for_controller)
         elif key == API_VERSIONS:
             # Answered in version 0 with the supported versions, so that the client can retry
             # (KIP-511).
@@ -214,6 +239,8 @@ class Dispatcher(Generic[BrokerT]):
             raise EndConnectionError(
                 f"version {header.version} of request key {ENVELOPE} is not supported"
             )
+        if not self._is_broker(session):
+            return _refused(header, takes_json=False)
         envelope = read_request_body(header, frame)
         build = messages_of(ENVELOPE, 0)
         context = RequestContext(self._broker, session, 0, header.client_id, build)
@@ -223,7 +250,7 @@ class Dispatcher(Generic[BrokerT]):
             response = build.EnvelopeResponse(error_code=ErrorCode.not_controller)
             return write_response(response, header.correlation_id)
         inside = read_request_header(envelope.request_data)
-        if inside.key not in FOR_CONTROLLER:
+        if inside.key not in FOR_CONTROLLER or inside.key in INTERNAL:
             raise EndConnectionError(
                 f"request key {inside.key} is not a request for the controller"
             )
@@ -245,6 +272,13 @@ class Dispatcher(Generic[BrokerT]):
             response_data=b"".join(parts)[4:], error_code=ErrorCode.none
         )
         return write_response(response, header.correlation_id)
+
+
+def _refused(header: RequestHeader, takes_json: bool) -> list[Part]:
+    if takes_json:
+        return _framed(header.correlation_id, json.dumps({"error": _REFUSED.name}).encode())
+    refusal = bare_error_response(header.key, header.version, _REFUSED)
+    return write_response(refusal, header.correlation_id)
 
 
 def _read_json(frame: Buffer, position: int, budget: Budget) -> bytes:

@@ -14,10 +14,12 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable
 from enum import Enum
+from functools import partial
 from socket import SOCK_STREAM
 from struct import Struct
 from typing import Any, Final
 
+from ottla.network.broker_identity import Ask, NotProvenError
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FrameReader
 from ottla.network.peer_security import NO_SECURITY, Login, PeerSecurity, log_in
@@ -25,6 +27,7 @@ from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.sasl_client import SaslError
+from ottla.protocol.versions import BROKER_PROOF
 
 CONNECT_TIMEOUT_MS: Final = 10_000
 """Kafka's default of socket.connection.setup.timeout.ms."""
@@ -173,8 +176,12 @@ class Peer:
         *,
         max_frame_bytes: int,
         security: PeerSecurity = NO_SECURITY,
+        introduce: Callable[[Ask], Awaitable[None]] | None = None,
     ) -> None:
-        """Errors contain `name` ("broker 2"); `address` returns the current address."""
+        """Errors contain `name` ("broker 2"); `address` returns the current address. `introduce`
+        is called with each new connection, before anything else is sent on it.
+        """
+        self._introduce = introduce
         self.name = name
         self.client_id = client_id
         self._security = security
@@ -211,6 +218,10 @@ class Peer:
 
         Raises PeerError.
         """
+        frame = await self._ask(self._framed_json(key, document), timeout_ms)
+        return self._read_json(frame)
+
+    def _framed_json(self, key: int, document: Any) -> Callable[[int], list[Buffer]]:
         client_id = self.client_id.encode()
         body = json.dumps(document, separators=(",", ":")).encode()
 
@@ -218,7 +229,10 @@ class Peer:
             header = _JSON_HEADER.pack(key, 0, correlation_id, len(client_id)) + client_id
             return [_SIZE.pack(len(header) + len(body)) + header, body]
 
-        frame = await self._ask(framed, timeout_ms)
+        return framed
+
+    def _read_json(self, frame: memoryview) -> dict[str, Any]:
+        """Raises PeerError."""
         try:
             answer = json.loads(bytes(frame[_SIZE.size :]))
         except ValueError:
@@ -289,8 +303,13 @@ class Peer:
                 await _connect(*address, link.new_protocol, context)
                 if self._security.login is not None and not link.ended:
                     await self._log_in(link, self._security.login)
+                if self._introduce is not None and not link.ended:
+                    await self._introduce(partial(self._ask_proof, link))
         except ConnectionRefusedError:
             raise PeerError(f"{where} refused the connection") from None
+        except NotProvenError as error:
+            link.end("is not connected: nothing is proven")
+            raise PeerError(f"{where}: {error}") from None
         except (SaslError, DecodeError) as error:
             link.end("refused this broker")
             raise PeerError(f"{where} refused this broker: {error}") from None
@@ -325,6 +344,9 @@ class Peer:
         if lifetime_ms:
             lasts_s = lifetime_ms / 1000 * RENEWED_AFTER
             link.renew_at = asyncio.get_running_loop().time() + lasts_s
+
+    async def _ask_proof(self, link: _Link, document: dict[str, Any]) -> dict[str, Any]:
+        return self._read_json(await self._send(link, self._framed_json(BROKER_PROOF, document)))
 
     def _connect_ended(self, task: asyncio.Task[_Link]) -> None:
         self._connecting = None

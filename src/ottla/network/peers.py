@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
+from ottla.network.broker_identity import BrokerIdentity
 from ottla.network.peer import Peer, Probe, probe
 from ottla.network.peer_security import NO_SECURITY, PeerSecurity
 
@@ -24,8 +26,12 @@ class Peers:
         config: BrokerConfig,
         endpoint_of: Callable[[int], Endpoint | None],
         security: PeerSecurity = NO_SECURITY,
+        identity: BrokerIdentity | None = None,
     ) -> None:
-        """`endpoint_of` returns a broker's current endpoint; None if it is not registered."""
+        """`endpoint_of` returns a broker's current endpoint; None if it is not registered. With
+        `identity`, each connection begins with the proof of which brokers its ends are.
+        """
+        self._identity = identity
         self._config = config
         self._security = security
         self._endpoint_of = endpoint_of
@@ -37,6 +43,7 @@ class Peers:
         found = self._peers.get((broker_id, purpose))
         if found is None:
             config = self._config
+            identity = self._identity
             found = self._peers[broker_id, purpose] = Peer(
                 f"broker {broker_id}",
                 lambda: self.address(broker_id),
@@ -46,6 +53,7 @@ class Peers:
                 max_frame_bytes=config.socket_request_max_bytes
                 + config.replica_fetch_response_max_bytes,
                 security=self._security,
+                introduce=None if identity is None else partial(identity.introduce, broker_id),
             )
         return found
 

@@ -45,6 +45,8 @@ from ottla.controller.users import credential
 from ottla.coordination.embedded import EmbeddedTree
 from ottla.coordination.store_copy import FILE_NAME as TREE
 from ottla.coordinator.coordinators import Coordinators
+from ottla.network.broker_identity import BrokerIdentity
+from ottla.network.client_session import ClientSession
 from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.handlers import Handlers
@@ -113,7 +115,10 @@ class Node:
         self.image = self.view.image
         """The cluster as this broker knows it now."""
         self._registration = Registration(config.id)
-        self.peers = Peers(config, self._inter_broker_endpoint, peer_security(config))
+        self.identity = BrokerIdentity(config.id, random)
+        """Which broker this is, for other brokers."""
+        security = peer_security(config)
+        self.peers = Peers(config, self._inter_broker_endpoint, security, self.identity)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             lambda: random.randrange(1, 2**31),
@@ -169,7 +174,11 @@ class Node:
         self._listeners: list[Listener] = []
         self.cpu_thread = CpuThread()
         self._dispatcher = Dispatcher(
-            self, handlers, self._forwarding(), cpu_thread=self.cpu_thread
+            self,
+            handlers,
+            self._forwarding(),
+            cpu_thread=self.cpu_thread,
+            is_broker=self.is_broker,
         )
         self._opened = AsyncExitStack()
         self._tree_is_older = False
@@ -195,6 +204,10 @@ class Node:
             is_controller=lambda: self.controller.active,
             is_closing=lambda: self.closing,
         )
+
+    def is_broker(self, session: ClientSession) -> bool:
+        """Whether a broker of the cluster, or this one itself, is at the other end."""
+        return session.is_own or session.broker_id is not None
 
     def ends_by_itself(self, end: Callable[[], None]) -> None:
         """`end` will be called if this broker must stop: see `end_reason`. Call it before `start`:
@@ -441,6 +454,7 @@ class Node:
             self.view,
             self.controller,
             self.peers,
+            identity=self.identity,
             random=self.random,
             on_ousted=self._ousted,
         )

@@ -17,6 +17,7 @@ from typing import Final
 from ottla.protocol.message_budget import MESSAGE, Budget
 from ottla.protocol.versions import (
     APIS,
+    BROKER_PROOF,
     ENVELOPE,
     JOURNEY,
     JOURNEY_GROUPS,
@@ -36,6 +37,7 @@ _OTHERS: Final = {
     ENVELOPE: _MAX_ENVELOPE_BYTES,
     JOURNEY: MAX_JSON_BYTES,
     JOURNEY_GROUPS: MAX_JSON_BYTES,
+    BROKER_PROOF: MAX_JSON_BYTES,
     METADATA_DELTAS: MAX_JSON_BYTES,
 }
 

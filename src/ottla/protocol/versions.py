@@ -23,6 +23,7 @@ JOURNEY: Final = 20_000
 """Ottla's own requests, far outside Kafka's range and never advertised; their bodies are JSON."""
 METADATA_DELTAS: Final = 20_001
 JOURNEY_GROUPS: Final = 20_002
+BROKER_PROOF: Final = 20_003
 ADD_PARTITIONS_TO_TXN: Final = 24
 WRITE_TXN_MARKERS: Final = 27
 ALTER_PARTITION: Final = 56

@@ -108,7 +108,7 @@ class Faults(ABC):
         """Answer with an error, such as "NOT_LEADER_OR_FOLLOWER", and do nothing else; with
         `after` the broker carries the request out first.
         """
-        from ottla.testing.controlled.error_response import has_error_code
+        from ottla.protocol.error_response import has_error_code
 
         key = api_key(api)
         if not has_error_code(key, APIS[key].max_version):

@@ -16,9 +16,9 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.network.client_session import IN_PROCESS
 from ottla.network.handlers import EndConnectionError, Handler, Handlers
+from ottla.protocol.error_response import error_response
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import APIS, FETCH, INTERNAL, PRODUCE
-from ottla.testing.controlled.error_response import error_response
 from ottla.testing.controlled.fault_script import FaultScript
 from ottla.testing.controlled.refused_fetch import refused_fetch
 from ottla.testing.controlled.requested_topics import requested_topics

@@ -7,11 +7,11 @@ from typing import Any, get_args, get_origin
 import pytest
 
 from ottla.protocol.codec import codec_of
+from ottla.protocol.error_response import error_response, has_error_code
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_response
 from ottla.protocol.messages import message_class, messages_of
 from ottla.protocol.versions import APIS, INTERNAL, REFUSED_BELOW, WRITE_TXN_MARKERS
-from ottla.testing.controlled.error_response import error_response, has_error_code
 
 CODE = ErrorCode.request_timed_out
 

@@ -22,6 +22,7 @@ _SOURCES: Final = {
     "coordinators": ("coordinator_keys",),
     "results": ("topics", "resources", "groups_names", "dirs"),
     "members": ("members",),
+    "markers": ("markers",),
     "results_by_transaction": ("transactions",),
     "results_by_topic_v3_and_below": ("v3_and_below_topics",),
     "topic_results": ("topics",),
@@ -42,6 +43,19 @@ def error_response(request: Any, code: ErrorCode) -> Any:
     """The response to this request message, with the error everywhere."""
     cls = message_class(request.__api_key__, request.__version__, "response")
     return _filled(cls, request, code)
+
+
+class _NoRequest:
+    """In the place of a request that was not decoded."""
+
+    __version__: Final = 0
+
+
+def bare_error_response(key: int, version: int, code: ErrorCode) -> Any:
+    """The response to a request that was not decoded, with the error where it has one field for
+    all.
+    """
+    return _filled(message_class(key, version, "response"), _NoRequest(), code)
 
 
 def has_error_code(key: int, version: int) -> bool:

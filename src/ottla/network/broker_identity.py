@@ -1,0 +1,105 @@
+"""Which broker this one is, for the brokers that it connects to and those that connect to it.
+
+A broker that connects first sends BrokerProof (Ottla's own request, key 20003, JSON) twice:
+
+    request 1    {"from": 1, "to": 2, "nonce": base64}
+    response 1   {"nonce": base64, "proof": base64} or {"error": "cluster_authorization_failed"}
+    request 2    {"proof": base64}
+    response 2   {} or the error
+
+`ottla.security.broker_proof` says what a proof is. Only then it sends anything else.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from ottla.network.client_session import ClientSession
+from ottla.protocol.errors import ErrorCode
+from ottla.security.broker_proof import NONCE_BYTES, Meeting, Role, is_proven, proof
+
+Ask: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Sends one BrokerProof request on a connection."""
+
+REFUSED: Final = {"error": ErrorCode.cluster_authorization_failed.name}
+
+
+class NotProvenError(Exception):
+    """The other end is not the broker that it should be, or does not take this one for it."""
+
+
+class BrokerIdentity:
+    """This broker's id, and the secret of its cluster."""
+
+    def __init__(self, broker_id: int, random: Random) -> None:
+        self.broker_id = broker_id
+        self._random = random
+        self.secret = b""
+        """Empty until it is read from the coordination tree; until then nothing is proven."""
+
+    async def introduce(self, broker_id: int, ask: Ask) -> None:
+        """Proves to the broker at the other end, which should be `broker_id`, which one this is.
+
+        Raises NotProvenError; what `ask` raises.
+        """
+        if not self.secret:
+            raise NotProvenError("this broker has not read the cluster's secret yet")
+        nonce = self._nonce()
+        answer = await ask({"from": self.broker_id, "to": broker_id, "nonce": _text(nonce)})
+        _check(answer)
+        meeting = Meeting(self.broker_id, broker_id, nonce, _bytes(answer, "nonce"))
+        if not is_proven(self.secret, Role.ACCEPTED, meeting, _bytes(answer, "proof")):
+            raise NotProvenError("does not know the secret of this cluster: it is not that broker")
+        _check(await ask({"proof": _text(proof(self.secret, Role.CONNECTED, meeting))}))
+
+    def meet(self, request: dict[str, Any], session: ClientSession) -> dict[str, Any]:
+        """The response to a BrokerProof request; sets `session.broker_id` if that proves it."""
+        if "proof" in request:
+            meeting, session.meeting = session.meeting, None
+            if meeting is None:
+                return REFUSED
+            sent = _bytes(request, "proof")
+            if not is_proven(self.secret, Role.CONNECTED, meeting, sent):
+                return REFUSED
+            session.broker_id = meeting.connected_id
+            return {}
+        connected, accepted = request.get("from"), request.get("to")
+        if (
+            not self.secret
+            or accepted != self.broker_id
+            or type(connected) is not int
+            or connected == self.broker_id
+        ):
+            return REFUSED
+        nonce = self._nonce()
+        meeting = Meeting(connected, self.broker_id, _bytes(request, "nonce"), nonce)
+        session.meeting = meeting
+        proven = proof(self.secret, Role.ACCEPTED, meeting)
+        return {"nonce": _text(nonce), "proof": _text(proven)}
+
+    def _nonce(self) -> bytes:
+        return self._random.randbytes(NONCE_BYTES)
+
+
+def _check(answer: dict[str, Any]) -> None:
+    if "error" in answer:
+        raise NotProvenError("does not take this broker for one of its cluster")
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _bytes(document: dict[str, Any], name: str) -> bytes:
+    """Empty if it is missing or invalid: that proves nothing."""
+    value = document.get(name)
+    if not isinstance(value, str):
+        return b""
+    try:
+        return base64.b64decode(value, validate=True)
+    except (ValueError, binascii.Error):
+        return b""
