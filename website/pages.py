@@ -37,6 +37,7 @@ SECTIONS: Final = {
         "docs/metrics.md",
         "docs/security.md",
         "docs/from-apache-kafka.md",
+        "docs/authorization.md",
         "docs/testing-compared.md",
         "docs/from-a-spark-job.md",
     ),

@@ -69,7 +69,10 @@ def test_defaults_and_given_values() -> None:
         ({"max.connections.per.ip.overrides": ":5"}, "Expected host:number"),
         ({"ottla.metrics.listener": "9100"}, "ottla.metrics.listener: Expected HOST:PORT"),
         ({"ottla.metrics.listener": "host:99999"}, "Expected HOST:PORT"),
-        ({"authorizer.class.name": "org.example.Authorizer"}, "Authorizers are not supported"),
+        (
+            {"authorizer.class.name": "org.example.Authorizer"},
+            "Only Kafka's own authorizers are supported",
+        ),
         ({"remote.log.storage.system.enable": "true"}, "Tiered storage is not supported"),
         ({"security.inter.broker.protocol": "TLS"}, "String must be one of: PLAINTEXT, SSL"),
         (

@@ -307,7 +307,8 @@ async def test_what_only_brokers_send_is_refused_before_it_is_decoded() -> None:
     assert await answer_to(METADATA_DELTAS, b"{") == (
         (77).to_bytes(4, "big") + b'{"error": "cluster_authorization_failed"}'
     )
-    assert bench.contexts == bench.forwarded == []
+    assert not bench.contexts
+    assert not bench.forwarded
 
 
 async def test_what_a_replica_asks_is_refused_to_a_client() -> None:

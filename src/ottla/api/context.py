@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
+from ottla.cluster.acl_store import AclStore
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.controller import Controller
 from ottla.cluster.departed import DepartedBrokers
@@ -14,6 +15,7 @@ from ottla.controller.image import ClusterImage
 from ottla.coordinator.group_coordinator import GroupCoordinator
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator
 from ottla.coordinator.transaction_verifier import TransactionVerifier
+from ottla.network.authorization import Authorization
 from ottla.network.broker_identity import BrokerIdentity
 from ottla.network.client_session import ClientSession
 from ottla.network.peers import Peers
@@ -51,6 +53,10 @@ class Broker(Protocol):
     view: ClusterView
     peers: Peers
     identity: BrokerIdentity
+    authorization: Authorization | None
+    """What clients may do; None if everything, because there is no authorizer."""
+    acls: AclStore | None
+    """The ACLs, if there is an authorizer."""
     departed: DepartedBrokers
     closing: bool
     """The broker is about to stop: waiting requests are answered at once."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 from ottla.api.context import Context
 from ottla.api.metadata import broker_addresses
@@ -15,6 +16,7 @@ from ottla.log.errors import RebuildingError
 from ottla.log.file_range import EMPTY
 from ottla.log.page_cache import NotCachedError
 from ottla.log.task import Rebuild
+from ottla.protocol.access import Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versions import FETCH
 from ottla.replica.fetch_session import Fetch, FetchedPartition
@@ -60,7 +62,8 @@ class Reads:
     """
 
     __slots__ = (
-        "_context", "_is_urgent", "_listens", "_looked_up", "_max_bytes", "_min_bytes", "_rebuilds",
+        "_context", "_is_urgent", "_listens", "_looked_up", "_max_bytes", "_may", "_min_bytes",
+        "_rebuilds",
         "_rebuilds_left", "cold", "conditions", "fetch", "found", "has_changed", "size_bytes",
     )  # fmt: skip
 
@@ -76,6 +79,7 @@ class Reads:
         """A partition of this fetch changed in a pause of the last `read_due`."""
         self.fetch = fetch
         self._context = context
+        self._may = context.broker.authorization
         self._listens = False
         self.size_bytes = 0
         """Of all that was found."""
@@ -214,6 +218,23 @@ class Reads:
         self.cold.clear()
         await self._context.broker.disk_reads.run(partial(_run_all, works))
 
+    def _check_permission(self, each: FetchedPartition) -> None:
+        """Raise ApiError if a consumer may not read it: at each read, because the ACLs may have
+        changed since its session began.
+        """
+        assert self._may is not None
+        topic = each.topic
+        if topic is None or isinstance(topic, UUID):
+            known = None if topic is None else self._context.broker.image.topic_by_id(topic)
+            if known is None:
+                return  # which is the answer
+            topic = known.name
+        session = self._context.session
+        if self.conditions.replica is None and not self._may.allows(
+            session, Operation.READ, Resource.TOPIC, topic
+        ):
+            raise ApiError(ErrorCode.topic_authorization_failed)
+
     def _read(
         self, each: FetchedPartition, *, is_repeated: bool, wait: bool
     ) -> tuple[Partition | None, Read]:
@@ -222,6 +243,8 @@ class Reads:
         replica = conditions.replica
         max_bytes = max(0, min(each.max_bytes, self._max_bytes - self.size_bytes))
         try:
+            if self._may is not None:
+                self._check_permission(each)
             partition: Partition = context.broker.partitions.find(each.topic, each.index)
             each.name = partition.topic
             if replica is None:

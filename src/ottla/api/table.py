@@ -96,4 +96,12 @@ def find(key: int) -> Handler | None:
 ADVERTISED: Final = tuple(
     (api.key, api.min_version, api.max_version) for api in APIS.values() if api.key not in INTERNAL
 )
-HANDLERS: Final = Handlers(ADVERTISED, find)
+
+
+def authorized(handlers: Handlers) -> Handlers:
+    """The same handlers, asked only for what a client may do; imported only with an authorizer."""
+    made: Handlers = import_module("ottla.api.authorized").authorized(handlers)
+    return made
+
+
+HANDLERS: Final = Handlers(ADVERTISED, find, authorized)

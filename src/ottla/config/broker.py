@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from ottla.config import (
+    broker_authorizer,
     broker_cluster,
     broker_log,
     broker_security,
@@ -72,6 +73,7 @@ class BrokerConfig(
     broker_security.TlsSettings,
     broker_security.SaslSettings,
     broker_security.AuthenticationSettings,
+    broker_authorizer.AuthorizerSettings,
     RefusedSettings,
 ):
     """Every broker setting as an attribute with its name, dots as underscores.

@@ -1,7 +1,7 @@
 """Kafka's settings that have no effect here, with the reason.
 
 A standard server.properties contains some of them, so they are accepted with a note. Settings that
-are dangerous to ignore (an authorizer, a policy) are rejected instead.
+are dangerous to ignore (a policy) are rejected instead.
 """
 
 from __future__ import annotations
@@ -9,19 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ottla.config.setting import Settings, optional_string, string, words
+from ottla.config.setting import Settings, optional_string, words
 from ottla.config.validator import only
 
 
 class RefusedSettings(Settings):
     """Settings that must not be ignored silently: they restrict access."""
 
-    authorizer_class_name = string(
-        "authorizer.class.name",
-        "",
-        "Class that authorizes requests.",
-        only("", "Authorizers are not supported; leave it empty"),
-    )
     create_topic_policy_class_name = optional_string(
         "create.topic.policy.class.name",
         "Class that decides which topics can be created.",

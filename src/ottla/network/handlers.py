@@ -31,9 +31,7 @@ class Handler(NamedTuple):
     """Takes request and context; returns the response message, or None if none is due (acks=0)."""
     takes_json: bool = False
     access: tuple[Access, ...] = ()
-    """Its operations on resources, as Kafka authorizes them (KafkaApis, AuthHelper). Nothing
-    checks them yet.
-    """
+    """Its operations on resources, as Kafka authorizes them (KafkaApis, AuthHelper)."""
     is_between_brokers: Callable[[Any], bool] = never
     """Whether another broker sent this request: then it needs BETWEEN_BROKERS instead."""
     takes_turns: bool = False
@@ -47,6 +45,8 @@ class Handlers(NamedTuple):
     """Key, first and last version: the response to ApiVersions."""
     find: Callable[[int], Handler | None]
     """The handler of a key; imported at first use."""
+    authorized: Callable[[Handlers], Handlers] | None = None
+    """These handlers, asked only for what a client may do."""
 
 
 class EndConnectionError(Exception):

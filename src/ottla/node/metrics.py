@@ -19,6 +19,7 @@ from ottla.controller.image import NO_LEADER
 from ottla.node.loop_watchdog import HELD_MS, LoopWatchdog
 from ottla.protocol.versions import APIS
 from ottla.replica.partition_role import Role
+from ottla.security.acl import word
 
 if TYPE_CHECKING:
     from ottla.node.node import Node
@@ -74,6 +75,7 @@ def _of_broker(node: Node) -> Iterable[Metric]:
     for key, count in sorted(node.request_counts().items()):
         requests.add_metric([APIS[key].name if key in APIS else str(key)], count)
     yield requests
+    yield from _of_authorizer(node)
     yield GaugeMetricFamily("ottla_partitions", "Partitions held", value=len(node.partitions))
     yield from _of_cluster(node)
     yield GaugeMetricFamily(
@@ -84,6 +86,18 @@ def _of_broker(node: Node) -> Iterable[Metric]:
         "Partitions that they keep",
         value=node.fetch_sessions.partition_count,
     )
+
+
+def _of_authorizer(node: Node) -> Iterable[Metric]:
+    labels = ["operation", "resource"]
+    denied = CounterMetricFamily("ottla_denied", "What clients were denied", labels=labels)
+    acls = 0
+    if node.authorization is not None:
+        acls = len(node.authorization.authorizer)
+        for (operation, resource), count in sorted(node.authorization.denied.items()):
+            denied.add_metric([word(operation), word(resource)], count)
+    yield denied
+    yield GaugeMetricFamily("ottla_acls", "ACLs that this broker knows", value=acls)
 
 
 def _of_cluster(node: Node) -> Iterable[Metric]:

@@ -19,6 +19,7 @@ from random import Random, SystemRandom
 from typing import Any
 from uuid import UUID
 
+from ottla.cluster.acl_store import AclStore
 from ottla.cluster.alter_partition_sender import AlterPartitionSender
 from ottla.cluster.broker_node import Folder
 from ottla.cluster.cluster_view import ClusterView
@@ -36,6 +37,7 @@ from ottla.cluster.strays import READ_AGAIN_MS, Strays
 from ottla.cluster.topic_creation import TopicCreation
 from ottla.cluster.topic_settings import TopicSettings
 from ottla.config import BrokerConfig, ConfigError
+from ottla.config.broker_authorizer import super_users
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
 from ottla.controller.deletion_notes import noted_ids
@@ -45,6 +47,7 @@ from ottla.controller.users import credential
 from ottla.coordination.embedded import EmbeddedTree
 from ottla.coordination.store_copy import FILE_NAME as TREE
 from ottla.coordinator.coordinators import Coordinators
+from ottla.network.authorization import Authorization
 from ottla.network.broker_identity import BrokerIdentity
 from ottla.network.client_session import ClientSession
 from ottla.network.connection_limits import ConnectionLimits
@@ -74,6 +77,7 @@ from ottla.runtime.clock import Clock, SystemClock
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.slices import until_done
 from ottla.runtime.waiting import wake
+from ottla.security.authorizer import Authorizer
 from ottla.security.sasl.scram import ScramCredential
 from ottla.storage import lost_sync
 from ottla.storage.broker_metadata import FILE_NAME as IDENTITY
@@ -105,6 +109,10 @@ class Node:
         """`clock` and `random` default to the machine's, `tree` to the configured one."""
         self.config = config
         self.clock = clock = clock or SystemClock()
+        self.authorization = _authorization(config, clock)
+        """What clients may do; None if everything, because there is no authorizer."""
+        self.acls: AclStore | None = None
+        handlers = _handlers(handlers, self.authorization)
         self.random = random = random or SystemRandom()
         self._tree = tree
         self._handlers = handlers
@@ -207,6 +215,8 @@ class Node:
 
     def is_broker(self, session: ClientSession) -> bool:
         """Whether a broker of the cluster, or this one itself, is at the other end."""
+        if self.authorization is not None:
+            return self.authorization.is_broker(session)
         return session.is_own or session.broker_id is not None
 
     def ends_by_itself(self, end: Callable[[], None]) -> None:
@@ -260,6 +270,10 @@ class Node:
             await self._open_in_ensemble(opening)
         else:
             await self._open_alone(opening)
+        if self.authorization is not None:
+            self.acls = AclStore(self.authorization.authorizer, lambda: self.membership.session)
+            await self.acls.start()
+            opening.push_async_callback(self.acls.close)
         await self.membership.first_image()
         self.store.open_logs(self.topic_settings.log_config, self.clock.now_ms())
         self._registration.previous_epoch = self.store.previous_epoch
@@ -527,6 +541,23 @@ class Node:
     def request_counts(self) -> Counter[int]:
         """The number of requests so far, by key."""
         return self._dispatcher.requests
+
+
+def _authorization(config: BrokerConfig, clock: Clock) -> Authorization | None:
+    if not config.authorizer_class_name:
+        return None
+    authorizer = Authorizer(
+        super_users(config.super_users),
+        everyone_without_acls=config.allow_everyone_if_no_acl_found,
+    )
+    return Authorization(authorizer, clock.monotonic_ms)
+
+
+def _handlers(handlers: Handlers, authorization: Authorization | None) -> Handlers:
+    if authorization is None:
+        return handlers
+    assert handlers.authorized is not None
+    return handlers.authorized(handlers)
 
 
 def zookeeper_tree(config: BrokerConfig) -> Tree:

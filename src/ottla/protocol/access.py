@@ -45,3 +45,20 @@ class Access(NamedTuple):
 
 BETWEEN_BROKERS: Final = (Access(Operation.CLUSTER_ACTION, Resource.CLUSTER),)
 """The permission for requests between brokers."""
+
+_O = Operation
+OPERATIONS_OF: Final = {
+    Resource.TOPIC: (
+        _O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER, _O.DESCRIBE_CONFIGS,
+        _O.ALTER_CONFIGS,
+    ),
+    Resource.GROUP: (_O.READ, _O.DESCRIBE, _O.DELETE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+    Resource.CLUSTER: (
+        _O.CREATE, _O.CLUSTER_ACTION, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS, _O.IDEMPOTENT_WRITE,
+        _O.ALTER, _O.DESCRIBE,
+    ),
+    Resource.TRANSACTIONAL_ID: (_O.DESCRIBE, _O.WRITE),
+    Resource.DELEGATION_TOKEN: (_O.DESCRIBE,),
+    Resource.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
+}  # fmt: skip
+"""The operations that a resource of each type has (AclEntry.supportedOperations)."""

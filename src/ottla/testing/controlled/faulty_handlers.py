@@ -37,7 +37,7 @@ class FaultyHandlers:
         self._muted_until_s: dict[int, float] = {}
         """By connection: Kafka reads nothing from a throttled one (KIP-219)."""
         self._closing: asyncio.Future[None] | None = None
-        self.handlers = Handlers(handlers.advertised, cache(partial(self._find, handlers.find)))
+        self.handlers = handlers._replace(find=cache(partial(self._find, handlers.find)))
 
     def close(self) -> None:
         """End the connections whose requests wait for a response that never comes."""

@@ -1,0 +1,247 @@
+"""Requests about groups and transactions whose permission is no plain list."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.api.authorized_topics import with_operations
+from ottla.api.context import Context
+from ottla.api.permissions import (
+    CODES,
+    Need,
+    answer_parts,
+    authorization,
+    may,
+    refusal,
+    split,
+    topic_name,
+)
+from ottla.network.handlers import Answer
+from ottla.protocol.access import Operation, Resource
+from ottla.protocol.error_response import error_response
+from ottla.protocol.errors import ErrorCode
+from ottla.runtime.slices import Slices
+
+_DESCRIBE_GROUP: Final = Need(Operation.DESCRIBE, Resource.GROUP)
+_DESCRIBE_TOPIC: Final = Need(Operation.DESCRIBE, Resource.TOPIC)
+_DESCRIBE_TRANSACTION: Final = Need(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
+_DESCRIBE_CLUSTER: Final = Need(Operation.DESCRIBE, Resource.CLUSTER)
+_GROUP_DENIED: Final = CODES[Resource.GROUP]
+_TOPIC_DENIED: Final = CODES[Resource.TOPIC]
+_TRANSACTION_DENIED: Final = CODES[Resource.TRANSACTIONAL_ID]
+_TRANSACTION: Final = 1
+_MANY_GROUPS: Final = 8
+
+
+def _itself(item: Any, context: Context) -> str | None:
+    return str(item)
+
+
+def _group_id(item: Any, context: Context) -> str | None:
+    return str(item.group_id)
+
+
+async def find_coordinator(request: Any, context: Context, answer: Answer) -> Any:
+    is_transaction = getattr(request, "key_type", 0) == _TRANSACTION
+    need = _DESCRIBE_TRANSACTION if is_transaction else _DESCRIBE_GROUP
+    code = CODES[need.resource]
+    if not hasattr(request, "coordinator_keys"):
+        if may(context, need, request.key):
+            return await answer(request, context)
+        return context.messages.FindCoordinatorResponse(
+            error_code=code, error_message=None, node_id=-1, host="", port=-1
+        )
+    allowed, refused = await split(request.coordinator_keys, need, _itself, context)
+    response = await answer_parts(
+        request, context, answer, asked="coordinator_keys", answered="coordinators",
+        allowed=allowed, refused=refused, code=code,
+    )  # fmt: skip
+    for each in response.coordinators:
+        if each.error_code is code:
+            each.node_id = each.port = -1
+    return response
+
+
+async def describe_groups(request: Any, context: Context, answer: Answer) -> Any:
+    allowed, refused = await split(request.groups, _DESCRIBE_GROUP, _itself, context)
+    response = await answer_parts(
+        request, context, answer, asked="groups", answered="groups", allowed=allowed,
+        refused=refused, code=_GROUP_DENIED,
+    )  # fmt: skip
+    response.groups = tuple(await with_operations(response.groups, Resource.GROUP, context))
+    return response
+
+
+async def list_groups(request: Any, context: Context, answer: Answer) -> Any:
+    """All with Describe on the cluster, else those that the client may describe."""
+    response = await answer(request, context)
+    if not may(context, _DESCRIBE_CLUSTER, log=False):
+        shown, _ = await split(response.groups, _DESCRIBE_GROUP, _group_id, context, log=False)
+        response.groups = tuple(shown)
+    return response
+
+
+async def offset_fetch(request: Any, context: Context, answer: Answer) -> Any:
+    """Describe on the group and on the topics; of all its topics the others are left out."""
+    if context.version >= _MANY_GROUPS:
+        return await _offset_fetch_of_groups(request, context, answer)
+    if not may(context, _DESCRIBE_GROUP, request.group_id):
+        return await refusal(request, _GROUP_DENIED, context)
+    if request.topics is None:
+        response = await answer(request, context)
+        shown, _ = await split(response.topics, _DESCRIBE_TOPIC, topic_name, context, log=False)
+        response.topics = tuple(shown)
+        return response
+    allowed, refused = await split(request.topics, _DESCRIBE_TOPIC, topic_name, context)
+    request.topics = tuple(allowed)
+    response = await answer(request, context)
+    errors = await _refused_offsets(refused, response, context)
+    response.topics = (*response.topics, *errors)
+    return response
+
+
+async def _offset_fetch_of_groups(request: Any, context: Context, answer: Answer) -> Any:
+    allowed, refused = await split(request.groups, _DESCRIBE_GROUP, _group_id, context)
+    hidden: dict[str, list[Any]] = {}
+    everything: set[str] = set()
+    for group in allowed:
+        if group.topics is None:
+            everything.add(group.group_id)
+            continue
+        shown, others = await split(group.topics, _DESCRIBE_TOPIC, topic_name, context)
+        if others:
+            group.topics = tuple(shown)
+            hidden[group.group_id] = others
+    request.groups = tuple(allowed)
+    response = await answer(request, context)
+    for group in response.groups:
+        if group.group_id in everything:
+            shown, _ = await split(group.topics, _DESCRIBE_TOPIC, topic_name, context, log=False)
+            group.topics = tuple(shown)
+        elif group.error_code is ErrorCode.none and group.group_id in hidden:
+            errors = await _refused_offsets(hidden[group.group_id], response, context)
+            group.topics = (*group.topics, *errors)
+    build = context.messages
+    denied = [
+        build.OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=_GROUP_DENIED)
+        for group in refused
+    ]
+    response.groups = (*response.groups, *denied)
+    return response
+
+
+async def _refused_offsets(topics: list[Any], response: Any, context: Context) -> list[Any]:
+    build, slices = context.messages, Slices()
+    is_old = context.version < _MANY_GROUPS
+    partition = (
+        build.OffsetFetchResponsePartition if is_old else build.OffsetFetchResponsePartitions
+    )
+    found = []
+    for topic in topics:
+        partitions = []
+        for index in topic.partition_indexes:
+            await slices.count()
+            partitions.append(
+                partition(
+                    partition_index=index,
+                    committed_offset=-1,
+                    committed_leader_epoch=-1,
+                    metadata="",
+                    error_code=_TOPIC_DENIED,
+                )
+            )
+        if is_old:
+            one = build.OffsetFetchResponseTopic(name=topic.name, partitions=tuple(partitions))
+        else:
+            one = build.OffsetFetchResponseTopics(
+                name=getattr(topic, "name", ""),
+                topic_id=getattr(topic, "topic_id", None),
+                partitions=tuple(partitions),
+            )
+        found.append(one)
+    return found
+
+
+async def init_producer_id(request: Any, context: Context, answer: Answer) -> Any:
+    """A transactional id needs Write; without one, IdempotentWrite on the cluster, or Write on any
+    topic (KIP-679).
+    """
+    transaction = request.transactional_id
+    if transaction is not None:
+        if may(context, Need(Operation.WRITE, Resource.TRANSACTIONAL_ID), transaction):
+            return await answer(request, context)
+        return await refusal(request, _TRANSACTION_DENIED, context)
+    idempotent = Need(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
+    if (
+        may(context, idempotent, log=False)
+        or authorization(context).allows_on_any(context.session, Operation.WRITE, Resource.TOPIC)
+        or may(context, idempotent)
+    ):
+        return await answer(request, context)
+    return await refusal(request, ErrorCode.cluster_authorization_failed, context)
+
+
+async def add_partitions_to_txn(request: Any, context: Context, answer: Answer) -> Any:
+    """All or nothing: one topic that the client may not write to, and no partition is added."""
+    if not hasattr(request, "v3_and_below_topics"):
+        return await answer(request, context)  # from brokers, which is decided before
+    transaction = Need(Operation.WRITE, Resource.TRANSACTIONAL_ID)
+    if not may(context, transaction, request.v3_and_below_transactional_id):
+        return await refusal(request, _TRANSACTION_DENIED, context)
+    need = Need(Operation.WRITE, Resource.TOPIC)
+    _, refused = await split(request.v3_and_below_topics, need, topic_name, context)
+    if not refused:
+        return await answer(request, context)
+    response = await refusal(request, ErrorCode.operation_not_attempted, context)
+    names, slices = {topic.name for topic in refused}, Slices()
+    for topic in response.results_by_topic_v3_and_below:
+        if topic.name in names:
+            for each in topic.results_by_partition:
+                await slices.count()
+                each.partition_error_code = _TOPIC_DENIED
+    return response
+
+
+async def describe_transactions(request: Any, context: Context, answer: Answer) -> Any:
+    """Topics that the client may not describe are left out."""
+    allowed, refused = await split(
+        request.transactional_ids, _DESCRIBE_TRANSACTION, _itself, context
+    )
+    response = await answer_parts(
+        request, context, answer, asked="transactional_ids", answered="transaction_states",
+        allowed=allowed, refused=refused, code=_TRANSACTION_DENIED,
+    )  # fmt: skip
+    for state in response.transaction_states:
+        shown, _ = await split(
+            state.topics,
+            _DESCRIBE_TOPIC,
+            lambda topic, context: str(topic.topic),
+            context,
+            log=False,
+        )
+        state.topics = tuple(shown)
+    return response
+
+
+async def list_transactions(request: Any, context: Context, answer: Answer) -> Any:
+    response = await answer(request, context)
+    shown, _ = await split(
+        response.transaction_states,
+        _DESCRIBE_TRANSACTION,
+        lambda state, context: str(state.transactional_id),
+        context,
+        log=False,
+    )
+    response.transaction_states = tuple(shown)
+    return response
+
+
+async def consumer_group_heartbeat(request: Any, context: Context, answer: Answer) -> Any:
+    """Read on the group, and Describe on the topics that it subscribes to (KIP-848)."""
+    if not may(context, Need(Operation.READ, Resource.GROUP), request.group_id):
+        return error_response(request, _GROUP_DENIED)
+    names = request.subscribed_topic_names or ()
+    _, refused = await split(names, _DESCRIBE_TOPIC, _itself, context)
+    if refused:
+        return error_response(request, _TOPIC_DENIED)
+    return await answer(request, context)

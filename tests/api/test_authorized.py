@@ -1,0 +1,349 @@
+"""What a client without permission gets, by request type, on a node with an authorizer."""
+
+from typing import Any, get_args, get_origin
+
+import pytest
+
+from ottla.api.authorized import FROM_BROKERS, RULES, authorized
+from ottla.api.table import HANDLERS
+from ottla.network.client_session import ClientSession
+from ottla.network.handlers import EndConnectionError
+from ottla.network.request_context import RequestContext
+from ottla.protocol.access import CLUSTER_NAME, Operation, Resource
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.frames import (
+    read_request_body,
+    read_request_header,
+    read_response,
+    write_request,
+    write_response,
+)
+from ottla.protocol.messages import message_class, messages_of
+from ottla.protocol.versions import APIS, JOURNEY
+from ottla.security.acl import Entry, Pattern, PatternType, Permission
+from ottla.security.principal import Principal
+
+PRODUCE, FETCH, METADATA, LIST_GROUPS, INIT_PRODUCER_ID, ADD_PARTITIONS = 0, 1, 3, 16, 22, 24
+ALICE = Principal("User", "alice")
+TOPIC_DENIED = ErrorCode.topic_authorization_failed
+GROUP_DENIED = ErrorCode.group_authorization_failed
+CLUSTER_DENIED = ErrorCode.cluster_authorization_failed
+TRANSACTION_DENIED = ErrorCode.transactional_id_authorization_failed
+SECURITY_SETTINGS = {
+    "authorizer_class_name": "kafka.security.authorizer.AclAuthorizer",
+    "super_users": "User:root",
+}
+
+
+class Guarded:
+    """Requests of a principal to a node with an authorizer."""
+
+    def __init__(self, call: Any) -> None:
+        self.call = call
+        self.handlers = authorized(HANDLERS)
+        self.authorization = call.node.authorization
+
+    def let(
+        self,
+        operation: Operation,
+        resource: Resource,
+        name: str,
+        permission: Permission = Permission.ALLOW,
+    ) -> None:
+        """From now on alice may do exactly this with that resource."""
+        pattern = Pattern(resource, name, PatternType.LITERAL)
+        entry = Entry(str(ALICE), "*", operation, permission)
+        self.authorization.authorizer.set_entries(pattern, [entry])
+
+    async def ask(self, request: Any, principal: Principal = ALICE) -> Any:
+        frame = memoryview(write_request(request, 5, "tests"))[4:]
+        header = read_request_header(frame)
+        handler = self.handlers.find(header.key)
+        assert handler is not None
+        session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "127.0.0.1", 9092, principal)
+        messages = messages_of(header.key, header.version)
+        context: Any = RequestContext(self.call.node, session, header.version, "tests", messages)
+        answer = await handler.answer(read_request_body(header, frame), context)
+        if answer is None:
+            return None
+        data = b"".join(bytes(part) for part in write_response(answer, header.correlation_id))
+        return read_response(header.key, header.version, memoryview(data)[4:])[1]
+
+
+@pytest.fixture
+async def guarded(start_node: Any) -> Guarded:
+    call = await start_node(**SECURITY_SETTINGS)
+    await call.create("t", 1)
+    await call.create("u", 1)
+    return Guarded(call)
+
+
+def test_every_request_type_has_a_rule() -> None:
+    assert set(RULES) | set(FROM_BROKERS) >= {*APIS, JOURNEY}
+    assert not set(RULES) & set(FROM_BROKERS)
+
+
+def request_of(key: int, version: int) -> Any:
+    """A request with one of everything."""
+    build = messages_of(key, version, "request")
+
+    def filled(cls: Any) -> Any:
+        values: dict[str, Any] = {}
+        for name, field in cls.__dataclass_fields__.items():
+            if name.startswith("__"):
+                continue
+            array = next(
+                (each for each in (field.type, *get_args(field.type)) if get_origin(each) is tuple),
+                None,
+            )
+            if array is not None:
+                inner = get_args(array)[0]
+                if hasattr(inner, "__version__"):
+                    values[name] = (filled(inner),)
+                else:
+                    is_text = field.metadata["kafka_type"] == "string"
+                    values[name] = ("t",) if is_text else (0,)
+            elif field.metadata.get("kafka_type") == "string":
+                values[name] = "t"
+        return getattr(build, cls.__name__)(**values)
+
+    return filled(message_class(key, version, "request"))
+
+
+def codes_in(response: Any) -> set[ErrorCode]:
+    found: set[ErrorCode] = set()
+    for name in response.__dataclass_fields__:
+        value = getattr(response, name)
+        if isinstance(value, ErrorCode):
+            found.add(value)
+        for each in value if isinstance(value, tuple) else ():
+            if hasattr(each, "__dataclass_fields__"):
+                found |= codes_in(each)
+    return found
+
+
+DENIED = {
+    0: TRANSACTION_DENIED, 2: TOPIC_DENIED, 3: TOPIC_DENIED, 8: GROUP_DENIED, 9: GROUP_DENIED,
+    10: GROUP_DENIED, 11: GROUP_DENIED, 12: GROUP_DENIED, 13: GROUP_DENIED, 14: GROUP_DENIED,
+    15: GROUP_DENIED, 19: TOPIC_DENIED, 20: TOPIC_DENIED, 21: TOPIC_DENIED,
+    22: TRANSACTION_DENIED, 23: TOPIC_DENIED, 25: TRANSACTION_DENIED, 26: TRANSACTION_DENIED,
+    27: CLUSTER_DENIED, 28: TRANSACTION_DENIED, 29: CLUSTER_DENIED, 30: CLUSTER_DENIED,
+    31: CLUSTER_DENIED, 32: CLUSTER_DENIED, 33: CLUSTER_DENIED, 34: CLUSTER_DENIED,
+    35: CLUSTER_DENIED, 37: TOPIC_DENIED, 42: GROUP_DENIED, 43: CLUSTER_DENIED,
+    44: CLUSTER_DENIED, 45: CLUSTER_DENIED, 46: CLUSTER_DENIED, 47: GROUP_DENIED,
+    55: CLUSTER_DENIED, 57: CLUSTER_DENIED, 61: TOPIC_DENIED, 65: TRANSACTION_DENIED,
+    68: GROUP_DENIED, 74: CLUSTER_DENIED, 75: TOPIC_DENIED,
+}  # fmt: skip
+NAMED_ONLY = {3: 11, 0: 12, 20: 5, 8: 9, 9: 9}
+"""The last version whose topics have names instead of ids."""
+NO_CODE = {35: 2}
+"""The last version without an error of its own: it is answered with nothing."""
+
+
+def versions_of(key: int) -> list[tuple[int, int]]:
+    api = APIS[key]
+    first = max(api.min_version, 3 if key == 0 else 0)
+    last = NAMED_ONLY.get(key, api.max_version)
+    return [(key, version) for version in sorted({first, last}) if version > NO_CODE.get(key, -1)]
+
+
+@pytest.mark.parametrize(
+    ("key", "version"), [pair for key in sorted(DENIED) for pair in versions_of(key)]
+)
+async def test_a_client_without_permission_is_refused(
+    guarded: Guarded, key: int, version: int
+) -> None:
+    request = request_of(key, version)
+    if key == PRODUCE:
+        request.acks = -1
+    response = await guarded.ask(request)
+    codes = codes_in(response)
+    assert DENIED[key] in codes, codes
+    assert codes <= {DENIED[key], ErrorCode.none}, codes
+
+
+def produce(guarded: Guarded, *names: str, acks: int = -1) -> Any:
+    build = messages_of(PRODUCE, 9, "request")
+    return build.ProduceRequest(
+        acks=acks,
+        timeout=30_000,
+        topic_data=tuple(
+            build.TopicProduceData(
+                name=name,
+                partition_data=(
+                    build.PartitionProduceData(index=0, records=guarded.call.batch(b"a")),
+                ),
+            )
+            for name in names
+        ),
+    )
+
+
+async def test_each_topic_of_a_produce_is_decided_alone(guarded: Guarded) -> None:
+    guarded.let(Operation.WRITE, Resource.TOPIC, "t")
+    response = await guarded.ask(produce(guarded, "u", "t", "v"))
+    codes = {each.name: each.partition_responses[0].error_code for each in response.responses}
+    assert codes == {"t": ErrorCode.none, "u": TOPIC_DENIED, "v": TOPIC_DENIED}
+    assert guarded.call.node.partitions.get("u", 0).log.end_offset == 0
+    assert guarded.call.node.partitions.get("t", 0).log.end_offset == 1
+
+
+async def test_a_refused_produce_without_answer_ends_the_connection(guarded: Guarded) -> None:
+    with pytest.raises(EndConnectionError, match="may not write"):
+        await guarded.ask(produce(guarded, "t", acks=0))
+    guarded.let(Operation.WRITE, Resource.TOPIC, "t")
+    assert await guarded.ask(produce(guarded, "t", acks=0)) is None
+
+
+async def test_a_super_user_may_do_everything(guarded: Guarded) -> None:
+    root = Principal("User", "root")
+    response = await guarded.ask(produce(guarded, "t"), root)
+    assert codes_in(response) == {ErrorCode.none}
+
+
+def fetch(version: int, session_id: int, epoch: int, *names: str) -> Any:
+    build = messages_of(FETCH, version, "request")
+    return build.FetchRequest(
+        replica_id=-1,
+        max_wait=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=tuple(
+            build.FetchTopic(
+                topic=name,
+                partitions=(
+                    build.FetchPartition(
+                        partition=0, fetch_offset=0, partition_max_bytes=1 << 20,
+                        current_leader_epoch=-1, log_start_offset=-1,
+                    ),
+                ),
+            )
+            for name in names
+        ),
+        forgotten_topics_data=(),
+    )  # fmt: skip
+
+
+def fetched(response: Any) -> dict[str, tuple[ErrorCode, bool]]:
+    """By topic: the code, and whether there are records."""
+    return {
+        each.topic: (each.partitions[0].error_code, bool(each.partitions[0].records))
+        for each in response.responses
+    }
+
+
+async def test_permission_to_read_is_asked_at_each_fetch(guarded: Guarded) -> None:
+    """Also in a session that began before the ACL was removed."""
+    root = Principal("User", "root")
+    await guarded.ask(produce(guarded, "t", "u"), root)
+    guarded.let(Operation.READ, Resource.TOPIC, "t")
+    first = await guarded.ask(fetch(11, 0, 0, "t", "u", "v"))
+    assert fetched(first) == {
+        "t": (ErrorCode.none, True),
+        "u": (TOPIC_DENIED, False),
+        "v": (TOPIC_DENIED, False),  # nobody learns that it does not exist
+    }
+    guarded.let(Operation.READ, Resource.TOPIC, "t", Permission.DENY)
+    second = await guarded.ask(fetch(11, first.session_id, 1, "t"))
+    assert fetched(second)["t"] == (TOPIC_DENIED, False)
+
+
+def metadata(*names: str, version: int = 9, create: bool = False) -> Any:
+    build = messages_of(METADATA, version, "request")
+    topics = tuple(build.MetadataRequestTopic(name=name) for name in names)
+    return build.MetadataRequest(
+        topics=topics or None,
+        allow_auto_topic_creation=create,
+        include_topic_authorized_operations=True,
+        include_cluster_authorized_operations=True,
+    )
+
+
+async def test_what_may_not_be_described_is_hidden(guarded: Guarded) -> None:
+    guarded.let(Operation.READ, Resource.TOPIC, "t")
+    response = await guarded.ask(metadata())
+    assert [each.name for each in response.topics] == ["t"]
+    assert response.brokers
+    operations = response.topics[0].topic_authorized_operations
+    assert operations == (1 << Operation.READ) | (1 << Operation.DESCRIBE)
+    assert response.cluster_authorized_operations == 0
+    named = await guarded.ask(metadata("u", "t", "none"))
+    codes = {each.name: each.error_code for each in named.topics}
+    assert codes == {"t": ErrorCode.none, "u": TOPIC_DENIED, "none": TOPIC_DENIED}
+    everything = await guarded.ask(metadata(), Principal("User", "root"))
+    assert {each.name for each in everything.topics} == {"t", "u"}
+    assert everything.topics[0].topic_authorized_operations == 3576
+    assert everything.cluster_authorized_operations == 8096
+
+
+async def test_a_topic_is_made_only_by_who_may_create_it(guarded: Guarded) -> None:
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "new")
+    response = await guarded.ask(metadata("new", create=True))
+    assert [each.error_code for each in response.topics] == [TOPIC_DENIED]
+    assert "new" not in guarded.call.node.image.topics
+    guarded.let(Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME)
+    await guarded.ask(metadata("new", create=True))
+    assert "new" in guarded.call.node.image.topics
+
+
+def init() -> Any:
+    return messages_of(INIT_PRODUCER_ID, 4, "request").InitProducerIdRequest(
+        transactional_id=None, transaction_timeout=1_000, producer_id=-1, producer_epoch=-1
+    )
+
+
+async def test_who_may_write_a_topic_may_be_idempotent(guarded: Guarded) -> None:
+    assert (await guarded.ask(init())).error_code is CLUSTER_DENIED
+    guarded.let(Operation.WRITE, Resource.TOPIC, "t")
+    assert (await guarded.ask(init())).error_code is ErrorCode.none
+    guarded.let(Operation.READ, Resource.TOPIC, "t")
+    assert (await guarded.ask(init())).error_code is CLUSTER_DENIED
+    guarded.let(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, CLUSTER_NAME)
+    assert (await guarded.ask(init())).error_code is ErrorCode.none
+
+
+async def test_partitions_are_added_to_a_transaction_all_or_none(guarded: Guarded) -> None:
+    guarded.let(Operation.WRITE, Resource.TRANSACTIONAL_ID, "x")
+    guarded.let(Operation.WRITE, Resource.TOPIC, "t")
+    build = messages_of(ADD_PARTITIONS, 3, "request")
+    response = await guarded.ask(
+        build.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="x",
+            v3_and_below_producer_id=1,
+            v3_and_below_producer_epoch=0,
+            v3_and_below_topics=tuple(
+                build.AddPartitionsToTxnTopic(name=name, partitions=(0,)) for name in ("t", "u")
+            ),
+        )
+    )
+    codes = {
+        each.name: each.results_by_partition[0].partition_error_code
+        for each in response.results_by_topic_v3_and_below
+    }
+    assert codes == {"t": ErrorCode.operation_not_attempted, "u": TOPIC_DENIED}
+
+
+async def test_denials_are_counted_and_logged_once_a_minute(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        await guarded.ask(metadata("u"))
+    lines = [line for line in caplog.messages if "User:alice lacks Describe on Topic 'u'" in line]
+    assert len(lines) == 1
+    assert guarded.authorization.denied[Operation.DESCRIBE, Resource.TOPIC] == 3
+
+
+async def test_a_broker_of_the_cluster_is_asked_for_no_acl(guarded: Guarded) -> None:
+    session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "", 0)
+    allows = guarded.authorization.allows
+    asked = (Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME)
+    assert not allows(session, *asked)
+    session.broker_id = 2
+    assert allows(session, *asked)
+    # Who has authenticated needs ClusterAction as well.
+    session.principal = ALICE
+    assert not allows(session, *asked)
+    guarded.let(Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+    assert allows(session, *asked)
