@@ -21,7 +21,9 @@ def test_it_holds_the_pipelines_and_nothing_of_the_broker(tmp_path: Path) -> Non
         metadata = archive.read(next(name for name in names if name.endswith("METADATA")))
     modules = [name for name in names if ".dist-info/" not in name]
     assert "ottla/pipelines/glue/job.py" in modules
-    assert [name for name in modules if not name.startswith("ottla/pipelines/")] == [
+    assert [
+        name for name in modules if not name.startswith(("ottla/pipelines/", "ottla/registry/"))
+    ] == [
         "ottla/__init__.py",
         "ottla/accelerator.py",
     ]

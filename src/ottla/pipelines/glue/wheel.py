@@ -3,7 +3,7 @@
 Format (the binary distribution format of PyPA, version 1.0), a zip archive:
 
     ottla/__init__.py, ottla/accelerator.py,
-    ottla/pipelines/**                        the modules
+    ottla/pipelines/**, ottla/registry/**     the modules
     ottla_pipelines-<version>.dist-info/      METADATA, WHEEL, RECORD
 
 RECORD lists each file with its SHA-256 (URL-safe base64 without padding) and its size in bytes.
@@ -51,7 +51,8 @@ def _modules() -> dict[str, bytes]:
     root = Path(ottla.__file__).parent
     # ottla/__init__.py asks accelerator.py, and nothing else of the broker.
     alone = [root / "__init__.py", root / "accelerator.py"]
-    found = [*alone, *sorted((root / "pipelines").rglob("*.py"))]
+    rooms = [root / "pipelines", root / "registry"]  # the second is all that the first imports
+    found = [*alone, *(file for room in rooms for file in sorted(room.rglob("*.py")))]
     return {f"ottla/{file.relative_to(root).as_posix()}": file.read_bytes() for file in found}
 
 
