@@ -56,7 +56,7 @@ async def test_a_broker_is_let_in(tmp_path: Path) -> None:
     secured = Secured(tmp_path)
     server = await new_server(secured.config)
     peer = secured.peer(server.port)
-    assert await asyncio.gather(answer(peer), answer(peer)) == [5, 5]
+    assert list(await asyncio.gather(answer(peer), answer(peer))) == [5, 5]
     (connection,) = server.connections
     assert connection.session.principal == Principal("User", "broker")
     peer.close()
