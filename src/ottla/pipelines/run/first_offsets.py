@@ -66,7 +66,7 @@ def first_offsets(
         if source.starting == "table":
             offsets, notice = _from_table(on_lost, sink, state, cluster, last)
             start.notices.append(notice)
-            start.due += _due(source, state, last)
+            start.due += _due(source, last)
             if last is not None:
                 start.after = tuple(dict.fromkeys((*start.after, *last.after, last.query_id)))
         elif last is not None and source.starting in ("earliest", "latest"):
@@ -178,7 +178,7 @@ def _check_repeat(
         )
 
 
-def _due(source: Source, state: TopicState, last: CommitMetadata | None) -> list[PendingReject]:
+def _due(source: Source, last: CommitMetadata | None) -> list[PendingReject]:
     """Return the end of the table for which nobody knows whether its rejected rows are written.
 
     A kill between the commit of a batch and the commit of its rejected rows leaves such an end.
