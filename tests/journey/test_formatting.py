@@ -2,16 +2,16 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from ottla.journey.formatting import bytes_said, elapsed_said, moment_said, span_said
+from ottla.journey.formatting import format_bytes, format_elapsed, format_moment, format_span
 
 
 def test_times_have_milliseconds() -> None:
-    assert moment_said(0) == "1970-01-01 00:00:00.000 UTC"
-    assert moment_said(1_700_000_000_007) == "2023-11-14 22:13:20.007 UTC"
+    assert format_moment(0) == "1970-01-01 00:00:00.000 UTC"
+    assert format_moment(1_700_000_000_007) == "2023-11-14 22:13:20.007 UTC"
     east = timezone(timedelta(hours=2), "EAST")
-    assert moment_said(1_700_000_000_007, east) == "2023-11-15 00:13:20.007 EAST"
-    assert moment_said(-1) == "1969-12-31 23:59:59.999 UTC"
-    assert moment_said(2**62) == f"{2**62} ms"
+    assert format_moment(1_700_000_000_007, east) == "2023-11-15 00:13:20.007 EAST"
+    assert format_moment(-1) == "1969-12-31 23:59:59.999 UTC"
+    assert format_moment(2**62) == f"{2**62} ms"
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_times_have_milliseconds() -> None:
     ],
 )
 def test_durations_use_their_largest_whole_unit(ms: int, said: str) -> None:
-    assert span_said(ms) == said
+    assert format_span(ms) == said
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_durations_use_their_largest_whole_unit(ms: int, said: str) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (2**30, "1.0 GiB"), (2**60, "1048576.0 TiB")],
 )
 def test_sizes(count: int, said: str) -> None:
-    assert bytes_said(count) == said
+    assert format_bytes(count) == said
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_sizes(count: int, said: str) -> None:
     ],
 )
 def test_how_long_it_took(ms: int, said: str) -> None:
-    assert elapsed_said(ms) == said
+    assert format_elapsed(ms) == said

@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from ottla.journey.partitioner import explain_choice, fnv1a, likely_partitions, murmur2
-from ottla.journey.words.partition import choice_said
+from ottla.journey.words.partition import format_choice
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_each_partitioner_is_recognised() -> None:
     assert explain_choice(key, by_crc, 1000).matches == ("crc32",)
     neither = next(at for at in range(1000) if not explain_choice(key, at, 1000).matches)
     told = explain_choice(key, neither, 1000)
-    assert choice_said(told).startswith(
+    assert format_choice(told).startswith(
         "set by the producer, or by a partitioner that Ottla does not know"
     )
     assert not told.certain
@@ -62,7 +62,7 @@ def test_one_key_is_not_enough() -> None:
     choice = explain_choice(key, 1, 3)
     assert "murmur2" in choice.matches
     assert not choice.certain
-    assert choice_said(choice).endswith(
+    assert format_choice(choice).endswith(
         "chooses it for this key; there is no other near it to compare"
     )
 
@@ -72,7 +72,7 @@ def test_a_partitioner_that_many_keys_agree_with_is_certain() -> None:
     choice = explain_choice(near[0], 1, 3, near)
     assert choice.certain
     assert (
-        choice_said(choice)
+        format_choice(choice)
         == f"crc32 (librdkafka's default) chooses it for all {len(near)} keys near it"
     )
     assert (choice.keys, choice.agreeing["crc32"]) == (len(near), len(near))
@@ -84,7 +84,7 @@ def test_explicit_partitions_are_credited_to_nobody() -> None:
     by_place = {place: KEYS[place::3] for place in range(3)}
     told = [explain_choice(key, place, 3, near) for place, near in by_place.items() for key in near]
     assert not any(choice.certain for choice in told)
-    assert all(choice_said(choice).startswith("set by the producer") for choice in told)
+    assert all(format_choice(choice).startswith("set by the producer") for choice in told)
     assert sum(bool(choice.matches) for choice in told) > 500
 
 
@@ -94,14 +94,14 @@ def test_several_partitioners_that_agree_are_all_named() -> None:
     assert choice.matches[:2] == ("murmur2", "crc32")
     assert not choice.certain
     defaults = "murmur2 (Java's default) and crc32 (librdkafka's default)"
-    assert choice_said(choice) == f"{defaults} choose it for all 20 keys near it"
+    assert format_choice(choice) == f"{defaults} choose it for all 20 keys near it"
 
 
 def test_few_keys_are_too_few() -> None:
     few = [key for key in KEYS if of_murmur(key, 3) == 0][:3]
     choice = explain_choice(few[0], 0, 3, few)
     assert not choice.certain
-    assert choice_said(choice).endswith("chooses it for all 3 keys near it, which may be chance")
+    assert format_choice(choice).endswith("chooses it for all 3 keys near it, which may be chance")
     other = next(
         key
         for key in KEYS
@@ -109,15 +109,15 @@ def test_few_keys_are_too_few() -> None:
             each not in explain_choice(key, 0, 3).matches for each in ("murmur2", "crc32", "fnv1a")
         )
     )
-    assert "no default one chooses it for all 4 keys" in choice_said(
+    assert "no default one chooses it for all 4 keys" in format_choice(
         explain_choice(other, 0, 3, few)
     )
 
 
 def test_no_key_one_partition_and_an_empty_key() -> None:
     assert explain_choice(None, 1, 3).matches == ()
-    assert "no key" in choice_said(explain_choice(None, 1, 3))
-    assert choice_said(explain_choice(b"k", 0, 1)) == "the topic has one partition"
+    assert "no key" in format_choice(explain_choice(None, 1, 3))
+    assert format_choice(explain_choice(b"k", 0, 1)) == "the topic has one partition"
     assert "crc32" not in explain_choice(b"", 0, 3).matches
 
 

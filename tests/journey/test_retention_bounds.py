@@ -4,7 +4,7 @@ import pytest
 
 from ottla.journey.retention_bounds import bound_retention
 from ottla.journey.retention_rules import Counts, RecordFacts, SegmentFacts, explain_retention
-from ottla.journey.words.retention import why_said
+from ottla.journey.words.retention import format_rule
 from ottla.log.config import LogConfig
 
 DAY_MS = 24 * 3600 * 1000
@@ -18,7 +18,7 @@ def test_by_time_not_before_its_batch_alone() -> None:
     late = bound_retention(config, WRITTEN_MS, WRITTEN_MS + DAY_MS + 1)
     assert late.may_now
     (rule,) = late.rules
-    assert "when all of its segment is" in why_said(rule)
+    assert "when all of its segment is" in format_rule(rule)
 
 
 @pytest.mark.parametrize("newer_ms", [0, 7, 3 * DAY_MS])
@@ -57,4 +57,4 @@ def test_compaction_cannot_be_excluded() -> None:
     (rule,) = bound_retention(config, WRITTEN_MS, WRITTEN_MS).rules
     assert rule.setting == "cleanup.policy=compact"
     assert rule.may_now
-    assert "were not searched" in why_said(rule)
+    assert "were not searched" in format_rule(rule)

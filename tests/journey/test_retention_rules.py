@@ -13,7 +13,7 @@ from ottla.journey.retention_rules import (
     SegmentFacts,
     explain_retention,
 )
-from ottla.journey.words.retention import delay_said, why_said
+from ottla.journey.words.retention import format_delay, format_rule
 from ottla.log.config import FOREVER_MS, LogConfig
 
 DAY_MS = 86_400_000
@@ -24,7 +24,7 @@ ACTIVE = SegmentFacts(100, 200, 500, 99 * DAY_MS, True, 105 * DAY_MS)
 
 
 def delayed(rule: Rule) -> str:
-    return delay_said(rule.delay) or ""
+    return format_delay(rule.delay) or ""
 
 
 def record(offset: int = 50, **more: Any) -> RecordFacts:
@@ -47,9 +47,10 @@ def test_by_time_it_goes_when_its_segments_newest_record_is_old_enough() -> None
     assert retention.not_before_ms == 110 * DAY_MS
     (rule,) = retention.rules
     assert (
-        why_said(rule) == "20 days after its segment's newest record (1970-04-01 00:00:00.000 UTC)"
+        format_rule(rule)
+        == "20 days after its segment's newest record (1970-04-01 00:00:00.000 UTC)"
     )
-    assert delay_said(rule.delay) is None
+    assert format_delay(rule.delay) is None
 
 
 def test_once_that_is_over_the_next_check_may_remove_it() -> None:
@@ -68,13 +69,13 @@ def test_an_older_segment_that_is_younger_holds_it_back() -> None:
     active = ACTIVE._replace(base_offset=150)
     retention = explain(LogConfig(retention_ms=5 * DAY_MS), record(120), (young, second, active))
     assert retention.not_before_ms == 103 * DAY_MS
-    assert "an older segment's newest record" in why_said(retention.rules[0])
+    assert "an older segment's newest record" in format_rule(retention.rules[0])
 
 
 def test_the_active_segment_moves_on_until_it_rolls() -> None:
     (rule,) = explain(LogConfig(retention_ms=20 * DAY_MS), record(150)).rules
     assert rule.not_before_ms == 119 * DAY_MS
-    assert delay_said(rule.delay) == (
+    assert format_delay(rule.delay) == (
         "its segment is active: newer records delay this until it rolls, "
         "at 1.0 GiB (now 500 B) or at 1970-04-16 00:00:00.000 UTC"
     )
@@ -86,7 +87,7 @@ def test_by_size_it_goes_when_enough_comes_after_it() -> None:
     assert not retention.may_now
     assert retention.not_before_ms is None
     assert (
-        why_said(retention.rules[0])
+        format_rule(retention.rules[0])
         == "the log keeps 1.2 KiB: its segment is deleted after 700 B more"
     )
     assert explain(LogConfig(retention_ms=-1, retention_bytes=500)).may_now
@@ -95,7 +96,9 @@ def test_by_size_it_goes_when_enough_comes_after_it() -> None:
 def test_with_no_limit_it_stays() -> None:
     retention = explain(LogConfig(retention_ms=-1))
     assert (retention.may_now, retention.not_before_ms) == (False, None)
-    assert why_said(retention.rules[0]) == "kept until it is deleted manually: no retention is set"
+    assert (
+        format_rule(retention.rules[0]) == "kept until it is deleted manually: no retention is set"
+    )
 
 
 COMPACT = LogConfig(cleanup_delete=False, cleanup_compact=True)
@@ -104,15 +107,15 @@ COMPACT = LogConfig(cleanup_delete=False, cleanup_compact=True)
 def test_compaction_keeps_the_latest_of_a_key() -> None:
     (rule,) = explain(COMPACT).rules
     assert not rule.may_now
-    assert why_said(rule) == "the latest record with its key: compaction keeps it"
+    assert format_rule(rule) == "the latest record with its key: compaction keeps it"
     (rule,) = explain(COMPACT, record(searched_to=80)).rules
-    assert why_said(rule) == "no later record with its key up to offset 79: compaction keeps it"
+    assert format_rule(rule) == "no later record with its key up to offset 79: compaction keeps it"
 
 
 def test_compaction_removes_what_is_superseded() -> None:
     (rule,) = explain(COMPACT, record(superseded_by=80)).rules
     assert rule.may_now
-    assert why_said(rule) == (
+    assert format_rule(rule) == (
         "superseded by offset 80: the cleaner may remove it once 50% of the log is dirty"
     )
 
@@ -146,17 +149,19 @@ def test_the_cleaner_must_reach_the_later_record_too() -> None:
 
     assert (waits.may_now, waits.not_before_ms) == (False, None)
     assert delayed(waits).startswith("the segment of offset 120 is active")
-    assert (stopped.may_now, why_said(stopped)) == (False, "superseded by offset 120")
-    assert delay_said(stopped.delay) == "the cleaner stops at the last stable offset, 150"
+    assert (stopped.may_now, format_rule(stopped)) == (False, "superseded by offset 120")
+    assert format_delay(stopped.delay) == "the cleaner stops at the last stable offset, 150"
     assert now.may_now
     assert (young.may_now, young.not_before_ms) == (False, 108 * DAY_MS)
 
 
 def test_a_later_record_that_may_still_abort_does_not_supersede() -> None:
     (rule,) = explain(COMPACT, record(undecided=80, searched_to=80)).rules
-    assert why_said(rule) == "the latest record with its key that is committed: compaction keeps it"
     assert (
-        delay_said(rule.delay) == "superseded once offset 80 is committed, which has its key, too"
+        format_rule(rule) == "the latest record with its key that is committed: compaction keeps it"
+    )
+    assert (
+        format_delay(rule.delay) == "superseded once offset 80 is committed, which has its key, too"
     )
 
 
@@ -174,7 +179,7 @@ def test_what_does_not_count_by_its_key_is_never_called_the_latest(
     counts: Counts, may_now: bool, why: str
 ) -> None:
     (rule,) = explain(COMPACT, record(counts=counts)).rules
-    assert why_said(rule).startswith(why)
+    assert format_rule(rule).startswith(why)
     assert rule.may_now is may_now
 
 
@@ -192,7 +197,7 @@ def test_a_tombstone_goes_at_its_horizon(horizon_ms: int | None, may_now: bool) 
     retention = explain(COMPACT, asked)
     assert retention.may_now == may_now
     assert retention.not_before_ms == horizon_ms
-    assert "a tombstone, kept 1 day after the first cleaning" in why_said(retention.rules[0])
+    assert "a tombstone, kept 1 day after the first cleaning" in format_rule(retention.rules[0])
 
 
 def test_both_policies_are_shown_and_the_earlier_time_counts() -> None:
@@ -223,9 +228,9 @@ def test_the_lag_counts_from_the_segments_newest_record() -> None:
 def test_a_tombstone_that_is_superseded_goes_with_whichever_comes_first() -> None:
     asked = record(is_tombstone=True, superseded_by=180)
     (waits,) = explain(COMPACT, asked).rules
-    assert (waits.may_now, why_said(waits)) == (False, "superseded by offset 180")
+    assert (waits.may_now, format_rule(waits)) == (False, "superseded by offset 180")
     assert explain(COMPACT, asked._replace(delete_horizon_ms=99 * DAY_MS)).may_now
     later = asked._replace(superseded_by=80, delete_horizon_ms=101 * DAY_MS)
     (now,) = explain(COMPACT, later).rules
     assert now.may_now
-    assert why_said(now).startswith("superseded by offset 80")
+    assert format_rule(now).startswith("superseded by offset 80")

@@ -42,8 +42,8 @@ from ottla.journey.retention_rules import Counts, RecordFacts, explain_retention
 from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
 from ottla.journey.unknown_fields import unknown_fields_of
-from ottla.journey.words.partition import choice_said
-from ottla.journey.words.retention import delay_said, why_said
+from ottla.journey.words.partition import format_choice
+from ottla.journey.words.retention import format_delay, format_rule
 from ottla.records.compression import Compression
 from ottla.records.header import BatchHeader
 from ottla.records.record import Record
@@ -248,7 +248,7 @@ def _chosen(facts: Facts) -> Document | None:
         "agreeing": dict(choice.agreeing),
         "reason": choice.reason.value,
         "may_be_chance": choice.may_be_chance,
-        "why": choice_said(choice),
+        "why": format_choice(choice),
     }
 
 
@@ -388,7 +388,8 @@ def _delivered(
     if outcome in ("aborted", "unknown") or may_lack:
         found = [one._replace(is_before=True) for one in found]
     return [
-        _delivered_said(facts, one._replace(when=told(jumps, one.when)), written) for one in found
+        _delivered_document(facts, one._replace(when=told(jumps, one.when)), written)
+        for one in found
     ]
 
 
@@ -450,7 +451,7 @@ def _has_in_last(position: Position, offset: int) -> bool:
     return delivery is not None and delivery.begin is not None and delivery.begin <= offset
 
 
-def _delivered_said(facts: Facts, one: Delivered, written: Written) -> Document:
+def _delivered_document(facts: Facts, one: Delivered, written: Written) -> Document:
     group, query, name = one.pipeline
     to = destination_of(name)
     versions = {
@@ -608,8 +609,8 @@ def _retention(facts: Facts) -> Document:
                 "not_before_ms": rule.not_before_ms,
                 "reason": rule.reason,
                 "delay": rule.delay,
-                "why": why_said(rule),
-                "note": delay_said(rule.delay),
+                "why": format_rule(rule),
+                "note": format_delay(rule.delay),
             }
             for rule in retention.rules
         ],

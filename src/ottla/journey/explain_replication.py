@@ -149,10 +149,10 @@ class Replicas:
     def _copy(self, broker: int) -> Document:
         if broker == self.appended_by:
             when, position = (self.own if self.led_here else self.heard(self.own)), None
-            return _copy_said(broker, "leader", when, position)
+            return _copy_document(broker, "leader", when, position)
         if broker == self.facts.broker_id:
             is_copy = self.was_copied or self.appended_by is not None
-            return _copy_said(broker, "copied" if is_copy else "stored", self.own, None)
+            return _copy_document(broker, "copied" if is_copy else "stored", self.own, None)
         copy = self.copies.get(broker, Copy(None, -1))
         if self.jumps is not None:
             # Which of its fetches was the last one is not certain.
@@ -164,10 +164,10 @@ class Replicas:
             if copy.position > self.facts.offset:
                 copy = copy._replace(when=When(None, None))
         if copy.when is not None:
-            return _copy_said(broker, "copied", copy.when, copy.position)
+            return _copy_document(broker, "copied", copy.when, copy.position)
         if copy.position >= 0:
-            return _copy_said(broker, "not_yet", None, copy.position)
-        return _copy_said(broker, "not_recorded", None, None)
+            return _copy_document(broker, "not_yet", None, copy.position)
+        return _copy_document(broker, "not_recorded", None, None)
 
     def _in_sync(self, committed: When | None) -> tuple[int | None, list[Document]]:
         """When it was committed (else: appended), and the possible in-sync sets; none if
@@ -315,6 +315,6 @@ class Replicas:
         return starts.get(offset) if offset > self.facts.start_offset else None
 
 
-def _copy_said(broker: int, state: str, when: When | None, position: int | None) -> Document:
+def _copy_document(broker: int, state: str, when: When | None, position: int | None) -> Document:
     said = None if when is None else moment(when)
     return {"broker": broker, "state": state, "when": said, "fetched_to": position}

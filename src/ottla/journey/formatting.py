@@ -12,7 +12,7 @@ _SPANS: Final = (
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 
-def moment_said(ms: int, zone: tzinfo = UTC) -> str:
+def format_moment(ms: int, zone: tzinfo = UTC) -> str:
     """A time to the millisecond: `2026-01-31 12:00:00.123 UTC`; a time outside the calendar as a
     number.
     """
@@ -23,7 +23,7 @@ def moment_said(ms: int, zone: tzinfo = UTC) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{ms % 1000:03} {moment.tzname()}"
 
 
-def span_said(ms: int) -> str:
+def format_span(ms: int) -> str:
     """A duration in its largest whole unit: `7 days`, `90 minutes`, `1500 ms`."""
     for size, name in _SPANS:
         if ms >= size and ms % size == 0:
@@ -32,7 +32,7 @@ def span_said(ms: int) -> str:
     return f"{ms} ms"
 
 
-def bytes_said(count: int) -> str:
+def format_bytes(count: int) -> str:
     """`512 B`, `1.0 GiB`: with one decimal from 1 KiB."""
     if abs(count) < 1024:
         return f"{count} B"
@@ -42,7 +42,7 @@ def bytes_said(count: int) -> str:
     return f"{size:.1f} {_UNITS[unit]}"
 
 
-def elapsed_said(ms: int) -> str:
+def format_elapsed(ms: int) -> str:
     """How long something took: `12 ms`, `1.3 s`, `4 min 5 s`, `3 h 10 min`, `2 days 4 h`."""
     if ms < 1000:
         return f"{ms} ms"

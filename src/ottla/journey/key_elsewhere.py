@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ottla.journey.moment import Document
 from ottla.journey.partitioner import explain_choice
-from ottla.journey.words.partition import choice_said
+from ottla.journey.words.partition import format_choice
 from ottla.timelines.destination import Destination
 
 
@@ -44,7 +44,7 @@ class KeyElsewhere(NamedTuple):
             "messages": [
                 {
                     **hit._asdict(),
-                    "why": choice_said(explain_choice(key, hit.partition, partition_count)),
+                    "why": format_choice(explain_choice(key, hit.partition, partition_count)),
                 }
                 for hit in self.messages
             ],

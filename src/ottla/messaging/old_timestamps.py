@@ -13,7 +13,7 @@ from itertools import count
 from ottla.client.admin.configs import topic_settings
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
-from ottla.journey.formatting import elapsed_said, span_said
+from ottla.journey.formatting import format_elapsed, format_span
 from ottla.messaging.jsonlines import Outgoing
 from ottla.messaging.lines import Decode
 
@@ -52,8 +52,8 @@ class OldTimestamps:
             return
         self._is_said = True
         self._tell(
-            f"Warning: the timestamp of line {line} is {elapsed_said(age_ms)} old, and "
-            f"{self._topic} keeps records for {span_said(self._kept_ms)} (retention.ms), so such "
+            f"Warning: the timestamp of line {line} is {format_elapsed(age_ms)} old, and "
+            f"{self._topic} keeps records for {format_span(self._kept_ms)} (retention.ms), so such "
             "records may be deleted soon."
         )
         self._tell(f"  To keep them: ottla config alter topic {self._topic} retention.ms=-1")

@@ -13,7 +13,7 @@ from rich.console import Console
 from ottla.cli.journey.tree import rich_tree
 from ottla.cli.screen import console, print_trimmed
 from ottla.journey.words.line import Branch
-from ottla.journey.words.row import row_said
+from ottla.journey.words.row import format_row
 from ottla.journey.words.tell import tell
 
 PAGE = Path(__file__).parents[3] / "docs" / "journey.md"
@@ -227,7 +227,7 @@ def test_the_row_of_its_key(row: tuple[Any, ...], said: str) -> None:
         "first_version": 2,
         "last_version": 2,
     }
-    assert row_said({"did": did, "of": of, "then": then, "by": by}) == said
+    assert format_row({"did": did, "of": of, "then": then, "by": by}) == said
 
 
 @pytest.mark.parametrize(
@@ -258,8 +258,13 @@ def test_the_row_of_a_key_that_other_partitions_have(
     row: tuple[str | None, str | None], also_in: list[int], unless_in: list[int], said: str
 ) -> None:
     did, then = row
+<<<<<<< HEAD
     document: dict[str, Any] = {"did": did, "of": None, "then": then, "by": None}
     assert row_said(document | {"also_in": also_in, "unless_in": unless_in}) == said
+=======
+    document = {"did": did, "of": None, "then": then, "by": None}
+    assert format_row(document | {"also_in": also_in, "unless_in": unless_in}) == said
+>>>>>>> 05ba79cc (Journey: what makes a text of a value is named format_*)
 
 
 def test_a_key_that_is_in_other_partitions(document: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tests.journey.model.statements import UntrueError
 
 from ottla.journey.partitioner import explain_choice
-from ottla.journey.words.partition import choice_said
+from ottla.journey.words.partition import format_choice
 from ottla.log.config import LogConfig
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
@@ -137,7 +137,7 @@ class PartitionerLife:
         for name, number in choice.agreeing.items():
             agree = sum(KNOWN[name](each, self.count) == self.partition for each in own)
             self._is(number == agree, producer, choice)
-        why = choice_said(choice)
+        why = format_choice(choice)
         named = re.findall(r"(\w+) \(\w+'s default\)", why)
         if choice.certain:
             (name,) = named

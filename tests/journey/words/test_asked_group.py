@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.journey.words.asked_group import grow_asked_group, reason_said
+from ottla.journey.words.asked_group import format_reason, grow_asked_group
 from ottla.journey.words.clock import Clock
 from ottla.journey.words.tell import tell
 
@@ -58,7 +58,7 @@ DOCUMENT: dict[str, Any] = {"published": None, "asked_ms": 91_000}
     ],
 )
 def test_each_reason_has_words(reason: dict[str, Any], said: str) -> None:
-    assert said in reason_said(reason, DOCUMENT, Clock(DOCUMENT))
+    assert said in format_reason(reason, DOCUMENT, Clock(DOCUMENT))
 
 
 @pytest.mark.parametrize(

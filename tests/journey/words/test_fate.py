@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.journey.words.fate import fate_of, fate_said
+from ottla.journey.words.fate import fate_of, format_fate
 
 Document = dict[str, Any]
 ALL = {"complete": True, "unanswered": [], "without_leader": 0, "left_out": 0}
@@ -37,7 +37,7 @@ def said(*groups: Document, **more: Any) -> str:
         "retention": {},
         **more,
     }
-    return fate_said(fate_of(journey))
+    return format_fate(fate_of(journey))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ottla.client.admin.group_states import MemberState, group_state
 from ottla.client.admin.groups import Group, described_groups, listed_groups
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
-from ottla.journey.formatting import elapsed_said
+from ottla.journey.formatting import format_elapsed
 from ottla.wording.plural import plural
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def group_description(
 
 def age(behind_ms: int | NotAsked | None) -> str:
     """Of the first unread record; empty if it is not known, or there is none."""
-    return elapsed_said(behind_ms) if isinstance(behind_ms, int) and behind_ms else ""
+    return format_elapsed(behind_ms) if isinstance(behind_ms, int) and behind_ms else ""
 
 
 def shown_metadata(metadata: str) -> str:

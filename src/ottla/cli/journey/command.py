@@ -20,7 +20,7 @@ from ottla.cli.options import AS_JSON, topic_argument
 from ottla.cli.screen import console, note, print_trimmed, show_json
 from ottla.cli.value_types import Number, WholeNumber
 from ottla.client.admin.asked_journeys import Journeys
-from ottla.journey.words.search import ranges_said, searched_said
+from ottla.journey.words.search import format_ranges, format_searched
 from ottla.journey.words.tell import tell
 from ottla.tracing.file_lists import add_files
 from ottla.wording.nearest import nearest
@@ -234,11 +234,11 @@ def refused(topic: str, error: Document) -> Failed:
     message = f"{error['message']}."
     hint: str | None = None
     if "partitions" in error:
-        hint = ranges_said(topic, error["partitions"])
+        hint = format_ranges(topic, error["partitions"])
     elif error["code"] == "unknown_topic":
         close = nearest(topic, error.get("topics", ()))
         hint = f"Did you mean {close!r}?" if close else "To list all topics: ottla topic list"
     elif error["code"] == "key_not_found":
-        hint = searched_said(error.get("searched", ()))
+        hint = format_searched(error.get("searched", ()))
     failure = UsageFailed if error["code"] in ("which_offset", "bad_request") else Failed
     return failure(message, hint)

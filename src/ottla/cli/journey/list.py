@@ -9,8 +9,8 @@ from ottla.cli.failures import Failed
 from ottla.cli.progress import Watch
 from ottla.cli.screen import note, show_table
 from ottla.client.errors import ClientError
-from ottla.journey.formatting import moment_said
-from ottla.journey.words.fate import fate_of, fate_said
+from ottla.journey.formatting import format_moment
+from ottla.journey.words.fate import fate_of, format_fate
 from ottla.journey.words.published import shown
 from ottla.journey.words.search import left_out
 from ottla.wording.plural import plural
@@ -49,7 +49,7 @@ def show_messages(document: Document) -> None:
                 one["offset"],
                 said_time(one["timestamp_ms"]),
                 shown(one["value"]),
-                None if one["fate"] is None else fate_said(one["fate"]),
+                None if one["fate"] is None else format_fate(one["fate"]),
             ]
             for one in document["messages"]
         ],
@@ -68,4 +68,4 @@ def show_messages(document: Document) -> None:
 
 
 def said_time(ms: int) -> str | None:
-    return None if ms == NO_TIMESTAMP else moment_said(ms)
+    return None if ms == NO_TIMESTAMP else format_moment(ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.journey.formatting import elapsed_said
+from ottla.journey.formatting import format_elapsed
 from ottla.pipelines.program.snapshot import Snapshot
 
 Document = dict[str, Any]
@@ -51,7 +51,7 @@ def snapshot_row(snapshot: Snapshot) -> list[str]:
     run, latest, lag = snapshot.run, snapshot.latest, snapshot.lag
     behind = "-"
     if lag is not None and lag.age_ms is not None:
-        behind = elapsed_said(lag.age_ms) if lag.messages else "0 s"
+        behind = format_elapsed(lag.age_ms) if lag.messages else "0 s"
     return [
         snapshot.pipeline,
         snapshot.state,
@@ -60,7 +60,7 @@ def snapshot_row(snapshot: Snapshot) -> list[str]:
         _number(lag.messages if lag else None),
         behind,
         _number(latest.batch if latest else None),
-        "-" if run is None or run.batch_ms is None else elapsed_said(run.batch_ms),
+        "-" if run is None or run.batch_ms is None else format_elapsed(run.batch_ms),
         _number(run.rejected if run else None),
         _number(latest.version if latest else None),
     ]
@@ -72,7 +72,7 @@ def snapshot_line(snapshot: Snapshot) -> str:
     parts = []
     if run is not None and run.batch_ms is not None and latest and latest.batch is not None:
         parts.append(
-            f"batch {latest.batch} in {elapsed_said(run.batch_ms)} "
+            f"batch {latest.batch} in {format_elapsed(run.batch_ms)} "
             f"({format_rate(run.rows_per_s)} rows/s)"
         )
         why = f" (most of them: {run.rejected_reason})" if run.rejected_reason else ""
@@ -80,7 +80,7 @@ def snapshot_line(snapshot: Snapshot) -> str:
         if run.unknown:
             parts.append(f"{_number(run.unknown)} with unknown fields ({run.unknown_fields})")
     if lag is not None:
-        behind = f" ({elapsed_said(lag.age_ms)})" if lag.messages and lag.age_ms else ""
+        behind = f" ({format_elapsed(lag.age_ms)})" if lag.messages and lag.age_ms else ""
         parts.append(f"lag {_number(lag.messages)} messages{behind}")
     if latest and latest.version is not None:
         parts.append(f"Delta version {latest.version}")

@@ -15,7 +15,7 @@ from ottla.cli.pipeline.file import readable_file
 from ottla.cli.pipeline.options import FILE, ONLY
 from ottla.cli.rows import column, emit, only_json, row
 from ottla.cli.screen import note
-from ottla.journey.formatting import elapsed_said
+from ottla.journey.formatting import format_elapsed
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.offset_metadata import Run
 from ottla.pipelines.progress.status import Status, read_status
@@ -101,7 +101,7 @@ def status_of(pipeline: PipelineSpec, status: Status, now_ms: int) -> PipelineSt
     run = metadata.run if metadata else None
     behind = None
     if lag is not None and lag.age_ms is not None and lag.messages:
-        behind = elapsed_said(lag.age_ms)
+        behind = format_elapsed(lag.age_ms)
     return PipelineStatus(
         pipeline=pipeline.name,
         group=status.group,
@@ -157,7 +157,7 @@ def remarks(status: PipelineStatus, now_ms: int) -> list[str]:
 
 def ago(at_ms: int | None, now_ms: int) -> str | None:
     """`40.0 s ago`, by this machine's clock; a later moment is now."""
-    return None if at_ms is None else f"{elapsed_said(max(0, now_ms - at_ms))} ago"
+    return None if at_ms is None else f"{format_elapsed(max(0, now_ms - at_ms))} ago"
 
 
 def read_pipeline(pipeline: PipelineSpec, *, with_lag: bool = True) -> Status:

@@ -26,7 +26,7 @@ from ottla.cli.screen import note, say
 from ottla.cli.value_types import WholeNumber
 from ottla.cli.wrapping import printable
 from ottla.client.patience import poll_until
-from ottla.journey.formatting import elapsed_said
+from ottla.journey.formatting import format_elapsed
 from ottla.pipelines.progress.group import Group, GroupError
 from ottla.pipelines.progress.offset_metadata import Run
 from ottla.pipelines.progress.requests import StopRequest, put_request
@@ -108,7 +108,7 @@ def _wait_for_end(pipeline: PipelineSpec, asked: Run, wait_s: int) -> str:
         )
     if run.id == asked.id and run.state == "failed":
         raise Failed(f"{pipeline.name} failed: {printable(run.failure or '')}")
-    return f"has stopped after {elapsed_said(int((time.monotonic() - began_s) * 1_000))}"
+    return f"has stopped after {format_elapsed(int((time.monotonic() - began_s) * 1_000))}"
 
 
 def group_of(pipeline: PipelineSpec) -> Group:

@@ -10,7 +10,7 @@ from ottla.cli.screen import say, show_table
 from ottla.client.admin.hanging_transactions import PREPARED
 from ottla.client.admin.transaction_states import TransactionDescription
 from ottla.client.admin.transactions import DescribedTransaction, Transactions
-from ottla.journey.formatting import elapsed_said, moment_said
+from ottla.journey.formatting import format_elapsed, format_moment
 
 LIST_HINT: Final = "To list all: ottla transaction list"
 TOPIC_HINT: Final = "To list all topics: ottla topic list"
@@ -20,10 +20,10 @@ def show_transaction(described: TransactionDescription) -> None:
     say(f"{described.transactional_id}: {described.state}")
     say(f"coordinator: broker {described.coordinator}")
     say(f"producer: {described.producer_id}, epoch {described.producer_epoch}")
-    say(f"timeout: {elapsed_said(described.timeout_ms)}")
+    say(f"timeout: {format_elapsed(described.timeout_ms)}")
     if described.open_for_ms is not None and described.started_ms is not None:
-        since = moment_said(described.started_ms)
-        say(f"open for: {elapsed_said(described.open_for_ms)}, since {since}")
+        since = format_moment(described.started_ms)
+        say(f"open for: {format_elapsed(described.open_for_ms)}, since {since}")
     hint = what_next(described)
     if hint is not None:
         say(hint)
@@ -67,9 +67,8 @@ def what_next(described: TransactionDescription) -> str | None:
         return None
     left_ms = described.timeout_ms - described.open_for_ms
     if left_ms > 0:
-        ends = (
-            f"The coordinator aborts it in {elapsed_said(left_ms)} if the producer does not end it."
-        )
+        left = format_elapsed(left_ms)
+        ends = f"The coordinator aborts it in {left} if the producer does not end it."
     else:
         ends = (
             "Its timeout is over. The coordinator aborts it with its next scan "
@@ -79,4 +78,4 @@ def what_next(described: TransactionDescription) -> str | None:
 
 
 def moment(at_ms: int | None) -> str | None:
-    return None if at_ms is None or at_ms < 0 else moment_said(at_ms)
+    return None if at_ms is None or at_ms < 0 else format_moment(at_ms)

@@ -22,7 +22,7 @@ from ottla.client.admin.hanging_transactions import (
     hanging_transaction,
 )
 from ottla.client.admin.transactions import Transactions
-from ottla.journey.formatting import elapsed_said
+from ottla.journey.formatting import format_elapsed
 
 
 @command()
@@ -46,7 +46,7 @@ def hanging(cluster: Cluster, topic: str | None, age_ms: int, as_json: bool) -> 
     if topic is not None and topic not in transactions.topics:
         raise unknown("topic", topic, transactions.topics, TOPIC_HINT)
     found, why = find_hanging(transactions, transactions.partitions(topic), before_ms)
-    none = f"No hanging transactions without a write in the last {elapsed_said(age_ms)}."
+    none = f"No hanging transactions without a write in the last {format_elapsed(age_ms)}."
     rows = [hanging_transaction(each) for each in found]
     emit(rows, as_json=as_json, none="" if why else none, show=show_hanging)
     if rows and not as_json:

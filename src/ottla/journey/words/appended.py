@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.journey.formatting import bytes_said
+from ottla.journey.formatting import format_bytes
 from ottla.journey.words.clock import Clock
 from ottla.journey.words.line import STEP, WEAK, Branch, Document
 
@@ -30,14 +30,14 @@ def grow_appended(top: Branch, document: Document, clock: Clock) -> None:
         return
     if segment:
         active = "active" if segment["active"] else "closed"
-        size = bytes_said(segment["size_bytes"])
+        size = format_bytes(segment["size_bytes"])
         branch.add(("segment  ", WEAK), segment["file"], f"  ({active}, {size})")
-    branch.add(("batch    ", WEAK), _batch_said(batch))
+    branch.add(("batch    ", WEAK), _format_batch(batch))
     if record:
         packed = "uncompressed " if batch["compression"] != "none" else ""
         which = f"number {record['number'] + 1} of {batch['records']}"
         where = f"at byte {record['position']} of the batch's {packed}records"
-        branch.add(("record   ", WEAK), f"{which}, {where}, {bytes_said(record['size_bytes'])}")
+        branch.add(("record   ", WEAK), f"{which}, {where}, {format_bytes(record['size_bytes'])}")
     if segment:
         entry = appended["index"]["entry"]
         leads = "no entry before it: reads start at the beginning of the segment"
@@ -46,12 +46,12 @@ def grow_appended(top: Branch, document: Document, clock: Clock) -> None:
         branch.add(("index    ", WEAK), leads)
 
 
-def _batch_said(batch: Document) -> str:
-    size = bytes_said(batch["size_bytes"])
+def _format_batch(batch: Document) -> str:
+    size = format_bytes(batch["size_bytes"])
     if batch["compression"] != "none":
         size += f" {batch['compression']}"
         if batch["uncompressed_bytes"] is not None:
-            size += f" ({bytes_said(batch['uncompressed_bytes'])} uncompressed)"
+            size += f" ({format_bytes(batch['uncompressed_bytes'])} uncompressed)"
     many = f"{batch['records']} records" if batch["records"] != 1 else "1 record"
     reach = f"offsets {batch['base_offset']} to {batch['last_offset']}"
     where = "" if batch["position"] is None else f"at byte {batch['position']}, "

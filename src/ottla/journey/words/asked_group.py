@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.journey.formatting import elapsed_said
+from ottla.journey.formatting import format_elapsed
 from ottla.journey.words.clock import Clock
 from ottla.journey.words.line import GOOD, NAME, STEP, WAITING, Branch, Document
 from ottla.journey.words.readers import DOUBTS
@@ -34,10 +34,10 @@ def grow_asked_group(top: Branch, document: Document) -> None:
     branch = top.add(("Group  ", STEP), (asked["group"], NAME), "  ", (title, colour))
     clock = Clock(document)
     for reason in asked["reasons"]:
-        branch.add(reason_said(reason, document, clock))
+        branch.add(format_reason(reason, document, clock))
 
 
-def reason_said(reason: Document, document: Document, clock: Clock) -> str:
+def format_reason(reason: Document, document: Document, clock: Clock) -> str:
     """One reason in words."""
     match reason["why"]:
         case "not_written":
@@ -71,10 +71,10 @@ def reason_said(reason: Document, document: Document, clock: Clock) -> str:
             if reason["is_there"]:
                 return f"under isolation.level=read_committed it waits at {where}"
             return f"under isolation.level=read_committed it will stop at {where}"
-    return _group_said(reason, document, clock)
+    return _format_group(reason, document, clock)
 
 
-def _group_said(reason: Document, document: Document, clock: Clock) -> str:
+def _format_group(reason: Document, document: Document, clock: Clock) -> str:
     """A reason that lies in the group itself."""
     match reason["why"]:
         case "behind":
@@ -98,4 +98,4 @@ def _group_said(reason: Document, document: Document, clock: Clock) -> str:
     if reason["committed_ms"] is None:
         return f"{said}, which has committed nothing for this partition"
     ago_ms = document["asked_ms"] - reason["committed_ms"]
-    return f"{said}; the last commit is {elapsed_said(max(ago_ms, 0))} ago"
+    return f"{said}; the last commit is {format_elapsed(max(ago_ms, 0))} ago"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.journey.formatting import elapsed_said, moment_said
+from ottla.journey.formatting import format_elapsed, format_moment
 from ottla.journey.words.line import Document
 
 NO_TIME: Final = "time not recorded"
@@ -22,11 +22,11 @@ class Clock:
         self._published_ms = published if published is not None and published >= 0 else None
         self._day = None
         if self._published_ms is not None:
-            self._day = moment_said(self._published_ms)[:DATE_CHARACTERS]
+            self._day = format_moment(self._published_ms)[:DATE_CHARACTERS]
 
     def at(self, ms: int, *, dated: bool = False) -> str:
         """`2026-01-31 12:00:00.123`, or the time alone."""
-        said = moment_said(ms).removesuffix(" UTC")
+        said = format_moment(ms).removesuffix(" UTC")
         return said if dated or self._day is None else said.removeprefix(f"{self._day} ")
 
     def after(self, when: Document | None) -> str:
@@ -35,7 +35,7 @@ class Clock:
             return ""
         took_ms = when["since_ms"] - self._published_ms
         sign = "+" if took_ms >= 0 else "-"
-        return f"  {sign}{elapsed_said(abs(took_ms))}"
+        return f"  {sign}{format_elapsed(abs(took_ms))}"
 
     def moment(self, when: Document | None, *, dated: bool = False) -> str:
         """A time of the document: exact, or its bounds."""

@@ -6,7 +6,7 @@ from ottla.journey.formatting import one_of
 from ottla.journey.words.clock import Clock
 from ottla.journey.words.destinations import name_of
 from ottla.journey.words.line import BAD, GOOD, NAME, WAITING, WEAK, Branch, Document
-from ottla.journey.words.row import row_said
+from ottla.journey.words.row import format_row
 
 
 def grow_delivery(branch: Branch, one: Document, clock: Clock) -> None:
@@ -29,7 +29,7 @@ def grow_delivery(branch: Branch, one: Document, clock: Clock) -> None:
     said = branch.add(*parts)
     if rejected:
         colour = BAD if rejected["certain"] else WAITING
-        said.add(("rejected", colour), rejection_said(rejected))
+        said.add(("rejected", colour), format_rejection(rejected))
     if sink and not (rejected and rejected["certain"]):
         place = {"parquet": "folder ", "json": "folder ", "topic": "to     "}
         said.add((place.get(sink["kind"], "table  "), WEAK), sink["place"])
@@ -49,7 +49,7 @@ def grow_delivery(branch: Branch, one: Document, clock: Clock) -> None:
         why = ": what is recorded does not tell, or another record had this offset then"
         said.add(("not known whether it had this message", WAITING), why)
     if one.get("row"):
-        said.add(("row    ", WEAK), row_said(one["row"]))
+        said.add(("row    ", WEAK), format_row(one["row"]))
     if one["group"] is None:
         said.add(
             ("from the table's log; the table has no row if it was rejected or filtered", WEAK)
@@ -60,7 +60,7 @@ def grow_delivery(branch: Branch, one: Document, clock: Clock) -> None:
         group.parts.append(("  (its first commit; its start is not recorded)", WEAK))
 
 
-def rejection_said(rejected: Document) -> str:
+def format_rejection(rejected: Document) -> str:
     """Why a message has no row; or that it is not known whether it has one."""
     kept = f"; kept in {rejected['kept']}" if rejected["kept"] else ""
     if rejected["certain"]:

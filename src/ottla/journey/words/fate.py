@@ -31,11 +31,11 @@ _SAID_BY_DELIVERY: Final = frozenset({"read", "passed"})
 
 
 def fate_of(journey: Document) -> Document:
-    """The statements that `fate_said` puts into words."""
+    """The statements that `format_fate` puts into words."""
     return {name: journey.get(name) for name in FIELDS}
 
 
-def fate_said(fate: Document) -> str:
+def format_fate(fate: Document) -> str:
     """The line."""
     return "; ".join(_parts(fate))
 

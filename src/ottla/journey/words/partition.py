@@ -19,7 +19,7 @@ _UNKNOWN: Final = (
 )
 
 
-def choice_said(choice: Choice) -> str:
+def format_choice(choice: Choice) -> str:
     """The `why` of a chosen partition."""
     match choice.reason:
         case Reason.ONE_PARTITION:
@@ -49,7 +49,7 @@ def _named(name: str) -> str:
     return f"{name} ({_WHOSE[name]})"
 
 
-def elsewhere_said(elsewhere: Document | None) -> list[str]:
+def format_elsewhere(elsewhere: Document | None) -> list[str]:
     """A line for each other partition with the key, and one for those that were not searched."""
     if elsewhere is None:
         return []
@@ -59,11 +59,11 @@ def elsewhere_said(elsewhere: Document | None) -> list[str]:
         for one in elsewhere["messages"]
     ]
     if elsewhere["not_searched"]:
-        said.append(f"{partitions_said(elsewhere['not_searched'])} not searched for its key")
+        said.append(f"{format_partitions(elsewhere['not_searched'])} not searched for its key")
     return said
 
 
-def partitions_said(partitions: Sequence[int]) -> str:
+def format_partitions(partitions: Sequence[int]) -> str:
     """`partition 3`, or `partitions 0, 1 and 3`."""
     *others, last = map(str, partitions)
     return f"partitions {', '.join(others)} and {last}" if others else f"partition {last}"

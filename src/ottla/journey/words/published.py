@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.journey.formatting import bytes_said, elapsed_said
+from ottla.journey.formatting import format_bytes, format_elapsed
 from ottla.journey.words.clock import Clock
 from ottla.journey.words.line import NAME, STEP, WAITING, WEAK, Branch, Document
 
@@ -18,7 +18,7 @@ def shown(content: Document | None, most: int = MAX_VALUE_CHARACTERS) -> str:
     mark = "" if "text" in content else "base64 "
     text = str(content["text"] if "text" in content else content["base64"])
     if content["cut"] or len(text) > most:
-        return f"{mark}{text[:most]}… ({bytes_said(content['size_bytes'])})"
+        return f"{mark}{text[:most]}… ({format_bytes(content['size_bytes'])})"
     return f"{mark}{text}" if text else '""'
 
 
@@ -35,7 +35,7 @@ def grow_published(top: Branch, published: Document, clock: Clock) -> None:
     branch = top.add(("Published  ", STEP), at, (by, NAME), (f"  ({whose})", WEAK))
     ahead_ms = published.get("clock_ahead_ms")
     if ahead_ms is not None:
-        ahead = f"this is at least {elapsed_said(ahead_ms)} ahead of the broker's clock"
+        ahead = f"this is at least {format_elapsed(ahead_ms)} ahead of the broker's clock"
         branch.add((ahead, WAITING))
     producer = published["producer"]
     if published["control"]:

@@ -89,7 +89,7 @@ def grow_not_reached(branch: Branch, group: Document) -> None:
         branch.add(name, ("  not yet", WAITING), f": {behind} {word} behind")
 
 
-def unknown_groups_said(groups: Document | None) -> list[str]:
+def format_unknown_groups(groups: Document | None) -> list[str]:
     """A line for each reason why other groups may have committed offsets, too."""
     if groups is None or groups["complete"]:
         return []

@@ -54,18 +54,18 @@ def _in_sync(branch: Branch, replicated: Document) -> None:
     possible = [then] if then is not None else replicated.get("in_sync_possible", [])
     if not possible:
         return
-    branch.add(("in sync then  ", WEAK), ", or ".join(map(_in_sync_said, possible)))
+    branch.add(("in sync then  ", WEAK), ", or ".join(map(_format_in_sync, possible)))
     now = sorted(replicated["in_sync_now"])
     if any(now != sorted(each["brokers"]) for each in possible):
-        branch.add(("in sync now   ", WEAK), brokers_said(replicated["in_sync_now"]))
+        branch.add(("in sync now   ", WEAK), format_brokers(replicated["in_sync_now"]))
 
 
-def _in_sync_said(then: Document) -> str:
+def _format_in_sync(then: Document) -> str:
     led = "without a leader" if then["leader"] is None else f"led by {then['leader']}"
-    return f"{brokers_said(then['brokers'])}, {led} in epoch {then['leader_epoch']}"
+    return f"{format_brokers(then['brokers'])}, {led} in epoch {then['leader_epoch']}"
 
 
-def brokers_said(brokers: Sequence[int]) -> str:
+def format_brokers(brokers: Sequence[int]) -> str:
     """`brokers 1 2 3`, `broker 2`, `no broker`."""
     if not brokers:
         return "no broker"

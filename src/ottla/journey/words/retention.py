@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.journey.formatting import bytes_said, moment_said, span_said
+from ottla.journey.formatting import format_bytes, format_moment, format_span
 from ottla.journey.retention_rules import COMPACT, Rule, Statement
 from ottla.journey.words.clock import Clock
 from ottla.journey.words.line import BAD, GOOD, STEP, WAITING, WEAK, Branch, Document
@@ -16,29 +16,31 @@ _WHOSE: Final = {
 }
 
 
-def why_said(rule: Rule) -> str:
+def format_rule(rule: Rule) -> str:
     """The reason of a rule."""
     reason = rule.reason
     match reason["kind"]:
         case "older":
-            span = span_said(reason["span_ms"])
+            span = format_span(reason["span_ms"])
             if reason["of"] == "batch":
                 return f"its batch is older than {span}: deleted when all of its segment is"
             return f"its segment's newest record is older than {span}: the next check may delete it"
         case "not_old":
-            span, newest = span_said(reason["span_ms"]), moment_said(reason["newest_ms"])
+            span, newest = format_span(reason["span_ms"]), format_moment(reason["newest_ms"])
             said = f"{span} after {_WHOSE[reason['of']]} newest record ({newest})"
             return f"{said}, or later" if reason["of"] == "batch" else said
         case "no_timestamp":
             return "its batch has no timestamp"
         case "surplus":
-            keeps = bytes_said(reason["keeps_bytes"])
+            keeps = format_bytes(reason["keeps_bytes"])
             return f"the log holds {keeps} without its segment: the next check may delete it"
         case "needs":
-            keeps, missing = bytes_said(reason["keeps_bytes"]), reason["missing_bytes"]
+            keeps, missing = format_bytes(reason["keeps_bytes"]), reason["missing_bytes"]
             if missing is None:
                 return f"the log keeps {keeps}: how much follows is not known"
-            return f"the log keeps {keeps}: its segment is deleted after {bytes_said(missing)} more"
+            return (
+                f"the log keeps {keeps}: its segment is deleted after {format_bytes(missing)} more"
+            )
         case "no_retention":
             return "kept until it is deleted manually: no retention is set"
     return _by_compaction(rule)
@@ -50,7 +52,7 @@ def _by_compaction(rule: Rule) -> str:
         ratio = rule.reason["dirty_ratio"]
         return f"{said}: the cleaner may remove it once {ratio:.0%} of the log is dirty"
     if rule.setting == COMPACT and rule.not_before_ms is not None:
-        return f"{said}; not before {moment_said(rule.not_before_ms)}"
+        return f"{said}; not before {format_moment(rule.not_before_ms)}"
     return said
 
 
@@ -81,11 +83,11 @@ def _of_the_record(reason: Statement) -> str:
     is_tombstone = reason["kind"] == "tombstone"
     what = "a tombstone" if is_tombstone else "a transaction's marker"
     since = "" if is_tombstone else " that finds no record of it"
-    said = f"{what}, kept {span_said(reason['kept_ms'])} after the first cleaning{since}"
+    said = f"{what}, kept {format_span(reason['kept_ms'])} after the first cleaning{since}"
     return said if reason["was_cleaned"] else f"{said}, which has not happened yet"
 
 
-def delay_said(delay: Statement | None) -> str | None:
+def format_delay(delay: Statement | None) -> str | None:
     """What can delay it."""
     if delay is None:
         return None
@@ -102,8 +104,8 @@ def delay_said(delay: Statement | None) -> str | None:
     stops = "newer records delay this"
     if delay["stops"] == "the_cleaner":
         stops = "the cleaner skips it"
-    full = f"{bytes_said(delay['segment_bytes'])} (now {bytes_said(delay['size_bytes'])})"
-    at = "" if rolls_ms is None else f" or at {moment_said(rolls_ms)}"
+    full = f"{format_bytes(delay['segment_bytes'])} (now {format_bytes(delay['size_bytes'])})"
+    at = "" if rolls_ms is None else f" or at {format_moment(rolls_ms)}"
     return f"{whose} is active: {stops} until it rolls, at {full}{at}"
 
 
@@ -129,7 +131,7 @@ def grow_retention(top: Branch, retention: Document | None, *, is_computed: bool
     elif not_before is None:
         branch.parts.append(("not deleted by any current rule", GOOD))
     else:
-        branch.parts.append((f"not before {moment_said(not_before)}".removesuffix(" UTC"), GOOD))
+        branch.parts.append((f"not before {format_moment(not_before)}".removesuffix(" UTC"), GOOD))
     for rule in retention["rules"]:
         said = branch.add((f"{rule['setting']}  ", WEAK), rule["why"].replace(" UTC", ""))
         if rule["note"]:

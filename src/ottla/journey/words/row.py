@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from ottla.journey.formatting import one_of
 from ottla.journey.words.line import Document
-from ottla.journey.words.partition import partitions_said
+from ottla.journey.words.partition import format_partitions
 
 
-def row_said(row: Document) -> str:
+def format_row(row: Document) -> str:
     """What a message did to the row of its key, and what became of it."""
     also_in, unless_in = row.get("also_in"), row.get("unless_in")
     if also_in:
         did = {"opened": "a version of its key; ", "replaced": "another of its batch has its key; "}
-        why = f"its key is in {partitions_said(also_in)}, too"
+        why = f"its key is in {format_partitions(also_in)}, too"
         return f"{did.get(row['did'], '')}what became of it is not known: {why}"
     if unless_in:
-        some = partitions_said(unless_in)
-        return f"{row_in_partition_said(row)}, if its key was never in {some}"
-    return row_in_partition_said(row)
+        some = format_partitions(unless_in)
+        return f"{format_row_in_partition(row)}, if its key was never in {some}"
+    return format_row_in_partition(row)
 
 
-def row_in_partition_said(row: Document) -> str:
+def format_row_in_partition(row: Document) -> str:
     """The same where no other partition has its key."""
     of = "" if row["of"] is None else f" that of offset {row['of']}"
     did = {

@@ -24,7 +24,7 @@ def left_out(document: Document) -> list[str]:
     return lines
 
 
-def searched_said(searched: list[Document]) -> str | None:
+def format_searched(searched: list[Document]) -> str | None:
     """How far a search came if it stopped before the start of the log."""
     ended = [one for one in searched if not one["whole"]]
     if not ended:
@@ -33,7 +33,7 @@ def searched_said(searched: list[Document]) -> str | None:
     return f"Searched from the end back to {places}. Give the PARTITION to search further back."
 
 
-def ranges_said(topic: str, partitions: list[Document]) -> str:
+def format_ranges(topic: str, partitions: list[Document]) -> str:
     """The offsets of each partition, one line each, and how to ask for one."""
     lines: list[str] = []
     example: Document | None = None

@@ -10,13 +10,13 @@ from ottla.journey.words.asked_group import grow_asked_group
 from ottla.journey.words.clock import Clock
 from ottla.journey.words.delivery import grow_delivery
 from ottla.journey.words.line import BAD, NAME, STEP, WAITING, WEAK, Branch, Document, line
-from ottla.journey.words.partition import elsewhere_said
+from ottla.journey.words.partition import format_elsewhere
 from ottla.journey.words.published import grow_published
 from ottla.journey.words.readers import (
     NOT_REACHED,
+    format_unknown_groups,
     grow_not_reached,
     grow_reader,
-    unknown_groups_said,
 )
 from ottla.journey.words.replicas import grow_replicated
 from ottla.journey.words.retention import grow_removed, grow_retention
@@ -57,7 +57,7 @@ def tell(document: Document) -> Branch:
         chosen = document["partition_chosen"]
         named = f"{chosen['partition']} of {chosen['partitions']}: "
         branch = top.add(("Partition chosen  ", STEP), named, chosen["why"])
-        for said in elsewhere_said(document.get("key_elsewhere")):
+        for said in format_elsewhere(document.get("key_elsewhere")):
             branch.add((said, WAITING))
     grow_appended(top, document, clock)
     grow_replicated(top, document["replicated"], clock)
@@ -81,7 +81,7 @@ def _readers(top: Branch, document: Document, title: str, clock: Clock | None = 
     for group in document["read"]:
         if group["state"] in NOT_REACHED:
             grow_not_reached(branch, group)
-    unknown = unknown_groups_said(document.get("groups"))
+    unknown = format_unknown_groups(document.get("groups"))
     if not branch.below and not unknown:
         branch.parts.append(("  no group has committed offsets for this partition", ""))
     for said in unknown:
