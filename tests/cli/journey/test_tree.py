@@ -258,13 +258,8 @@ def test_the_row_of_a_key_that_other_partitions_have(
     row: tuple[str | None, str | None], also_in: list[int], unless_in: list[int], said: str
 ) -> None:
     did, then = row
-<<<<<<< HEAD
     document: dict[str, Any] = {"did": did, "of": None, "then": then, "by": None}
-    assert row_said(document | {"also_in": also_in, "unless_in": unless_in}) == said
-=======
-    document = {"did": did, "of": None, "then": then, "by": None}
     assert format_row(document | {"also_in": also_in, "unless_in": unless_in}) == said
->>>>>>> 05ba79cc (Journey: what makes a text of a value is named format_*)
 
 
 def test_a_key_that_is_in_other_partitions(document: dict[str, Any]) -> None:
