@@ -97,9 +97,10 @@ class Dispatcher(Generic[BrokerT]):
         cpu_thread: CpuThread,
         is_broker: Callable[[ClientSession], bool] = _nobody,
     ) -> None:
-        """`checks` is for authorization and quotas, which do not exist yet. `cpu_thread` decodes
-        and encodes long messages. `is_broker` says whether a broker of the cluster is at the other
-        end: requests that only brokers send are refused to all others.
+        """`checks` is for quotas, which do not exist yet; ACLs are asked by the handlers themselves
+        (`api.authorized`). `cpu_thread` decodes and encodes long messages. `is_broker` says whether
+        a broker of the cluster is at the other end: requests that only brokers send are refused to
+        all others.
         """
         self._is_broker = is_broker
         self.requests: Counter[int] = Counter()
