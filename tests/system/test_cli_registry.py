@@ -15,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 from tests.system.typed_command import WITHIN_S, typed
 
 from components import fixture
-from ottla.pipelines.registry.protobuf_messages import Messages
+from ottla.registry.protobuf_messages import Messages
 from ottla.registry.registered import PROTOBUF, Registered
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]

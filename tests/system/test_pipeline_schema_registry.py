@@ -23,8 +23,8 @@ from tests.pipelines.jars import fetch_jars_once, formats
 from tests.system.pipeline_commands import WAIT_S, Running, ottla
 
 from components import fixture
-from ottla.pipelines.registry.framing import head
-from ottla.pipelines.registry.protobuf_messages import Messages
+from ottla.registry.framing import head
+from ottla.registry.protobuf_messages import Messages
 from ottla.registry.registered import PROTOBUF, Registered
 
 pytestmark = [

@@ -1,1 +1,4 @@
-"""A schema registry of Confluent's REST interface, asked by pipelines and the command line."""
+"""A schema registry: its client, its schemas, how data is framed by them, and Protobuf as JSON.
+
+Pipelines and the command line share it.
+"""

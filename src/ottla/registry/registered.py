@@ -11,6 +11,10 @@ PROTOBUF: Final = "PROTOBUF"
 FORMATS: Final = (AVRO, JSON, PROTOBUF)
 
 
+class SchemaError(Exception):
+    """A schema that cannot be used: one line without a stop, which says what to do if anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registered:
     """One schema. `references` are the schemas that it names, each under that name.

@@ -8,8 +8,8 @@ import pytest
 from tests.pipelines.source.test_protobuf_decoder import PROTO
 
 from ottla.pipelines.registry.protobuf_form import MARK, MAX_NUMBER, ROOT, form_of
-from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.protobuf_schema import shape_of
+from ottla.registry.protobuf_messages import Messages
 from ottla.registry.registered import PROTOBUF, Registered
 
 START = 'syntax = "proto3"; '

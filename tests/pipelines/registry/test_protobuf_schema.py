@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.protobuf_schema import conflict, shape_of, spark_type
+from ottla.registry.protobuf_messages import Messages
 from ottla.registry.registered import PROTOBUF, Registered
 
 START = """syntax = "proto3";

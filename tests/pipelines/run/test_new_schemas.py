@@ -14,7 +14,7 @@ from tests.pipelines.jars import formats
 from tests.pipelines.registry.server import run_registry
 
 from ottla.pipelines import PipelineError, to_delta, topic
-from ottla.pipelines.registry.framing import head
+from ottla.registry.framing import head
 
 pytestmark = [
     pytest.mark.spark,

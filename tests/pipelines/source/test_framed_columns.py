@@ -12,10 +12,10 @@ from tests.pipelines.registry.server import run_registry
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.marks import CONFLICT, UNKNOWN_ID
 from ottla.pipelines.registry.framed import Framed
-from ottla.pipelines.registry.framing import head
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source.parse import REASON, parse, read_schema, take_parsed
 from ottla.pipelines.source.registry_schema import framed_schema, note_met
+from ottla.registry.framing import head
 
 pytestmark = pytest.mark.spark
 

@@ -8,9 +8,9 @@ from tests.pipelines.source.test_framed_columns import rows
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.marks import CONFLICT, UNKNOWN_ID
-from ottla.pipelines.registry.framing import head
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source.registry_schema import framed_schema
+from ottla.registry.framing import head
 
 pytestmark = pytest.mark.spark
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ottla.pipelines.failures.marks import NO_PROTOBUF
-from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.protobuf_schema import shape_of
 from ottla.pipelines.source.protobuf_decoder import decoder
+from ottla.registry.protobuf_messages import Messages
 from ottla.registry.registered import PROTOBUF, Registered
 
 PROTO = """syntax = "proto3";

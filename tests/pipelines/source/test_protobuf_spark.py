@@ -10,11 +10,11 @@ import pytest
 from tests.pipelines.source.test_protobuf_decoder import PROTO
 
 from ottla.pipelines.registry.framed import Branch, Framed
-from ottla.pipelines.registry.framing import head
-from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.protobuf_schema import shape_of, spark_type
 from ottla.pipelines.source import protobuf_column, protobuf_spark
 from ottla.pipelines.source.framed_columns import type_of
+from ottla.registry.framing import head
+from ottla.registry.protobuf_messages import Messages
 from ottla.registry.registered import PROTOBUF, Registered
 
 pytestmark = pytest.mark.spark

@@ -5,7 +5,7 @@ such lines. Bytes and fixed of Avro are shown as text in ISO 8859-1, as in Avro'
 and decimals, dates and times as text; bytes, fixed and decimals cannot be written. Data without the
 registry's header (a zero byte and the schema's id) is left as it is.
 
-Protobuf (`protobuf_records`) is Protobuf's own JSON.
+Protobuf (`registry.protobuf_json`) is Protobuf's own JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ottla.registry.client import RegistryClient, RegistryError, first_line, is_
 from ottla.registry.registered import AVRO, JSON, PROTOBUF, Registered
 
 if TYPE_CHECKING:
-    from ottla.pipelines.registry.protobuf_messages import Messages
+    from ottla.registry.protobuf_messages import Messages
 
 READ: Final = "AVRO, JSON and PROTOBUF"
 HEADER_BYTES: Final = 5
@@ -114,7 +114,7 @@ class Decoder:
 
     def _protobuf(self, schema_id: int, data: bytes, what: str) -> Any:
         # Imported when it is met: it takes a while.
-        from ottla.cli.records.protobuf_records import ProtobufError, decoded, messages_of
+        from ottla.registry.protobuf_json import ProtobufError, decoded, messages_of
 
         try:
             if schema_id not in self._messages:
@@ -213,7 +213,7 @@ def serializer(client: RegistryClient, subject: str) -> Any | None:
         "use.latest.version": True,
     }
     if found.format == PROTOBUF:
-        from ottla.cli.records.protobuf_records import ProtobufError, encoded, messages_of
+        from ottla.registry.protobuf_json import ProtobufError, encoded, messages_of
 
         try:
             messages = messages_of(found)

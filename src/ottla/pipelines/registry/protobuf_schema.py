@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.protobuf_messages import is_map, is_repeated
+from ottla.registry.protobuf_messages import is_map, is_repeated
 
 SparkType: TypeAlias = str | dict[str, Any]
 Shape: TypeAlias = dict[str, Any]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.failures.marks import CONFLICT, UNKNOWN_ID
 from ottla.pipelines.registry.avro_schema import END, END_BYTES, VALUE
 from ottla.pipelines.registry.framed import Framed
-from ottla.pipelines.registry.framing import HEAD_BYTES, MAGIC, head
 from ottla.pipelines.source import protobuf_column, protobuf_spark
 from ottla.pipelines.source.checks import checks
+from ottla.registry.framing import HEAD_BYTES, MAGIC, head
 from ottla.registry.registered import AVRO, JSON, PROTOBUF
 
 if TYPE_CHECKING:

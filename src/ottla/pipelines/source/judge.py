@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
 
-from ottla.pipelines.registry.framing import HEAD_BYTES, MAGIC
 from ottla.pipelines.source.ddl import Field, Kind
 from ottla.pipelines.source.unknown_names import unknown_names
 from ottla.pipelines.source.words import (
@@ -29,6 +28,7 @@ from ottla.pipelines.source.words import (
     UNKNOWN,
     UnknownFields,
 )
+from ottla.registry.framing import HEAD_BYTES, MAGIC
 
 PARSES: Final = ""
 NOT_CHECKED: Final = None

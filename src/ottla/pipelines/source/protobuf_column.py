@@ -11,12 +11,12 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.registry import protobuf_framing
 from ottla.pipelines.registry.framed import Framed
-from ottla.pipelines.registry.framing import head
-from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.protobuf_schema import Shape
 from ottla.pipelines.source import protobuf_decoder
+from ottla.registry import protobuf_framing
+from ottla.registry.framing import head
+from ottla.registry.protobuf_messages import Messages
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from ottla.pipelines.failures.marks import NO_PROTOBUF
-from ottla.pipelines.registry.protobuf_framing import read_indexes
+from ottla.registry.protobuf_framing import read_indexes
 
 NO_INDEXES = "has Protobuf's framing damaged: no message indexes"
 NO_MESSAGE = "has Protobuf's framing damaged: its indexes name no message of its schema"

@@ -13,12 +13,12 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.registry.framed import Framed
-from ottla.pipelines.registry.framing import HEAD_BYTES, head
 from ottla.pipelines.registry.protobuf_form import MARK, ROOT, Form, form_of
-from ottla.pipelines.registry.protobuf_framing import write_indexes
-from ottla.pipelines.registry.protobuf_messages import pool_of
 from ottla.pipelines.source import protobuf_decoder
 from ottla.pipelines.spark.jvm.classes import first_class
+from ottla.registry.framing import HEAD_BYTES, head
+from ottla.registry.protobuf_framing import write_indexes
+from ottla.registry.protobuf_messages import pool_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

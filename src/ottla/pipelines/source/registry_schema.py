@@ -11,12 +11,12 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry import avro_schema, json_schema, protobuf_schema
 from ottla.pipelines.registry.client import Registry
 from ottla.pipelines.registry.framed import Framed, branches_of
-from ottla.pipelines.registry.protobuf_messages import Messages
 from ottla.pipelines.registry.registered import Fetched, Wanted, read_wanted
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source import protobuf_column
 from ottla.pipelines.spark.jvm.avro_classes import AvroClasses
-from ottla.registry.registered import AVRO, JSON, PROTOBUF, Registered
+from ottla.registry.protobuf_messages import Messages
+from ottla.registry.registered import AVRO, JSON, PROTOBUF, Registered, SchemaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,7 +90,7 @@ def _json(fetched: Fetched) -> Framed:
 
 
 def _protobuf(fetched: Fetched, wanted: Wanted) -> Framed:
-    messages = Messages(fetched.reader)
+    messages = _messages(fetched.reader)
     name = _message(messages, wanted)
     message = messages.by_name[name]
     shape = protobuf_schema.shape_of(message, fetched.reader.shown)
@@ -98,17 +98,25 @@ def _protobuf(fetched: Fetched, wanted: Wanted) -> Framed:
     def conflict(one: Registered) -> str | None:
         try:
             theirs = Messages(one).by_name.get(name)
-        except PipelineError as error:
+        except SchemaError as error:
             return str(error)
         return protobuf_schema.conflict(message, theirs, "value") if theirs is not None else None
 
     return Framed(
         PROTOBUF,
         json.dumps(protobuf_schema.spark_type(shape)),
-        branches_of(fetched, lambda one: protobuf_column.writer_of(Messages(one)), conflict),
+        branches_of(fetched, lambda one: protobuf_column.writer_of(_messages(one)), conflict),
         protobuf_column.reader_of(messages, name, shape),
         missing=tuple(sorted(fetched.missing)),
     )
+
+
+def _messages(schema: Registered) -> Messages:
+    """Return the messages of a schema. Raises PipelineError where it cannot be used."""
+    try:
+        return Messages(schema)
+    except SchemaError as error:
+        raise PipelineError(str(error)) from error
 
 
 def _message(messages: Messages, wanted: Wanted) -> str:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ottla.pipelines.kafka.settings import READ_COMMITTED, KafkaSettings
 from ottla.pipelines.registry.framed import Framed
-from ottla.pipelines.registry.framing import HEAD_BYTES
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source.ddl import Kind
 from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.parse import as_json_object, never_fails
 from ottla.pipelines.source.words import UnknownFields
 from ottla.pipelines.spark.jvm.plan import Node, plan_of
+from ottla.registry.framing import HEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,10 +5,9 @@ import subprocess
 
 import pytest
 
-from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry import protobuf_files
-from ottla.pipelines.registry.protobuf_files import descriptor_set
-from ottla.registry.registered import PROTOBUF, Registered
+from ottla.registry import protobuf_files
+from ottla.registry.protobuf_files import descriptor_set
+from ottla.registry.registered import PROTOBUF, Registered, SchemaError
 
 PLANE = Registered(
     1, PROTOBUF, 'syntax = "proto3"; package air; message Plane { string tail = 1; }'
@@ -56,7 +55,7 @@ def test_a_serialized_descriptor_is_taken_as_it_is(monkeypatch: pytest.MonkeyPat
     serialized = Registered(4, PROTOBUF, text, references=(("air/plane.proto", inner),))
 
     assert files(serialized)[-1] == "schema-4.proto"
-    with pytest.raises(PipelineError, match=r"^schema 6 imports air/plane.proto, which is none of"):
+    with pytest.raises(SchemaError, match=r"^schema 6 imports air/plane.proto, which is none of"):
         descriptor_set(Registered(6, PROTOBUF, text))
 
 
@@ -69,7 +68,7 @@ def test_a_serialized_descriptor_is_taken_as_it_is(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_text_that_does_not_compile_is_one_sentence(text: str, reason: str) -> None:
-    with pytest.raises(PipelineError, match=reason) as refused:
+    with pytest.raises(SchemaError, match=reason) as refused:
         descriptor_set(Registered(7, PROTOBUF, text))
     assert len(str(refused.value).splitlines()) == 1
 
@@ -89,7 +88,7 @@ def test_a_missing_package_is_named(
         protobuf_files, "_found", lambda name: None if name == missing else found(name)
     )
     descriptor_set.cache_clear()
-    with pytest.raises(PipelineError, match=reason):
+    with pytest.raises(SchemaError, match=reason):
         descriptor_set(Registered(8, PROTOBUF, PLANE.text))
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.records.protobuf_records import (
+from ottla.registry.framing import head
+from ottla.registry.protobuf_json import (
     ProtobufError,
     decoded,
     encoded,
     messages_of,
 )
-from ottla.pipelines.registry.framing import head
 from ottla.registry.registered import PROTOBUF, Registered
 
 FLIGHT = """syntax = "proto3";

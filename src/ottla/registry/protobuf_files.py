@@ -23,8 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from ottla.pipelines.errors import PipelineError
-from ottla.registry.registered import Registered
+from ottla.registry.registered import Registered, SchemaError
 
 INSTALL_PROTOBUF: Final = "pip install 'ottla[registry,protobuf]'"
 COMPILE_WITHIN_S: Final = 30
@@ -42,16 +41,16 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
 
 def require_protobuf() -> None:
-    """Raise PipelineError where the package protobuf is missing."""
+    """Raise SchemaError where the package protobuf is missing."""
     if _found("google.protobuf") is None:
-        raise PipelineError(f"Protobuf needs the package protobuf. Type: {INSTALL_PROTOBUF}")
+        raise SchemaError(f"Protobuf needs the package protobuf. Type: {INSTALL_PROTOBUF}")
 
 
 @functools.lru_cache(maxsize=1_000)
 def descriptor_set(schema: Registered) -> bytes:
     """Return the serialized FileDescriptorSet of a schema: its file last, its imports before it.
 
-    Raises PipelineError: packages that are missing, an import that is none of the references,
+    Raises SchemaError: packages that are missing, an import that is none of the references,
     text that protoc refuses.
     """
     require_protobuf()
@@ -80,7 +79,7 @@ def _add(
         else:
             _add_known(one, files)
         if file is not None and one not in files:
-            raise PipelineError(_lacks(schema, one))
+            raise SchemaError(_lacks(schema, one))
     if file is None:
         file = _compiled(schema, name, files)
     files[name] = file
@@ -121,11 +120,11 @@ def _add_known(name: str, files: dict[str, Any]) -> None:
 
 
 def _compiled(schema: Registered, name: str, files: dict[str, Any]) -> Any:
-    """Return the descriptor of a file's text. Raises PipelineError."""
+    """Return the descriptor of a file's text. Raises SchemaError."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
     if _found("grpc_tools.protoc") is None:
-        raise PipelineError(
+        raise SchemaError(
             f"{schema.shown} is a .proto file's text, which grpcio-tools compiles. "
             f"Type: {INSTALL_PROTOBUF}"
         )
@@ -144,11 +143,11 @@ def _compiled(schema: Registered, name: str, files: dict[str, Any]) -> Any:
                 command, capture_output=True, text=True, timeout=COMPILE_WITHIN_S, check=False
             )
         except subprocess.TimeoutExpired:
-            raise PipelineError(
+            raise SchemaError(
                 f"{schema.shown} does not compile within {COMPILE_WITHIN_S} s"
             ) from None
         if done.returncode:
-            raise PipelineError(_refusal(schema, done.stderr.splitlines()))
+            raise SchemaError(_refusal(schema, done.stderr.splitlines()))
         (file,) = FileDescriptorSet.FromString(out.read_bytes()).file
     assert isinstance(file, FileDescriptorProto)
     file.name = name

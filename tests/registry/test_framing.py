@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka.schema_registry.serde import SchemaId
 
-from ottla.pipelines.registry.framing import head, id_of
+from ottla.registry.framing import head, id_of
 
 
 @pytest.mark.parametrize("schema_id", [1, 258, 2**31 - 1])

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.framing import HEAD_BYTES, head
-from ottla.pipelines.registry.protobuf_framing import read_indexes, write_indexes
-from ottla.pipelines.registry.protobuf_messages import Messages
-from ottla.registry.registered import Registered
+from ottla.registry.framing import HEAD_BYTES, head
+from ottla.registry.protobuf_framing import read_indexes, write_indexes
+from ottla.registry.protobuf_messages import Messages
+from ottla.registry.registered import Registered, SchemaError
 
 TYPE: Final = "@type"
 
@@ -28,7 +27,7 @@ def messages_of(schema: Registered) -> Messages:
     """Return the messages of a schema. Raises ProtobufError."""
     try:
         return Messages(schema)
-    except PipelineError as error:
+    except SchemaError as error:
         raise ProtobufError(str(error).rstrip(".")) from error
 
 

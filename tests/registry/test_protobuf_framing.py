@@ -5,7 +5,7 @@ import io
 import pytest
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 
-from ottla.pipelines.registry.protobuf_framing import read_indexes, write_indexes
+from ottla.registry.protobuf_framing import read_indexes, write_indexes
 
 
 @pytest.mark.parametrize("indexes", [(0,), (1,), (0, 0), (2, 63, 64), (300, 0, 1)])

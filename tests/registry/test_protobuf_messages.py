@@ -4,9 +4,8 @@ import base64
 
 import pytest
 
-from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.protobuf_messages import Messages, is_map, is_repeated
-from ottla.registry.registered import PROTOBUF, Registered
+from ottla.registry.protobuf_messages import Messages, is_map, is_repeated
+from ottla.registry.registered import PROTOBUF, Registered, SchemaError
 
 START = 'syntax = "proto3"; package air; '
 
@@ -44,11 +43,11 @@ def test_a_schema_of_several_messages_is_about_none() -> None:
 def test_a_schema_that_cannot_be_used_is_one_sentence() -> None:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-    with pytest.raises(PipelineError, match=r"^schema 1 defines no message$"):
+    with pytest.raises(SchemaError, match=r"^schema 1 defines no message$"):
         messages("enum E { NONE = 0; }")
     file = FileDescriptorProto(name="x", syntax="proto3")
     field = file.message_type.add(name="A").field.add(name="b", number=1, label=1, type=11)
     field.type_name = ".air.B"
     text = base64.b64encode(file.SerializeToString()).decode()
-    with pytest.raises(PipelineError, match=r"^schema 2 is no Protobuf schema: .*air\.B"):
+    with pytest.raises(SchemaError, match=r"^schema 2 is no Protobuf schema: .*air\.B"):
         Messages(Registered(2, PROTOBUF, text))

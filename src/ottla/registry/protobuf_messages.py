@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.protobuf_files import MAX_SHOWN, descriptor_set
-from ottla.registry.registered import Registered
+from ottla.registry.protobuf_files import MAX_SHOWN, descriptor_set
+from ottla.registry.registered import Registered, SchemaError
 
 
 class Messages:
     """The messages that a schema's own file defines; `files` is its FileDescriptorSet."""
 
     def __init__(self, schema: Registered) -> None:
-        """Raises PipelineError for a schema that cannot be used."""
+        """Raises SchemaError for a schema that cannot be used."""
         self.schema = schema
         self.files = descriptor_set(schema)
         self.pool, file = pool_of(self.files, schema.shown)
@@ -25,7 +24,7 @@ class Messages:
         """Descriptors by their indexes in Confluent's framing."""
         self.by_name: dict[str, Any] = {one.full_name: one for one in self.by_index.values()}
         if not self.by_index:
-            raise PipelineError(f"{schema.shown} defines no message")
+            raise SchemaError(f"{schema.shown} defines no message")
 
     def indexes_of(self, name: str) -> tuple[int, ...]:
         """Return where a message is in the file. `name` must be in `by_name`."""
@@ -51,7 +50,7 @@ class Messages:
 def pool_of(files: bytes, shown: str) -> tuple[Any, Any]:
     """Return a pool with the files of a FileDescriptorSet, and the last of them.
 
-    Raises PipelineError for files that do not fit each other.
+    Raises SchemaError for files that do not fit each other.
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
     from google.protobuf.descriptor_pool import DescriptorPool
@@ -64,7 +63,7 @@ def pool_of(files: bytes, shown: str) -> tuple[Any, Any]:
         return pool, pool.FindFileByName(found[-1].name)
     except (TypeError, KeyError) as error:
         words = " ".join(str(error).split())[:MAX_SHOWN].rstrip(".")
-        raise PipelineError(f"{shown} is no Protobuf schema: {words}") from error
+        raise SchemaError(f"{shown} is no Protobuf schema: {words}") from error
 
 
 def is_repeated(field: Any) -> bool:
