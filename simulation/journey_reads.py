@@ -68,6 +68,7 @@ class ReadsSaid:
         self.asked, self.said, self.offset = asked, asked.said, asked.said["offset"]
         self.commits = [each for each in commits if each.sent_ms <= asked.ended_ms]
         self.has_clocks = has_clocks
+        self.may_lose_offsets = may_lose_offsets
         self.is_kept = not (asked.has_lost or may_lose_offsets)
 
     def untrue(self, group: str) -> str | None:
@@ -99,7 +100,8 @@ class ReadsSaid:
             return None
         if one["doubt"] in NOT_BY_MEMBERS:
             return f"that no member has committed: {one['doubt']}"
-        if state == "set_back" and not self._was_back():
+        # A commit that the group's own partition lost sets the group back, too.
+        if state == "set_back" and not (self.may_lose_offsets or self._was_back()):
             return "that the group was set back"
         return self._untrue_time(one) if one["certain"] else None
 

@@ -93,6 +93,7 @@ LATE_CUT = (
     Fault(3232, "add partition", 2, 4, 222, 652058093),
 )
 FOUND_AT_OWN_PACE = (
+    (182, False, None),
     (100089, False, NEW_PARTITION),
     (100176, False, None),
     (101276, False, STOPPED_STARTING),
@@ -150,6 +151,8 @@ simulation.
   seeds).
 - The coordinator lost a generation, and the leader of the group came back to the one before it as a
   static member (KIP-814). The assignment of that one did not have a new partition.
+- All brokers lost commits of the group in a power failure, and a journey rightly said that the
+  group was set back.
 """
 
 

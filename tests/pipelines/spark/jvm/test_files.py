@@ -60,3 +60,10 @@ def test_a_file_that_has_hadoops_checksum_beside_it_is_replaced(spark: Any, tmp_
 
     assert files.read("a.json") == "two"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_file_that_is_deleted_before_it_is_opened_is_none(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Files, "exists", lambda self, name="": True)
+    assert Files(spark, str(tmp_path)).read("one") is None

@@ -49,9 +49,17 @@ class Files:
 
     def read(self, name: str) -> str | None:
         """Return the text of a file, None when it is not there."""
+        from py4j.protocol import Py4JJavaError
+
         if not self.exists(name):
             return None
-        stream = self._system.open(self._at(name))
+        try:
+            stream = self._system.open(self._at(name))
+        except Py4JJavaError as error:
+            # Its owner has deleted it since: a run that ends gives its lease back.
+            if is_instance(error.java_exception, "java.io.FileNotFoundException"):
+                return None
+            raise
         try:
             texts = java_class(self._spark, "org.apache.commons.io.IOUtils")
             return str(texts.toString(stream, "UTF-8"))
