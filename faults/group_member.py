@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from faults.client_log import ClientLog
 from faults.clients import Clients
@@ -25,7 +25,7 @@ class GroupMember:
         self._clients = clients
         self._recorder = clients.recorder
         self.number = number
-        self._runs: dict[int, list[tuple[int, str]]] = {}
+        self._runs: dict[int, list[tuple[int, str, int]]] = {}
         self._positions: dict[int, int] = {}
         log = ClientLog(f"consumer-{number}")
         clients.logs.append(log)
@@ -71,14 +71,25 @@ class GroupMember:
                 )
                 break
             place = message.partition()
-            self._runs.setdefault(place, []).append((message.offset(), message.value().decode()))
+            record = message.offset(), message.value().decode()
+            self._runs.setdefault(place, []).append((*record, self._epoch_of(message)))
             self._positions[place] = message.offset() + 1
         self._record_polled()
+
+    @staticmethod
+    def _epoch_of(message: Message) -> int:
+        """The leader epoch in which a record was appended. Only that says which leader had it: on a
+        busy machine it may have waited in librdkafka's queue until after the next election.
+        """
+        epoch = message.leader_epoch()
+        return -1 if epoch is None else epoch
 
     def _record_polled(self) -> None:
         for partition, records in self._runs.items():
             now_ms = self._recorder.now_ms()
-            self._recorder.record(Polled(now_ms, self.number, partition, tuple(records)))
+            run = tuple((offset, value) for offset, value, _ in records)
+            epochs = tuple(epoch for _, _, epoch in records)
+            self._recorder.record(Polled(now_ms, self.number, partition, run, epochs))
         self._runs.clear()
 
     def _commit(self) -> None:
