@@ -1,7 +1,13 @@
 """The ACLs of the cluster: in the coordination tree, and in this broker's authorizer.
 
 Every broker writes and reads the tree itself, as Kafka's AclAuthorizer does, and watches the nodes
-of changes; what it wrote counts here at once. After a new session everything is read again.
+of changes; what it wrote counts here at once. After a new session everything is read again, and so
+it is where changes have gone before they were read.
+
+One at a time reads or writes a pattern and hands it to the authorizer, as under AclAuthorizer's
+lock: else what was written first could replace what another broker wrote since. Kafka announces a
+change after it; here both are one transaction, because a change that nobody announces would count
+on one broker alone, and trying again would find nothing to do.
 """
 
 from __future__ import annotations
@@ -17,9 +23,13 @@ from ottla.coordination.tree import (
     BadVersionError,
     Coordination,
     CoordinationError,
+    Create,
+    Delete,
     Event,
     NodeExistsError,
     NoNodeError,
+    Operation,
+    SetData,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.background import Background
@@ -38,7 +48,7 @@ READ_AGAIN_MS: Final = 30_000
 MAX_TRIES: Final = 20
 """Of one change while others change the same node."""
 MAX_CHANGES: Final = 200
-"""Nodes of changes that are kept; a broker without a session reads everything again."""
+"""Nodes of changes that are kept."""
 MAX_NODE_BYTES: Final = 900_000
 """ZooKeeper takes a node of 1 MB."""
 FIRST_READ_WITHIN_MS: Final = 30_000
@@ -54,6 +64,8 @@ class AclStore:
         self._has_read = asyncio.Event()
         self._known: set[str] = set()
         """The nodes of changes that were read."""
+        self._lock = asyncio.Lock()
+        """Held from reading or writing a pattern until the authorizer has it."""
         self._background = Background(logger, "reading the ACLs")
 
     async def start(self) -> None:
@@ -74,11 +86,10 @@ class AclStore:
             try:
                 now = self._session()
                 self._changed.clear()
-                if now is not session:
-                    await self._read_all(now)
+                if now is not session or not await self._read_changes(now):
+                    async with self._lock:
+                        await self._read_all(now)
                     session = now
-                else:
-                    await self._read_changes(now)
                 self._has_read.set()
             except CoordinationError as error:
                 logger.info("cannot read the ACLs now: %r", error)
@@ -116,15 +127,19 @@ class AclStore:
             await slices.count()
             self._set(pattern, data)
 
-    async def _read_changes(self, session: Coordination) -> None:
-        known = set()
+    async def _read_changes(self, session: Coordination) -> bool:
+        """Reads what has changed; False if some changes have gone before they were read."""
+        known: set[str] = set()
         for kind, root in acl_tree.CHANGES.items():
-            for name in await session.children(root, self._notify):
-                path = f"{root}/{name}"
-                known.add(path)
-                if path not in self._known:
+            there = {f"{root}/{name}" for name in await session.children(root, self._notify)}
+            if _has_gap(self._known, there, root):
+                return False
+            for path in sorted(there - self._known):
+                async with self._lock:
                     await self._read_change(session, kind, path)
+            known |= there
         self._known = known
+        return True
 
     async def _read_change(self, session: Coordination, kind: PatternType, path: str) -> None:
         try:
@@ -197,48 +212,55 @@ class AclStore:
 
     async def _change(self, pattern: Pattern, change: Callable[[list[Entry]], list[Entry]]) -> None:
         session, path = self._session(), acl_tree.path_of(pattern)
+        root = acl_tree.CHANGES[pattern.type]
         for _ in range(MAX_TRIES):
-            node = await session.exists(path)
-            try:
-                there = [] if node is None else acl_tree.read_entries(node.data)
-            except AclNodeError as error:
-                raise ApiError(ErrorCode.unknown_server_error, f"{path}: {error}") from None
-            entries = change(there)
-            data = acl_tree.write_entries(entries)
-            if len(data) > MAX_NODE_BYTES:
-                message = f"{pattern} would have {len(data):,} bytes of ACLs."
-                raise ApiError(ErrorCode.invalid_request, message)
-            if entries == there:
-                return
-            try:
+            async with self._lock:
+                node = await session.exists(path)
+                try:
+                    there = [] if node is None else acl_tree.read_entries(node.data)
+                except AclNodeError as error:
+                    raise ApiError(ErrorCode.unknown_server_error, f"{path}: {error}") from None
+                entries = change(there)
+                data = acl_tree.write_entries(entries)
+                if len(data) > MAX_NODE_BYTES:
+                    message = f"{pattern} would have {len(data):,} bytes of ACLs."
+                    raise ApiError(ErrorCode.invalid_request, message)
+                if entries == there:
+                    return
+                write: Operation
                 if node is None:
-                    await session.create(path, data)
+                    write = Create(path, data)
                 elif entries:
-                    await session.set(path, data, node.version)
+                    write = SetData(path, data, node.version)
                 else:
-                    await session.delete(path, node.version)
-            except (BadVersionError, NodeExistsError, NoNodeError):
-                continue  # another broker was faster
-            self._authorizer.set_entries(pattern, entries)
-            await self._tell(session, pattern)
-            return
-        message = f"Others change the ACLs of {pattern} at the same time; try again."
-        raise ApiError(ErrorCode.concurrent_transactions, message)
-
-    async def _tell(self, session: Coordination, pattern: Pattern) -> None:
-        """Makes a node of changes, and removes the oldest."""
-        root, data = acl_tree.CHANGES[pattern.type], acl_tree.write_change(pattern)
-        for _ in range(MAX_TRIES):
-            names = [each for each in await session.children(root) if _number(each) is not None]
-            last = max((_number(each) or 0 for each in names), default=-1)
-            try:
-                await session.create(f"{root}/{acl_tree.CHANGE}{last + 1:010}", data)
-            except NodeExistsError:
-                continue
+                    write = Delete(path, node.version)
+                names = [name for name in await session.children(root) if _number(name) is not None]
+                last = max(_numbers(names, root), default=-1)
+                announcement = f"{root}/{acl_tree.CHANGE}{last + 1:010}"
+                told = Create(announcement, acl_tree.write_change(pattern))
+                try:
+                    await session.multi((write, told))
+                except (BadVersionError, NodeExistsError, NoNodeError):
+                    continue  # another broker was faster
+                self._authorizer.set_entries(pattern, entries)
             for name in _oldest(names):
                 with suppress(NoNodeError):  # another broker was faster
                     await session.delete(f"{root}/{name}")
             return
+        message = f"Others change the ACLs of {pattern} at the same time; try again."
+        raise ApiError(ErrorCode.concurrent_transactions, message)
+
+
+def _has_gap(known: Iterable[str], there: Iterable[str], root: str) -> bool:
+    """Whether changes of this root came and went since the known ones: they are numbered."""
+    last = max(_numbers(known, root), default=-1)
+    new = [number for number in _numbers(there, root) if number > last]
+    return bool(new) and len(new) != max(new) - last
+
+
+def _numbers(paths: Iterable[str], root: str) -> list[int]:
+    numbers = [_number(path.removeprefix(f"{root}/")) for path in paths]
+    return [number for number in numbers if number is not None]
 
 
 def _with(more: Iterable[Entry], there: list[Entry]) -> list[Entry]:
