@@ -1,3 +1,4 @@
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -226,3 +227,16 @@ def test_thousands_of_acls_cost_no_more_than_one() -> None:
     few = calls_of(lambda: one.decide(asked()))
     assert calls_of(lambda: many.decide(asked())) <= few
     assert many.decide(asked(name="prefix-00500-a")).allowed
+
+
+def test_long_names_are_not_kept() -> None:
+    decider = authorizer([Acl(prefixed("x"), entry())])
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            name = f"{'x' * 30_000}{number}"
+            assert decider.allows("User:alice", "10.1.2.3", Operation.READ, TOPIC, name)
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 1_000_000

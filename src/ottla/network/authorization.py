@@ -22,6 +22,8 @@ logger = logging.getLogger("ottla.authorizer")
 LOG_AGAIN_MS: Final = 60_000
 MAX_LOGGED: Final = 10_000
 """Denials whose time is kept; beyond it all are forgotten, and logged again."""
+MAX_SHOWN_CHARACTERS: Final = 300
+"""Of a resource's name, which the client chooses."""
 
 
 class Authorization:
@@ -89,6 +91,7 @@ class Authorization:
     ) -> None:
         self.denied[operation, resource] += 1
         principal, now_ms = str(session.principal), self._monotonic_ms()
+        name = name[:MAX_SHOWN_CHARACTERS]
         key = principal, operation, resource, name
         last_ms = self._logged_ms.get(key)
         if last_ms is not None and now_ms - last_ms < LOG_AGAIN_MS:

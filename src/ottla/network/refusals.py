@@ -9,6 +9,8 @@ from typing import Final
 SAY_AGAIN_MS: Final = 30_000
 MAX_REMEMBERED: Final = 1000
 """Addresses and reasons; beyond them, all are forgotten."""
+MAX_REASON_CHARACTERS: Final = 300
+"""A reason may show what the client sent, before anybody knows who it is."""
 
 
 class Refusals:
@@ -27,6 +29,7 @@ class Refusals:
     def say(self, host: str, reason: str) -> None:
         """One line; none if the same was said in the last SAY_AGAIN_MS."""
         self.count += 1
+        reason = reason[:MAX_REASON_CHARACTERS]
         now_ms = self._monotonic_ms()
         last_ms = self._said.get((host, reason))
         if last_ms is not None and now_ms < last_ms + SAY_AGAIN_MS:

@@ -22,6 +22,10 @@ from ottla.security.principal import Principal
 
 MAX_REMEMBERED: Final = 10_000
 """Decisions; beyond it all are forgotten."""
+MAX_REMEMBERED_CHARACTERS: Final = 300
+"""Of a resource's name, which a client chooses: a group may have one of 32 KB. A decision about a
+longer one is made each time.
+"""
 
 
 class Rule(Enum):
@@ -39,7 +43,7 @@ class Decision(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is to be decided. A text for the principal: "User:alice"."""
+    """The question to an authorizer. The principal is a text: "User:alice"."""
 
     principal: str
     host: str
@@ -102,6 +106,8 @@ class Authorizer:
     ) -> bool:
         """Whether the principal may do the operation on the resource with this name."""
         asked = (principal, host, operation, resource, name)
+        if len(name) > MAX_REMEMBERED_CHARACTERS:
+            return self.decide(Asked(*asked)).allowed
         found = self._remembered.get(asked)
         if found is None:
             if len(self._remembered) >= MAX_REMEMBERED:
