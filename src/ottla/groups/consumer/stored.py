@@ -33,7 +33,7 @@ class PartitionMetadataKey(NamedTuple):
 
 
 class PartitionMetadataValue(NamedTuple):
-    """That there is such a record: it is to be removed, its content does not count any more."""
+    """That there is such a record. The next change removes it; its content no longer counts."""
 
 
 class MemberKey(NamedTuple):
