@@ -182,7 +182,7 @@ class GroupBench:
                 OffsetToCommit("t", None, partition, offset, 3, "m")
                 for partition, offset in enumerate(offsets)
             ),
-            knows_group_id_not_found=True,
+            version=9,
         )
         return request._replace(**changes)  # type: ignore[arg-type]
 

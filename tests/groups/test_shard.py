@@ -46,7 +46,7 @@ from ottla.groups.classic.requests import (
 )
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
-from ottla.groups.record_format import decode, encode
+from ottla.groups.records import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step, TimerEvent
@@ -244,7 +244,7 @@ class World:
         ]
         retention_ms = -1 if retention is None else milliseconds(retention)
         step = self.step()
-        request = CommitRequest(group, *who, retention_ms, tuple(offsets), version >= 9)
+        request = CommitRequest(group, *who, retention_ms, tuple(offsets), version)
         errors = self.shard.commit(request, step)
         self.output += [error.name for error in errors if error is not ErrorCode.none]
         self.run(step)
@@ -341,13 +341,13 @@ class World:
 
     def setting(self, words: list[str], options: dict[str, str]) -> None:
         del options["group"]
-        numbers = {name: int(number) for name, number in options.items()}
+        numbers: dict[str, Any] = {name: int(number) for name, number in options.items()}
         self.settings = replace(self.settings, **numbers)
 
     def describe(self, words: list[str], options: dict[str, str]) -> None:
         group = self.shard.describe_group(options["group"])
         kind = f"{group.protocol_type or '-'}/{group.protocol or '-'}"
-        self.output.append(f"{group.state} {kind}" if group.found else "not found")
+        self.output.append(f"{group.state} {kind}" if not group.reason else "not found")
         for one in group.members:
             note = f" ({one.group_instance_id})" if one.group_instance_id else ""
             size = len(one.metadata)

@@ -1,7 +1,8 @@
 """DescribeGroups (key 15): state and members of groups; the clients' bytes are returned unchanged.
 
 v3 (KIP-430): authorized operations. v4 (KIP-345): instance ids. v5: flexible. v6 (KIP-1043):
-GROUP_ID_NOT_FOUND; before v6 an unknown group has the state Dead.
+GROUP_ID_NOT_FOUND; before v6 an unknown group has the state Dead, and so has one of KIP-848, which
+ConsumerGroupDescribe describes.
 """
 
 from __future__ import annotations
@@ -75,6 +76,6 @@ async def _described(group_id: str, request: Any, context: Context) -> Any:
 
 
 def _error(group: DescribedGroup, version: int) -> tuple[ErrorCode, str | None]:
-    if group.found or version < _GROUP_ID_NOT_FOUND:
+    if not group.reason or version < _GROUP_ID_NOT_FOUND:
         return ErrorCode.none, None
-    return ErrorCode.group_id_not_found, f"Group {group.group} not found."
+    return ErrorCode.group_id_not_found, group.reason

@@ -1,7 +1,8 @@
 """OffsetCommit (key 8): a group, or a consumer without one, stores the offsets it has read to.
 
 v2 to v4: a retention time from the client (removed by KIP-211). v6 (KIP-320): leader epochs.
-v7 (KIP-345): static members. v8: flexible. v9 (KIP-848): GROUP_ID_NOT_FOUND. v10: topic ids.
+v7 (KIP-345): static members. v8: flexible. v9 (KIP-848): member epochs, GROUP_ID_NOT_FOUND. v10:
+topic ids.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ ACCESS: Final = (
     Access(Operation.READ, Resource.TOPIC),
 )
 
-_GROUP_ID_NOT_FOUND: Final = 9
 _TOPIC_IDS: Final = 10
 
 _COMMITTED_LEADER_EPOCH: Final = VersionedField(
@@ -75,5 +75,5 @@ def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], context: Context)
         group_instance_id=_GROUP_INSTANCE_ID(request),
         retention_ms=_RETENTION_TIME(request),
         offsets=offsets,
-        knows_group_id_not_found=context.version >= _GROUP_ID_NOT_FOUND,
+        version=context.version,
     )

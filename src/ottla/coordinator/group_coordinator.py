@@ -38,7 +38,7 @@ from ottla.groups.offsets.commit import (
 )
 from ottla.groups.offsets.fetch import NO_OFFSET, FetchedOffset
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
-from ottla.groups.record_format import decode, encode
+from ottla.groups.records import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step
@@ -480,7 +480,7 @@ class GroupCoordinator:
     async def remove_expired(self) -> None:
         """Removes expired offsets, and groups without offsets and members (KIP-211)."""
         for index in self._runtime.led_indexes():
-            groups = await self._runtime.write(index, lambda shard, step: list(shard.groups))
+            groups = await self._runtime.write(index, lambda shard, step: shard.group_ids())
             for some in parts(groups or ()):
                 await self._write_until_done(index, partial(_remove_expired, some))
                 await asyncio.sleep(0)

@@ -1,4 +1,5 @@
-"""The groups and offsets of one partition of `__consumer_offsets`.
+"""The groups and offsets of one partition of `__consumer_offsets`: classic groups and, in
+`consumer`, those of KIP-848. A group id is that of one group, of either type.
 
 Which groups there are, the generation of each in the log, and the offsets change in `apply` only,
 which is also how a restarted broker rebuilds them. The rebalances in progress are in memory only
@@ -8,7 +9,8 @@ before they are applied.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 from uuid import UUID
 
 from ottla.groups.classic import departure, describe, rebalance
@@ -30,6 +32,23 @@ from ottla.groups.classic.requests import (
 from ottla.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE
 from ottla.groups.classic.sync import sync
 from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
+from ottla.groups.consumer import requests as consumer_requests
+from ottla.groups.consumer.commit import check_fetch
+from ottla.groups.consumer.describe import (
+    CONSUMER_TYPE,
+    DescribedConsumerGroup,
+)
+from ottla.groups.consumer.describe import describe as describe_consumer
+from ottla.groups.consumer.group import ConsumerGroup, GroupState
+from ottla.groups.consumer.member import JOIN_EPOCH
+from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
+from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
+from ottla.groups.consumer.shard import ConsumerGroupShard
+from ottla.groups.consumer.step import RebalanceExpired, SessionExpired
+from ottla.groups.consumer.step import Step as ConsumerStep
+from ottla.groups.consumer.stored import ConsumerRecord
+from ottla.groups.consumer.timers import expires_again
+from ottla.groups.consumer.topics import NO_TOPICS, Topics
 from ottla.groups.offsets import removal
 from ottla.groups.offsets.commit import Cause, CommitRequest, commit, committed
 from ottla.groups.offsets.fetch import FetchedOffset, fetch, fetch_all
@@ -39,6 +58,7 @@ from ottla.groups.offsets.transactional_commit import (
     TransactionalCommitRequest,
     commit_in_transaction,
 )
+from ottla.groups.records import Record
 from ottla.groups.step import (
     HeartbeatExpired,
     InitialDelayExpired,
@@ -57,12 +77,17 @@ from ottla.groups.stored import (
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch, TransactionMarker
 
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+
 
 class GroupShard:
     """Which groups there are, and the deciders over them."""
 
-    def __init__(self) -> None:
+    def __init__(self, topics: Callable[[], Topics] = lambda: NO_TOPICS) -> None:
+        """`topics`: those of the cluster, now."""
+        self._topics = topics
         self.groups: dict[str, ClassicGroup] = {}
+        self.consumer = ConsumerGroupShard()
         self.offsets = OffsetStore()
         self.pending = PendingOffsets()
         """Of transactions that are open."""
@@ -72,16 +97,23 @@ class GroupShard:
 
     def apply(
         self,
-        record: CoordinatorRecord,
+        record: Record,
         offset: int,
         timestamp_ms: int,
         producer: ProducerEpoch | None,
     ) -> None:
         """Takes over one record of the log, while loading and ever after."""
+        if record.__class__ is ConsumerRecord:
+            self._apply_to_consumers(record)
+            return
         key, value = record
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
-            if value is not None and key.group not in self.groups:
+            if (
+                value is not None
+                and key.group not in self.groups
+                and key.group not in self.consumer.groups
+            ):
                 # A group that only commits: "simple" in Kafka's words.
                 self.groups[key.group] = ClassicGroup(key.group, timestamp_ms)
             if producer is None and not self.pending:
@@ -97,6 +129,12 @@ class GroupShard:
             self.groups[key.group] = ClassicGroup.from_stored(key.group, value)
         else:
             group.apply(value)
+
+    def _apply_to_consumers(self, record: ConsumerRecord) -> None:
+        self.consumer.apply(record)
+        if record.key.group in self.consumer.groups:
+            # What was there is a group that only commits: it has no record of its own.
+            self.groups.pop(record.key.group, None)
 
     def _apply_beside_transactions(
         self,
@@ -123,6 +161,9 @@ class GroupShard:
     def loaded(self, step: Step) -> None:
         """Members have their session timeout to send a heartbeat."""
         self._loaded = True
+        inner = _consumer_step(step)
+        self.consumer.loaded(inner)
+        _add(inner, step)
         for group in self.groups.values():
             for member in group.members.values():
                 await_heartbeat(group, member, step)
@@ -139,6 +180,18 @@ class GroupShard:
                 group.answer_join(member, JoinResult(error, member.member_id), step)
                 group.answer_sync(member, SyncResult(error), step)
 
+    # Groups of either type.
+
+    def _group(self, group_id: str) -> ClassicGroup | ConsumerGroup | None:
+        found = self.groups.get(group_id)
+        return self.consumer.groups.get(group_id) if found is None else found
+
+    def group_ids(self) -> list[str]:
+        return [*self.groups, *self.consumer.groups]
+
+    def _is_full(self, step: Step) -> bool:
+        return len(self.groups) + len(self.consumer.groups) >= step.settings.max_groups
+
     # Members.
 
     def join(self, request: JoinRequest, step: Step) -> None:
@@ -146,9 +199,13 @@ class GroupShard:
         error = session_timeout_error(request, step.settings)
         group = self.groups.get(request.group)
         if error is ErrorCode.none and group is None:
-            if request.member_id != UNKNOWN_MEMBER_ID:
+            consumers = self.consumer.groups.get(request.group)
+            if consumers is not None and consumers.members:
+                # As in Kafka with group.consumer.migration.policy=disabled.
+                error = ErrorCode.inconsistent_group_protocol
+            elif request.member_id != UNKNOWN_MEMBER_ID:
                 error = ErrorCode.unknown_member_id
-            elif len(self.groups) >= step.settings.max_groups:
+            elif self._is_full(step) and consumers is None:
                 error = ErrorCode.group_max_size_reached
         if error is not ErrorCode.none:
             step.reply(request.token, JoinResult(error, request.member_id))
@@ -162,6 +219,10 @@ class GroupShard:
         if error is not ErrorCode.none:
             step.reply(request.token, JoinResult(error, request.member_id))
             return
+        if request.group in self.consumer.groups:
+            inner = _consumer_step(step)
+            self.consumer.remove(request.group, inner)
+            _add(inner, step)
         value = GroupMetadataValue("", 0, None, None, step.now_ms, ())
         step.records.append(CoordinatorRecord(GroupMetadataKey(request.group), value))
         step.when_appended = lambda later: join(self.groups[request.group], request, later)
@@ -194,6 +255,9 @@ class GroupShard:
 
     def expired(self, event: TimerEvent, step: Step) -> None:
         """A timer has expired; the group may be gone by now."""
+        if isinstance(event, SessionExpired | RebalanceExpired):
+            self._consumer_expired(event, step)
+            return
         group = self.groups.get(event.group)
         if group is None or group.state is DEAD:
             return
@@ -208,12 +272,70 @@ class GroupShard:
             case SyncExpired():
                 departure.sync_expired(group, event, step)
 
+    # Consumer groups.
+
+    def consumer_heartbeat(
+        self, request: ConsumerHeartbeat, version: int, step: Step
+    ) -> ConsumerHeartbeatResult:
+        """ConsumerGroupHeartbeat; raises ApiError where it is refused."""
+        consumer_requests.check(request, version)
+        classic = self.groups.get(request.group)
+        if classic is not None:
+            self._replace(classic, request, step)
+        elif request.group not in self.consumer.groups and self._is_full(step):
+            raise ApiError(ErrorCode.group_max_size_reached)
+        inner = _consumer_step(step)
+        result = self.consumer.heartbeat(request, self._topics(), inner, version)
+        _add(inner, step)
+        return result
+
+    def _replace(self, group: ClassicGroup, request: ConsumerHeartbeat, step: Step) -> None:
+        """An empty classic group makes room; raises ApiError (GROUP_ID_NOT_FOUND) otherwise."""
+        if group.state is DEAD:
+            raise ApiError(ErrorCode.coordinator_not_available)
+        if request.epoch != JOIN_EPOCH:
+            message = f"Group {group.group_id} is not a consumer group."
+            raise ApiError(ErrorCode.group_id_not_found, message)
+        if group.state is not EMPTY:
+            raise ApiError(
+                ErrorCode.group_id_not_found,
+                f"Cannot upgrade classic group {group.group_id} to consumer group because online"
+                " upgrade is disabled.",
+            )
+        self._remove_group(group, step)
+
+    def _consumer_expired(self, event: SessionExpired | RebalanceExpired, step: Step) -> None:
+        inner = _consumer_step(step)
+        self.consumer.expired(event, self._topics(), inner)
+        _add(inner, step)
+
+        def refused(later: Step, error: ErrorCode) -> None:
+            again = _consumer_step(later)
+            expires_again(event, again)
+            _add(again, later)
+
+        step.when_refused = refused
+
+    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+        """ConsumerGroupDescribe; raises ApiError (GROUP_ID_NOT_FOUND)."""
+        group = self.consumer.groups.get(group_id)
+        if group is None:
+            what = "is not a consumer group" if group_id in self.groups else "not found"
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
+        return describe_consumer(group)
+
     # Offsets.
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        """OffsetFetch of a member; raises ApiError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH)."""
+        group = self.consumer.groups.get(group_id)
+        if group is not None:
+            check_fetch(group, member_id, epoch)
 
     def commit(self, request: CommitRequest, step: Step) -> list[ErrorCode]:
         """OffsetCommit: the error of each offset; raises ApiError for all of them."""
-        group = self.groups.get(request.group)
-        if group is None and len(self.groups) >= step.settings.max_groups:
+        group = self._group(request.group)
+        if group is None and self._is_full(step):
             raise ApiError(ErrorCode.invalid_commit_offset_size)
         return commit(group, request, self.offsets, self.pending, step)
 
@@ -221,8 +343,8 @@ class GroupShard:
         self, request: TransactionalCommitRequest, step: Step
     ) -> list[ErrorCode]:
         """TxnOffsetCommit: the error of each offset; raises ApiError for all of them."""
-        group = self.groups.get(request.group)
-        if group is None and len(self.groups) >= step.settings.max_groups:
+        group = self._group(request.group)
+        if group is None and self._is_full(step):
             raise ApiError(ErrorCode.invalid_commit_offset_size)
         return commit_in_transaction(group, request, self.offsets, self.pending, step)
 
@@ -256,7 +378,7 @@ class GroupShard:
     ) -> list[list[ErrorCode]]:
         """OffsetDelete: the error of each partition; raises ApiError for all of them."""
         errors = removal.delete_offsets(
-            self.groups.get(group_id), topics, self.offsets, self.pending, step
+            self._group(group_id), topics, self.offsets, self.pending, step
         )
         self._removed(Cause.OFFSET_DELETE, step)
         return errors
@@ -275,10 +397,10 @@ class GroupShard:
         """DeleteGroups: a group without members, with its offsets. None: ask again, it has so many
         that not all are deleted yet.
         """
-        group = self.groups.get(group_id)
+        group = self._group(group_id)
         if group is None or group.state is DEAD:
             return ErrorCode.group_id_not_found
-        if group.state is not EMPTY:
+        if not _is_empty(group):
             return ErrorCode.non_empty_group
         all_gone = removal.delete_all_offsets(group_id, self.offsets, self.pending, step)
         self._removed(Cause.DELETE_GROUPS, step)
@@ -291,19 +413,24 @@ class GroupShard:
         """Removes expired offsets, and groups without members that are left without offsets; of all
         groups or of these. False: ask again, more may be left.
         """
-        for group_id in self.groups if group_ids is None else group_ids:
+        for group_id in self.group_ids() if group_ids is None else group_ids:
             if removal.is_full(step):
                 break
-            group = self.groups.get(group_id)
+            group = self._group(group_id)
             if group is None:
                 continue
             no_offsets = removal.expire_offsets(group, self.offsets, self.pending, step)
-            if no_offsets and group.state is EMPTY:
+            if no_offsets and _is_empty(group):
                 self._remove_group(group, step)
         self._removed(Cause.EXPIRED, step)
         return not removal.is_full(step)
 
-    def _remove_group(self, group: ClassicGroup, step: Step) -> None:
+    def _remove_group(self, group: ClassicGroup | ConsumerGroup, step: Step) -> None:
+        if isinstance(group, ConsumerGroup):
+            inner = _consumer_step(step)
+            self.consumer.remove(group.group_id, inner)
+            _add(inner, step)
+            return
         for member_id in group.pending_members:
             forget_heartbeat(group, member_id, step)
         step.records.append(CoordinatorRecord(GroupMetadataKey(group.group_id), None))
@@ -311,6 +438,10 @@ class GroupShard:
     def list_groups(self, states: frozenset[str], types: frozenset[str]) -> list[ListedGroup]:
         """Those in one of these states and of one of these types (lower case); empty: any."""
         found = [describe.listed(group) for group in self.groups.values()]
+        found += [
+            ListedGroup(group_id, CONSUMER_PROTOCOL_TYPE, group.state.value, CONSUMER_TYPE)
+            for group_id, group in self.consumer.groups.items()
+        ]
         return [
             group
             for group in found
@@ -318,7 +449,24 @@ class GroupShard:
         ]
 
     def describe_group(self, group_id: str) -> DescribedGroup:
+        """DescribeGroups, which is about classic groups only."""
         group = self.groups.get(group_id)
         if group is None:
-            return DescribedGroup(group_id, DEAD.value, found=False)
+            what = "is not a classic group" if group_id in self.consumer.groups else "not found"
+            return DescribedGroup(group_id, DEAD.value, reason=f"Group {group_id} {what}.")
         return describe.describe(group)
+
+
+def _is_empty(group: ClassicGroup | ConsumerGroup) -> bool:
+    return group.state is EMPTY or group.state is GroupState.EMPTY
+
+
+def _consumer_step(step: Step) -> ConsumerStep:
+    """A step of the same moment, with the settings of consumer groups."""
+    return ConsumerStep(step.now_ms, step.settings.consumer)
+
+
+def _add(inner: ConsumerStep, step: Step) -> None:
+    """What the inner step asks for is a part of the other."""
+    step.records += inner.records
+    step.timers += inner.timers

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from ottla.groups.consumer.step import RebalanceExpired, SessionExpired
+from ottla.groups.records import Record
 from ottla.groups.settings import GroupSettings
-from ottla.groups.stored import CoordinatorRecord
 from ottla.shards.step import Step as ShardStep
 
 
@@ -13,7 +14,8 @@ class TimerKey(NamedTuple):
     """One timer; setting it again moves it."""
 
     kind: str
-    """"heartbeat" (one a member), "join" or "sync" (one a group)."""
+    """"heartbeat" (one a member), "join" or "sync" (one a group): none that consumer groups have,
+    whose keys have the same fields and so are equal to these."""
     group: str
     member: str = ""
 
@@ -46,5 +48,13 @@ class SyncExpired(NamedTuple):
     generation: int
 
 
-TimerEvent: TypeAlias = HeartbeatExpired | JoinExpired | InitialDelayExpired | SyncExpired
-Step: TypeAlias = ShardStep[CoordinatorRecord, TimerEvent, GroupSettings]
+TimerEvent: TypeAlias = (
+    HeartbeatExpired
+    | JoinExpired
+    | InitialDelayExpired
+    | SyncExpired
+    | SessionExpired
+    | RebalanceExpired
+)
+"""The last two are those of consumer groups (KIP-848)."""
+Step: TypeAlias = ShardStep[Record, TimerEvent, GroupSettings]

@@ -27,6 +27,7 @@ from ottla.protocol.errors import ErrorCode
 
 RecordT = TypeVar("RecordT")
 EventT = TypeVar("EventT")
+EventT_co = TypeVar("EventT_co", covariant=True)
 SettingsT = TypeVar("SettingsT")
 
 
@@ -47,12 +48,12 @@ class TransactionMarker(NamedTuple):
     """That of the producer's client, which says what epochs are valid; not stored (KIP-890)."""
 
 
-class SetTimer(NamedTuple, Generic[EventT]):
+class SetTimer(NamedTuple, Generic[EventT_co]):
     """Sets the timer of this key, or moves it; the shard gets `event` when it has expired."""
 
     key: Hashable
     delay_ms: int
-    event: EventT
+    event: EventT_co
 
 
 class CancelTimer(NamedTuple):

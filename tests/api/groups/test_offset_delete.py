@@ -54,7 +54,7 @@ async def test_unknown_groups(api: Any, group: str, error: ErrorCode) -> None:
 async def test_many_partitions_are_deleted_in_parts(api: Any) -> None:
     api.image.apply(api.topic_created("many", 5_000))
     offsets = tuple(OffsetToCommit("many", None, index, 7, -1, "") for index in range(5_000))
-    await api.groups.commit(CommitRequest("g", -1, "", None, -1, offsets, True))
+    await api.groups.commit(CommitRequest("g", -1, "", None, -1, offsets, 9))
     answer = await delete(api, "many", (*range(5_000), *range(20_000)))
     errors = [each.error_code for each in answer.topics[0].partitions]
     unknown = [ErrorCode.unknown_topic_or_partition] * 15_000

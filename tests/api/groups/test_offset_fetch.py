@@ -136,7 +136,7 @@ async def test_many_offsets_are_read_and_answered_in_parts(
     api: Any, version: int, everything: bool
 ) -> None:
     committed = tuple(OffsetToCommit("t", None, index, 7, -1, "") for index in range(15_000))
-    await api.groups.commit(CommitRequest("g", -1, "", None, -1, committed, True))
+    await api.groups.commit(CommitRequest("g", -1, "", None, -1, committed, 9))
     name = "OffsetFetchRequestTopic" if version < 8 else "OffsetFetchRequestTopics"
     topics = tuple(
         api.struct(name, 9, version, name=topic, partition_indexes=tuple(range(count)))

@@ -17,7 +17,7 @@ GENERATION: Final = 3
 SESSION_MS, REBALANCE_MS = 10, 100
 
 
-def new_step(**settings: int) -> Step:
+def new_step(**settings: Any) -> Step:
     return Step(NOW_MS, GroupSettings(**settings))
 
 

@@ -30,7 +30,7 @@ from ottla.groups.classic.requests import (
 )
 from ottla.groups.classic.state import EMPTY, PREPARING_REBALANCE, PREVIOUS_STATES, STABLE
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
-from ottla.groups.record_format import decode, encode
+from ottla.groups.records import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step, TimerEvent, TimerKey

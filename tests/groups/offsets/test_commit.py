@@ -19,7 +19,7 @@ from ottla.groups.offsets.commit import (
 )
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
-from ottla.groups.record_format import decode, encode
+from ottla.groups.records import decode, encode
 from ottla.groups.step import Step
 from ottla.groups.stored import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -33,7 +33,7 @@ def offset(partition: int = 0, metadata: str | None = None) -> OffsetToCommit:
 
 
 def request(*offsets: OffsetToCommit, **changes: Any) -> CommitRequest:
-    made = CommitRequest("g", GENERATION, "a", None, -1, offsets or (offset(),), True)
+    made = CommitRequest("g", GENERATION, "a", None, -1, offsets or (offset(),), 9)
     return made._replace(**changes)
 
 
@@ -112,7 +112,7 @@ def test_nothing_is_announced_if_nothing_is_stored() -> None:
     ("group", "changes", "error"),
     [
         (None, {}, "group_id_not_found"),
-        (None, {"knows_group_id_not_found": False}, "illegal_generation"),
+        (None, {"version": 8}, "illegal_generation"),
         (group_in(STABLE, MEMBER), {"generation": GENERATION - 1}, "illegal_generation"),
         (group_in(STABLE, MEMBER), {"member_id": "x"}, "unknown_member_id"),
         (group_in(COMPLETING_REBALANCE, MEMBER), {}, "rebalance_in_progress"),

@@ -123,7 +123,8 @@ class DescribedGroup(NamedTuple):
     protocol_type: str = ""
     protocol: str = ""
     members: tuple[DescribedMember, ...] = ()
-    found: bool = True
+    reason: str = ""
+    """Why there is no such group."""
 
 
 class ListedGroup(NamedTuple):

@@ -10,8 +10,9 @@ Kafka's counterparts are ConsumerGroup and the replay methods of GroupMetadataMa
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Final
 from uuid import UUID
@@ -110,6 +111,12 @@ class ConsumerGroup:
         resolved = self.regexes.get(member.subscribed_regex or "")
         return member.subscribed_topics.union(() if resolved is None else resolved.topics)
 
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether a member reads the topic, by name or by a resolved regular expression."""
+        return topic in self.subscribers or any(
+            _is_in(topic, resolved.topics) for resolved in self.regexes.values()
+        )
+
     # What the log has.
 
     def apply(self, record: ConsumerRecord) -> None:
@@ -201,6 +208,12 @@ class ConsumerGroup:
             # While a compacted log is read, another member may have it by now, in a later epoch.
             if self.owner_epochs.get(partition) == member.epoch:
                 del self.owner_epochs[partition]
+
+
+def _is_in(name: str, names: Sequence[str]) -> bool:
+    """Among sorted ones, of which there may be 10,000."""
+    index = bisect_left(names, name)
+    return index < len(names) and names[index] == name
 
 
 def _pairs(*owned: OwnedPartitions) -> Iterable[tuple[UUID, int]]:

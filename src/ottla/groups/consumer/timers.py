@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member, MemberState
 from ottla.groups.consumer.step import (
     RebalanceExpired,
     SessionExpired,
     Step,
+    TimerEvent,
     TimerKey,
 )
+
+RETRY_MS: Final = 10_000
+"""After an append that was refused, as when too few replicas are in sync."""
 
 
 def await_heartbeat(group_id: str, member_id: str, step: Step) -> None:
@@ -28,6 +34,12 @@ def await_revocation(group_id: str, member: Member, step: Step) -> None:
         step.set_timer(key, member.rebalance_timeout_ms, event)
     else:
         step.cancel_timer(key)
+
+
+def expires_again(event: TimerEvent, step: Step) -> None:
+    """What the timer led to could not be written."""
+    kind = "session" if isinstance(event, SessionExpired) else "rebalance"
+    step.set_timer(TimerKey(kind, event.group, event.member), RETRY_MS, event)
 
 
 def forget(group_id: str, member_id: str, step: Step) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 
@@ -49,3 +49,6 @@ class Topics(NamedTuple):
                 digest.update(len(content).to_bytes(4, "big") + content + topic.id.bytes)
                 digest.update(topic.partition_count.to_bytes(4, "big"))
         return int.from_bytes(digest.digest(), "big", signed=True) if found else 0
+
+
+NO_TOPICS: Final = Topics(0, {})

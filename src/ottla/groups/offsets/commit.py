@@ -13,8 +13,12 @@ from uuid import UUID
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import commit_error, extend_session_by_commit
+from ottla.groups.consumer.commit import FIRST_COMMIT_VERSION, late_member, partition_error
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import Member
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.records import Record
 from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
 from ottla.groups.stored import (
@@ -50,7 +54,7 @@ class OffsetRecords(NamedTuple):
 
     errors: list[ErrorCode]
     """Of each offset in turn."""
-    records: list[CoordinatorRecord]
+    records: list[Record]
     encoded: list[tuple[bytes, bytes | None]]
     """The key and value of each record."""
 
@@ -60,12 +64,13 @@ class CommitRequest(NamedTuple):
 
     group: str
     generation: int
+    """Of a member of a consumer group: its epoch."""
     member_id: str
     group_instance_id: str | None
     retention_ms: int
     offsets: tuple[OffsetToCommit, ...]
-    knows_group_id_not_found: bool
-    """OffsetCommit 9 and later."""
+    version: int
+    """Of OffsetCommit."""
     prepared: OffsetRecords | None = None
     """What was made of `offsets` before, if they are many."""
 
@@ -86,14 +91,14 @@ class OffsetsCommitted(NamedTuple):
     groups. `before`: what each record replaces.
     """
 
-    records: Sequence[CoordinatorRecord]
+    records: Sequence[Record]
     now_ms: int
     before: Sequence[OffsetCommitValue | None]
     cause: Cause
 
 
 def commit(
-    group: ClassicGroup | None,
+    group: ClassicGroup | ConsumerGroup | None,
     request: CommitRequest,
     offsets: OffsetStore,
     pending: PendingOffsets,
@@ -102,16 +107,17 @@ def commit(
     """The error of each offset in turn, and a record for each that is accepted.
 
     Raises ApiError if the request as a whole is refused: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
-    FENCED_INSTANCE_ID or REBALANCE_IN_PROGRESS for a client that does not own the partitions
-    (any more), UNKNOWN_SERVER_ERROR for too many offsets, and INVALID_COMMIT_OFFSET_SIZE if a
+    FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS or STALE_MEMBER_EPOCH for a client that does not own
+    the partitions (any more), UNSUPPORTED_VERSION where it cannot know member epochs,
+    UNKNOWN_SERVER_ERROR for too many offsets, and INVALID_COMMIT_OFFSET_SIZE if a
     group would have too many.
     """
     check_count(request.offsets, step.settings)
-    _check(group, request)
+    _check(group, request, step.settings)
     count = offsets.count(request.group) + pending.count(request.group)
     if count + len(request.offsets) > step.settings.max_group_offsets:
         raise ApiError(ErrorCode.invalid_commit_offset_size)
-    if group is not None and request.member_id in group.members:
+    if isinstance(group, ClassicGroup) and request.member_id in group.members:
         extend_session_by_commit(group, request.member_id, step)
     prepared = request.prepared
     if prepared is None:
@@ -124,10 +130,12 @@ def commit(
     return errors
 
 
-def _cause(group: ClassicGroup | None, request: CommitRequest) -> Cause:
+def _cause(group: ClassicGroup | ConsumerGroup | None, request: CommitRequest) -> Cause:
     if request.generation >= 0:
         return Cause.MEMBER
-    return Cause.SIMPLE if group is None or group.protocol_type is None else Cause.OUTSIDE
+    if isinstance(group, ClassicGroup) and group.protocol_type is not None:
+        return Cause.OUTSIDE
+    return Cause.OUTSIDE if isinstance(group, ConsumerGroup) else Cause.SIMPLE
 
 
 def expiry_ms(retention_ms: int, now_ms: int) -> int:
@@ -171,7 +179,7 @@ def check_count(offsets: Sequence[OffsetToCommit], settings: GroupSettings) -> N
 
 
 def committed(
-    records: Sequence[CoordinatorRecord], now_ms: int, offsets: OffsetStore, cause: Cause
+    records: Sequence[Record], now_ms: int, offsets: OffsetStore, cause: Cause
 ) -> list[OffsetsCommitted]:
     """The work that is due once these records are committed, in parts; before they are applied."""
     found = []
@@ -181,9 +189,7 @@ def committed(
     return found
 
 
-def _replaced(
-    records: Sequence[CoordinatorRecord], offsets: OffsetStore
-) -> list[OffsetCommitValue | None]:
+def _replaced(records: Sequence[Record], offsets: OffsetStore) -> list[OffsetCommitValue | None]:
     """What each record replaces. Calls nothing for each of them: they are decided in one go, and
     the records of a commit are of one group, topic after topic.
     """
@@ -201,18 +207,53 @@ def _replaced(
     return found
 
 
-def _check(group: ClassicGroup | None, request: CommitRequest) -> None:
+def _check(
+    group: ClassicGroup | ConsumerGroup | None, request: CommitRequest, settings: GroupSettings
+) -> None:
     if group is None:
         # Without a generation it is a consumer that manages its own partitions: a so-called simple
         # group comes into being as its offset is applied.
         if request.generation < 0:
             return
-        if request.knows_group_id_not_found:
+        if request.version >= FIRST_COMMIT_VERSION:
             raise ApiError(ErrorCode.group_id_not_found)
         raise ApiError(ErrorCode.illegal_generation)
+    if isinstance(group, ConsumerGroup):
+        late = late_member(
+            group,
+            request.member_id,
+            request.group_instance_id,
+            request.generation,
+            version=request.version,
+        )
+        if late is not None:
+            check_late(late, request.generation, request.offsets, settings)
+        return
     error = commit_error(group, request.member_id, request.group_instance_id, request.generation)
     if error is not ErrorCode.none:
         raise ApiError(error)
+
+
+def check_late(
+    member: Member,
+    epoch: int,
+    offsets: Sequence[OffsetToCommit],
+    settings: GroupSettings,
+    *,
+    is_transactional: bool = False,
+) -> None:
+    """A member that is in a later epoch than it says must have had each partition since then.
+
+    Raises ApiError for all where it has not had one of them, as Kafka does.
+    """
+    for offset in offsets:
+        if offset.topic_id is None or _is_too_long(offset.metadata or "", settings):
+            continue
+        error = partition_error(
+            member, epoch, offset.topic_id, offset.partition, is_transactional=is_transactional
+        )
+        if error is not ErrorCode.none:
+            raise ApiError(error)
 
 
 def _is_too_long(metadata: str, settings: GroupSettings) -> bool:

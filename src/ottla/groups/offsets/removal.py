@@ -13,6 +13,7 @@ from uuid import UUID
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.state import DEAD, EMPTY, STABLE
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.step import Step
@@ -29,7 +30,7 @@ MAX_REMOVED: Final = 2_000
 
 
 def delete_offsets(
-    group: ClassicGroup | None,
+    group: ClassicGroup | ConsumerGroup | None,
     topics: tuple[tuple[str, tuple[int, ...]], ...],
     offsets: OffsetStore,
     pending: PendingOffsets,
@@ -40,10 +41,10 @@ def delete_offsets(
     Raises ApiError: GROUP_ID_NOT_FOUND, or NON_EMPTY_GROUP where the members are no consumers, so
     that it is unknown what they read.
     """
-    if group is None or group.state is DEAD:
+    if group is None:
         raise ApiError(ErrorCode.group_id_not_found)
-    if group.state is not EMPTY and not group.uses_consumer_protocol:
-        raise ApiError(ErrorCode.non_empty_group)
+    if isinstance(group, ClassicGroup):
+        _check_deletable(group)
     errors = []
     for topic, partitions in topics:
         subscribed = group.is_subscribed(topic)
@@ -54,6 +55,13 @@ def delete_offsets(
             if offsets.get(*key) is not None or pending.has(*key):
                 _tombstone(key, step)
     return errors
+
+
+def _check_deletable(group: ClassicGroup) -> None:
+    if group.state is DEAD:
+        raise ApiError(ErrorCode.group_id_not_found)
+    if group.state is not EMPTY and not group.uses_consumer_protocol:
+        raise ApiError(ErrorCode.non_empty_group)
 
 
 def delete_all_offsets(
@@ -101,21 +109,25 @@ def topic_deleted(
 
 
 def expire_offsets(
-    group: ClassicGroup, offsets: OffsetStore, pending: PendingOffsets, step: Step
+    group: ClassicGroup | ConsumerGroup,
+    offsets: OffsetStore,
+    pending: PendingOffsets,
+    step: Step,
 ) -> bool:
     """Removes expired offsets (KIP-211), until the step has MAX_REMOVED; True if no offset is left,
     and none is pending.
 
     Offsets live for offsets.retention.minutes: in a group without members since the last one
-    left; in a topic that a group with members does not read (any more), and for consumers that
-    manage their own partitions, from the commit on. A group whose subscription cannot be read, or
+    left; in a topic that a group with members does not read (any more), in every topic of an empty
+    group of KIP-848, and for consumers that manage their own partitions, from the commit on. A
+    classic group whose subscription cannot be read, or
     that is in a rebalance, keeps its offsets. So does a partition that an open transaction may
     change: its tombstone would drop what the transaction commits.
     """
     topics = offsets.of_group(group.group_id)
     if not topics:
         return not pending.has_group(group.group_id)
-    if group.protocol_type is None:
+    if isinstance(group, ConsumerGroup) or group.protocol_type is None:
         since_ms = None
     elif group.state is EMPTY:
         since_ms = group.state_timestamp_ms

@@ -9,14 +9,18 @@ from typing import Final, NamedTuple
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import transactional_commit_error
+from ottla.groups.consumer.commit import late_member
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.offsets.commit import (
     OffsetRecords,
     OffsetToCommit,
     check_count,
+    check_late,
     write_offsets,
 )
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
 from ottla.groups.stored import NO_TIMESTAMP, OffsetCommitKey
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -49,7 +53,7 @@ class TransactionalCommitRequest(NamedTuple):
 
 
 def commit_in_transaction(
-    group: ClassicGroup | None,
+    group: ClassicGroup | ConsumerGroup | None,
     request: TransactionalCommitRequest,
     offsets: OffsetStore,
     pending: PendingOffsets,
@@ -63,7 +67,7 @@ def commit_in_transaction(
     transaction would have too many.
     """
     check_count(request.offsets, step.settings)
-    _check(group, request)
+    _check(group, request, step.settings)
     count = offsets.count(request.group) + pending.count(request.group)
     if count + len(request.offsets) > step.settings.max_group_offsets:
         raise ApiError(ErrorCode.invalid_commit_offset_size)
@@ -87,11 +91,28 @@ def _check_transaction(
         raise ApiError(ErrorCode.invalid_commit_offset_size)
 
 
-def _check(group: ClassicGroup | None, request: TransactionalCommitRequest) -> None:
+def _check(
+    group: ClassicGroup | ConsumerGroup | None,
+    request: TransactionalCommitRequest,
+    settings: GroupSettings,
+) -> None:
     if group is None:
         if request.generation < 0:
             return
         raise ApiError(ErrorCode.illegal_generation)
+    if isinstance(group, ConsumerGroup):
+        epoch = request.generation
+        late = late_member(
+            group,
+            request.member_id,
+            request.group_instance_id,
+            epoch,
+            version=request.version,
+            is_transactional=True,
+        )
+        if late is not None:
+            check_late(late, epoch, request.offsets, settings, is_transactional=True)
+        return
     error = transactional_commit_error(
         group, request.member_id, request.group_instance_id, request.generation
     )
