@@ -3,18 +3,22 @@
 import pytest
 
 from ottla.pipelines.failures.cause import Cause
+from ottla.pipelines.failures.known import Wait
 from ottla.pipelines.failures.retry import Retries, RetryLimits
 from ottla.pipelines.failures.sentences import passes_by_itself
 from ottla.pipelines.failures.table import (
     BROKER,
     COMMIT,
     CONSTRAINT,
-    DATABASE,
     SCHEMA,
     STORAGE,
     TOPIC,
-    WRITE,
 )
+from ottla.pipelines.sinks.postgresql.failures import DATABASE
+from ottla.pipelines.sinks.registered import SINKS
+from ottla.pipelines.sinks.topic.failures import WRITE
+
+OF_SINKS = tuple(known for kind in SINKS for known in kind.failures)
 
 KAFKA = "org.apache.kafka.common.errors."
 
@@ -50,10 +54,12 @@ KAFKA = "org.apache.kafka.common.errors."
         ("x.PythonException", "cimpl...\ntopic_task.RefusedError: out: POLICY", None),
     ],
 )
-def test_only_what_passes_by_itself_is_retried(kind: str, message: str, passes: str | None) -> None:
+def test_only_what_passes_by_itself_is_retried(
+    kind: str, message: str, passes: Wait | None
+) -> None:
     wrapped = [Cause("org.apache.spark.SparkException", "Job aborted"), Cause(kind, message)]
 
-    assert passes_by_itself(wrapped) == passes
+    assert passes_by_itself(wrapped, OF_SINKS) == passes
 
 
 @pytest.mark.parametrize(
@@ -66,10 +72,10 @@ def test_only_what_passes_by_itself_is_retried(kind: str, message: str, passes: 
         ("23514", None),
     ],
 )
-def test_a_database_that_is_away_is_waited_for(state: str, passes: str | None) -> None:
+def test_a_database_that_is_away_is_waited_for(state: str, passes: Wait | None) -> None:
     causes = [Cause("org.postgresql.util.PSQLException", "why", f"SQLSTATE {state}")]
 
-    assert passes_by_itself([*causes, Cause("java.io.EOFException")]) == passes
+    assert passes_by_itself([*causes, Cause("java.io.EOFException")], OF_SINKS) == passes
 
 
 @pytest.mark.parametrize(
@@ -82,8 +88,8 @@ def test_a_database_that_is_away_is_waited_for(state: str, passes: str | None) -
         ("SQLSTATE 23503", None),
     ],
 )
-def test_a_constraint_may_be_newer_than_the_plan(condition: str, passes: str | None) -> None:
-    assert passes_by_itself([Cause("E"), Cause("E", "a row", condition)]) == passes
+def test_a_constraint_may_be_newer_than_the_plan(condition: str, passes: Wait | None) -> None:
+    assert passes_by_itself([Cause("E"), Cause("E", "a row", condition)], OF_SINKS) == passes
 
 
 def test_the_wait_doubles_and_both_limits_hold() -> None:

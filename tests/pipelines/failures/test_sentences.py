@@ -2,8 +2,10 @@
 
 import pytest
 
-from ottla.pipelines.failures.cause import About, Cause, one_line
+from ottla.pipelines.failures.cause import Cause, one_line
+from ottla.pipelines.failures.known import About
 from ottla.pipelines.failures.sentences import sentence_for
+from ottla.pipelines.sinks.registered import SINKS
 
 ABOUT = About(
     query="flights",
@@ -12,6 +14,7 @@ ABOUT = About(
     topics=("flights",),
     servers="localhost:9092",
     hadoop="3.4.1",
+    failures=tuple(known for kind in SINKS for known in kind.failures),
 )
 ANALYSIS = "org.apache.spark.sql.delta.DeltaAnalysisException"
 SCHEMAS = """[_LEGACY_ERROR_TEMP_DELTA_0007] A schema mismatch detected when writing to the Delta \
@@ -302,8 +305,8 @@ def test_data_of_a_schema_that_the_plan_does_not_know() -> None:
     )
     assert sentence_for([Cause(RAISED, message)], ABOUT) == (
         "flights: value has the schema id 9, which the plan of the query does not know. Start the "
-        "query again, or give to_delta(), to_files() or to_postgresql() a function that returns "
-        "the frame: then it is planned again by itself"
+        "query again, or give what writes, such as to_delta(), a function that returns the frame: "
+        "then it is planned again by itself"
     )
 
 

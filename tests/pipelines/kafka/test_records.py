@@ -59,7 +59,7 @@ def test_a_range_that_the_broker_does_not_hold_is_an_error(
         pytest.raises(PipelineError, match=f"{name}-0: the rejected rows cannot be read") as caught,
     ):
         reader.read(name, {0: 100}, {0: 200})
-    assert passes_by_itself(causes_of(caught.value)) is None
+    assert passes_by_itself(causes_of(caught.value), ()) is None
 
 
 def test_a_broker_that_does_not_answer_is_worth_a_retry(
@@ -69,4 +69,4 @@ def test_a_broker_that_does_not_answer_is_worth_a_retry(
 
     with RangeReader(KafkaSettings(bootstrap)) as reader, pytest.raises(PipelineError) as caught:
         reader.read(new_topic(), {0: 0}, {0: 3})
-    assert passes_by_itself(causes_of(caught.value)) == BROKER
+    assert passes_by_itself(causes_of(caught.value), ()) == BROKER

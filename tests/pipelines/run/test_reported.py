@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.failures.cause import About, Cause
+from ottla.pipelines.failures.cause import Cause
+from ottla.pipelines.failures.known import About
 from ottla.pipelines.run.reported import report, report_exception, words_for
 
 ABOUT = About(query="flights", target="/lake/flights")

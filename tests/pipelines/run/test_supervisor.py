@@ -14,11 +14,13 @@ from py4j.protocol import Py4JError
 from tests.pipelines.environment import serve
 
 from ottla.pipelines import PipelineError, to_delta, topic
-from ottla.pipelines.failures.cause import About, Cause
+from ottla.pipelines.failures.cause import Cause
+from ottla.pipelines.failures.known import About
 from ottla.pipelines.failures.retry import RetryLimits
 from ottla.pipelines.run import supervisor
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.supervisor import Failure, Supervisor
+from ottla.pipelines.sinks.delta.failures import FAILURES
 
 WITHIN_S = 120.0
 
@@ -52,7 +54,7 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
     made = Supervisor(
         start=lambda: None,
         guard=BatchGuard(lambda frame, number: None),
-        about=About(query="flights"),
+        about=About(query="flights", failures=FAILURES),
         probe=lambda: None,
         finish=lambda: None,
     )

@@ -73,7 +73,7 @@ def maintain_file(
     kind = TableToMaintain if dry_run else MaintainedTable
     done: list[MaintainedTable] = []
     with SparkOutput(spec.file.stem) as output:
-        from ottla.pipelines.failures.cause import About
+        from ottla.pipelines.failures.known import About
         from ottla.pipelines.file.build import open_session
         from ottla.pipelines.run.reported import reported
         from ottla.pipelines.sinks.delta.maintenance import maintain as maintained
@@ -86,7 +86,8 @@ def maintain_file(
             for pipeline in pipelines:
                 target = pipeline.sink.target
                 try:
-                    with reported(About(query=pipeline.name, target=target)):
+                    about = About(pipeline.name, target, failures=pipeline.sink.failures)
+                    with reported(about):
                         tables = maintained(spark, target, keep_hours=keep_hours, dry_run=dry_run)
                 except PipelineError as error:
                     problems.append(f"{pipeline.name}: {error}")

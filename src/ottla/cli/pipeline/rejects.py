@@ -109,7 +109,7 @@ def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
     note("Starting Spark to read the tables.")
     found: list[RejectsOfPipeline] = []
     with SparkOutput(spec.file.stem) as output:
-        from ottla.pipelines.failures.cause import About
+        from ottla.pipelines.failures.known import About
         from ottla.pipelines.file.build import open_session
         from ottla.pipelines.rejects.table import read_rejected
         from ottla.pipelines.run.reported import reported
@@ -118,10 +118,11 @@ def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
             spark = open_session(spec, conf=SPARK_SETTINGS, with_formats=False)
             try:
                 for pipeline in tables:
-                    target = pipeline.sink.target
-                    with reported(About(query=pipeline.name, target=target)):
-                        rows = read_rejected(pipeline.sink.rejected(spark), newest)
-                    found.append(rejects_of(pipeline.name, target, rows))
+                    sink = pipeline.sink
+                    about = About(pipeline.name, sink.target, failures=sink.failures)
+                    with reported(about):
+                        rows = read_rejected(sink.rejected(spark), newest)
+                    found.append(rejects_of(pipeline.name, sink.target, rows))
             finally:
                 spark.stop()
         except PipelineError as error:

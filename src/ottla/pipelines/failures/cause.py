@@ -1,4 +1,4 @@
-"""One exception of a chain, the names that a sentence about it may use, and its text as a line."""
+"""One exception of a chain, and its text as a line."""
 
 from __future__ import annotations
 
@@ -32,23 +32,6 @@ class Cause:
         ends = r"\s*SQLSTATE: \w{5}|\n== SQL|\n== DataFrame|\n\tat |\nJVM stacktrace"
         words = one_line(re.split(ends, text)[0])
         return words if len(words) <= MAX_WORDS else words[:MAX_WORDS] + " ..."
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """The names of the query and its surroundings that a sentence may use."""
-
-    query: str = "the query"
-    target: str = "the target"
-    checkpoint: str = "its checkpoint"
-    topics: tuple[str, ...] = ()
-    servers: str = "the broker"
-    hadoop: str = "<Hadoop version>"
-    place: str = ""  # what a failed task was reading: "flights partition 0, offsets 3 to 9"
-
-    @property
-    def while_reading(self) -> str:
-        return f" while it read {self.place}" if self.place else ""
 
 
 def one_line(text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ottla.pipelines.failures.known import Wait
 from ottla.pipelines.failures.table import SCHEMA, TOPIC
 
 
@@ -39,7 +40,7 @@ class Retries:
         """Reset the count: the query has finished a batch."""
         self.tries = 0
 
-    def next_wait(self, kind: str, now: float) -> float | None:
+    def next_wait(self, kind: Wait, now: float) -> float | None:
         """Return the seconds to wait before the next try, None when the limit is reached."""
         if not self.tries:
             self._since = now

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ottla.pipelines.failures.cause import About, Cause, one_line
-from ottla.pipelines.failures.table import KNOWN, LASTING, PARTS, Known
-from ottla.pipelines.failures.words import Found, fields, unknown
+from ottla.pipelines.failures.cause import Cause, one_line
+from ottla.pipelines.failures.known import About, Found, Known, Wait
+from ottla.pipelines.failures.table import FIRST, LASTING, OTHERS, PARTS
+from ottla.pipelines.failures.words import fields, unknown
 
 
 def sentence_for(causes: Sequence[Cause], about: About) -> str:
     """Return one line for a chain of causes, the outermost first."""
-    for known in KNOWN:
+    for known in (*FIRST, *about.failures, *OTHERS):
         found = _find(known, causes, about)
         if found is None or not known.sentence:
             continue
@@ -27,8 +28,8 @@ def sentence_for(causes: Sequence[Cause], about: About) -> str:
     return one_line(unknown(causes) + about.while_reading)
 
 
-def passes_by_itself(causes: Sequence[Cause]) -> str | None:
-    """Return what to wait for, a key of `table.WAITS`; None where a retry cannot help.
+def passes_by_itself(causes: Sequence[Cause], failures: Sequence[Known]) -> Wait | None:
+    """Return what to wait for, None where a retry cannot help; `failures` are those of the target.
 
     CONSTRAINT passes where the place got the constraint while the query ran.
     """
@@ -36,7 +37,12 @@ def passes_by_itself(causes: Sequence[Cause]) -> str | None:
         return None
     about = About()
     return next(
-        (known.retry for known in KNOWN if known.retry and _find(known, causes, about)), None
+        (
+            known.retry
+            for known in (*FIRST, *failures, *OTHERS)
+            if known.retry and _find(known, causes, about)
+        ),
+        None,
     )
 
 

@@ -1,48 +1,27 @@
-"""The known failures of Spark, Delta, Kafka, databases and storage: one row each.
+"""The known failures of Spark, Kafka and storage, which any query may have: one row each.
 
-Conditions are Spark's and Delta's own names (error-conditions.json of Spark,
-delta-error-classes.json of Delta) and SQL's codes; where a failure has none, the exception's class
-or text decides. More specific rows come first. Pure.
+Conditions are Spark's own names (error-conditions.json of Spark); where a failure has none, the
+exception's class or text decides. More specific rows come first: those of FIRST, then those that
+the target declares in its folder, then those of OTHERS. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from ottla.pipelines.errors import INSTALL_JAVA
 from ottla.pipelines.failures import words
-from ottla.pipelines.failures.marks import (
-    CONFLICT,
-    NO_PROTOBUF,
-    SET_BACK,
-    SHARED,
-    UNKNOWN_ID,
-    UNORDERED,
+from ottla.pipelines.failures.known import Known, Wait
+from ottla.pipelines.failures.marks import CONFLICT, NO_PROTOBUF, SHARED, UNKNOWN_ID, UNORDERED
+
+BROKER: Final = Wait("broker", "{servers} does not answer", asks_brokers=True)
+TOPIC: Final = Wait("topic", "{topics} is not on {servers}")
+STORAGE: Final = Wait("storage", "The storage of {target} does not answer or slows requests down")
+COMMIT: Final = Wait("commit", "Another job committed to {target} at the same time")
+CONSTRAINT: Final = Wait(
+    "constraint", "{target} has a new constraint, and rejects rows that violate it"
 )
-from ottla.pipelines.failures.words import Found
-
-BROKER: Final = "broker"
-TOPIC: Final = "topic"
-STORAGE: Final = "storage"
-COMMIT: Final = "commit"
-DATABASE: Final = "database"
-WRITE: Final = "write"
-SCHEMA: Final = "schema"
-CONSTRAINT: Final = "constraint"
-
-WAITS: Final = {
-    BROKER: "{servers} does not answer",
-    TOPIC: "{topics} is not on {servers}",
-    STORAGE: "The storage of {target} does not answer or slows requests down",
-    WRITE: "A transaction of {target} was not committed",
-    DATABASE: "The database of {target} does not answer",
-    COMMIT: "Another job committed to {target} at the same time",
-    CONSTRAINT: "{target} has a new constraint, and rejects rows that violate it",
-    SCHEMA: "{topics} has data of a schema that the plan does not know",
-}
-"""Why a query is started again, by what is waited for."""
+SCHEMA: Final = Wait("schema", "{topics} has data of a schema that the plan does not know")
 
 LASTING: Final = (
     r"(Authentication|Authorization|AccessControl|AccessDenied|UnknownHost|Config)\w*Exception|"
@@ -50,47 +29,20 @@ LASTING: Final = (
 )
 """A retry does not help where one of the causes is this, whatever the others are."""
 
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A failure: one of its causes matches each pattern that is given.
-
-    `condition` is matched as a whole, `kind` is searched in the exception's class, `text` in class
-    and message, the innermost cause first. `retry` names what is waited for, None where a retry
-    cannot help. `sentence` is a text whose fields `words.fields` lists, or makes one from what was
-    found, and may return None; an empty one leaves the sentence to another row.
-    """
-
-    sentence: str | Callable[[Found], str | None] = ""
-    condition: str = ""
-    kind: str = ""
-    text: str = ""
-    retry: str | None = None
-
-
 _CONTINUES: Final = "The next start continues from the checkpoint"
 _START_IT: Final = "Start it: the next start continues from the checkpoint"
 _KAFKA: Final = r"^org\.apache\.kafka\.common\."
 _LIBRDKAFKA: Final = r"^(cimpl|confluent_kafka\..*)\.?KafkaException$"
 _AWAY: Final = "{servers} does not answer: {plain}. " + _START_IT
-_DATABASE_AWAY: Final = "The database of {target} does not answer: {reason}. " + _START_IT
 _STORAGE: Final = (
     "The storage of {target} does not answer or slows requests down ({found}). " + _CONTINUES
 )
-_REFUSED_ROW: Final = (
-    "The database refused a row of {target}: {reason}. Filter such rows in the query, or drop the "
-    "constraint"
-)
-_REFUSED_VALUE: Final = (
-    "The database refused a value for {target}: {reason}. Cast it in the query, or filter such rows"
-)
-
-KNOWN: Final = (
+FIRST: Final = (
     # ---- the schemas of a registry ----
     Known(
         "{Topics}: {1}, which the plan of the query does not know. Start the query again, or give "
-        "to_delta(), to_files() or to_postgresql() a function that returns the frame: then it is "
-        "planned again by itself",
+        "what writes, such as to_delta(), a function that returns the frame: then it is planned "
+        "again by itself",
         text=rf"{UNKNOWN_ID}: (.+?)(?: SQLSTATE|\n|$)",
         retry=SCHEMA,
     ),
@@ -100,69 +52,12 @@ KNOWN: Final = (
         text=rf"{CONFLICT}: ([^\n]+?)(?: SQLSTATE|\n|$)",
     ),
     Known("{Topics}: {1}", text=rf"{NO_PROTOBUF}: ([^\n]+)"),
-    # ---- a database; the codes are PostgreSQL's (appendix A of its manual) ----
-    Known(
-        "The database of {target} refused the login: {reason}. Check user= and password=",
-        condition=r"SQLSTATE 28\w{3}",
-    ),
-    Known(words.unknown_host, condition=r"SQLSTATE 08\w{3}"),
-    Known(_DATABASE_AWAY, condition=r"SQLSTATE (08\w{3}|57P0[1-35]|53300)", retry=DATABASE),
-    Known(_DATABASE_AWAY, condition=r"SQLSTATE 57P0\w"),
-    Known(
-        "There is no such database for {target}: {reason}. Create it, or correct url=",
-        condition="SQLSTATE 3D000",
-    ),
-    Known(
-        "The disk of the database of {target} is full: {reason}. Free some space: the next start "
-        "continues from the checkpoint",
-        condition="SQLSTATE 53100",
-    ),
-    Known(
-        "This user may not write {target}: {reason}. GRANT the right in the database",
-        condition="SQLSTATE 42501",
-    ),
-    Known(
-        "{target} was changed or deleted while the query ran: {reason}. Start again to compare its "
-        "columns",
-        condition="SQLSTATE (42P01|42703)",
-    ),
-    # NOT NULL and the length of a text are constraints that are known at a start.
-    Known(_REFUSED_ROW, condition="SQLSTATE 23502", retry=CONSTRAINT),
-    Known(_REFUSED_ROW, condition=r"SQLSTATE 23\w{3}"),
-    Known(_REFUSED_VALUE, condition="SQLSTATE 22001", retry=CONSTRAINT),
-    Known(_REFUSED_VALUE, condition=r"SQLSTATE (22\w{3}|42804)"),
-    # A transaction that met another one.
-    Known(words.other_database, condition="SQLSTATE (40001|40P01)", retry=DATABASE),
-    Known(words.other_database, condition=r"SQLSTATE \w{5}"),
     # ---- the machine ----
     Known(words.disk_full, text=r"No space left on device|Disk quota exceeded|not enough space"),
     Known(words.memory, text=r"OutOfMemoryError:? ?([\w ]*)|exit code 52\b|Cannot allocate memory"),
-    # ---- the schema of the rows and of the table ----
-    Known(words.other_columns, condition="_LEGACY_ERROR_TEMP_DELTA_0007|DELTA_SCHEMA_MISMATCH"),
-    Known(words.other_type, condition="DELTA_FAILED_TO_MERGE_FIELDS"),
-    Known(words.other_type, text=words.INCOMPATIBLE),
-    Known(
-        words.check_violated,
-        condition="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
-        retry=CONSTRAINT,
-    ),
-    Known(words.null_refused, condition="DELTA_NOT_NULL_CONSTRAINT_VIOLATED", retry=CONSTRAINT),
-    # ---- a task of to_topic; its trace also has librdkafka's exception ----
-    Known(
-        "{target} could not be written: {1}. Check {servers}; the next start continues from the "
-        "checkpoint",
-        text=r"\bNotWrittenError: (.+)",
-        retry=WRITE,
-    ),
-    Known(
-        "{servers} refused the rows for {target}: {1}. Nothing of these transactions is visible; "
-        "the next start continues from the checkpoint",
-        text=r"\bRefusedError: (.+)",
-    ),
-    Known(
-        SET_BACK.replace("{place}", "{checkpoint}").replace("{found}", "{1}"),
-        text=r"\bSetBackError: (.+)",
-    ),
+)
+
+OTHERS: Final = (
     # ---- a value that cannot be computed ----
     Known(words.python_function, text=r"Traceback \(most recent call last\)"),
     Known(
@@ -196,16 +91,8 @@ KNOWN: Final = (
     Known(
         "Another run uses the checkpoint {checkpoint}, and one must end. Stop one of them, then "
         "start again: the batches are in the table once",
-        condition="CONCURRENT_STREAM_LOG_UPDATE|DELTA_CONCURRENT_TRANSACTION|CONCURRENT_QUERY",
+        condition="CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY",
     ),
-    Known(
-        words.other_commit,
-        kind=r"^io\.delta\.exceptions\.(ConcurrentWrite|MetadataChanged|ProtocolChanged|"
-        r"ConcurrentAppend|ConcurrentDeleteRead|ConcurrentDeleteDelete)Exception$|"
-        r"\.CommitFailedException$",
-        retry=COMMIT,
-    ),
-    Known(words.other_commit, kind=r"io\.delta\.exceptions\.\w+Exception|CommitFailedException"),
     Known(
         "The query no longer fits the state in {checkpoint}: its aggregation, join or "
         "deduplication was changed. Give it a new checkpoint ({plain})",
@@ -271,7 +158,6 @@ KNOWN: Final = (
     ),
     Known(kind=_LIBRDKAFKA, text=r"UNKNOWN_TOPIC", retry=TOPIC),
     # ---- storage, and Spark itself ----
-    Known(words.not_writable, condition="DELTA_CANNOT_CREATE_LOG_PATH"),
     Known(words.not_writable, text=words.DENIED),
     Known("{0}. " + _CONTINUES, text=r"Spark's process ended[^\n]*(?<!\.)"),
     Known(

@@ -7,40 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from ottla.pipelines.failures.cause import About, Cause, one_line
+from ottla.pipelines.failures.cause import Cause, one_line
+from ottla.pipelines.failures.known import Found
 
-INCOMPATIBLE: Final = r"incompatible (?:data|decimal) types? (.+) and (.+)"
 DENIED: Final = (
     r"(?:AccessControl|AccessDenied)Exception: ?(?:Permission denied)?.*|Permission denied|"
     r"Read-only file system|Mkdirs failed to create \S+|Parent path is not a directory: \S+|"
     r"Access ?Denied|403 Forbidden|Operation not permitted"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A cause that a row of the table matches, in its chain; `match` is that of its text."""
-
-    cause: Cause
-    match: re.Match[str] | None
-    causes: Sequence[Cause]
-    about: About
-
-    def search(self, pattern: str) -> re.Match[str] | None:
-        """Search the classes and texts of all causes, the innermost first."""
-        return search(self.causes, pattern)
-
-    def of_kind(self, pattern: str) -> Cause | None:
-        """Return the outermost cause whose class matches."""
-        return next((one for one in self.causes if re.search(pattern, one.kind)), None)
-
-
-def search(causes: Sequence[Cause], pattern: str) -> re.Match[str] | None:
-    found = (re.search(pattern, f"{one.kind}: {one.message}") for one in reversed(causes))
-    return next((one for one in found if one), None)
 
 
 def fields(found: Found) -> dict[str, str]:
@@ -59,7 +35,7 @@ def fields(found: Found) -> dict[str, str]:
         "topics": topics or "the topic",
         "Topics": topics or "The topic",
         "plain": cause.plain,
-        "reason": _reason(cause),
+        "reason": reason_of(cause),
         "found": _shorten(match[0] if match else cause.message) or cause.short_kind,
         "last": found.causes[-1].plain,
         "whole": match[0] if match else "",
@@ -67,7 +43,8 @@ def fields(found: Found) -> dict[str, str]:
     }
 
 
-def _reason(cause: Cause) -> str:
+def reason_of(cause: Cause) -> str:
+    """Return the text of a database's exception without its level."""
     return re.sub(r"^(?:ERROR|FATAL|PANIC): ", "", cause.plain).rstrip(".")
 
 
@@ -81,84 +58,6 @@ def unknown(causes: Sequence[Cause]) -> str:
     if not cause.message:
         return cause.short_kind
     return cause.plain if cause.condition else f"{cause.short_kind}: {cause.plain}"
-
-
-# ---- the schema of the rows and of the table ----
-
-
-def other_columns(found: Found) -> str:
-    target, message = found.about.target, found.cause.message
-    if "artition columns do not match" in message:
-        return f"The table {target} is partitioned by other columns than partition_by says"
-    table, _, rows = message.partition("Data schema:")
-    there = _tree(table.partition("Table schema:")[2])
-    extra = [f"{name} {kind}" for name, kind in _tree(rows).items() if name not in there]
-    if not extra:
-        return f"The rows do not fit the table {target}: {found.cause.plain}"
-    count = "a column" if len(extra) == 1 else f"{len(extra)} columns"
-    return (
-        f"The rows have {count} that the table {target} lacks: {', '.join(extra)}. Leave it out "
-        "with select(), or add it to the table: ALTER TABLE ... ADD COLUMNS, or "
-        "schema_changes='add'"
-    )
-
-
-def _tree(text: str) -> dict[str, str]:
-    """Return the fields of a schema that is printed as a tree, nested ones with dots.
-
-    Delta prints no bar in front of the top level, one in front of the next, and so on.
-    """
-    path: list[str] = []
-    found = {}
-    for line in text.splitlines():
-        match = re.match(r"([ |]*)-- (.+?): (\w+)", line)
-        if match:
-            path = [*path[: match[1].count("|")], match[2]]
-            found[".".join(path)] = _sql_type(match[3].capitalize() + "Type")
-    return found
-
-
-_SQL_TYPES: Final = {"Integer": "INT", "Long": "BIGINT", "Short": "SMALLINT", "Byte": "TINYINT"}
-
-
-def _sql_type(name: str) -> str:
-    """Return Spark's `IntegerType` as SQL's INT; types with parts stay as Spark prints them."""
-    plain = re.fullmatch(r"(\w+)Type", name)
-    return _SQL_TYPES.get(plain[1], plain[1].upper()) if plain else name
-
-
-def other_type(found: Found) -> str:
-    target = found.about.target
-    merged = next((c for c in found.causes if c.condition == "DELTA_FAILED_TO_MERGE_FIELDS"), None)
-    field = re.search(r"fields '(.+?)' and '", merged.message) if merged else None
-    column = f"The column {field[1]}" if field else "A column"
-    types = found.search(INCOMPATIBLE)
-    if types is None:
-        return f"{column} has another type than in the table {target}: cast it in the query"
-    there, here = (_sql_type(name.strip()) for name in types.groups())
-    return (
-        f"{column} is {here} in the rows and {there} in the table {target}: "
-        "cast it in the query, or write to a new table"
-    )
-
-
-def check_violated(found: Found) -> str:
-    pattern = r"CHECK constraint (.+?) violated by row with values:\s*(.*)"
-    match = re.search(pattern, found.cause.message, re.DOTALL)
-    values = re.sub(r"\s*\n?\s*- (\w+) : ", r" \1=", match[2]).strip() if match else ""
-    name = match[1] if match else found.cause.plain
-    return (
-        f"The table {found.about.target} refused a row{' with ' + values if values else ''}: CHECK "
-        f"constraint {name}. Filter such rows in the query, or drop the constraint"
-    )
-
-
-def null_refused(found: Found) -> str:
-    column = re.search(r"column: (.+?)\.?\s*$", found.cause.message)
-    return (
-        f"The table {found.about.target} refused a row: the column {column[1] if column else '?'} "
-        "is NOT NULL there and null in the row. Filter such rows in the query, or give a default"
-    )
 
 
 # ---- a value that cannot be computed ----
@@ -223,7 +122,9 @@ def file_system(found: Found) -> str:
     return f"Spark has no jar for this file system ({name}): add it with packages= "
 
 
-def disk_full(found: Found) -> str:
+def disk_full(found: Found) -> str | None:
+    if any(one.condition.startswith("SQLSTATE") for one in found.causes):
+        return None  # the disk is that of a database
     place = found.search(r"(?:writing rows to|[Cc]annot create) (\S+?)\.?(?:\s|$)")
     where = f" while writing {place[1].removeprefix('file:')}" if place else ""
     return (
@@ -253,25 +154,7 @@ def memory(found: Found) -> str:
     )
 
 
-# ---- databases, other runs, Kafka ----
-
-
-def unknown_host(found: Found) -> str | None:
-    host = found.of_kind(r"\bUnknownHostException$")
-    if host is None:
-        return None
-    # The driver's own words are "The connection attempt failed".
-    return (
-        f"The host of the database of {found.about.target} is not known: {host.plain}. Correct "
-        "url=, or the name service; the next start continues from the checkpoint"
-    )
-
-
-def other_database(found: Found) -> str:
-    return (
-        f"The database refused to write {found.about.target}: {_reason(found.cause)} "
-        f"({found.cause.condition})"
-    )
+# ---- other runs, Kafka ----
 
 
 def other_commit(found: Found) -> str:

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.failures.cause import About
+from ottla.pipelines.failures.known import About
 from ottla.pipelines.failures.sentences import explain
 from ottla.pipelines.file.formats import formats_of
 from ottla.pipelines.run.plan import Plan, plan
@@ -105,7 +105,9 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
 
     Raises PipelineError, also for what Spark or a database answers.
     """
-    about = About(spec.name, spec.sink.target, spec.delivery.checkpoint)
+    about = About(
+        spec.name, spec.sink.target, spec.delivery.checkpoint, failures=spec.sink.failures
+    )
     with reported(about):
         return _plan(spark, spec)
 

@@ -19,7 +19,7 @@ from types import FrameType, MappingProxyType
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.failures.cause import About
+from ottla.pipelines.failures.known import About
 from ottla.pipelines.kafka.brokers import ClusterState
 from ottla.pipelines.program.ending import Ending
 from ottla.pipelines.program.notices import collect_log
@@ -288,7 +288,8 @@ def failure_of(
     if pipeline is None:
         about = About(query=spec.file.stem)
     else:
-        about = About(query=pipeline.spec.name, target=pipeline.spec.sink.target)
+        sink = pipeline.spec.sink
+        about = About(query=pipeline.spec.name, target=sink.target, failures=sink.failures)
     return report_exception(error, about)
 
 

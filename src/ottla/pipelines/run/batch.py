@@ -143,7 +143,7 @@ class BatchRunner:
         with (
             _adaptive(frame.sparkSession, is_on=not self.sink.capabilities.in_parts),
             noting_new_schemas(self.spark, execution, self.rejects.sources, undo),
-            undoing(undo),
+            undoing(undo, self.sink.failures),
         ):
             version = self.sink.write(rows, batch)
         self._promised = number

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
-from ottla.pipelines.failures.cause import About
+from ottla.pipelines.failures.known import About
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import end_quietly, interruptible
 from ottla.pipelines.run.reported import reported

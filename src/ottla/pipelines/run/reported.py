@@ -10,7 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.failures.cause import About, Cause, one_line
+from ottla.pipelines.failures.cause import Cause, one_line
+from ottla.pipelines.failures.known import About
 from ottla.pipelines.failures.sentences import explain, sentence_for
 from ottla.pipelines.failures.trace_file import write_trace
 from ottla.pipelines.spark.jvm.causes import causes_of, is_of_jvm, trace_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
-from ottla.pipelines.failures.cause import About
+from ottla.pipelines.failures.known import About, Known
 from ottla.pipelines.kafka.brokers import why_silent
 from ottla.pipelines.rejects.dead_letters import DeadLetters
 from ottla.pipelines.rejects.left_out import LeftOutRows
@@ -60,13 +60,18 @@ log: Final = logging.getLogger("ottla.pipelines")
 
 
 def start_or_write(
-    specification: Specification, shown: str, sink_of: SinkOf
+    specification: Specification,
+    shown: str,
+    sink_of: SinkOf,
+    failures: tuple[Known, ...] = (),
 ) -> StreamingQuery | Written:
-    """Start the query of a streaming frame, or write a batch frame; `shown` names the target.
+    """Start the query of a streaming frame, or write a batch frame.
+
+    `shown` names the target, which alone has these failures.
 
     Raises PipelineError.
     """
-    about = About(target=shown, checkpoint=str(specification.checkpoint))
+    about = About(target=shown, checkpoint=str(specification.checkpoint), failures=failures)
     with interruptible(), reported(about):
         if specification.frame.isStreaming:
             check_free(specification)
@@ -82,7 +87,11 @@ def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
     """
     specification = checked.specification
     route_failures(specification.frame.sparkSession, os.environ)
-    about = About(target=checked.sink.name, checkpoint=str(specification.checkpoint))
+    about = About(
+        target=checked.sink.name,
+        checkpoint=str(specification.checkpoint),
+        failures=checked.sink.failures,
+    )
     with reported(about):
         with keeping(checked) as kept:
             for notice in checked.notices:
@@ -175,6 +184,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         checkpoint=location.removeprefix("file:"),
         topics=tuple(source.name for _, source in checked.sources),
         servers=",".join(dict.fromkeys((*of_sources, *checked.sink.servers))) or "the broker",
+        failures=checked.sink.failures,
     )
 
     def start_query() -> StreamingQuery:

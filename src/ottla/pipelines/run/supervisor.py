@@ -14,16 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.failures.cause import About, Cause, one_line
+from ottla.pipelines.failures.cause import Cause, one_line
+from ottla.pipelines.failures.known import About, Wait
 from ottla.pipelines.failures.retry import Retries, RetryLimits
 from ottla.pipelines.failures.sentences import passes_by_itself
-from ottla.pipelines.failures.table import (
-    BROKER,
-    CONSTRAINT,
-    SCHEMA,
-    WAITS,
-    WRITE,
-)
+from ottla.pipelines.failures.table import BROKER, CONSTRAINT, SCHEMA
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.reported import report, report_exception
 from ottla.pipelines.spark.jvm.causes import causes_of, failure_of_query, trace_of
@@ -173,7 +168,9 @@ class Supervisor:
                 if self._broker_stayed_away(query):
                     # Spark's own wait for the broker would delay the end.
                     threading.Thread(target=self.current.stop, daemon=True).start()
-                    return Failure([Cause(BROKER)], "", None, PipelineError(self._away_words()))
+                    return Failure(
+                        [Cause(BROKER.name)], "", None, PipelineError(self._away_words())
+                    )
         except (Py4JError, PySparkException, OSError) as error:
             return self._failure_of(query, error)
         return None
@@ -215,7 +212,7 @@ class Supervisor:
             self._retries.progressed()
         away: str | None = None
         while True:
-            kind = passes_by_itself(failure.causes)
+            kind = passes_by_itself(failure.causes, self.about.failures)
             if kind == SCHEMA and self.replan is None:
                 kind = None
             if kind == CONSTRAINT and not self._constrain():
@@ -231,7 +228,7 @@ class Supervisor:
             )  # fmt: skip
             if self._stopping.wait(wait_s):
                 return False
-            away = self.probe() if kind in (BROKER, WRITE) else None
+            away = self.probe() if kind.asks_brokers else None
             if away:
                 continue
             self.guard.clear()
@@ -265,10 +262,10 @@ class Supervisor:
             )  # fmt: skip
             return False
 
-    def _reason(self, kind: str) -> str:
+    def _reason(self, kind: Wait) -> str:
         """Return why the query is started again, in a few words."""
         about = self.about
-        return WAITS[kind].format(
+        return kind.reason.format(
             servers=about.servers, target=about.target, topics=", ".join(about.topics)
         )
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from ottla.pipelines.failures.known import Known
 from ottla.pipelines.failures.sentences import passes_by_itself
 from ottla.pipelines.failures.table import CONSTRAINT
 from ottla.pipelines.spark.jvm.causes import causes_of
 
 
 @contextlib.contextmanager
-def undoing(undo: Callable[[], None]) -> Iterator[None]:
+def undoing(undo: Callable[[], None], failures: Sequence[Known]) -> Iterator[None]:
     """Call `undo` when the block fails for a row that violates a constraint.
 
-    The place has refused all of the batch then.
+    The place, which has these failures, has refused all of the batch then.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -22,6 +23,6 @@ def undoing(undo: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        if passes_by_itself(causes_of(error)) == CONSTRAINT:
+        if passes_by_itself(causes_of(error), failures) == CONSTRAINT:
             undo()
         raise

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.known import Known
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.spec.option import Option, option
 from ottla.pipelines.target.keyed_table import DELETES
@@ -39,6 +40,7 @@ class SinkSpec:
     `title`: the heading in the reference. `marked_by`: the field that a file has for this kind
     alone; a kind without one is chosen by `format`, which is one of `formats`. `others` says what
     is wrong with the fields of other kinds. `besides`: what `read` takes beside the options.
+    `failures`: those that this kind alone has.
     """
 
     title: ClassVar[str]
@@ -46,6 +48,7 @@ class SinkSpec:
     formats: ClassVar[tuple[str, ...]] = ()
     others: ClassVar[str]
     besides: ClassVar[tuple[Option, ...]] = ()
+    failures: ClassVar[tuple[Known, ...]] = ()
     keeps_rejects: ClassVar[bool] = True
 
     @property

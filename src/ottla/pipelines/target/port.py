@@ -11,10 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ottla.pipelines.checkpoint.changes import wrong_table
 from ottla.pipelines.destination import Destination
+from ottla.pipelines.failures.known import Known
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,10 +69,12 @@ class Capabilities:
 class Sink(ABC):
     """A place for rows: a Delta table, a folder of files, a table of a database, a topic.
 
-    `keyed`: the columns of a table with keys, None for a place that is appended to.
+    `keyed`: the columns of a table with keys, None for a place that is appended to. `failures`:
+    those that this kind of place alone has.
     """
 
     capabilities = Capabilities()
+    failures: ClassVar[tuple[Known, ...]] = ()
     keyed: KeyedTable | None = None
 
     @property

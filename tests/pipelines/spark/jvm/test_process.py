@@ -11,7 +11,7 @@ import pytest
 from pyspark import SparkContext
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.failures.cause import About
+from ottla.pipelines.failures.known import About
 from ottla.pipelines.run.reported import reported
 from ottla.pipelines.spark.jvm.process import kill_process, process_ended, process_id
 

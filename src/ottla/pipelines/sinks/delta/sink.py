@@ -17,6 +17,7 @@ from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta.batch_order import BatchOrder
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER, Compaction
+from ottla.pipelines.sinks.delta.failures import FAILURES
 from ottla.pipelines.sinks.delta.merge import merge
 from ottla.pipelines.sinks.delta.narrower_types import can_widen, narrower
 from ottla.pipelines.sinks.delta.state_ahead import StateAhead
@@ -53,6 +54,7 @@ class DeltaSink(Sink):
     """A Delta table as the place where a pipeline's rows go."""
 
     kind = "delta"
+    failures = FAILURES
     spark: SparkSession
     target: Target
     schema: StructType

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from ottla.pipelines.failures.known import Known
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
@@ -26,6 +27,7 @@ class DeltaSpec(KeyedOptions, LakeOptions):
     title: ClassVar[str] = "`[sink]`: a Delta table"
     formats: ClassVar[tuple[str, ...]] = ("delta",)
     others: ClassVar[str] = "is not for a Delta table: leave it out"
+    failures: ClassVar[tuple[Known, ...]] = DeltaSink.failures
 
     partition_by: tuple[str, ...] = option(
         "the columns that a new table is partitioned by", "names", default=(), example="'carrier'"

@@ -96,7 +96,7 @@ def to_delta(  # noqa: PLR0913
     given = locals()  # the arguments: nothing else has a name yet
     require_pyspark()
     specification = asked("to_delta", given)
-    return start_or_write(specification, str(target), delta_sink)
+    return start_or_write(specification, str(target), delta_sink, DeltaSink.failures)
 
 
 def delta_sink(specification: Specification) -> DeltaSink:

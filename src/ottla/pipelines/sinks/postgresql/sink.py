@@ -21,6 +21,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.marks import UNORDERED
 from ottla.pipelines.sinks.postgresql import statements
 from ottla.pipelines.sinks.postgresql.column_types import copy_line, value_constraints
+from ottla.pipelines.sinks.postgresql.failures import FAILURES
 from ottla.pipelines.sinks.postgresql.settings import Database
 from ottla.pipelines.sinks.postgresql.table import (
     TableColumn,
@@ -76,6 +77,7 @@ class JdbcSink(Sink):
     """A table of PostgreSQL as the place where a pipeline's rows go."""
 
     kind = "postgresql"
+    failures = FAILURES
     spark: SparkSession
     database: Database
     table: TableName

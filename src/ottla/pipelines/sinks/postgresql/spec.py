@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ottla.pipelines.failures.known import Known
 from ottla.pipelines.sinks.postgresql.settings import EXAMPLE, Database, read_database
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.sinks.postgresql.table import read_table_name
@@ -28,6 +29,7 @@ class DatabaseSpec(KeyedOptions):
     title: ClassVar[str] = "`[sink]` with `url`: a table of PostgreSQL"
     marked_by: ClassVar[str] = "url"
     others: ClassVar[str] = "is not for a table of a database: leave it out"
+    failures: ClassVar[tuple[Known, ...]] = JdbcSink.failures
 
     target: str = option("the table's name", example="lake.flights", required=True)
     url: str = option("the database", default="", example=EXAMPLE, required=True)

@@ -77,7 +77,7 @@ def to_postgresql(  # noqa: PLR0913
     specification = asked("to_postgresql", given)
     database = read_database(url, user, password, settings)
     sink_of = functools.partial(postgresql_sink, database=database)
-    return start_or_write(specification, sink_of(specification).shown, sink_of)
+    return start_or_write(specification, sink_of(specification).shown, sink_of, JdbcSink.failures)
 
 
 def postgresql_sink(specification: Specification, database: Database) -> JdbcSink:

@@ -37,6 +37,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import Brokers, look_up, why_silent
 from ottla.pipelines.sinks.topic import task as topic_task
 from ottla.pipelines.sinks.topic.columns import RecordColumns
+from ottla.pipelines.sinks.topic.failures import FAILURES
 from ottla.pipelines.sinks.topic.task import ByteArrays, TaskOfBatch, rows_of
 from ottla.pipelines.spark.jvm.byte_rows import bytes_of
 from ottla.pipelines.spark.jvm.files import Files
@@ -106,6 +107,7 @@ class TopicSink(Sink):
     """
 
     kind = "topic"
+    failures = FAILURES
     spark: SparkSession
     target: TopicTarget
     checkpoint: str | os.PathLike[str]

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.known import Known
 from ottla.pipelines.kafka.settings import KafkaSettings, split_producer
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.sinks.topic.columns import RecordColumns
-from ottla.pipelines.sinks.topic.sink import TopicTarget
+from ottla.pipelines.sinks.topic.sink import TopicSink, TopicTarget
 from ottla.pipelines.sinks.topic.to_topic import topic_sink
 from ottla.pipelines.spec.option import Option, option
 from ottla.pipelines.spec.servers import read_servers
@@ -36,6 +37,7 @@ class TopicSpec(SinkSpec):
         ),
     )
     keeps_rejects: ClassVar[bool] = False
+    failures: ClassVar[tuple[Known, ...]] = TopicSink.failures
     others: ClassVar[str] = "is for tables, and this sink writes a topic: leave one out"
 
     topic: str = option("the topic to write", example="late-flights", required=True)

@@ -87,7 +87,10 @@ def to_topic(
         producer,
     )
     return start_or_write(
-        specification, f"topic {name}", functools.partial(topic_sink, target=target)
+        specification,
+        f"topic {name}",
+        functools.partial(topic_sink, target=target),
+        TopicSink.failures,
     )
 
 
