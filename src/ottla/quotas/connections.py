@@ -1,0 +1,77 @@
+"""How many connections each address may open a second (KIP-612, ConnectionQuotas)."""
+
+from __future__ import annotations
+
+import contextlib
+from ipaddress import ip_address
+from typing import Final
+
+from ottla.quotas.entity import DEFAULT
+from ottla.quotas.rate import Rate, Windows, in_ms
+
+MAX_ADDRESSES: Final = 10_000
+FORGOTTEN: Final = MAX_ADDRESSES // 10
+"""How many are forgotten at once when there are too many."""
+
+
+def address(text: str) -> str:
+    """An IP address as it is compared. Raises ValueError."""
+    found = ip_address(text.partition("%")[0])
+    mapped = getattr(found, "ipv4_mapped", None)
+    return str(mapped or found)
+
+
+class ConnectionRates:
+    """The connections of all addresses with a limit."""
+
+    def __init__(self, windows: Windows) -> None:
+        self.is_on = False
+        """Whether any address has a limit."""
+        self._windows = windows
+        self._limits: dict[str, float] = {}
+        self._rates: dict[str, Rate] = {}
+
+    def __len__(self) -> int:
+        """How many addresses are kept."""
+        return len(self._rates)
+
+    def set(self, ip: str, limit: float | None) -> None:
+        """The limit of an address, or of DEFAULT; None for none of its own."""
+        if limit is None:
+            self._limits.pop(ip, None)
+        else:
+            self._limits[ip] = limit
+        self.is_on = bool(self._limits)
+        if not self.is_on:
+            self._rates.clear()
+
+    def opened(self, host: str, now_ms: int) -> int:
+        """Another connection. Returns 0, or for how long it is kept waiting before it is closed, at
+        most a window; then it does not count.
+        """
+        with contextlib.suppress(ValueError):
+            host = address(host)
+        limit = self._limits.get(host, self._limits.get(DEFAULT))
+        if limit is None:
+            return 0
+        rate = self._rates.get(host)
+        if rate is None:
+            if len(self._rates) >= MAX_ADDRESSES:
+                self._forget(now_ms)
+            rate = self._rates[host] = Rate(self._windows, now_ms)
+        if not limit:
+            return self._windows.size_ms
+        rate.record(1, now_ms)
+        throttle = rate.over(limit, now_ms)
+        if not throttle:
+            return 0
+        rate.record(-1, now_ms)
+        return max(1, in_ms(min(throttle, self._windows.size_ms)))
+
+    def _forget(self, now_ms: int) -> None:
+        rates = self._rates
+        for host in [each for each, rate in rates.items() if rate.is_like_new(0, now_ms)]:
+            del rates[host]
+        if len(rates) >= MAX_ADDRESSES:
+            for host in sorted(rates, key=lambda each: rates[each].used_ms)[:FORGOTTEN]:
+                del rates[host]
