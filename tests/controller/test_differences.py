@@ -28,10 +28,12 @@ from ottla.controller.image import (
     PartitionsChanged,
     PartitionState,
     ProducerIdsReserved,
+    QuotaConfigChanged,
     TopicConfigChanged,
     TopicCreated,
     TopicDeleted,
     TopicImage,
+    UserConfigChanged,
 )
 from ottla.controller.plan import decided
 
@@ -72,6 +74,11 @@ def images(draw: st.DrawFn) -> ClusterImage:
         )
     for resource, values in draw(st.dictionaries(st.sampled_from(["", "1"]), texts)).items():
         image.apply(BrokerConfigChanged(resource, ConfigImage(values, draw(few))))
+    for user, values in draw(st.dictionaries(st.sampled_from(["", "a"]), texts)).items():
+        image.apply(UserConfigChanged(user, ConfigImage(values, draw(few))))
+    places = st.sampled_from(["ips/1", "clients/c", "users/a/clients/c"])
+    for place, values in draw(st.dictionaries(places, texts)).items():
+        image.apply(QuotaConfigChanged(place, ConfigImage(values, draw(few))))
     chosen = draw(st.dictionaries(st.sampled_from(["t", "u", "u.v"]), topics, max_size=3))
     for number, (name, topic) in enumerate(chosen.items()):
         topic_id = UUID(int=topic.topic_id.int * 4 + number)

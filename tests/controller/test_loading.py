@@ -31,6 +31,7 @@ from ottla.controller.layout import LayoutError
 from ottla.controller.loading import first_writes, load_image
 from ottla.controller.plan import Plan, decided
 from ottla.controller.producer_ids import reserve_producer_ids
+from ottla.controller.quotas import QuotaChange, all_quotas, alter_quotas
 from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import MorePartitions, NewTopic, add_partitions, create_topics
 from ottla.coordination.embedded_store import EmbeddedStore
@@ -85,6 +86,16 @@ def test_the_loaded_image_equals_the_one_that_was_written(
     carry_out(decided(alter_configs([resource], image, config, incremental=True)))
     carry_out(reserve_producer_ids(image, 1))
     carry_out(reserve_producer_ids(image, 1))
+    rate = (("producer_byte_rate", 5.0),)
+    for entity in (
+        (("user", "a b"),),
+        (("user", "~"), ("client-id", "c/d")),
+        (("user", None), ("client-id", None)),
+        (("client-id", "x"),),
+    ):
+        carry_out(decided(alter_quotas([QuotaChange(entity, rate)], image)))
+    address = QuotaChange((("ip", "::1"),), (("connection_creation_rate", 2.0),))
+    carry_out(decided(alter_quotas([address], image)))
     image.apply(FeaturesChanged(DEFAULT_LEVELS, 0))
     for level in (1, 0):
         update = FeatureUpdate("transaction.version", level, UpgradeType.SAFE_DOWNGRADE)
@@ -97,6 +108,8 @@ def test_the_loaded_image_equals_the_one_that_was_written(
     brokers = {number: replace(each, epoch=-1) for number, each in loaded.brokers.items()}
     assert brokers == image.brokers
     assert loaded.configs == image.configs
+    assert (loaded.users, loaded.quotas) == (image.users, image.quotas)
+    assert len([each for each in all_quotas(loaded) if each is not None]) == 5
     assert loaded.next_producer_id == image.next_producer_id == 2000
     assert loaded.producer_ids_version == image.producer_ids_version
     assert (loaded.features, loaded.features_version) == (image.features, 2) == ({}, 2)

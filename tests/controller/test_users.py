@@ -128,7 +128,7 @@ def test_credentials_that_are_refused(
 def test_names_of_nodes(user: str) -> None:
     path = layout.user_config_path(user)
     name = path.removeprefix("/config/users/")
-    assert layout.user_of(name) == user
+    assert layout.name_of(name) == user
     assert not set(name) & set("*+~/<> ")
     assert name not in (".", "..")
-    assert layout.user_of("<default>") == ""
+    assert layout.name_of("<default>") == ""

@@ -76,3 +76,19 @@ def test_topics_partitions_and_members_are_those_of_the_request() -> None:
     asked = build.OffsetFetchRequestTopic(name="t", partition_indexes=(3,))
     response = error_response(build.OffsetFetchRequest(group_id="g", topics=(asked,)), CODE)
     assert response.topics[0].partitions[0].partition_index == 3
+
+
+def test_refused_quotas_name_whom_they_are_for() -> None:
+    build = messages_of(49, 1, "request")
+    names = [
+        build.EntityData(entity_type="user", entity_name="a"),
+        build.EntityData(entity_type="client-id", entity_name=None),
+    ]
+    entry = build.EntryData(entity=tuple(names), ops=())
+    response = error_response(build.AlterClientQuotasRequest(entries=(entry,)), CODE)
+    (refused,) = response.entries
+    assert refused.error_code is CODE
+    assert [(each.entity_type, each.entity_name) for each in refused.entity] == [
+        ("user", "a"),
+        ("client-id", None),
+    ]

@@ -145,6 +145,8 @@ RULES: Final[dict[int, Rule]] = {
         _whole((_O.DELETE, _GROUP, "group_id")),
         _each("topics", "topics", _O.READ),
     ),
+    48: _on_cluster(_O.DESCRIBE_CONFIGS),
+    49: _on_cluster(_O.ALTER_CONFIGS),
     50: _on_cluster(_O.DESCRIBE),
     51: _on_cluster(_O.ALTER),
     55: _on_cluster(_O.DESCRIBE),

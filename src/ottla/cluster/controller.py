@@ -36,6 +36,7 @@ from ottla.controller.leadership import Election
 from ottla.controller.loading import ROOTS, load_image
 from ottla.controller.plan import DONE, Outcome, Plan, Steps
 from ottla.controller.producer_ids import reserve_producer_ids
+from ottla.controller.quotas import QuotaChange, QuotaOutcome, alter_quotas
 from ottla.controller.reassignment import Target, alter_reassignments
 from ottla.controller.rebalance import rebalance
 from ottla.controller.recovery import healing_writes
@@ -428,6 +429,14 @@ class Controller:
     ) -> tuple[UserOutcome, ...]:
         """Change the passwords of users for SCRAM."""
         return await self._answer(lambda: alter_credentials(deletions, upsertions, self.image))
+
+    async def alter_quotas(
+        self, changes: Sequence[QuotaChange], *, validate_only: bool = False
+    ) -> tuple[QuotaOutcome, ...]:
+        """Change the quotas of users, client ids and addresses."""
+        return await self._answer(
+            lambda: alter_quotas(changes, self.image, validate_only=validate_only)
+        )
 
     async def elect_leaders(
         self, kind: ElectionType, wanted: Mapping[str, Sequence[int]] | None

@@ -64,6 +64,7 @@ class BrokerConfig(
     broker_cluster.ZooKeeperSettings,
     broker_cluster.ReplicationSettings,
     broker_cluster.ThrottleSettings,
+    broker_cluster.QuotaSettings,
     broker_cluster.LeadershipSettings,
     broker_log.FolderSettings,
     broker_log.SegmentSettings,

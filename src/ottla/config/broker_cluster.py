@@ -146,6 +146,30 @@ class ThrottleSettings(Settings):
     )
 
 
+class QuotaSettings(Settings):
+    """How the rates of clients with quotas are measured; the quotas are kept by the cluster."""
+
+    quota_window_num = integer(
+        "quota.window.num",
+        11,
+        "Number of windows over which the rates of clients are measured.",
+        at_least(1),
+    )
+    quota_window_size_seconds = integer(
+        "quota.window.size.seconds", 1, "Length of each window.", at_least(1)
+    )
+    controller_quota_window_num = integer(
+        "controller.quota.window.num",
+        11,
+        "Number of windows for quotas of created and deleted partitions: together they are the "
+        "time for which a client may save up its quota.",
+        at_least(1),
+    )
+    controller_quota_window_size_seconds = integer(
+        "controller.quota.window.size.seconds", 1, "Length of each of these windows.", at_least(1)
+    )
+
+
 class LeadershipSettings(Settings):
     """Preferred leaders, and controlled shutdown."""
 

@@ -180,9 +180,8 @@ _METRICS: Final = """
     metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
     telemetry.max.bytes
 """
-_QUOTAS: Final = """
-    controller.quota.window.num controller.quota.window.size.seconds
-    max.connection.creation.rate quota.window.num quota.window.size.seconds
+_CONNECTIONS: Final = """
+    max.connection.creation.rate
 """
 _CHECKPOINTS: Final = """
     log.flush.start.offset.checkpoint.interval.ms
@@ -214,7 +213,7 @@ _REASONS: Final = (
     (_JAVA, "Python's TLS has none of these parts of Java's, and no password is kept encrypted"),
     (_TIERED, "tiered storage is not supported"),
     (_METRICS, "metrics come from ottla.metrics.listener, not from Java reporters"),
-    (_QUOTAS, "client quotas are not supported yet"),
+    (_CONNECTIONS, "connections are limited by address: quotas of connection_creation_rate"),
     (_CHECKPOINTS, "log start offsets are written with log.flush.offset.checkpoint.interval.ms"),
     (_COMMITS, "offset commits are written uncompressed"),
     (_OLD, "the setting belongs to older versions of Kafka"),

@@ -16,7 +16,7 @@ cannot be read raises DeltaTextError and nothing else.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
@@ -41,6 +41,7 @@ from ottla.controller.image import (
     PartitionsChanged,
     PartitionState,
     ProducerIdsReserved,
+    QuotaConfigChanged,
     TopicConfigChanged,
     TopicCreated,
     TopicDeleted,
@@ -50,6 +51,11 @@ from ottla.controller.image import (
 from ottla.controller.plan import Step
 
 STATES_A_TEXT: Final = 2_000
+_CHANGED: Final[dict[str, Callable[[str, ConfigImage], MetadataDelta]]] = {
+    "broker config": BrokerConfigChanged,
+    "user config": UserConfigChanged,
+    "quota config": QuotaConfigChanged,
+}
 BYTES_A_US: Final = 40
 """So many bytes of JSON are read in a microsecond, about."""
 
@@ -86,8 +92,12 @@ def encode_delta(delta: MetadataDelta) -> list[Any]:
             return ["changed", *_changes_text(topic, partitions)]
         case TopicConfigChanged(topic):
             return ["topic config", topic.name, topic.config_version, dict(topic.overrides)]
-        case BrokerConfigChanged(name, config) | UserConfigChanged(name, config):
-            kind = "broker config" if isinstance(delta, BrokerConfigChanged) else "user config"
+        case (
+            BrokerConfigChanged(name, config)
+            | UserConfigChanged(name, config)
+            | QuotaConfigChanged(name, config)
+        ):
+            kind = next(kind for kind, made in _CHANGED.items() if made is type(delta))
             return [kind, name, config.version, dict(config.values)]
         case BrokerAppeared(broker):
             return ["broker", _broker_text(broker)]
@@ -206,9 +216,8 @@ def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> MetadataDelt
         case "topic config", [name, version, values]:
             topic = image.topics[name]
             return TopicConfigChanged(replace(topic, overrides=values, config_version=version))
-        case (("broker config" | "user config"), [name, version, values]):
-            changed = BrokerConfigChanged if kind == "broker config" else UserConfigChanged
-            return changed(name, ConfigImage(values, version))
+        case (("broker config" | "user config" | "quota config"), [name, version, values]):
+            return _CHANGED[kind](name, ConfigImage(values, version))
         case "broker", [broker]:
             return BrokerAppeared(_broker(*broker))
         case "broker gone", [broker_id]:

@@ -200,6 +200,14 @@ class UserConfigChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaConfigChanged:
+    """A node of quotas other than a user's has changed; `place` is its path below /config."""
+
+    place: str
+    config: ConfigImage
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerAppeared:
     """A broker is live."""
 
@@ -253,6 +261,7 @@ MetadataDelta = (
     | TopicConfigChanged
     | BrokerConfigChanged
     | UserConfigChanged
+    | QuotaConfigChanged
     | BrokerAppeared
     | BrokerVanished
     | ControllerChanged
@@ -276,7 +285,9 @@ class ClusterImage:
         self.configs: dict[str, ConfigImage] = {}
         """By resource: EVERY_BROKER or a broker's number as text."""
         self.users: dict[str, ConfigImage] = {}
-        """What is kept of each user, by name; see `users`."""
+        """What is kept of each user, by name; see `users`. "" has the quotas of all others."""
+        self.quotas: dict[str, ConfigImage] = {}
+        """The quotas of client ids and addresses, by path below /config; see `quotas`."""
         self.directories: dict[int, DirectoryImage] = {}
         self.next_producer_id = 0
         self.producer_ids_version: int | None = None
@@ -330,6 +341,8 @@ class ClusterImage:
                 _set(self.configs, resource, config)
             case UserConfigChanged(user, config):
                 _set(self.users, user, config)
+            case QuotaConfigChanged(place, config):
+                _set(self.quotas, place, config)
             case BrokerAppeared(broker):
                 self.brokers[broker.broker_id] = broker
             case BrokerVanished(broker_id):

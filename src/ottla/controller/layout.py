@@ -7,6 +7,8 @@
     /brokers/topics/T                          assignment and topic_id (version 3)
     /brokers/topics/T/partitions/P/state       leader, epochs, isr (version 1)
     /config/topics/T, /config/brokers/N        {"version": 1, "config": {...}}; N <default> for all
+    /config/users/U, /config/clients/C,        the same; see `users` and `quotas`
+    /config/users/U/clients/C, /config/ips/I
     /feature                                   {"version": 2, "status": 1, "features": {...}}
     /latest_producer_id_block                  {"version": 1, "broker": N, "block_start": "..."}
     /admin/delete_topics/T                     a topic that is being deleted
@@ -59,7 +61,12 @@ BROKER_IDS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+CONFIG: Final = "/config"
 USER_CONFIGS: Final = "/config/users"
+USERS: Final = "users"
+CLIENTS: Final = "clients"
+IPS: Final = "ips"
+"""Nodes below CONFIG, and CLIENTS also below a user's."""
 FEATURES: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 DELETED_TOPICS: Final = "/admin/delete_topics"
@@ -83,6 +90,7 @@ LASTING_NODES: Final = (
     "/config/changes",
     "/config/clients",
     USER_CONFIGS,
+    "/config/ips",
     "/admin",
     DELETED_TOPICS,
     "/isr_change_notification",
@@ -159,18 +167,25 @@ def broker_resource(node_name: str) -> str:
     return EVERY_BROKER if node_name == EVERY_ONE else node_name
 
 
-def user_config_path(user: str) -> str:
-    """Where a user's settings are; the name is encoded as by Kafka's Sanitizer."""
+def node_name(name: str) -> str:
+    """The name of a user's, client id's or address's node, encoded as by Kafka's Sanitizer; "" is
+    for all others.
+    """
     # Java also encodes "~", which Python does not.
-    name = quote(user, safe="").replace("~", "%7E")
-    if name in (".", ".."):  # no name of a node
-        name = name.replace(".", "%2E")
-    return f"{USER_CONFIGS}/{name or EVERY_ONE}"
+    encoded = quote(name, safe="").replace("~", "%7E")
+    if encoded in (".", ".."):  # no name of a node
+        encoded = encoded.replace(".", "%2E")
+    return encoded or EVERY_ONE
 
 
-def user_of(node_name: str) -> str:
-    """The user of a node under USER_CONFIGS; "" for those of all users."""
+def name_of(node_name: str) -> str:
+    """The inverse of `node_name`."""
     return "" if node_name == EVERY_ONE else unquote(node_name)
+
+
+def user_config_path(user: str) -> str:
+    """Where a user's settings are."""
+    return f"{USER_CONFIGS}/{node_name(user)}"
 
 
 def _write(content: Mapping[str, Any]) -> bytes:

@@ -16,6 +16,7 @@ from ottla.controller.image import (
     DirectoryChanged,
     FeaturesChanged,
     ProducerIdsReserved,
+    QuotaConfigChanged,
     TopicCreated,
     TopicImage,
     UserConfigChanged,
@@ -41,6 +42,11 @@ ROOTS: Final = (
     layout.DELETIONS,
 )
 """The parts of the tree that `load_image` and `recovery` need."""
+
+
+_QUOTAS: Final = tuple(
+    f"{layout.CONFIG}/{each}/" for each in (layout.USERS, layout.CLIENTS, layout.IPS)
+)
 
 
 def first_writes(
@@ -96,7 +102,13 @@ def load_image(
             yield
         node = tree[f"{layout.USER_CONFIGS}/{name}"]
         values = layout.read_config(f"{layout.USER_CONFIGS}/{name}", node.data)
-        image.apply(UserConfigChanged(layout.user_of(name), ConfigImage(values, node.version)))
+        image.apply(UserConfigChanged(layout.name_of(name), ConfigImage(values, node.version)))
+    for place in (yield from quota_places(tree)):
+        node = tree[f"{layout.CONFIG}/{place}"]
+        values = layout.read_config(f"{layout.CONFIG}/{place}", node.data)
+        image.apply(QuotaConfigChanged(place, ConfigImage(values, node.version)))
+        if step.is_full(USER_US):
+            yield
     for name in topics:
         topic = yield from _topic(tree, name, step)
         image.apply(TopicCreated(topic))
@@ -112,6 +124,19 @@ def load_image(
         last = layout.read_producer_ids(block.data)
         image.apply(ProducerIdsReserved(last + 1, block.version))
     return image
+
+
+def quota_places(tree: Mapping[str, TreeNode]) -> Generator[None, None, list[str]]:
+    """The paths of quotas below /config, but for those of users alone, and of their parents."""
+    found: list[str] = []
+    for number, path in enumerate(tree):
+        if number % NODES_A_STEP == NODES_A_STEP - 1:
+            yield
+        if path.startswith(_QUOTAS):
+            place = path.removeprefix(f"{layout.CONFIG}/")
+            if not place.startswith(layout.USERS) or place.count("/") > 1:
+                found.append(place)
+    return found
 
 
 def children(

@@ -29,11 +29,15 @@ _SOURCES: Final = {
     "topic_results": ("topics",),
     "results_by_partition": ("partitions",),
     "transaction_states": ("transactional_ids",),
+    "entries": ("entries",),
+    "entity": ("entity",),
     "replica_election_results": ("topic_partitions",),
     "partition_result": ("partitions",),
 }
 _RENAMED: Final = {"topic_name": "name", "partition_index": "partition", "index": "partition"}
 """A field of the response, and its name in the request where that is another."""
+_IDENTIFYING: Final = ("entity",)
+"""Arrays that say what their element is about."""
 _IDENTITY: Final = (
     "partition_index", "index", "partition_id", "group_id", "key", "transactional_id", "name",
 )  # fmt: skip
@@ -103,7 +107,7 @@ def _filled(cls: type, source: Any, code: ErrorCode) -> Any:
 
 
 def _items(name: str, cls: type, source: Any, code: ErrorCode) -> tuple[Any, ...]:
-    if not _has_error(cls):
+    if not _has_error(cls) and name not in _IDENTIFYING:
         return ()  # data that a refused request does not get
     for other in _SOURCES.get(name, ()):
         given = getattr(source, other, None)

@@ -72,6 +72,8 @@ _TABLE: Final = (
     (45, "alter_partition_reassignments", 0, 1),
     (46, "list_partition_reassignments", 0, 0),
     (47, "offset_delete", 0, 0),
+    (48, "describe_client_quotas", 0, 1),
+    (49, "alter_client_quotas", 0, 1),
     (50, "describe_user_scram_credentials", 0, 0),
     (51, "alter_user_scram_credentials", 0, 0),
     (55, "describe_quorum", 0, 2),
@@ -99,7 +101,7 @@ KNOWN: Final = APIS | {row[0]: Api(*row) for row in _OF_OTHERS}
 INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
 """Sent by brokers to their controller; not advertised to clients."""
 FOR_CONTROLLER: Final = frozenset(
-    (19, 20, 33, 37, 43, 44, 45, 46, 51, 57, ALTER_PARTITION, ALLOCATE_PRODUCER_IDS)
+    (19, 20, 33, 37, 43, 44, 45, 46, 49, 51, 57, ALTER_PARTITION, ALLOCATE_PRODUCER_IDS)
 )
 """Only the controller can answer these: other brokers forward them."""
 REFUSED_BELOW: Final = {PRODUCE: 3}

@@ -64,7 +64,7 @@ class Limits:
         share = _share(limits, user, client_id)
         of_user, of_client = share
         if of_user and of_client:
-            candidates = (
+            candidates: tuple[Entity, ...] = (
                 Entity(of_user, of_client),
                 Entity(of_user, DEFAULT),
                 Entity(DEFAULT, of_client),

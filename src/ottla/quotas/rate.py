@@ -17,12 +17,12 @@ MAX_THROTTLE_MS: Final = 2**31 - 1
 class Windows(NamedTuple):
     """How a rate is sampled: `quota.window.num` and `quota.window.size.seconds`."""
 
-    count: int
+    number: int
     size_ms: int
 
     @property
     def all_ms(self) -> int:
-        return self.count * self.size_ms
+        return self.number * self.size_ms
 
 
 class _Sample:
@@ -58,7 +58,7 @@ class Rate:
         sample.last_ms = now_ms
 
     def _advance(self, now_ms: int) -> _Sample:
-        self._current = (self._current + 1) % (self._windows.count + 1)
+        self._current = (self._current + 1) % (self._windows.number + 1)
         if self._current == len(self._samples):
             self._samples.append(_Sample(now_ms))
         else:
