@@ -90,6 +90,11 @@ NOT_CHANGED_WHILE_RUNNING = {
 
 STRICTER = {
     "sasl.server.max.receive.size": 1,
+    # Kafka starts with these, and would ask an issuer's address without a pause.
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": 1_000,
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": 1,
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": 1,
+    "sasl.oauthbearer.clock.skew.seconds": 0,
     # Kafka starts with less than these, which nothing there can use.
     "broker.id": -1,
     "default.replication.factor": 1,

@@ -19,15 +19,17 @@ from ottla.config.error import ConfigError, invalid_value
 from ottla.config.inert import INERT
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 from ottla.config.listener_security import (
-    SUPPORTED_MECHANISMS,
+    BETWEEN_BROKERS,
     ListenerSecurity,
     is_of_listener,
     tls_options,
     without_listener,
 )
+from ottla.config.listener_tokens import oauthbearer_options
 from ottla.config.setting import Update
 from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
 from ottla.config.value import parse_list
+from ottla.security.sasl.mechanism import OAUTHBEARER
 from ottla.security.sasl.scram_users import parse_scram_users
 from ottla.wording.nearest import nearest
 
@@ -73,6 +75,7 @@ class BrokerConfig(
     broker_security.InterBrokerSettings,
     broker_security.TlsSettings,
     broker_security.SaslSettings,
+    broker_security.OauthbearerSettings,
     broker_security.AuthenticationSettings,
     broker_authorizer.AuthorizerSettings,
     RefusedSettings,
@@ -158,8 +161,8 @@ class BrokerConfig(
         chosen = self.endpoints[names.index(self.inter_broker_listener)]
         if self.zookeeper_connect and chosen.has_sasl:
             mechanism = self.sasl_mechanism_inter_broker_protocol
-            if mechanism not in SUPPORTED_MECHANISMS:
-                reason = f"Set it to any of {', '.join(SUPPORTED_MECHANISMS)}"
+            if mechanism not in BETWEEN_BROKERS:
+                reason = f"Set it to any of {', '.join(BETWEEN_BROKERS)}"
                 raise invalid_value("sasl.mechanism.inter.broker.protocol", mechanism, reason)
             self.security_of(chosen.name).login_options(mechanism)
 
@@ -171,6 +174,8 @@ class BrokerConfig(
                 tls_options(security)
             if endpoint.has_sasl:
                 security.check_mechanisms()
+                if OAUTHBEARER in security.sasl_enabled_mechanisms:
+                    oauthbearer_options(self.given, security)
 
     def connection_limits(self) -> dict[str, int]:
         """max.connections.per.ip.overrides by host, in one object that follows dynamic changes."""

@@ -116,8 +116,8 @@ class SaslSettings(Settings):
     sasl_enabled_mechanisms = words(
         "sasl.enabled.mechanisms",
         ("GSSAPI",),
-        "What clients may authenticate with: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. A listener with "
-        "SASL needs it.",
+        "What clients may authenticate with: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. A "
+        "listener with SASL needs it.",
         list_of(),
     )
     sasl_server_max_receive_size = integer(
@@ -131,6 +131,63 @@ class SaslSettings(Settings):
         0,
         "If above 0: a client must authenticate again within this time, or is disconnected at its "
         "next request (KIP-368).",
+    )
+
+
+class OauthbearerSettings(Settings):
+    """Which tokens are accepted (KIP-768). Each may be set for one listener, and for
+    `listener.name.<listener>.oauthbearer.`.
+    """
+
+    sasl_oauthbearer_jwks_endpoint_url = optional_string(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "The public keys (JWK Set) of the issuer of tokens: https://, http:// or file:///. A "
+        "listener with OAUTHBEARER needs it.",
+    )
+    sasl_oauthbearer_jwks_endpoint_refresh_ms = long(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        3_600_000,
+        "The keys at an address are read again after this time, and when a token has an unknown "
+        "one; those in a file when it changes.",
+        at_least(1_000),
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms = long(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        100,
+        "After keys could not be read, they are read again after this time, then after twice as "
+        "long, and so on.",
+        at_least(1),
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms = long(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        10_000,
+        "The longest time between two attempts to read keys that cannot be read.",
+        at_least(1),
+    )
+    sasl_oauthbearer_expected_audience = words(
+        "sasl.oauthbearer.expected.audience",
+        (),
+        "A token must be for one of these (its claim aud). Empty: for anybody.",
+    )
+    sasl_oauthbearer_expected_issuer = optional_string(
+        "sasl.oauthbearer.expected.issuer",
+        "A token must have this issuer (its claim iss). Default: any whose key is among the keys.",
+    )
+    sasl_oauthbearer_clock_skew_seconds = integer(
+        "sasl.oauthbearer.clock.skew.seconds",
+        30,
+        "How far the clocks of the issuer and of the broker may differ, in seconds.",
+        at_least(0),
+    )
+    sasl_oauthbearer_scope_claim_name = string(
+        "sasl.oauthbearer.scope.claim.name",
+        "scope",
+        "The claim of a token with its scopes, which must be a text or a list of texts.",
+    )
+    sasl_oauthbearer_sub_claim_name = string(
+        "sasl.oauthbearer.sub.claim.name",
+        "sub",
+        "The claim of a token with the client's name.",
     )
 
 

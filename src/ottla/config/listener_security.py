@@ -9,21 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ottla.config.broker_security import SaslSettings, TlsSettings
+from ottla.config.broker_security import OauthbearerSettings, SaslSettings, TlsSettings
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.setting import Settings, optional_integer
 from ottla.config.validator import at_least
 from ottla.security.jaas import JaasError, LoginModule, parse_jaas
 from ottla.security.principal_mapping import PrincipalMapping
-from ottla.security.sasl.mechanism import MECHANISMS, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
+from ottla.security.sasl.mechanism import (
+    MECHANISMS,
+    OAUTHBEARER,
+    PLAIN,
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+)
 from ottla.security.tls import TlsOptions
 
 PREFIX: Final = "listener.name."
 JAAS: Final = "sasl.jaas.config"
 MAX_REAUTH: Final = "connections.max.reauth.ms"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SUPPORTED_MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
-_GENERAL: Final = frozenset((*TlsSettings.definitions, *SaslSettings.definitions))
+CALLBACK_HANDLER: Final = "sasl.server.callback.handler.class"
+BETWEEN_BROKERS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+"""What brokers may authenticate with."""
+_GENERAL: Final = frozenset(
+    (*TlsSettings.definitions, *SaslSettings.definitions, *OauthbearerSettings.definitions)
+)
 """Those that a broker may also have for all its listeners."""
 _CONVERSIONS: Final = {
     "JKS": "keytool -importkeystore -srckeystore {store} -destkeystore {store}.p12 "
@@ -41,7 +51,7 @@ class ListenerLimits(Settings):
     )
 
 
-class ListenerSecurity(ListenerLimits, TlsSettings, SaslSettings):
+class ListenerSecurity(ListenerLimits, TlsSettings, SaslSettings, OauthbearerSettings):
     """The settings that are in force on one listener."""
 
     def __init__(self, given: Mapping[str, str], listener: str, *, has_sasl: bool = False) -> None:
@@ -62,21 +72,33 @@ class ListenerSecurity(ListenerLimits, TlsSettings, SaslSettings):
 
     def max_lifetime_ms(self, mechanism: str) -> int:
         """connections.max.reauth.ms of a mechanism of this listener."""
-        own = self._own.get(f"{mechanism.lower()}.{MAX_REAUTH}")
+        own = self.of_mechanism(mechanism, MAX_REAUTH)
         if own is None:
             return self.connections_max_reauth_ms
         return SaslSettings.connections_max_reauth_ms.parse(own)
 
+    def own(self, setting: str) -> str | None:
+        """A setting that is given for this listener alone, as text."""
+        return self._own.get(setting)
+
+    def of_mechanism(self, mechanism: str, setting: str) -> str | None:
+        """A setting of one mechanism of this listener, as text."""
+        return self._own.get(f"{mechanism.lower()}.{setting}")
+
     def login(self, mechanism: str) -> LoginModule | None:
         """sasl.jaas.config of a mechanism of this listener. Raises ConfigError."""
-        name = f"{mechanism.lower()}.{JAAS}"
-        text = self._own.get(name)
+        text = self.of_mechanism(mechanism, JAAS)
         if text is None:
             return None
         try:
             return parse_jaas(text)
         except JaasError as error:
-            raise ConfigError(f"{PREFIX}{self.listener}.{name}: {error}") from None
+            name = self.name_of(mechanism, JAAS)
+            raise ConfigError(f"{name}: {error}") from None
+
+    def name_of(self, mechanism: str, setting: str) -> str:
+        """The full name of a setting of one mechanism of this listener."""
+        return f"{PREFIX}{self.listener}.{mechanism.lower()}.{setting}"
 
     def login_options(self, mechanism: str) -> dict[str, str]:
         """`username` and `password` of the broker itself. Raises ConfigError without both."""
@@ -92,8 +114,8 @@ class ListenerSecurity(ListenerLimits, TlsSettings, SaslSettings):
     def check_mechanisms(self) -> None:
         """Raises ConfigError if clients could not authenticate."""
         for mechanism in self.sasl_enabled_mechanisms:
-            if mechanism not in SUPPORTED_MECHANISMS:
-                reason = f"Set it to any of {', '.join(SUPPORTED_MECHANISMS)}"
+            if mechanism not in MECHANISMS:
+                reason = f"Set it to any of {', '.join(MECHANISMS)}"
                 raise invalid_value("sasl.enabled.mechanisms", mechanism, reason)
             self.max_lifetime_ms(mechanism)
             login = self.login(mechanism)
@@ -118,7 +140,14 @@ def is_of_listener(name: str) -> bool:
     setting = without_listener(name)
     mechanism, _, of_mechanism = setting.partition(".")
     return setting in ListenerSecurity.definitions or (
-        mechanism.upper() in MECHANISMS and of_mechanism in (JAAS, MAX_REAUTH)
+        mechanism.upper() in MECHANISMS
+        and (of_mechanism in (JAAS, MAX_REAUTH) or _is_of_tokens(mechanism, of_mechanism))
+    )
+
+
+def _is_of_tokens(mechanism: str, setting: str) -> bool:
+    return mechanism.upper() == OAUTHBEARER and (
+        setting == CALLBACK_HANDLER or setting in OauthbearerSettings.definitions
     )
 
 

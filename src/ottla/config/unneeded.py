@@ -142,13 +142,9 @@ _SECURITY: Final = """
     sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
     sasl.oauthbearer.assertion.private.key.passphrase
     sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
-    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
-    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-    sasl.oauthbearer.jwks.endpoint.refresh.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+    sasl.oauthbearer.client.credentials.client.secret
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
-    sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.scope
     sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
 """
 _JAVA: Final = """
@@ -207,8 +203,9 @@ _REASONS: Final = (
     ),
     (
         _SECURITY,
-        "there are neither Kerberos nor delegation tokens, OAUTHBEARER is not supported yet, and "
-        "the passwords of PLAIN are in listener.name.<listener>.plain.sasl.jaas.config",
+        "there are neither Kerberos nor delegation tokens, brokers have no token of OAUTHBEARER "
+        "themselves, and what belongs to a mechanism has its name: "
+        "listener.name.<listener>.plain.sasl.jaas.config",
     ),
     (_JAVA, "Python's TLS has none of these parts of Java's, and no password is kept encrypted"),
     (_TIERED, "tiered storage is not supported"),

@@ -34,7 +34,7 @@ from ottla.protocol.messages import messages_of
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.versions import API_VERSIONS, APIS
 from ottla.security.principal import USER, Principal
-from ottla.security.sasl.mechanism import Exchange, Identity, RefusedError
+from ottla.security.sasl.mechanism import Exchange, Identity, NotYetError, RefusedError
 
 SASL_HANDSHAKE: Final = 17
 SASL_AUTHENTICATE: Final = 36
@@ -42,6 +42,8 @@ MIN_REAUTHENTICATION_MS: Final = 1_000
 """From one re-authentication to the next: as in Kafka, whose clients wait for far longer."""
 MAX_VERSIONS_REQUESTS: Final = 4
 """Of ApiVersions, before the handshake: a client may have to ask again in an older version."""
+MAX_WAITS: Final = 3
+"""Of one message, for what is fetched to check it."""
 _FIRST_OF_MESSAGES: Final = 1
 """The version of SaslHandshake from which on the tokens are in SaslAuthenticate requests."""
 _FIRST_WITH_LIFETIME: Final = 1
@@ -177,11 +179,9 @@ class Authentication:
         request = _read(header, frame)
         build = messages_of(SASL_AUTHENTICATE, header.version)
         try:
-            token = self._exchanged(bytes(request.auth_bytes), session)
-        except _NotSameError as error:
-            raise await self._refuse(str(error), str(error), build, header) from None
+            token = await self._exchanged(bytes(request.auth_bytes), session)
         except RefusedError as error:
-            said = (
+            said = error.told or (
                 f"Authentication failed during {self._what} due to invalid credentials with SASL "
                 f"mechanism {self._mechanism}"
             )
@@ -203,24 +203,24 @@ class Authentication:
 
     async def _take_token(self, token: bytes, session: ClientSession) -> list[Part]:
         try:
-            answer = self._exchanged(token, session)
+            answer = await self._exchanged(token, session)
         except RefusedError as error:
             raise await self._failed(str(error), []) from None
         self._complete(session)
         return [len(answer).to_bytes(4, "big") + answer]
 
-    def _exchanged(self, message: bytes, session: ClientSession) -> bytes:
+    async def _exchanged(self, message: bytes, session: ClientSession) -> bytes:
         """Raises RefusedError."""
         if self._has_other_mechanism:
-            raise _NotSameError(
+            raise _not_same(
                 "The SASL mechanism requested by the client is not supported for re-authentication "
                 f"of mechanism '{self._mechanism}'"
             )
         assert self._exchange is not None
-        answer = self._exchange.answer(message)
+        answer = await _answered(self._exchange, message)
         identity = self._exchange.identity
         if identity is not None and self._is_again and identity.name != session.principal.name:
-            raise _NotSameError(
+            raise _not_same(
                 "Cannot change principals during re-authentication from "
                 f"User.{session.principal.name}: User.{identity.name}"
             )
@@ -262,8 +262,19 @@ class Authentication:
         return EndConnectionError(reason, last)
 
 
-class _NotSameError(RefusedError):
-    """A client that authenticates again as another one; it may know the reason."""
+def _not_same(reason: str) -> RefusedError:
+    """Of a client that authenticates again as another one; it may know the reason."""
+    return RefusedError(reason, reason)
+
+
+async def _answered(exchange: Exchange, message: bytes) -> bytes:
+    """Raises RefusedError."""
+    for _ in range(MAX_WAITS):
+        try:
+            return exchange.answer(message)
+        except NotYetError as later:
+            await later.fetched
+    raise RefusedError("what is needed to check it cannot be had")
 
 
 def _key_of(frame: Buffer) -> int:

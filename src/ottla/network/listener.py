@@ -14,7 +14,7 @@ from typing import Any, Final
 from ottla.config import BrokerConfig, ConfigError
 from ottla.config.listener import Endpoint
 from ottla.config.listener_security import tls_options
-from ottla.network.authentication import Authentication, SaslRules
+from ottla.network.authentication import Authentication
 from ottla.network.client_session import ClientSession
 from ottla.network.connection import Answer, Connection
 from ottla.network.connection_limits import ConnectionLimits
@@ -23,7 +23,7 @@ from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FrameReader
 from ottla.network.newcomers import AUTHENTICATED_WITHIN_MS, Newcomers
 from ottla.network.refusals import Refusals
-from ottla.network.sasl_offer import NOBODY, Credentials, sasl_rules
+from ottla.network.sasl_offer import NOBODY, Credentials, SaslOffer
 from ottla.network.sliced_transport import SlicedTransport
 from ottla.network.tls_acceptor import TlsAcceptor
 from ottla.protocol.frame_limits import limits_by_type
@@ -83,9 +83,9 @@ class Listener:
         self._refusals = Refusals(logger, endpoint.name, monotonic_ms)
         self._mapping = PrincipalMapping(self._security.ssl_principal_mapping_rules)
         self._tls: TlsAcceptor | None = None
-        self._sasl: SaslRules | None = None
+        self._sasl: SaslOffer | None = None
         if endpoint.has_sasl:
-            self._sasl = sasl_rules(
+            self._sasl = SaslOffer(
                 config, self._security, credentials, now_ms=now_ms, monotonic_ms=monotonic_ms
             )
 
@@ -93,11 +93,13 @@ class Listener:
         """Binds. Afterwards `port` is the bound port, which the system chose if it was 0.
 
         Raises OSError, with a one-line message, if the address is not available, and ConfigError
-        for certificates that cannot be used.
+        for certificates, and for the keys of tokens, that cannot be used.
         """
         loop = asyncio.get_running_loop()
         if self.endpoint.has_tls:
             self._tls = self._new_tls()
+        if self._sasl is not None:
+            await self._sasl.start()
         try:
             self._server = await loop.create_server(
                 self._new_protocol,
@@ -140,6 +142,8 @@ class Listener:
     def stop_accepting(self) -> None:
         if self._tls is not None:
             self._tls.stop()
+        if self._sasl is not None:
+            self._sasl.close()
         if self._server is not None:
             self._server.close()
         if self._sweep is not None:
@@ -255,7 +259,7 @@ class Listener:
     def _authentication(self, reader: FrameReader, session: ClientSession) -> Authentication:
         assert self._sasl is not None
         return Authentication(
-            self._sasl,
+            self._sasl.rules,
             self._dispatcher.answer,
             reader,
             authenticated=partial(self._is_known, session.connection_id),

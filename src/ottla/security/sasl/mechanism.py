@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Final, NamedTuple, Protocol
 
 PLAIN: Final = "PLAIN"
@@ -18,6 +19,20 @@ class RefusedError(Exception):
     must not learn which users exist.
     """
 
+    def __init__(self, reason: str, told: str | None = None) -> None:
+        """`told` is for a client that may know more than that one wording."""
+        super().__init__(reason)
+        self.told = told
+
+
+class NotYetError(Exception):
+    """The answer needs what is being fetched."""
+
+    def __init__(self, fetched: Awaitable[None]) -> None:
+        """After `fetched`, the same message can be answered."""
+        super().__init__("not yet")
+        self.fetched = fetched
+
 
 class Identity(NamedTuple):
     """Who the client is."""
@@ -33,4 +48,4 @@ class Exchange(Protocol):
     identity: Identity | None
 
     def answer(self, message: bytes) -> bytes:
-        """The server's answer to the client's message. Raises RefusedError."""
+        """The server's answer to the client's message. Raises RefusedError, NotYetError."""
