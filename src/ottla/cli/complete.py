@@ -50,6 +50,17 @@ def complete_group(
     return complete(context, incomplete, names)
 
 
+def complete_user(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Users with a password for SCRAM that begin with what was typed."""
+
+    def names(client: Client) -> Iterable[str]:
+        from ottla.client.admin.users import users
+
+        return (each.name for each in users(client))
+
+    return complete(context, incomplete, names)
+
+
 def complete_broker(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:

@@ -1,0 +1,51 @@
+"""`ottla acl add`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.cli.acl.options import (
+    DENY,
+    HOSTS,
+    PREFIXED,
+    named_acls,
+    operation_argument,
+    principal_argument,
+    resource_arguments,
+)
+from ottla.cli.acl_rows import shown_acls
+from ottla.cli.command import command
+from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.options import AS_JSON
+from ottla.cli.rows import emit
+from ottla.client.admin.acls import create_acls
+
+
+@command()
+@principal_argument()
+@operation_argument("Such as Read, or several: Read,Write. All is every one.", "OPERATION[,...]")
+@resource_arguments()
+@DENY
+@PREFIXED
+@HOSTS
+@AS_JSON
+@cluster_options
+def add(
+    cluster: Cluster,
+    principal: str,
+    operation: str,
+    kind: str,
+    name: str | None,
+    deny: bool,
+    prefixed: bool,
+    hosts: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Add ACLs: ottla acl add alice Read,Write topic orders
+
+    A consumer needs Read on its topics and on its group, a producer Write on its topics. One that
+    exists already stays.
+    """
+    acls = named_acls(principal, operation, kind, name, deny=deny, prefixed=prefixed, hosts=hosts)
+    create_acls(cluster.client, acls)
+    emit(shown_acls(acls), as_json=as_json)

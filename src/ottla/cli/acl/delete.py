@@ -1,0 +1,91 @@
+"""`ottla acl delete`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.cli.acl.options import (
+    DENY,
+    HOSTS,
+    PREFIXED,
+    named_acls,
+    operation_argument,
+    principal_argument,
+    resource_arguments,
+    words_are_usage,
+)
+from ottla.cli.acl_rows import shown_acls
+from ottla.cli.command import command
+from ottla.cli.confirmation import confirm
+from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.options import AS_JSON, YES
+from ottla.cli.rows import emit, show_rows
+from ottla.cli.screen import say
+from ottla.client.admin.acls import acls_of_principal, delete_acls
+from ottla.security.acl_words import principal_of, words_of
+from ottla.wording.plural import plural
+
+
+@command()
+@principal_argument()
+@operation_argument(
+    "Such as Read, or several: Read,Write. Default: all ACLs of the principal.",
+    "[OPERATION[,...]]",
+    required=False,
+)
+@resource_arguments(required=False, metavar="[KIND]")
+@DENY
+@PREFIXED
+@HOSTS
+@YES
+@AS_JSON
+@cluster_options
+def delete(
+    cluster: Cluster,
+    principal: str,
+    operation: str | None,
+    kind: str | None,
+    name: str | None,
+    deny: bool,
+    prefixed: bool,
+    hosts: Sequence[str],
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete ACLs, named as for `add`, or all that name a principal. Asks first, unless --yes."""
+    with words_are_usage():
+        doomed = acls_of_principal(cluster.client, principal_of(principal))
+    whole = operation is None and not (deny or prefixed or hosts)
+    if not whole:
+        if operation is None or kind is None:
+            raise UsageFailed(
+                "an ACL has an operation and a resource.",
+                "For example: ottla acl delete alice Read topic orders",
+            )
+        wanted = named_acls(
+            principal, operation, kind, name, deny=deny, prefixed=prefixed, hosts=hosts
+        )
+        missing = [acl for acl in wanted if acl not in doomed]
+        if missing:
+            raise Failed(
+                f"there is no such ACL: {words_of(missing[0])}.",
+                f"To list those of this principal: ottla acl list --principal {principal}",
+            )
+        doomed = wanted
+    if not doomed:
+        raise Failed(f"no ACL names {principal_of(principal)}.", "To list all: ottla acl list")
+    if not yes and not as_json:
+        show_rows(shown_acls(doomed))
+    confirm(
+        f"Delete {plural(len(doomed), 'ACL')}?",
+        yes=yes,
+        what_else="To delete without confirmation, add --yes.",
+        refused="Nothing was deleted.",
+    )
+    delete_acls(cluster.client, doomed)
+    if as_json:
+        emit(shown_acls(doomed), as_json=True)
+        return
+    say(f"Deleted {plural(len(doomed), 'ACL')}:")
+    show_rows(shown_acls(doomed))

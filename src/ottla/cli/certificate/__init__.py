@@ -1,0 +1,3 @@
+"""Make an authority and certificates for development, and show any certificate."""
+
+FIRST = ("authority", "broker", "client", "show")

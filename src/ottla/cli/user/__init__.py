@@ -1,0 +1,3 @@
+"""Add, list, describe and delete users with a password (SCRAM)."""
+
+FIRST = ("add", "list", "describe", "delete")
