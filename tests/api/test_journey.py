@@ -62,7 +62,7 @@ def context(tmp_path: Path) -> Any:
     files = OpenFiles(8)
     for index, keys in enumerate(((), (b"a", b"b", b"a"), (b"c",))):
         log = open_log(str(tmp_path / f"t-{index}"), LogConfig(), files, now_ms=1000)
-        timeline = journey.open(log, high_watermark=0)
+        timeline = journey.open(log, high_watermark=0, now_ms=clock.now_ms())
         if keys:
             batch = build_batch([Record(0, 1000 + index, key, b"v") for key in keys])
             log.append(batch, list(iterate_headers(batch)), leader_epoch=0, now_ms=1000)

@@ -195,13 +195,17 @@ def test_patience_with_a_group_that_assigns_nothing(
 
 
 def test_the_first_ctrl_c_is_a_flag_and_the_second_interrupts() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with Interruption() as interruption:
-        signal.raise_signal(signal.SIGINT)
-        assert interruption.wanted
-        with pytest.raises(KeyboardInterrupt):
+    # Where the tests run in the background, SIGINT is ignored.
+    found = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with Interruption() as interruption:
             signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+            assert interruption.wanted
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, found)
 
 
 def test_a_setting_that_librdkafka_rejects() -> None:

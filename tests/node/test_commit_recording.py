@@ -20,6 +20,9 @@ from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.timelines.step import Before, By
 
 TOPIC_ID = UUID(int=7)
+NOTED_MS = 3005
+"""When the commit was replicated."""
+CLOCK: Any = SimpleNamespace(now_ms=lambda: NOTED_MS)
 
 
 class Recorded:
@@ -42,7 +45,7 @@ class Broker:
         self.enabled = True
         self.beside_replica, self.beside_group = Recorded(), Recorded()
         self.replicas: dict[tuple[str, int], Any] = {
-            ("t", 0): SimpleNamespace(timeline=self.beside_replica),
+            ("t", 0): SimpleNamespace(timeline_at=lambda now_ms: self.beside_replica),
             (OFFSETS_TOPIC, 0): SimpleNamespace(log="offsets"),
         }
         offsets = SimpleNamespace(partitions=[None])
@@ -64,7 +67,7 @@ class Broker:
             CoordinatorRecord(OffsetCommitKey("g", topic, partition), value),
             CoordinatorRecord(GroupMetadataKey("g"), None),
         )
-        recording = CommitRecording(me, lambda: me.image, me)
+        recording = CommitRecording(me, lambda: me.image, me, CLOCK)
         recording.committed(OffsetsCommitted(records, 3000, (before, None), cause))
 
 
@@ -81,15 +84,15 @@ def test_a_commit_stands_beside_the_replica(cause: Cause, by: By) -> None:
     broker.record(0, value(9), value(4), cause)
     broker.record(0, value(9), None, cause)
     assert broker.beside_replica.events == [
-        ("g", 9, "m", 3000, Before(4, "m"), by),
-        ("g", 9, "m", 3000, Before(-1, ""), by),
+        ("g", 9, "m", 3000, Before(4, "m"), by, NOTED_MS),
+        ("g", 9, "m", 3000, Before(-1, ""), by, NOTED_MS),
     ]
 
 
 def test_without_a_replica_it_stands_beside_the_group() -> None:
     broker = Broker()
     broker.record(1, value(9), value(4), Cause.MEMBER)
-    assert broker.beside_group.events == [("g", 9, "m", 3000, Before(4, "m"), By.MEMBER)]
+    assert broker.beside_group.events == [("g", 9, "m", 3000, Before(4, "m"), By.MEMBER, NOTED_MS)]
 
 
 def test_a_removal_is_recorded_with_its_reason() -> None:
@@ -97,7 +100,7 @@ def test_a_removal_is_recorded_with_its_reason() -> None:
     broker.record(0, None, value(4), Cause.EXPIRED)
     broker.record(0, None, None, Cause.EXPIRED)
     reason = "offsets.retention.minutes"
-    assert broker.beside_replica.events == [("g", 3000, reason, Before(4, "m"))]
+    assert broker.beside_replica.events == [("g", 3000, reason, Before(4, "m"), NOTED_MS)]
 
 
 def test_what_has_no_place_is_not_recorded() -> None:
@@ -120,7 +123,7 @@ async def test_deleted_topics_take_along_what_is_recorded_beside_groups() -> Non
         removed.append((logs, is_gone(TOPIC_ID), is_gone(UUID(int=9))))
 
     broker.remove_groups = remove_groups
-    recording = CommitRecording(broker, lambda: broker.image, broker)
+    recording = CommitRecording(broker, lambda: broker.image, broker, CLOCK)
     await recording.topic_deleted(TOPIC_ID)
     await recording.topic_deleted(None)
     await recording.remove_deleted({UUID(int=9)})
@@ -141,7 +144,7 @@ async def test_what_an_older_tree_lacks_stays_until_its_deletion_is_noted() -> N
         gone.extend(each for each in (TOPIC_ID, lacking, noted) if is_gone(each))
 
     broker.topics_of_groups, broker.remove_groups = topics_of_groups, remove_groups
-    recording = CommitRecording(broker, lambda: broker.image, broker)
+    recording = CommitRecording(broker, lambda: broker.image, broker, CLOCK)
     assert await recording.unknown_topics() == {lacking, noted}
     await recording.remove_deleted({noted, TOPIC_ID})
     assert gone == [noted]

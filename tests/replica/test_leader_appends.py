@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,6 +29,7 @@ class Steps(NoTimeline):
 
     def __init__(self) -> None:
         self.appends: list[tuple[int, int, str, int]] = []
+        self.times_ms: list[int] = []
 
     def appended(
         self,
@@ -38,6 +41,7 @@ class Steps(NoTimeline):
         is_plain: bool = False,
     ) -> None:
         self.appends.append((base_offset, last_offset, client_id, producer_id))
+        self.times_ms.append(now_ms)
 
 
 class Led:
@@ -48,12 +52,14 @@ class Led:
         self.steps = Steps()
         self.opened_at: list[int] = []
         """The log's end each time the timeline was asked for."""
+        self.opened_ms: list[int] = []
+        """The time each time the timeline was asked for."""
         self.grown_at_ms: list[int] = []
         self._log = log
 
-    @property
-    def timeline(self) -> Any:
+    def timeline_at(self, now_ms: int) -> Any:
         self.opened_at.append(self._log.end_offset)
+        self.opened_ms.append(now_ms)
         return self.steps
 
     def grown(self, now_ms: int) -> None:
@@ -91,6 +97,21 @@ def test_a_batch_is_written_recorded_and_counted(
     assert led.grown_at_ms == [1_000, 1_000]
     counts = led.counts
     assert (counts.batches_in, counts.records_in, counts.bytes_in) == (2, 3, log.size_bytes)
+
+
+def test_a_timeline_begins_at_the_time_of_its_first_append(
+    log: Log, role: PartitionRole, host: PartitionHost, led: Led
+) -> None:
+    """A later one would say that the clock was set back, and the times around it would be lost."""
+    ticks = count(1_000)
+    clock = SimpleNamespace(now_ms=lambda: next(ticks), monotonic_ms=lambda: 0)
+    host = replace(host, clock=clock)
+    appends = LeaderAppends(log, role, host, led)
+    appends.append(batch(b"a"), "me", to_all=True)
+    sent = batch(b"b")
+    appends.append_own(sent, list(iterate_headers(sent)), 990, role.leadership)
+    assert led.opened_ms == led.steps.times_ms
+    assert led.steps.times_ms == sorted(led.steps.times_ms), "990 was when the coordinator decided"
 
 
 def test_a_duplicate_changes_nothing(appends: LeaderAppends, led: Led) -> None:

@@ -41,7 +41,7 @@ class Bench:
         self.log, self.role = log, role
         self.steps = Steps()
         self.removed: list[Removal] = []
-        history = SimpleNamespace(timeline=self.steps)
+        history = SimpleNamespace(timeline_at=lambda now_ms: self.steps)
         self.follower = PartitionFollower(log, role, history, self.removed.append)
 
     def append(self, count: int, high_watermark: int, start: int = 0) -> bool:

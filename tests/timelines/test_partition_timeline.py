@@ -314,6 +314,23 @@ def test_a_clock_that_was_set_back_since_the_start_is_noted(
     assert all_steps(timeline)[0] == Step(Kind.CLOCK, None, 900, 1000, 0, 0, 0)
 
 
+def test_a_commit_that_is_replicated_after_an_append_is_not_a_clock_that_was_set_back(
+    timeline: PartitionTimeline,
+) -> None:
+    timeline.appended(0, 9, 2000, "a", -1)
+    timeline.committed("g", 5, None, 1998, Before(-1, ""), noted_ms=2003)
+    timeline.forgotten("h", 1999, "OffsetDelete", Before(3, ""), noted_ms=2004)
+    timeline.appended(10, 19, 2200, "a", -1)
+    assert Kind.CLOCK not in {step.kind for step in all_steps(timeline)}
+
+
+def test_a_commit_that_a_clock_set_back_separates_from_its_replication(
+    timeline: PartitionTimeline,
+) -> None:
+    timeline.committed("g", 5, None, 2000, Before(-1, ""), noted_ms=1500)
+    assert all_steps(timeline)[0] == Step(Kind.CLOCK, None, 1500, 2000, 0, 0, 0)
+
+
 def test_a_broker_that_hears_late_that_it_does_not_lead_bounds_no_group(
     dirty: dict[Gathering, None],
 ) -> None:

@@ -22,11 +22,14 @@ from ottla.timelines.step import Before, By, Kind, Opening
 FIRST = "00000000000000000000.timeline"
 
 
+NOW_MS = 1_000_000
+
+
 class StillClock:
     """A clock that a test moves."""
 
     def __init__(self) -> None:
-        self.ms = 1_000_000
+        self.ms = NOW_MS
 
     def now_ms(self) -> int:
         return self.ms
@@ -48,7 +51,7 @@ def log(tmp_path: Path) -> Log:
 
 
 def opened(recorder: TimelineRecorder, log: Log) -> PartitionTimeline:
-    timeline = recorder.open(log, high_watermark=0)
+    timeline = recorder.open(log, high_watermark=0, now_ms=NOW_MS)
     assert isinstance(timeline, PartitionTimeline)
     return timeline
 
@@ -121,7 +124,7 @@ async def test_history_includes_unwritten_steps(clock: StillClock, log: Log) -> 
 
 async def test_a_journey_that_is_off_keeps_nothing(clock: StillClock, log: Log) -> None:
     recorder = TimelineRecorder(clock, enabled=False)
-    timeline = recorder.open(log, high_watermark=0, after_crash=True)
+    timeline = recorder.open(log, high_watermark=0, now_ms=clock.ms, after_crash=True)
     assert isinstance(timeline, NoTimeline)
     recorder.start()
     assert await recorder.history(timeline, 0) is None
@@ -148,7 +151,7 @@ async def test_a_crash_that_truncated_the_log_is_recorded_at_once(
     opened(before, log).appended(0, 9, clock.ms, "a", -1)
     await before.close()
     after = TimelineRecorder(clock)
-    timeline = after.open(log, high_watermark=0, after_crash=True)
+    timeline = after.open(log, high_watermark=0, now_ms=clock.ms, after_crash=True)
     history = await after.history(timeline, 3)
     assert history is not None
     assert [(step.kind, step.last) for step in history.steps] == [(Kind.END, 10), (Kind.OPENED, 0)]

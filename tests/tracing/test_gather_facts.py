@@ -133,7 +133,7 @@ async def facts_of(
         topic="t",
         index=0,
         log=log,
-        timeline=journey.open(log, high_watermark=log.end_offset),
+        timeline=journey.open(log, high_watermark=log.end_offset, now_ms=groups.time.now_ms()),
         high_watermark=log.end_offset,
         leader=SimpleNamespace(followers={2: Progress(60), 3: Progress()}),
     )

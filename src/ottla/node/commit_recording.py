@@ -17,6 +17,7 @@ from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
 from ottla.log.log import Log
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.replica.partitions import Partitions
+from ottla.runtime.clock import Clock
 from ottla.shards.partitioning import partition_for
 from ottla.timelines.group_timeline import GroupsTimeline
 from ottla.timelines.no_timeline import NoTimeline
@@ -35,30 +36,32 @@ class CommitRecording:
         partitions: Partitions,
         image: Callable[[], ClusterImage],
         timelines: TimelineRecorder,
+        clock: Clock,
     ) -> None:
         self._partitions = partitions
         self._image = image
         self._timelines = timelines
+        self._clock = clock
 
     def committed(self, commit: OffsetsCommitted) -> None:
         """Groups have committed offsets, or lost them."""
         if not self._timelines.enabled:
             return
-        by = _BY.get(commit.cause)
+        by, noted_ms = _BY.get(commit.cause), self._clock.now_ms()
         for (key, value), replaced in zip(commit.records, commit.before, strict=True):
             if not isinstance(key, OffsetCommitKey) or (value is None and replaced is None):
                 continue
             before = NOTHING_BEFORE
             if replaced is not None:
                 before = Before(replaced.offset, replaced.metadata)
-            timeline = self._timeline(key)
+            timeline = self._timeline(key, commit.now_ms)
             if value is None:
-                timeline.forgotten(key.group, commit.now_ms, commit.cause.value, before)
+                timeline.forgotten(key.group, commit.now_ms, commit.cause.value, before, noted_ms)
             else:
                 assert isinstance(value, OffsetCommitValue)
                 assert by is not None
                 numbers = (value.offset, value.metadata, commit.now_ms)
-                timeline.committed(key.group, *numbers, before, by)
+                timeline.committed(key.group, *numbers, before, by, noted_ms)
 
     async def topic_deleted(self, topic_id: UUID | None) -> None:
         """Deletes what is recorded beside the groups about the topic."""
@@ -82,10 +85,10 @@ class CommitRecording:
     def _homes(self) -> list[Log]:
         return [partition.log for partition in self._partitions.of_topic(OFFSETS_TOPIC)]
 
-    def _timeline(self, key: OffsetCommitKey) -> GroupsTimeline:
+    def _timeline(self, key: OffsetCommitKey, now_ms: int) -> GroupsTimeline:
         partition = self._partitions.get(key.topic, key.partition)
         if partition is not None:
-            return partition.timeline
+            return partition.timeline_at(now_ms)
         image = self._image()
         topic, offsets = image.topic(key.topic), image.topic(OFFSETS_TOPIC)
         if topic is None or offsets is None:

@@ -156,7 +156,7 @@ class Node:
         self.controller = Controller(config, self.view, clock, self.peers, random=random)
         self.departed = DepartedBrokers(clock)
         self.view.subscribe(self.departed.notified)
-        self._commits = CommitRecording(self.partitions, lambda: self.image, self.timelines)
+        self._commits = CommitRecording(self.partitions, lambda: self.image, self.timelines, clock)
         groups = group_runtime(config, self.partitions, clock, self._commits)
         parts = transaction_parts(
             config,

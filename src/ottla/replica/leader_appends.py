@@ -50,8 +50,7 @@ class LedPartition(Protocol):
 
     counts: Counts
 
-    @property
-    def timeline(self) -> Timeline: ...
+    def timeline_at(self, now_ms: int) -> Timeline: ...
 
     def grown(self, now_ms: int) -> None:
         """The leader's log has grown."""
@@ -294,8 +293,10 @@ class LeaderAppends:
         transaction_version: int = 0,
     ) -> AppendResult:
         log, role, partition = self._log, self._role, self._partition
+        # A coordinator decided earlier than it appends; others' events are between.
+        noted_ms = self._host.clock.now_ms() if is_own else now_ms
         # Opened before the append, so that it starts with the previous state.
-        timeline = partition.timeline
+        timeline = partition.timeline_at(noted_ms)
         try:
             appended = log.append(
                 records,
@@ -314,12 +315,12 @@ class LeaderAppends:
             timeline.appended(
                 appended.first_offset,
                 appended.last_offset,
-                now_ms,
+                noted_ms,
                 client_id,
                 headers[0].producer_id,
                 len(headers) == 1 and not headers[0].is_transactional,
             )
-            partition.grown(now_ms)
+            partition.grown(noted_ms)
         return AppendResult(
             appended.first_offset,
             appended.last_offset,

@@ -96,10 +96,21 @@ class Partition:
 
     @property
     def timeline(self) -> Timeline:
-        """The history of this partition; opened at the first event."""
+        """The history of this partition; opened at the first event, which happens now."""
+        if self._timeline is not None:
+            return self._timeline
+        return self.timeline_at(self._host.clock.now_ms())
+
+    def timeline_at(self, now_ms: int) -> Timeline:
+        """The same for an event whose time was taken before. A history that began after its first
+        event would say that the clock was set back.
+        """
         if self._timeline is None:
             self._timeline = self._host.timelines.open(
-                self.log, high_watermark=self.high_watermark, after_crash=self._after_crash
+                self.log,
+                high_watermark=self.high_watermark,
+                now_ms=now_ms,
+                after_crash=self._after_crash,
             )
         return self._timeline
 
@@ -202,7 +213,7 @@ class Partition:
                 wake(self, Change.LEFT)
 
     def _note_in_sync(self, state: PartitionState, now_ms: int) -> None:
-        self.timeline.in_sync(
+        self.timeline_at(now_ms).in_sync(
             state.leader,
             state.leader_epoch,
             state.isr,
@@ -235,7 +246,7 @@ class Partition:
     def grown(self, now_ms: int) -> None:
         """The leader's log has grown: raise the high watermark and wake waiters."""
         if self._role.is_alone:
-            self.timeline.high_watermark(self.log.end_offset, now_ms)
+            self.timeline_at(now_ms).high_watermark(self.log.end_offset, now_ms)
             wake(self)
         else:
             self._advance()

@@ -17,8 +17,7 @@ from ottla.timelines.step import COPIED
 class HasTimeline(Protocol):
     """The partition; its timeline is opened at the first event."""
 
-    @property
-    def timeline(self) -> Timeline: ...
+    def timeline_at(self, now_ms: int) -> Timeline: ...
 
 
 class PartitionFollower:
@@ -57,7 +56,7 @@ class PartitionFollower:
         if headers:
             appended = log.append_as_follower(records, headers, now_ms=now_ms)
             producer_id, client_id = COPIED
-            self._history.timeline.appended(
+            self._history.timeline_at(now_ms).appended(
                 appended.first_offset,
                 appended.last_offset,
                 now_ms,
@@ -68,10 +67,10 @@ class PartitionFollower:
         moved = role.follow(leader_high_watermark)
         if moved:
             log.high_watermark_moved(role.high_watermark)
-            self._history.timeline.high_watermark(role.high_watermark, now_ms)
+            self._history.timeline_at(now_ms).high_watermark(role.high_watermark, now_ms)
         if log.start_offset < leader_log_start <= role.high_watermark:
             log.advance_start(leader_log_start)
-            self._history.timeline.started_at(leader_log_start, now_ms, "")
+            self._history.timeline_at(now_ms).started_at(leader_log_start, now_ms, "")
             moved = True
         return moved
 
@@ -98,4 +97,4 @@ class PartitionFollower:
         self._role.truncated()
         end_offset = self._log.end_offset
         if end_offset < end_before:
-            self._history.timeline.truncated(end_offset, now_ms)
+            self._history.timeline_at(now_ms).truncated(end_offset, now_ms)

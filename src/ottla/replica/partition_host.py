@@ -21,7 +21,7 @@ REPLICA_LAG_MAX_MS: Final = 30_000
 class Timelines(Protocol):
     """Keeps the timelines of this broker's partitions."""
 
-    def open(self, log: Log, *, high_watermark: int, after_crash: bool) -> Timeline:
+    def open(self, log: Log, *, high_watermark: int, now_ms: int, after_crash: bool) -> Timeline:
         """The timeline of a partition, at its first event."""
 
     def forget(self, timeline: Timeline) -> None:

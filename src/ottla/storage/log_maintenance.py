@@ -156,7 +156,7 @@ class LogMaintenance:
         self.remove_later(removal)
         if log.start_offset > before:
             reason = "retention.bytes" if by_size else "retention.ms"
-            partition.timeline.started_at(log.start_offset, now_ms, reason)
+            partition.timeline_at(now_ms).started_at(log.start_offset, now_ms, reason)
             logger.info(
                 "%s-%d now begins at offset %d (%s)",
                 partition.topic, partition.index, log.start_offset, reason,

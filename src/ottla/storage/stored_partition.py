@@ -29,9 +29,8 @@ class StoredPartition(Protocol):
     def high_watermark(self) -> int:
         """The offset after the last committed record."""
 
-    @property
-    def timeline(self) -> Timeline:
-        """The partition's history, with times."""
+    def timeline_at(self, now_ms: int) -> Timeline:
+        """The partition's history, with times; opened now if this is its first event."""
 
     async def flush(self) -> None:
         """Sync the log in a thread. Raises ApiError KAFKA_STORAGE_ERROR."""

@@ -30,12 +30,16 @@ class GroupsTimeline(Protocol):
         now_ms: int,
         before: Before | None = None,
         by: By = By.UNKNOWN,
+        noted_ms: int | None = None,
     ) -> None:
         """A group committed `offset`, after `before`; the metadata may contain a pipeline's
-        delivery (see `delivery_metadata.py`).
+        delivery (see `delivery_metadata.py`). `noted_ms`: the time now, if the commit at `now_ms`
+        had to be replicated first.
         """
 
-    def forgotten(self, group: str, now_ms: int, reason: str, before: Before) -> None:
+    def forgotten(
+        self, group: str, now_ms: int, reason: str, before: Before, noted_ms: int | None = None
+    ) -> None:
         """A group's committed offset was removed."""
 
 
@@ -60,6 +64,7 @@ class GroupTimeline(Gathering):
         now_ms: int,
         before: Before | None = None,
         by: By = By.UNKNOWN,
+        noted_ms: int | None = None,
     ) -> None:
         """A group's commit. A pipeline's is recorded twice: as the group's, and as the delivery
         that it reports, with what it rejected.
@@ -68,28 +73,33 @@ class GroupTimeline(Gathering):
         """
         if offset < 0 or len(group) > MAX_GROUP_CHARS:
             return
+        if noted_ms is None:
+            noted_ms = now_ms
         as_told, offset = offset, min(offset, self._log_end())
         delivery = read_delivery(metadata) if metadata else None
         if delivery is not None:
             pipeline: Pipeline = (group, delivery.query, delivery.table)
             self._know_pipeline(pipeline, before)
-            self._passed(Kind.DELIVERED, pipeline, offset, now_ms, delivery, By.UNKNOWN, False)
+            passed = (Kind.DELIVERED, pipeline, offset, now_ms, noted_ms)
+            self._passed(*passed, delivery, By.UNKNOWN, False)
             self._rejected(pipeline, delivery, now_ms)
             last = delivery.checkpoint, delivery.batch, delivery.version
             self._track(Kind.DELIVERED, pipeline).last = last
         is_first = before is not None and before.offset < 0
         if before is not None:
             self._know_group(group, before)
-        self._passed(Kind.GROUP, group, offset, now_ms, None, by, is_first)
+        self._passed(Kind.GROUP, group, offset, now_ms, noted_ms, None, by, is_first)
         self._track(Kind.GROUP, group).committed = as_told
 
-    def forgotten(self, group: str, now_ms: int, reason: str, before: Before) -> None:
+    def forgotten(
+        self, group: str, now_ms: int, reason: str, before: Before, noted_ms: int | None = None
+    ) -> None:
         """The group's offset was removed, for this reason: "OffsetDelete", "DeleteGroups",
         "offsets.retention.minutes".
         """
         if before.offset < 0 or len(group) > MAX_GROUP_CHARS:
             return
-        self._note_time(now_ms)
+        self._note_time(now_ms if noted_ms is None else noted_ms, now_ms)
         self._know_group(group, before)
         position = self._track(Kind.GROUP, group).position or 0
         for kind, name in list(self._tracks or ()):
@@ -179,6 +189,7 @@ class GroupTimeline(Gathering):
         name: Name,
         offset: int,
         now_ms: int,
+        noted_ms: int,
         delivery: DeliveredBatch | None,
         by: By,
         is_first: bool,
@@ -188,7 +199,8 @@ class GroupTimeline(Gathering):
         if offset == position:
             return
         if not track.until_ms <= now_ms < track.closes_ms:
-            self._note_time(now_ms, track.until_ms)
+            # Appends may be noted between a commit and its replication: it is not older than they.
+            self._note_time(noted_ms, max(track.until_ms, now_ms))
         begin = delivery.begin if delivery else None
         if delivery is not None and not _goes_on(delivery, track.last):
             # A new checkpoint, which may begin anywhere.

@@ -32,10 +32,13 @@ class NoTimeline:
         now_ms: int,
         before: Before | None = None,
         by: By = By.UNKNOWN,
+        noted_ms: int | None = None,
     ) -> None:
         return
 
-    def forgotten(self, group: str, now_ms: int, reason: str, before: Before) -> None:
+    def forgotten(
+        self, group: str, now_ms: int, reason: str, before: Before, noted_ms: int | None = None
+    ) -> None:
         return
 
     def started_at(self, offset: int, now_ms: int, reason: str) -> None:

@@ -127,8 +127,11 @@ class TimelineRecorder:
         self._background = Background(logger, "writing the journey")
         self._failing = False
 
-    def open(self, log: Log, *, high_watermark: int, after_crash: bool = False) -> Timeline:
-        """The timeline of the partition with this log, in its current state.
+    def open(
+        self, log: Log, *, high_watermark: int, now_ms: int, after_crash: bool = False
+    ) -> Timeline:
+        """The timeline of the partition with this log, in its state at `now_ms`: not later than the
+        first event.
 
         `after_crash`: the last shutdown was unclean, and the log may end before the recorded end.
         """
@@ -138,7 +141,7 @@ class TimelineRecorder:
             start_offset=log.start_offset,
             end_offset=log.end_offset,
             high_watermark=high_watermark,
-            now_ms=self._clock.now_ms(),
+            now_ms=now_ms,
             dirty=self._dirty,
         )
         files = self._files[timeline] = _PartitionFiles(log)

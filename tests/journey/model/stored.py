@@ -212,7 +212,7 @@ class Stored:
         own = str(folder / f"t-{partition}")
         self.log: Log = open_log(own, config, OpenFiles(16), now_ms=self.clock.ms)
         self.recorder = TimelineRecorder(self.clock)
-        self.timeline = self.recorder.open(self.log, high_watermark=0)
+        self.timeline = self.recorder.open(self.log, high_watermark=0, now_ms=self.clock.ms)
         self.records: list[Kept] = []
         """By offset."""
         self.ends: list[int] = []
