@@ -343,7 +343,9 @@ def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row() -> Non
     assert delivered["delta"] is None
     assert delivered["sink"] == {
         "kind": "postgresql",
+        "called": "postgresql",
         "place": "flights in postgresql://db/lake",
+        "place_is": "table",
         "rows": "upsert",
         "version": None,
         "first_version": None,

@@ -12,8 +12,8 @@ from ottla.timelines.destination import destination_of
 @pytest.mark.parametrize(
     "to",
     [
-        Destination("delta", "/lake/flights"),
-        Destination("parquet", "hdfs://lake/files"),
+        Destination("delta", "/lake/flights", called="Delta"),
+        Destination("parquet", "hdfs://lake/files", called="Parquet files", place_is="folder"),
         Destination("postgresql", "public.f in postgresql://db/lake", "upsert", "timestamp"),
         Destination("delta", "/lake/flights", "history", "timestamp", "remove", True),
     ],
@@ -30,6 +30,8 @@ def test_the_broker_reads_what_a_pipeline_writes(to: Destination) -> None:
     assert (read.kind, read.place, read.rows) == (to.kind, to.place, to.rows)
     assert (read.order, read.deletes) == (to.order, to.deletes)
     assert read.by_message_key is to.by_message_key
+    assert read.place_is == to.place_is
+    assert read.called == to.called
 
 
 @pytest.mark.parametrize("document", [None, 3, {}, {"kind": "delta"}, {"place": "/lake"}])

@@ -24,8 +24,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-def journey(place: Path, version: int | None, kind: str = "parquet") -> dict[str, Any]:
-    sink = {"kind": kind, "place": str(place), "version": version}
+def journey(place: Path, version: int | None, place_is: str = "folder") -> dict[str, Any]:
+    sink = {"place": str(place), "place_is": place_is, "version": version}
     return {"delivered": [{"sink": sink}, {"sink": None}, {}]}
 
 
@@ -51,6 +51,6 @@ def test_the_files_of_a_batch_below_their_folder(folder: Path) -> None:
 def test_what_cannot_be_read_here_adds_nothing(folder: Path) -> None:
     for number in (5, 6, 7, 8):
         assert listed(folder, number) == []
-    for document in (journey(folder, None), journey(folder, 8), journey(folder, 3, "delta")):
+    for document in (journey(folder, None), journey(folder, 8), journey(folder, 3, "table")):
         add_files(document)
         assert "files" not in document["delivered"][0]["sink"]

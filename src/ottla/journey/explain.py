@@ -471,7 +471,7 @@ def _delivered_document(facts: Facts, one: Delivered, written: Written) -> Docum
         "first_batch": one.first_batch,
         "last_batch": one.last_batch,
         "delta": {"table": to.place, **versions} if to is not None and is_delta else None,
-        "sink": {"kind": to.kind, "place": to.place, "rows": to.rows, **versions} if to else None,
+        "sink": _sink_document(to) | versions if to else None,
         "rejected": rejection.document() if rejection else None,
         "unknown_fields": None if rejection else _unknown_fields(facts, group),
         "row": _row(facts, to, one, written)
@@ -479,6 +479,17 @@ def _delivered_document(facts: Facts, one: Delivered, written: Written) -> Docum
         else None,
         "first_commit_seen": one.is_first_seen,
         "in_doubt": one.is_before,
+    }
+
+
+def _sink_document(to: Destination) -> Document:
+    called = to.called or to.kind
+    return {
+        "kind": to.kind,
+        "called": called,
+        "place": to.place,
+        "place_is": to.place_is,
+        "rows": to.rows,
     }
 
 

@@ -4,13 +4,14 @@ The metadata of a commit has it as
 
     "sink": {"kind": "postgresql", "place": "public.flights in postgresql://db/lake",
              "version": 9, "rows": "upsert", "order": "timestamp", "deletes": "remove",
-             "key": "message"}
+             "key": "message", "called": "PostgreSQL"}
 
-`kind` is "delta", "parquet", "json" (files), "postgresql" or "topic". `rows`: "append", "upsert" or
-"history". `order`: which record of a key is the last, by "offset", "timestamp" or a "column";
-`deletes`: what a tombstone does, "skip", "remove" or "mark"; `key` is "message" where the table has
-a row for each key of the topic's messages: all three only for tables with keys. `version` is that
-of the Delta table, or the number of the list of a folder of files.
+`kind` is the sink's word for what it writes; `called` is what people call that, and `place_is`
+whether the place is a "table" (where it is absent), a "folder" or a "topic". `rows`: "append",
+"upsert" or "history". `order`: which record of a key is the last, by "offset", "timestamp" or a
+"column"; `deletes`: what a tombstone does, "skip", "remove" or "mark"; `key` is "message" where the
+table has a row for each key of the topic's messages: all three only for tables with keys. `version`
+is that of the table, or the number of the list of a folder of files.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class Destination:
     order: str = "offset"
     deletes: str = "skip"
     by_message_key: bool = False
+    called: str = ""
+    place_is: str = "table"
 
     def document(self, version: int | None) -> dict[str, Any]:
         """Return it as a commit has it."""
@@ -41,6 +44,10 @@ class Destination:
             document |= {"rows": self.rows, "order": self.order, "deletes": self.deletes}
             if self.by_message_key:
                 document["key"] = "message"
+        if self.called:
+            document["called"] = self.called
+        if self.place_is != "table":
+            document["place_is"] = self.place_is
         return document
 
 
@@ -50,7 +57,7 @@ def read_destination(document: Any) -> Destination | None:
         return None
     texts = {
         name: document[name]
-        for name in ("kind", "place", "rows", "order", "deletes")
+        for name in ("kind", "place", "rows", "order", "deletes", "called", "place_is")
         if isinstance(document.get(name), str)
     }
     if not {"kind", "place"} <= set(texts):

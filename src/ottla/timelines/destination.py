@@ -1,9 +1,9 @@
 """Where a pipeline's rows go, as its commits say it, and as the name of its deliveries keeps it.
 
 A commit says `"sink": {"kind": "postgresql", "place": "public.flights in postgresql://db/lake",
-"rows": "upsert", "order": "timestamp", "deletes": "remove", "key": "message"}` (see
-`delivery_metadata.py`). The name of a delivery's step has one text for it: the place alone for a
-Delta table that is appended to, else JSON. Pure.
+"rows": "upsert", "order": "timestamp", "deletes": "remove", "key": "message", "called":
+"PostgreSQL"}` (see `delivery_metadata.py`). The name of a delivery's step has one text for it: the
+place alone for a Delta table that is appended to, else JSON. Pure.
 """
 
 import json
@@ -11,10 +11,13 @@ import re
 from typing import Final, NamedTuple
 
 DELTA: Final = "delta"
+DELTA_CALLED: Final = "Delta"
 ROWS: Final = ("append", "upsert", "history")
 ORDERS: Final = ("offset", "timestamp", "column")
 DELETES: Final = ("skip", "remove", "mark")
+PLACES: Final = ("table", "folder", "topic")
 MAX_PLACE_CHARS: Final = 1024
+MAX_CALLED_CHARS: Final = 64
 _KIND: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 """Each sink names its own kind; which ones there are is not known here."""
 
@@ -24,7 +27,8 @@ class Destination(NamedTuple):
 
     `rows`: what a record does to the table. `order`: which record of a key is the last, by its
     offset, its timestamp or a column. `deletes`: what a tombstone does. `by_message_key`: the
-    table has a row for each key of the topic's messages.
+    table has a row for each key of the topic's messages. `called`: what people call such a place,
+    "" where the commit does not say it; `place_is`: one of PLACES.
     """
 
     kind: str
@@ -33,10 +37,12 @@ class Destination(NamedTuple):
     order: str = "offset"
     deletes: str = "skip"
     by_message_key: bool = False
+    called: str = ""
+    place_is: str = PLACES[0]
 
     def text(self) -> str:
         """The text in the name of a step."""
-        if self == Destination(DELTA, self.place):
+        if self._replace(called=DELTA_CALLED) == _delta(self.place):
             return self.place
         document = {
             "kind": self.kind,
@@ -45,6 +51,8 @@ class Destination(NamedTuple):
             "order": self.order,
             "deletes": self.deletes,
             "key": "message" if self.by_message_key else None,
+            "called": self.called,
+            "place_is": self.place_is,
         }
         return json.dumps(document, separators=(",", ":"))
 
@@ -58,12 +66,21 @@ def read_destination(said: object) -> Destination | None:
         return None
     if not isinstance(place, str) or not place:
         return None
-    rows, order, deletes = (
-        value if (value := said.get(name)) in allowed else allowed[0]
-        for name, allowed in (("rows", ROWS), ("order", ORDERS), ("deletes", DELETES))
+    words = (("rows", ROWS), ("order", ORDERS), ("deletes", DELETES), ("place_is", PLACES))
+    rows, order, deletes, place_is = (
+        value if (value := said.get(name)) in allowed else allowed[0] for name, allowed in words
     )
-    by_key = said.get("key") == "message"
-    return Destination(kind, place[:MAX_PLACE_CHARS], rows, order, deletes, by_key)
+    by_key, called = said.get("key") == "message", said.get("called")
+    return Destination(
+        kind,
+        place[:MAX_PLACE_CHARS],
+        rows,
+        order,
+        deletes,
+        by_key,
+        called[:MAX_CALLED_CHARS] if isinstance(called, str) else "",
+        place_is,
+    )
 
 
 def destination_of(text: str) -> Destination | None:
@@ -73,4 +90,8 @@ def destination_of(text: str) -> Destination | None:
             return read_destination(json.loads(text))
         except ValueError:
             return None
-    return Destination(DELTA, text) if text else None
+    return _delta(text) if text else None
+
+
+def _delta(place: str) -> Destination:
+    return Destination(DELTA, place, called=DELTA_CALLED)

@@ -15,7 +15,6 @@ from urllib.parse import unquote
 Document = dict[str, Any]
 
 LISTS: Final = "_spark_metadata"
-KINDS: Final = ("parquet", "json")
 VERSION: Final = "v1"
 MAX_FILES: Final = 10
 MAX_LIST_BYTES: Final = 1_000_000
@@ -25,7 +24,12 @@ def add_files(document: Document) -> None:
     """Add to each delivery into files their names, where this machine has the list of the batch."""
     for one in document["delivered"]:
         sink = one.get("sink")
-        if sink and sink["kind"] in KINDS and sink["version"] is not None and not _is_out(one):
+        if (
+            sink
+            and sink["place_is"] == "folder"
+            and sink["version"] is not None
+            and not _is_out(one)
+        ):
             found = listed(Path(sink["place"]), sink["version"])
             if found:
                 sink["files"] = found[:MAX_FILES]

@@ -323,7 +323,9 @@ def test_every_kind_of_destination_has_its_place(document: dict[str, Any]) -> No
     one["delta"] = None
     one["sink"] = {
         "kind": "postgresql",
+        "called": "PostgreSQL",
         "place": "public.flights in postgresql://db/lake",
+        "place_is": "table",
         "rows": "upsert",
         "version": None,
         "first_version": None,
@@ -331,7 +333,8 @@ def test_every_kind_of_destination_has_its_place(document: dict[str, Any]) -> No
     }
     assert "into PostgreSQL" in find(document, f"pipeline {one['query']}")
     assert "table  public.flights in postgresql://db/lake" in lines_of(tell(document))
-    one["sink"] |= {"kind": "json", "place": "/lake/f", "first_version": 3, "last_version": 3}
+    one["sink"] |= {"place": "/lake/f", "place_is": "folder"}
+    one["sink"] |= {"first_version": 3, "last_version": 3}
     assert "folder /lake/f" in lines_of(tell(document))
     one["sink"] |= {"files": ["part-0.json"], "file_count": 3}
     said = lines_of(tell(document))

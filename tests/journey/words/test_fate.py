@@ -65,7 +65,7 @@ def test_groups(groups: list[Document], line: str) -> None:
             {"delta": {"first_version": 5, "last_version": 7}},
             "in Delta one of version 5 to 7",
         ),
-        ({"delta": None, "sink": {"kind": "postgresql"}}, "into PostgreSQL by pipeline flights"),
+        ({"delta": None, "sink": {"called": "PostgreSQL"}}, "into PostgreSQL by pipeline flights"),
         ({"delta": None, "sink": None}, "delivered by pipeline flights"),
         ({"rejected": {"certain": True}}, "rejected by pipeline flights"),
         ({"rejected": {"certain": False}}, "perhaps rejected by pipeline flights"),

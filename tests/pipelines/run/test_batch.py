@@ -29,6 +29,7 @@ class Rows(Sink):
 
     name = short_name = shown = location = "rows"
     kind = "delta"
+    called = "Delta"
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ PLACE = "partition, offset, timestamp, tombstone"
 
 def said_of(frame: Any, keys: list[str], **how: Any) -> Destination:
     keyed = read_keyed_table(frame.schema, keys, **how)
-    sink: Any = SimpleNamespace(kind="delta", shown="/t", keyed=keyed)
+    sink: Any = SimpleNamespace(destination=Destination("delta", "/t"), keyed=keyed)
     return destination_of(sink, frame, [source for _, source in sources_of(frame)])
 
 

@@ -93,6 +93,7 @@ class Table(Sink):
 
     name = short_name = shown = "t"
     kind = "delta"
+    called = "Delta"
     location = "file:/lake/t"
 
     def __init__(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ottla.journey.formatting import one_of
 from ottla.journey.words.clock import Clock
-from ottla.journey.words.destinations import name_of
 from ottla.journey.words.line import BAD, GOOD, NAME, WAITING, WEAK, Branch, Document
 from ottla.journey.words.row import format_row
 
@@ -12,7 +11,7 @@ from ottla.journey.words.row import format_row
 def grow_delivery(branch: Branch, one: Document, clock: Clock) -> None:
     sink, when = one.get("sink"), one["when"]
     if sink is None and one["delta"]:
-        sink = {"kind": "delta", "place": one["delta"]["table"]}
+        sink = {"place": one["delta"]["table"], "place_is": "table"}
     parts: list[tuple[str, str] | str] = [(f"pipeline {one['query']}", NAME)]
     rejected = one.get("rejected")
     if rejected:
@@ -21,7 +20,7 @@ def grow_delivery(branch: Branch, one: Document, clock: Clock) -> None:
         version = one_of("version", one["delta"]["first_version"], one["delta"]["last_version"])
         parts += [("  in Delta ", GOOD), (version, NAME), "  "]
     elif sink:
-        parts += [("  into ", GOOD), (name_of(sink["kind"]), NAME), "  "]
+        parts += [("  into ", GOOD), (sink["called"], NAME), "  "]
     else:
         parts.append(("  delivered  ", GOOD))
     batch = one_of("batch", one["first_batch"], one["last_batch"])
@@ -31,9 +30,9 @@ def grow_delivery(branch: Branch, one: Document, clock: Clock) -> None:
         colour = BAD if rejected["certain"] else WAITING
         said.add(("rejected", colour), format_rejection(rejected))
     if sink and not (rejected and rejected["certain"]):
-        place = {"parquet": "folder ", "json": "folder ", "topic": "to     "}
-        said.add((place.get(sink["kind"], "table  "), WEAK), sink["place"])
-        if sink["kind"] in ("parquet", "json") and sink["last_version"] is not None:
+        place_is = "to" if sink["place_is"] == "topic" else sink["place_is"]
+        said.add((f"{place_is:7}", WEAK), sink["place"])
+        if sink["place_is"] == "folder" and sink["last_version"] is not None:
             lists = one_of("list", sink["first_version"], sink["last_version"])
             files = said.add(("files  ", WEAK), f"those of {lists} in _spark_metadata")
             for file in sink.get("files", ()):

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ottla.journey.formatting import one_of
-from ottla.journey.words.destinations import name_of
 
 Document = dict[str, Any]
 
@@ -89,7 +88,7 @@ def _delivered(one: Document) -> str:
         where = one_of("version", one["delta"]["first_version"], one["delta"]["last_version"])
         said = f"in Delta {where}"
     elif sink is not None:
-        said = f"into {name_of(sink['kind'])} by pipeline {query}"
+        said = f"into {sink['called']} by pipeline {query}"
     else:
         said = f"delivered by pipeline {query}"
     return said + (_row(row) if row is not None else "")

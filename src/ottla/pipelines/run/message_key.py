@@ -7,6 +7,7 @@ messages of a key, and not the columns of a table.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.destination import Destination
@@ -31,13 +32,12 @@ def destination_of(sink: Sink, frame: DataFrame, sources: Sequence[Source]) -> D
         return sink.destination
     columns = _Columns(frame)
     is_topics_time = keyed.order_by and columns.root_of(keyed.order_by) == (TIMESTAMP,)
-    return Destination(
-        sink.kind,
-        sink.shown,
-        "history" if keyed.history else "upsert",
-        "offset" if keyed.order_by is None else "timestamp" if is_topics_time else "column",
-        keyed.deletes if keyed.has_tombstones else "skip",
-        len(sources) == 1 and _is_message_key(columns, keyed.keys, sources[0]),
+    return replace(
+        sink.destination,
+        rows="history" if keyed.history else "upsert",
+        order="offset" if keyed.order_by is None else "timestamp" if is_topics_time else "column",
+        deletes=keyed.deletes if keyed.has_tombstones else "skip",
+        by_message_key=len(sources) == 1 and _is_message_key(columns, keyed.keys, sources[0]),
     )
 
 

@@ -70,10 +70,11 @@ class Sink(ABC):
     """A place for rows: a Delta table, a folder of files, a table of a database, a topic.
 
     `keyed`: the columns of a table with keys, None for a place that is appended to. `failures`:
-    those that this kind of place alone has.
+    those that this kind of place alone has. `place_is`: as in `Destination`.
     """
 
     capabilities = Capabilities()
+    place_is: ClassVar[str] = "table"
     failures: ClassVar[tuple[Known, ...]] = ()
     keyed: KeyedTable | None = None
 
@@ -99,13 +100,18 @@ class Sink(ABC):
 
     @property
     @abstractmethod
+    def called(self) -> str:
+        """What people call such a place."""
+
+    @property
+    @abstractmethod
     def location(self) -> str:
         """Where the rows lie, as the checkpoint keeps it; empty where that is not known yet."""
 
     @property
     def destination(self) -> Destination:
         """What the journey says of a place that is appended to."""
-        return Destination(self.kind, self.shown)
+        return Destination(self.kind, self.shown, called=self.called, place_is=self.place_is)
 
     @property
     def folders(self) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ class DeltaSink(Sink):
     """A Delta table as the place where a pipeline's rows go."""
 
     kind = "delta"
+    called = "Delta"
     failures = FAILURES
     spark: SparkSession
     target: Target

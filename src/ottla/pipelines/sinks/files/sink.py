@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.target.port import Batch
 
-FORMATS: Final = ("parquet", "json")
+CALLED: Final = {"parquet": "Parquet files", "json": "JSON files"}
+FORMATS: Final = tuple(CALLED)
 LISTS: Final = "_spark_metadata"
 
 _NO_PARTITION: Final = ("struct", "array", "map", "variant", "binary", "void")
@@ -38,6 +39,7 @@ _NO_PARTITION: Final = ("struct", "array", "map", "variant", "binary", "void")
 class FilesSink(Sink):
     """A folder of files as the place where a pipeline's rows go."""
 
+    place_is = "folder"
     spark: SparkSession
     target: str
     schema: StructType
@@ -63,6 +65,11 @@ class FilesSink(Sink):
     def kind(self) -> str:
         """The format of the files."""
         return self.format
+
+    @property
+    def called(self) -> str:
+        """The format of the files, as people say it."""
+        return CALLED[self.format]
 
     @property
     def location(self) -> str:

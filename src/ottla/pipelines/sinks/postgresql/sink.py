@@ -77,6 +77,7 @@ class JdbcSink(Sink):
     """A table of PostgreSQL as the place where a pipeline's rows go."""
 
     kind = "postgresql"
+    called = "PostgreSQL"
     failures = FAILURES
     spark: SparkSession
     database: Database

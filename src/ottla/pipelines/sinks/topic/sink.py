@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.checkpoint import next_batch
@@ -107,6 +107,8 @@ class TopicSink(Sink):
     """
 
     kind = "topic"
+    called = "a topic"
+    place_is = "topic"
     failures = FAILURES
     spark: SparkSession
     target: TopicTarget
@@ -140,7 +142,7 @@ class TopicSink(Sink):
     @property
     def destination(self) -> Destination:
         """What the journey says of the topic."""
-        return Destination(self.kind, self.target.name)
+        return replace(super().destination, place=self.target.name)
 
     @property
     def servers(self) -> tuple[str, ...]:
