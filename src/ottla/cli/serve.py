@@ -54,6 +54,12 @@ def complete_level(
     help="What to log, on standard error: debug, info (default), warning or error.",
 )
 @click.option(
+    "--secure",
+    is_flag=True,
+    help="Listen with TLS and passwords (SASL_SSL), check ACLs, make what is missing for that (a "
+    "certificate, the user admin), and write a profile for commands.",
+)
+@click.option(
     "--quiet", "-q", is_flag=True, help="Print no ready line, and log only from warning on."
 )
 def serve(config: Sequence[str], **options: Any) -> None:

@@ -6,13 +6,21 @@ Imports neither click nor rich nor a Kafka client (`main.py` says why).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failed, UsageFailed
+from ottla.cli.failures import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    UsageFailed,
+    as_failed,
+)
 from ottla.cli.wrapping import print_error
+from ottla.wording.errors import ReportedError
 
 if TYPE_CHECKING:
     from ottla.api.context import Broker
@@ -36,7 +44,10 @@ OPTION_NAMES: Final = {
     "-c": "config",
     "--log-level": "log_level",
 }
-FLAGS: Final = {"--quiet": "quiet", "-q": "quiet"}
+FLAGS: Final = {"--quiet": "quiet", "-q": "quiet", "--secure": "secure"}
+SECURE_PROTOCOL: Final = "SASL_SSL"
+DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
+DEFAULT_DATA: Final = "ottla-data"
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -54,6 +65,7 @@ class ServeOptions:
     config: list[str] = field(default_factory=list)
     log_level: str | None = None
     quiet: bool = False
+    secure: bool = False
 
 
 def parse(words: Sequence[str]) -> ServeOptions | None:
@@ -62,7 +74,7 @@ def parse(words: Sequence[str]) -> ServeOptions | None:
     position = 0
     while position < len(words):
         if words[position] in FLAGS:
-            options.quiet = True
+            setattr(options, FLAGS[words[position]], True)
             position += 1
             continue
         name, equals, value = words[position].partition("=")
@@ -94,7 +106,7 @@ def level_of(options: ServeOptions) -> str:
     return given.lower()
 
 
-def listener(option: str, address: str) -> str:
+def listener(option: str, address: str, protocol: str = "PLAINTEXT") -> str:
     """`HOST:PORT` as Kafka's `PLAINTEXT://HOST:PORT`; an IPv6 host is in brackets."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
@@ -104,7 +116,7 @@ def listener(option: str, address: str) -> str:
         )
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
-    return f"PLAINTEXT://{host}:{int(port)}"
+    return f"{protocol}://{host}:{int(port)}"
 
 
 def to_properties(options: ServeOptions) -> dict[str, str]:
@@ -120,13 +132,22 @@ def to_properties(options: ServeOptions) -> dict[str, str]:
         from ottla.config.properties import read_properties
 
         properties = read_properties(options.properties)
+    if options.secure and options.listen is None and "listeners" in properties:
+        raise UsageFailed(
+            f"--secure sets listeners itself, and {options.properties} does too.",
+            "Give the address as --listen HOST:PORT.",
+        )
     own: dict[str, tuple[str, str]] = {}
-    if options.listen is not None:
-        own["listeners"] = ("--listen", listener("--listen", options.listen))
+    protocol = SECURE_PROTOCOL if options.secure else "PLAINTEXT"
+    listen = options.listen or (DEFAULT_ADDRESS if options.secure else None)
+    if listen is not None:
+        option = "--secure" if options.listen is None else "--listen"
+        own["listeners"] = (option, listener("--listen", listen, protocol))
         # Do not advertise the file's listener if --listen replaces it.
         properties.pop("advertised.listeners", None)
     if options.advertise is not None:
-        own["advertised.listeners"] = ("--advertise", listener("--advertise", options.advertise))
+        advertised = listener("--advertise", options.advertise, protocol)
+        own["advertised.listeners"] = ("--advertise", advertised)
     if options.data is not None:
         own["log.dirs"] = ("--data", options.data)
         properties.pop("log.dir", None)
@@ -188,6 +209,38 @@ def _not_imported(name: str) -> Iterator[None]:
         del sys.modules[name]
 
 
+def _secured(
+    options: ServeOptions, properties: dict[str, str]
+) -> tuple[dict[str, str], Callable[[Node], AbstractAsyncContextManager[object]]]:
+    """The properties with those of --secure, and what is done beside the broker. Raises
+    ReportedError.
+    """
+    if "zookeeper.connect" in properties:
+        raise UsageFailed(
+            "--secure is for one broker alone.",
+            "For a cluster on this machine: ottla cluster start --secure. "
+            "Otherwise docs/security.md has the settings.",
+        )
+    # Imported late: other brokers make no certificates.
+    from ottla.cli.secured_broker import beside, secured
+
+    addresses = [each for each in (options.listen, options.advertise) if each is not None]
+    data = properties.get("log.dirs") or properties.get("log.dir") or DEFAULT_DATA
+    folder = secured(Path(data.partition(",")[0]), addresses)
+    settings = folder.broker_settings()
+    given = sorted(settings.keys() & properties.keys())
+    if given:
+        raise UsageFailed(
+            f"--secure sets {given[0]} itself.", "Leave one of them out; docs/security.md has all."
+        )
+
+    def say(text: str) -> None:
+        if not options.quiet:
+            print(text, flush=True)
+
+    return properties | settings, beside(folder, say, print_error)
+
+
 def _print_failure(why: str) -> None:
     print_error(why, "ottla serve: ")
 
@@ -202,14 +255,19 @@ def run(options: ServeOptions) -> int:
             from ottla.api.table import HANDLERS
             from ottla.node.serve import serve
 
+        beside: Callable[[Node], AbstractAsyncContextManager[object]] = nullcontext
+        if options.secure:
+            properties, beside = _secured(options, properties)
         return serve(
             properties,
             HANDLERS,
             log_level=level,
             announce=not options.quiet,
+            beside=beside,
             print_failure=_print_failure,
         )
-    except Failed as failure:
+    except ReportedError as error:
+        failure = as_failed(error)
         failure.print("ottla serve")
         return failure.exit_code
     except ConfigError as error:

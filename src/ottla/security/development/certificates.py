@@ -187,8 +187,13 @@ def write(path: Path, data: bytes, *, replace: bool = False, mode: int = SECRET_
 
 def check_installed() -> None:
     """Raises CertificateError, with the command that installs what is missing."""
-    if find_spec("cryptography") is None:
+    if not is_installed():
         raise CertificateError("certificates need the package cryptography.", INSTALL)
+
+
+def is_installed() -> bool:
+    """Whether certificates can be made and read here."""
+    return find_spec("cryptography") is not None
 
 
 def _new_key() -> EllipticCurvePrivateKey:

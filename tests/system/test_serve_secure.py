@@ -1,0 +1,87 @@
+"""`ottla serve --secure`: from nothing to a secured broker and a command, and the next start."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ottla.testing import BrokerProcess
+
+WAIT_S = 60
+
+
+@pytest.fixture
+def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "profiles.toml"
+    monkeypatch.setenv("OTTLA_PROFILES", str(path))
+    for name in ("OTTLA_BOOTSTRAP", "OTTLA_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    return path
+
+
+def typed(*words: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", *words],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def output(broker: BrokerProcess) -> str:
+    return broker.data.with_name(f"{broker.data.name}.stdout").read_text()
+
+
+def test_from_nothing_to_a_secured_broker(
+    new_broker: Callable[..., BrokerProcess], profiles: Path
+) -> None:
+    broker = new_broker("--secure")
+    said = output(broker)
+    (password,) = re.findall(r"password (\S+) \(shown this once\)", said)
+    assert password in profiles.read_text()
+    assert profiles.stat().st_mode & 0o777 == 0o600
+    typed("topic", "create", "t", "--profile", "secure")
+    typed("user", "list", "-b", broker.bootstrap, code=1)
+    assert broker.stop() == 0
+    broker.start()
+    again = output(broker)[len(said) :]
+    assert password not in again
+    assert "client.properties" in again
+    assert typed("topic", "list", "--profile", "secure").split()[-3:] == ["t", "1", "1"]
+
+
+def test_a_broker_that_was_there_before(
+    new_broker: Callable[..., BrokerProcess], profiles: Path
+) -> None:
+    broker = new_broker()
+    typed("topic", "create", "t", "-b", broker.bootstrap)
+    assert broker.stop() == 0
+    broker.options.append("--secure")
+    broker.start()
+    assert "t" in typed("topic", "list", "--profile", "secure").split()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["-c", "super.users=User:me"], "--secure sets super.users itself"),
+        (["-c", "listeners=PLAINTEXT://:1"], "set the same property"),
+        (["--id", "1", "--zookeeper", "127.0.0.1:1"], "ottla cluster start --secure"),
+    ],
+)
+def test_what_does_not_go_together(
+    words: list[str], why: str, tmp_path: Path, profiles: Path
+) -> None:
+    said = typed("serve", "--secure", "--data", str(tmp_path / "data"), *words, code=2)
+    assert why in said
+    assert not profiles.exists()
