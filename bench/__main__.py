@@ -33,6 +33,9 @@ from bench.figures.leader_loss import LeaderLoss
 from bench.figures.memory import Memory
 from bench.figures.partitions import Partitions
 from bench.figures.read_committed import ReadCommitted
+from bench.figures.secured_connections import SecuredConnections
+from bench.figures.secured_requests import SecuredRequests
+from bench.figures.secured_throughput import SecuredThroughput
 from bench.figures.small_requests import SmallRequests
 from bench.figures.start import Start
 from bench.figures.test_kit import TestKit
@@ -64,6 +67,10 @@ FIGURES: tuple[Figure, ...] = (
     TransactionsCopy(),
     ReadCommitted(),
     CommitVisibility(),
+    SecuredThroughput("1 KB", 1000, 1_000_000),
+    SecuredThroughput("100 B", 100, 4_000_000),
+    SecuredRequests(),
+    SecuredConnections(),
     Partitions(),
     ClusterThroughput("1 KB", 1000, 1_000_000),
     ClusterThroughput("100 B", 100, 5_000_000),

@@ -89,12 +89,19 @@ def running(
         else:
             assert jars is not None
             broker = ApacheKafka(jars, Path(scratch), {**SAME_SETTINGS, **(settings or {})})
-        broker.start()
-        try:
-            broker.child.wait_for_port(broker.port, START_WAIT_MS)
+        with started(broker):
             yield broker
-        finally:
-            broker.stop()
+
+
+@contextmanager
+def started(broker: Broker) -> Iterator[None]:
+    """Starts the broker, waits until it listens, and stops it at the end."""
+    broker.start()
+    try:
+        broker.child.wait_for_port(broker.port, START_WAIT_MS)
+        yield
+    finally:
+        broker.stop()
 
 
 def settle(broker: Broker, seconds: float) -> float:

@@ -74,12 +74,18 @@ def consumed(said: str, count: int) -> tuple[float, float]:
 
 
 def produce(
-    tool: Path, address: str, topic: str, count: int, size: int, codec: str = "none"
+    tool: Path,
+    address: str,
+    topic: str,
+    count: int,
+    size: int,
+    *options: str,
+    codec: str = "none",
 ) -> tuple[float, float]:
     """Write `count` records of `size` bytes to partition 0, acks=all; MB/s (uncompressed) and
     records/s."""
     command = [str(tool), "-P", "-t", topic, "-p", "0", "-s", str(size), "-c", str(count)]
-    return produced(run([*command, "-z", codec, "-a", "-1", "-b", address, *DEFAULTS]))
+    return produced(run([*command, "-z", codec, "-a", "-1", "-b", address, *DEFAULTS, *options]))
 
 
 def consume(tool: Path, address: str, topic: str, count: int, *options: str) -> tuple[float, float]:

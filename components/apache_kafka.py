@@ -120,7 +120,12 @@ class ApacheKafka:
     name = "Apache Kafka"
 
     def __init__(
-        self, jars: KafkaJars, folder: Path, settings: Mapping[str, str], jvm: str = JVM_FLAGS
+        self,
+        jars: KafkaJars,
+        folder: Path,
+        settings: Mapping[str, str],
+        jvm: str = JVM_FLAGS,
+        format_options: Sequence[str] = (),
     ) -> None:
         self.jars = jars
         self.folder = folder
@@ -128,6 +133,7 @@ class ApacheKafka:
         self.format_seconds = 0.0
         self.child: Child
         self._jvm = jvm.split()
+        self._format_options = format_options
         self._properties = folder / "server.properties"
         self._settings = {"offsets.topic.replication.factor": "1", **settings}
 
@@ -143,7 +149,8 @@ class ApacheKafka:
         began = time.monotonic()
         # A fixed id keeps the format step to one Java start.
         identity = ["-t", "b3R0bGEtYmVuY2gtMDAwMQ", "-c", str(self._properties)]
-        self.jars.run("kafka.tools.StorageTool", "format", *identity)
+        options = (*identity, *self._format_options)
+        self.jars.run("kafka.tools.StorageTool", "format", *options)
         self.format_seconds = time.monotonic() - began
 
     def start(self) -> None:

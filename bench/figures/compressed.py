@@ -43,9 +43,9 @@ class CompressedProduce:
                     for name in (f"{topic}-warm", topic):
                         first_produce(broker.address, name, 0)
                     warm = max(count // WARM_UP_SHARE, 1)
-                    rdkafka.produce(tool, broker.address, f"{topic}-warm", warm, size, codec)
+                    rdkafka.produce(tool, broker.address, f"{topic}-warm", warm, size, codec=codec)
                     before = broker.child.cpu_seconds()
-                    rate, _ = rdkafka.produce(tool, broker.address, topic, count, size, codec)
+                    rate, _ = rdkafka.produce(tool, broker.address, topic, count, size, codec=codec)
                     cpu_seconds = broker.child.cpu_seconds() - before
                     values += (rate, cpu_seconds / (count * size / GB))
         return dict(zip((measure.name for measure in self.measures), values, strict=True))

@@ -1,6 +1,7 @@
 """From the start of the process to the first acknowledged record, on an empty folder."""
 
 import time
+from collections.abc import Mapping
 
 from confluent_kafka import Producer
 
@@ -17,9 +18,14 @@ CLIENT = {
 WAIT_SECONDS = 60.0
 
 
-def first_produce(address: str, topic: str, partition: int) -> None:
-    """Write one record and wait until it is acknowledged. Raises ClientError."""
-    producer = Producer({"bootstrap.servers": address, **CLIENT})
+def first_produce(
+    address: str, topic: str, partition: int, security: Mapping[str, str] | None = None
+) -> None:
+    """Write one record and wait until it is acknowledged. Raises ClientError.
+
+    `security`: librdkafka's settings for a listener that is not plaintext.
+    """
+    producer = Producer({"bootstrap.servers": address, **CLIENT, **(security or {})})
     faults: list[str] = []
     producer.produce(
         topic,

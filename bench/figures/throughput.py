@@ -1,5 +1,6 @@
 """Produce and consume with librdkafka: MB/s, records/s, and the broker's CPU time per GB."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -51,17 +52,32 @@ class Throughput:
     def _load(
         self, broker: Broker, tool: Path, topic: str, count: int, reads: int
     ) -> tuple[float, ...]:
-        """Write the records, then read them `reads` times; return a value for each measure."""
-        size_gb = count * self.size / GB
         first_produce(broker.address, topic, 0)
-        before = broker.child.cpu_seconds()
-        produced = rdkafka.produce(tool, broker.address, topic, count, self.size)
-        between = broker.child.cpu_seconds()
-        consumed = [rdkafka.consume(tool, broker.address, topic, count) for _ in range(reads)]
-        after = broker.child.cpu_seconds()
-        return (
-            *produced,
-            (between - before) / size_gb,
-            *(median(column) for column in zip(*consumed, strict=True)),
-            (after - between) / size_gb / reads,
-        )
+        return load(broker, tool, broker.address, topic, count, self.size, reads)
+
+
+def load(
+    broker: Broker,
+    tool: Path,
+    address: str,
+    topic: str,
+    count: int,
+    size: int,
+    reads: int,
+    options: Sequence[str] = (),
+) -> tuple[float, ...]:
+    """Write the records, then read them `reads` times: MB/s, records/s and the broker's CPU seconds
+    per GB, of writing and then of reading. `options`: the tool's, for both.
+    """
+    size_gb = count * size / GB
+    before = broker.child.cpu_seconds()
+    produced = rdkafka.produce(tool, address, topic, count, size, *options)
+    between = broker.child.cpu_seconds()
+    consumed = [rdkafka.consume(tool, address, topic, count, *options) for _ in range(reads)]
+    after = broker.child.cpu_seconds()
+    return (
+        *produced,
+        (between - before) / size_gb,
+        *(median(column) for column in zip(*consumed, strict=True)),
+        (after - between) / size_gb / reads,
+    )

@@ -1,0 +1,136 @@
+"""Brokers with a second listener for clients that prove who they are, over TLS or without it.
+
+Both brokers get the same certificate, the same user and the same settings. The first listener stays
+plaintext: by it the bench finds out that the broker has started, and Apache Kafka speaks to itself.
+"""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from components.apache_kafka import ApacheKafka
+
+from bench.brokers import SAME_SETTINGS, START_WAIT_MS, Broker, Ottla, started
+from bench.measure import OTTLA, Bench
+from ottla.testing.ports import free_ports
+
+USER = "bench"
+PASSWORD = "secret"
+MECHANISM = "SCRAM-SHA-256"
+TLS = "TLSv1.3"
+SASL_SSL = "SASL_SSL"
+SASL_PLAINTEXT = "SASL_PLAINTEXT"
+AUTHORIZERS = {
+    OTTLA: "kafka.security.authorizer.AclAuthorizer",
+    ApacheKafka.name: "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+}
+_OPENSSL_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A started broker, the address of its second listener, and librdkafka's settings for it."""
+
+    broker: Broker
+    address: str
+    client: Mapping[str, str]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The settings as options of rdkafka_performance."""
+        return tuple(word for pair in self.client.items() for word in ("-X", "=".join(pair)))
+
+
+@contextmanager
+def running(
+    name: str,
+    bench: Bench,
+    protocol: str = SASL_SSL,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Secured]:
+    """A context manager with a listening broker in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-", ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch)
+        authority, store = certificate(folder)
+        port = free_ports(1)[0]
+        address = f"127.0.0.1:{port}"
+        secured = {
+            "sasl.enabled.mechanisms": MECHANISM,
+            "ssl.enabled.protocols": TLS,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(store),
+            **SAME_SETTINGS,
+            **(settings or {}),
+        }
+        broker: Broker
+        if name == OTTLA:
+            broker = _SecuredOttla(folder, f"{protocol}://{address}", secured, bench.prefix)
+        else:
+            assert bench.jars is not None
+            user = f"{MECHANISM}=[name={USER},password={PASSWORD}]"
+            broker = _SecuredKafka(
+                bench.jars, folder, secured, format_options=("--add-scram", user)
+            )
+            broker.add(f"{protocol}://{address}")
+        client = {
+            "security.protocol": protocol,
+            "sasl.mechanism": MECHANISM,
+            "sasl.username": USER,
+            "sasl.password": PASSWORD,
+        }
+        if protocol == SASL_SSL:
+            client["ssl.ca.location"] = str(authority)
+        with started(broker):
+            broker.child.wait_for_port(port, START_WAIT_MS)
+            yield Secured(broker, address, client)
+
+
+class _SecuredOttla(Ottla):
+    """`ottla serve` with two listeners and one user."""
+
+    def __init__(
+        self, folder: Path, listener: str, settings: Mapping[str, str], prefix: Sequence[str]
+    ) -> None:
+        user = f"{MECHANISM}=[name={USER},password={PASSWORD}]"
+        super().__init__(folder, {**settings, "ottla.first.users": user}, prefix)
+        at = self._command.index("--listen")
+        listeners = f"listeners=PLAINTEXT://{self.address},{listener}"
+        self._command[at : at + 2] = ["--config", listeners]
+
+
+class _SecuredKafka(ApacheKafka):
+    """Apache Kafka with two listeners for clients, and one for its controller."""
+
+    def add(self, listener: str) -> None:
+        """Call before the first start."""
+        controller = f"127.0.0.1:{free_ports(1)[0]}"
+        listeners = f"PLAINTEXT://{self.address},{listener}"
+        protocol = listener.partition(":")[0]
+        self._settings |= {
+            "listeners": f"{listeners},CONTROLLER://{controller}",
+            "advertised.listeners": listeners,
+            "controller.quorum.voters": f"1@{controller}",
+            f"listener.name.{protocol.lower()}.{MECHANISM.lower()}.sasl.jaas.config": (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            ),
+            "listener.security.protocol.map": (
+                f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{protocol}:{protocol}"
+            ),
+        }
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate of 127.0.0.1 that signs itself; and one file with its key and itself, as
+    `ssl.keystore.location` has them.
+    """
+    path, key = folder / "broker.crt", folder / "broker.key"
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    named = ["-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1"]
+    words = ["openssl", "req", "-x509", *curve, *named, "-keyout", str(key), "-out", str(path)]
+    subprocess.run(words, check=True, capture_output=True, timeout=_OPENSSL_SECONDS)
+    store = folder / "broker.pem"
+    store.write_text(key.read_text() + path.read_text())
+    return path, store
