@@ -12,6 +12,7 @@ from tests.client.fake_cluster import Answer, FakeCluster, coordinators
 
 from ottla.client.client import Client
 from ottla.client.coordinators import FIND_COORDINATOR
+from ottla.client.errors import RefusedError
 from ottla.client.topic_partition import TopicPartition as Key
 from ottla.messaging import reader as reading
 from ottla.messaging.librdkafka import LibrdkafkaError, RejectedSettingsError
@@ -168,7 +169,23 @@ def test_a_topic_that_is_deleted_meanwhile(monkeypatch: pytest.MonkeyPatch, code
     with pytest.raises(LibrdkafkaError, match="topic 't' was deleted"):
         reader.is_news(Event(0, error=getattr(KafkaError, code)))
     with pytest.raises(LibrdkafkaError, match="cannot continue to read"):
-        reader.is_news(Event(0, error=KafkaError.TOPIC_AUTHORIZATION_FAILED))
+        reader.is_news(Event(0, error=KafkaError._FATAL))
+
+
+@pytest.mark.parametrize(
+    ("code", "lacking"),
+    [
+        ("TOPIC_AUTHORIZATION_FAILED", ("Read", "topic", "t")),
+        ("GROUP_AUTHORIZATION_FAILED", ("Read", "group", "g")),
+    ],
+)
+def test_what_an_acl_refuses_is_named(
+    monkeypatch: pytest.MonkeyPatch, code: str, lacking: tuple[str, ...]
+) -> None:
+    reader = new_reader(monkeypatch, group="g")
+    with pytest.raises(RefusedError) as refused:
+        reader.is_news(Event(0, error=getattr(KafkaError, code)))
+    assert refused.value.lacking == lacking
 
 
 def test_patience_with_silent_brokers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,7 @@ def consume(
     # The key as it is stored, also where a registry decodes it.
     matches = both(None if key is None else key_matcher(key), matches)
     client = cluster.client
-    found = existing_topics(client, topics)
+    found = existing_topics(client, topics, "Read")
     reader = Reader(
         client,
         cluster.settings,

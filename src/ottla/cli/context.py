@@ -76,6 +76,20 @@ class Cluster:
         )
 
 
+def permission_hint(cluster: Cluster, lacking: Sequence[str] | None) -> str | None:
+    """What is to be allowed, where an ACL refuses; `lacking` as of RefusedError."""
+    if lacking is None:
+        return None
+    # Imported late: only a refusal needs it.
+    import shlex
+
+    principal, (operation, kind, *name) = cluster.client.principal, lacking
+    words = shlex.join([principal or "PRINCIPAL", operation, kind, *name])
+    who = principal or "this client"
+    on = " ".join(["the cluster"] if kind == "cluster" else [kind, *name])
+    return f"{who} lacks {operation} on {on}. As an administrator: ottla acl add {words}"
+
+
 def complete_profile(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
@@ -121,7 +135,14 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         context = click.get_current_context()
         cluster = context.obj or cluster_of(context, bootstrap, client_config, profile)
-        return function(cluster, **options)
+        # Imported late: help and completion need no client.
+        from ottla.client.errors import RefusedError
+
+        try:
+            return function(cluster, **options)
+        except RefusedError as error:
+            error.hint = error.hint or permission_hint(cluster, error.lacking)
+            raise
 
     return BOOTSTRAP(CLIENT_CONFIG(PROFILE(with_cluster)))
 

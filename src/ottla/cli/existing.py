@@ -7,7 +7,7 @@ from typing import Final
 
 from ottla.cli.failures import Failed, unknown
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
+from ottla.client.errors import Needs, RefusedError
 from ottla.client.metadata import Topic
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
@@ -18,15 +18,19 @@ BROKERS_HINT: Final = "To list all brokers: ottla cluster describe"
 TOPICS_HINT: Final = "To list all topics: ottla topic list"
 
 
-def existing_topics(client: Client, names: Sequence[str]) -> dict[str, Topic]:
-    """These topics by name. Raises Failed that names the first missing one, and ClientError."""
+def existing_topics(
+    client: Client, names: Sequence[str], operation: str = "Describe"
+) -> dict[str, Topic]:
+    """These topics by name. `operation` is what the command needs; it includes Describe. Raises
+    Failed that names the first missing one, and ClientError.
+    """
     topics = client.metadata(list(dict.fromkeys(names))).topics
     for name in names:
         error = topics[name].error if name in topics else MISSING[0]
         if error in MISSING:
             raise unknown("topic", name, client.metadata().topics, TOPICS_HINT)
         if error is ErrorCode.topic_authorization_failed:
-            raise RefusedError(f"describe topic {name!r}", error)
+            raise RefusedError(f"describe topic {name!r}", error, None, Needs(operation, name))
     return {name: topics[name] for name in names}
 
 

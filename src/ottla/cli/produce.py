@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 import click
 
 from ottla.cli.command import command
-from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.context import Cluster, cluster_options, permission_hint
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
 from ottla.cli.options import topic_argument
 from ottla.cli.progress import Watch
@@ -156,7 +156,10 @@ def produce(
         producer = TopicProducer(topic, settings, timeout_s, note)
         if as_json:  # plain lines have no timestamps
             decode = OldTimestamps(client, topic, note).watching(decode)
-        return send_all(producer, stream, decode, as_json)
+        code = send_all(producer, stream, decode, as_json)
+        if producer.is_denied:
+            note(f"  {permission_hint(cluster, ('Write', 'topic', topic))}")
+        return code
 
 
 def encoding(decode: Decode, encoder: Encoder) -> Decode:

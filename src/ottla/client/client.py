@@ -24,6 +24,7 @@ from ottla.client.coordinators import (
 )
 from ottla.client.errors import (
     AdvertisedError,
+    Needs,
     NoAnswerError,
     RefusedError,
     RetriableError,
@@ -33,11 +34,18 @@ from ottla.client.errors import (
 from ottla.client.metadata import Broker, Metadata, metadata_question, read_metadata
 from ottla.client.patience import PATIENCE, Patience, Retry
 from ottla.client.question import Question
+from ottla.client.security import principal_of
 from ottla.protocol.errors import ErrorCode
 
 CLIENT_ID: Final = "ottla"
 CodeOf = Callable[[Any], ErrorCode]
 
+CLUSTER_NEEDS: Final = {46: Needs("Describe"), 50: Needs("Describe"), 60: Needs("Describe")}
+"""By request type: ListPartitionReassignments, DescribeUserScramCredentials, DescribeCluster. The
+others change something.
+"""
+COORDINATED_NEEDS: Final = {22: "Write", 26: "Write", 47: "Delete"}
+"""On the group or the transactional id: InitProducerId, EndTxn, OffsetDelete."""
 PASSING: Final = frozenset(
     {
         ErrorCode.not_controller,
@@ -70,6 +78,8 @@ class Client:
         """
         self.bootstrap = bootstrap
         self.patience = patience
+        self.principal = principal_of(settings or {})
+        """Who the brokers take it for; None if that is not known here."""
         self._on_wait = on_wait
         if connect is None:
             # Imported late: it imports what every connection needs first.
@@ -179,7 +189,8 @@ class Client:
                         return response
                     if code not in PASSING or retry.is_over:
                         message = getattr(response, "error_message", None)
-                        raise RefusedError(doing, code, message)
+                        needs = CLUSTER_NEEDS.get(question.key, Needs("Alter"))
+                        raise RefusedError(doing, code, message, needs)
                     # Apache Kafka with ZooKeeper does not forward.
                     is_other = code is ErrorCode.not_controller
                     ask = self._ask_named_controller if is_other else self.ask_any
@@ -219,7 +230,8 @@ class Client:
                 return found
             if refused.error not in MOVING or retry.is_over:
                 doing = f"find the coordinator of {refused.key!r}"
-                raise RefusedError(doing, refused.error, refused.message)
+                needs = Needs("Describe", refused.key)
+                raise RefusedError(doing, refused.error, refused.message, needs)
             retry.wait()
 
     def ask_coordinator(
@@ -242,7 +254,9 @@ class Client:
             if code is ErrorCode.none:
                 return response
             if code not in again or retry.is_over:
-                raise RefusedError(doing, code, getattr(response, "error_message", None))
+                operation = COORDINATED_NEEDS.get(question.key, "Read")
+                message = getattr(response, "error_message", None)
+                raise RefusedError(doing, code, message, Needs(operation, key))
             retry.wait()
 
     def ask_coordinators(

@@ -11,7 +11,7 @@ import socket
 from typing import Any, Final
 
 from ottla.client.addresses import Address, why_not_connected
-from ottla.client.errors import ClosedError, UnreachableError
+from ottla.client.errors import ClientError, ClosedError, NotKafkaError, UnreachableError
 from ottla.client.question import Question, Versions
 from ottla.client.security import Security
 from ottla.client.wire import Wire
@@ -33,14 +33,27 @@ message_class(API_VERSIONS, VERSION, "response")
 class Connection:
     """Requests go out one after the other. Every method raises RetriableError."""
 
-    def __init__(self, wire: Wire, versions: Versions) -> None:
+    def __init__(self, wire: Wire, versions: Versions, security: Security) -> None:
         self.address = wire.address
         self.versions = versions
         self._wire = wire
+        self._security = security
+        self._has_answered = False
 
     def ask(self, question: Question, within_s: float) -> Any:
-        """The response. Raises UnsupportedError, too."""
-        return self._wire.ask(question.request(self.versions, self.address), within_s)
+        """The response. Raises UnsupportedError, too; and SecurityError if the listener wants
+        another security.protocol.
+        """
+        request = question.request(self.versions, self.address)
+        try:
+            response = self._wire.ask(request, within_s)
+        except ClosedError as error:
+            # A listener with SASL ends the connection of a client that does not authenticate.
+            if self._has_answered or self._security.sasl is not None:
+                raise
+            raise _explained(self.address, self._security, error) from None
+        self._has_answered = True
+        return response
 
     def ask_bytes(self, key: int, body: bytes, within_s: float) -> bytes:
         """The response's body to a request that is not one of Kafka's messages."""
@@ -57,7 +70,25 @@ class Connection:
 def open_connection(
     address: Address, security: Security, client_id: str, connect_s: float, answer_s: float
 ) -> Connection:
-    """Raises SecurityError if the certificate or the user is refused, and RetriableError."""
+    """Raises SecurityError if the certificate or the user is refused, or the listener wants another
+    security.protocol; and RetriableError.
+    """
+    try:
+        return _agreed(address, security, client_id, connect_s, answer_s)
+    except (ClosedError, NotKafkaError) as error:
+        raise _explained(address, security, error) from None
+
+
+def _explained(address: Address, security: Security, error: ClientError) -> ClientError:
+    # Imported late: few connections need it.
+    from ottla.client.listener_wants import explained
+
+    return explained(address, security, error)
+
+
+def _agreed(
+    address: Address, security: Security, client_id: str, connect_s: float, answer_s: float
+) -> Connection:
     wire = _opened(address, security, client_id, connect_s)
     try:
         if security.sasl is not None:
@@ -65,7 +96,7 @@ def open_connection(
             from ottla.client.login import authenticate
 
             authenticate(wire, security.sasl, answer_s)
-        return Connection(wire, _asked_versions(wire, answer_s))
+        return Connection(wire, _asked_versions(wire, answer_s), security)
     except BaseException:
         wire.close()
         raise

@@ -19,7 +19,7 @@ ClientError            see ReportedError
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.wording.errors import ReportedError
 
@@ -56,12 +56,37 @@ class UnsupportedError(ClientError):
     """The broker does not know the request in a version that this client knows."""
 
 
-class RefusedError(ClientError):
-    """The broker's error code. The text is "cannot <doing>: <reason>."."""
+class Needs(NamedTuple):
+    """What a request needs where authorization is refused; the kind of resource is in the error."""
 
-    def __init__(self, doing: str, code: ErrorCode, message: str | None = None) -> None:
+    operation: str
+    """As in an ACL: "Read"."""
+    name: str | None = None
+    """Of the resource; None: the cluster has none."""
+
+
+class RefusedError(ClientError):
+    """The broker's error code. The text is "cannot <doing>: <reason>.". `needs` is what the client
+    may lack.
+    """
+
+    def __init__(
+        self, doing: str, code: ErrorCode, message: str | None = None, needs: Needs | None = None
+    ) -> None:
         super().__init__(f"cannot {doing}: {reason_of(code, message)}.")
         self.code = code
+        self.needs = needs
+
+    @property
+    def lacking(self) -> tuple[str, ...] | None:
+        """Operation, kind of resource and its name, as words of an ACL; None for another error, or
+        if it is not known.
+        """
+        kind = _KINDS.get(self.code.name)
+        if kind is None or self.needs is None or (kind != "cluster" and self.needs.name is None):
+            return None
+        operation, name = self.needs
+        return (operation, kind) if kind == "cluster" else (operation, kind, str(name))
 
 
 class AdvertisedError(ClientError):
@@ -106,6 +131,15 @@ class Refusal(NamedTuple):
     def reason(self) -> str:
         """As a part of a sentence."""
         return reason_of(self.code, self.message)
+
+
+_KINDS: Final = {
+    "topic_authorization_failed": "topic",
+    "group_authorization_failed": "group",
+    "cluster_authorization_failed": "cluster",
+    "transactional_id_authorization_failed": "transactional-id",
+}
+"""The kind of resource by the name of Kafka's error: as in an ACL."""
 
 
 def reason_of(code: ErrorCode, message: str | None = None) -> str:

@@ -20,19 +20,37 @@ AUTHENTICATE_VERSION: Final = 0
 
 def authenticate(wire: Wire, sasl: Sasl, within_s: float) -> None:
     """Raises SecurityError if the user is refused, and RetriableError."""
+    address = wire.address
+    offered = _offered(wire, sasl.mechanism, within_s)
+    if offered is not None and not offered:
+        raise SecurityError(
+            f"the listener at {address} does not ask who its clients are.",
+            "Set security.protocol=PLAINTEXT, or SSL if it has TLS.",
+        )
+    if offered is not None:
+        raise SecurityError(
+            f"{address.host} refused the SASL authentication: it does not offer "
+            f"{sasl.mechanism}; it offers {', '.join(offered)}.",
+            f"Set sasl.mechanism={' or '.join(offered)}.",
+        )
     try:
         _exchange_messages(wire, sasl, within_s)
     except SaslError as error:
-        host = wire.address.host
-        raise SecurityError(f"{host} refused the SASL authentication: {error}") from None
+        raise SecurityError(
+            f"{address.host} refused the SASL authentication: {error}",
+            f"User {sasl.username!r} does not exist there, has no password for {sasl.mechanism}, "
+            f"or another one. As an administrator: ottla user describe {sasl.username}",
+        ) from None
+
+
+def _offered(wire: Wire, mechanism: str, within_s: float) -> tuple[str, ...] | None:
+    """None if the listener takes the mechanism; else those that it offers."""
+    build = messages_of(SASL_HANDSHAKE, HANDSHAKE_VERSION, "request")
+    response = wire.ask(build.SaslHandshakeRequest(mechanism=mechanism), within_s)
+    return None if response.error_code is ErrorCode.none else tuple(response.mechanisms)
 
 
 def _exchange_messages(wire: Wire, sasl: Sasl, within_s: float) -> None:
-    build = messages_of(SASL_HANDSHAKE, HANDSHAKE_VERSION, "request")
-    response = wire.ask(build.SaslHandshakeRequest(mechanism=sasl.mechanism), within_s)
-    if response.error_code is not ErrorCode.none:
-        offered = ", ".join(response.mechanisms) or "none"
-        raise SaslError(f"It does not offer {sasl.mechanism}; it offers {offered}.")
     build = messages_of(SASL_AUTHENTICATE, AUTHENTICATE_VERSION, "request")
 
     def exchanged(message: bytes) -> bytes:

@@ -67,3 +67,15 @@ def _sasl(settings: Mapping[str, Any]) -> Sasl:
         if name not in settings:
             raise SettingsError(f"{mechanism} needs {name}.")
     return Sasl(mechanism, str(settings["sasl.username"]), str(settings["sasl.password"]))
+
+
+def principal_of(settings: Mapping[str, Any]) -> str | None:
+    """Who the brokers take this client for, as an ACL names it; None if that depends on its
+    certificate, or on its token.
+    """
+    protocol = str(settings.get("security.protocol", "plaintext")).lower()
+    if protocol.startswith("sasl"):
+        user = settings.get("sasl.username")
+        return None if user is None else f"User:{user}"
+    has_certificate = protocol == "ssl" and "ssl.certificate.location" in settings
+    return None if has_certificate else "User:ANONYMOUS"

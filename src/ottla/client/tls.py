@@ -16,6 +16,13 @@ UNSUPPORTED: Final = {
 }
 """What to use instead: Python reads certificates and keys of a client from files in PEM only."""
 
+NO_TLS: Final = ("WRONG_VERSION_NUMBER", "UNEXPECTED_MESSAGE", "RECORD_LAYER_FAILURE")
+"""OpenSSL's reasons where the other side does not speak TLS."""
+EXPIRED: Final = 10
+UNKNOWN_AUTHORITY: Final = (18, 19, 20, 21)
+OTHER_HOST: Final = (62, 64)
+"""Codes of OpenSSL's X509_V_ERR_…"""
+
 
 def tls_of(settings: Mapping[str, Any]) -> ssl.SSLContext:
     """Raises SettingsError for what cannot be used here."""
@@ -61,13 +68,32 @@ def _load_own_certificate(context: ssl.SSLContext, settings: Mapping[str, Any]) 
 def encrypted(connection: socket.socket, host: str, tls: ssl.SSLContext) -> socket.socket:
     """The connection with TLS; `host` is the name that the certificate must have.
 
-    Raises SecurityError if the certificate is refused, or there is no TLS; OSError.
+    Raises SecurityError if the certificate is refused; OSError, also if there is no TLS.
     """
     try:
         return tls.wrap_socket(connection, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
-        raise SecurityError(f"the certificate of {host} is refused: {error.verify_message}.") from (
-            None
-        )
+        reason = error.verify_message.rstrip(".")
+        raise SecurityError(
+            f"the certificate of {host} is refused: {reason}.", _hint(error, host)
+        ) from None
+    except ssl.SSLEOFError:
+        raise  # as from a listener without TLS
     except ssl.SSLError as error:
+        if error.reason in NO_TLS:
+            raise
         raise SecurityError(f"no TLS with {host}: {error.reason or error}.") from None
+
+
+def _hint(error: ssl.SSLCertVerificationError, host: str) -> str | None:
+    """What to do about a certificate that is refused."""
+    if error.verify_code in UNKNOWN_AUTHORITY:
+        return "If its authority is your own: --client-config ssl.ca.location=FILE"
+    if error.verify_code in OTHER_HOST:
+        return (
+            "Connect by a name that the certificate has, or make one for this name: "
+            f"ottla certificate broker {host}"
+        )
+    if error.verify_code == EXPIRED:
+        return "The broker needs a new one; it reads a changed file within seconds."
+    return None

@@ -62,6 +62,7 @@ class TopicProducer:
         self.partitions: dict[int, PartitionCount] = {}
         self.errors: dict[str, ErrorCount] = {}
         self.is_reported = False
+        self.is_denied = False
         self.is_too_large = False  # the broker refused a batch for its size
         self.fatal: str | None = None
         try:
@@ -121,6 +122,7 @@ class TopicProducer:
             count.last_offset = offset
             return
         reason = explain(error)
+        self.is_denied |= error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
         self.is_too_large |= error.code() == KafkaError.MSG_SIZE_TOO_LARGE
         if self.fatal is not None and error.code() in PURGED:
             reason = self.fatal

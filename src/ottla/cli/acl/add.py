@@ -41,10 +41,10 @@ def add(
     hosts: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Add ACLs: ottla acl add alice Read,Write topic orders
+    """Add ACLs that allow, or with --deny deny.
 
-    A consumer needs Read on its topics and on its group, a producer Write on its topics. One that
-    exists already stays.
+    `ottla acl add alice Read,Write topic orders` is for one topic. A consumer needs Read on its
+    topics and on its group, a producer Write on its topics. An ACL that exists stays.
     """
     acls = named_acls(principal, operation, kind, name, deny=deny, prefixed=prefixed, hosts=hosts)
     create_acls(cluster.client, acls)

@@ -71,7 +71,7 @@ def check(
 ) -> int:
     """Say whether a principal may do something, and which ACL decides. Exit code 1 if not.
 
-    ottla acl check alice Read topic orders
+    For example: `ottla acl check alice Read topic orders`.
     """
     hosts = [] if host is None else [host]
     one, *more = named_acls(

@@ -43,7 +43,7 @@ def consume(
     With --follow, reads new records for 10 seconds, and measures the time from their timestamps to
     their arrival: both clocks matter.
     """
-    found = existing_topics(cluster.client, [topic])
+    found = existing_topics(cluster.client, [topic], "Read")
     for_s = duration(records, for_s) if follow else for_s
     meter = Meter(time.monotonic())
     with Chart(f"consuming from {topic}", meter, wanted=not as_json) as chart:

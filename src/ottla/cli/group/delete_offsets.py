@@ -16,7 +16,7 @@ from ottla.cli.screen import note, say
 from ottla.client.admin.committed_offsets import commits_of
 from ottla.client.admin.committed_offsets import delete_offsets as forget_offsets
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
+from ottla.client.errors import Needs, RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.wording.plural import plural
@@ -97,4 +97,4 @@ def delete_at_coordinator(client: Client, group: str, partitions: Sequence[Topic
                 f"cannot {doing}: its members are subscribed to {kept.topic}.",
                 f"Stop the consumers first. To list them: ottla group members {group}",
             )
-        raise RefusedError(f"{doing} for {kept}", code)
+        raise RefusedError(f"{doing} for {kept}", code, None, Needs("Read", kept.topic))

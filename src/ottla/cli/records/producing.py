@@ -10,6 +10,8 @@ import click
 from ottla.cli.failures import unknown
 from ottla.client.admin.topics import NewTopic, create_topics, known_topics
 from ottla.client.client import Client
+from ottla.client.errors import Needs, RefusedError
+from ottla.protocol.errors import ErrorCode
 from ottla.records.compression import Compression
 
 COMPRESSION: Final = click.option(
@@ -39,7 +41,12 @@ def sending_settings(compression: str, acks: str) -> dict[str, Any]:
 
 
 def count_partitions(client: Client, topic: str, create: bool) -> int:
-    """The number of partitions of the topic, which is created if requested."""
+    """The number of partitions of the topic, which is created if requested. Raises Failed, and
+    ClientError.
+    """
+    found = client.metadata([topic]).topics.get(topic)
+    if found is not None and found.error is ErrorCode.topic_authorization_failed:
+        raise RefusedError(f"produce to {topic!r}", found.error, None, Needs("Write", topic))
     if topic not in (known := known_topics(client, [topic])):
         if not create:
             hint = f"To create it: ottla topic create {topic}, or add --create."

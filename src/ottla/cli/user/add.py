@@ -26,7 +26,7 @@ MAX_PASSWORD_BYTES = 10_000
 @user_argument(shell_complete=None)
 @mechanism_option(
     default=[DEFAULT_MECHANISM],
-    help="SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable, with the same password.",
+    help="SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable.",
 )
 @click.option(
     "--iterations",

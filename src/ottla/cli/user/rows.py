@@ -59,5 +59,9 @@ def users_argument() -> Parameter:
 
 def mechanism_option(**more: Any) -> Parameter:
     """`mechanisms`: one or more."""
-    options = {"multiple": True, "type": click.Choice(list(NUMBERS), case_sensitive=False)}
+    options = {
+        "multiple": True,
+        "metavar": "NAME",
+        "type": click.Choice(list(NUMBERS), case_sensitive=False),
+    }
     return click.option("--mechanism", "-m", "mechanisms", **{**options, **more})

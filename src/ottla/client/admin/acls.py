@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ottla.client.admin.partitions import in_chunks
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError, UnsupportedError
+from ottla.client.errors import Needs, RefusedError, UnsupportedError
 from ottla.client.patience import poll_until
 from ottla.client.question import Question
 from ottla.protocol.access import Operation, Resource
@@ -52,7 +52,7 @@ def acls(client: Client, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
 
     response = client.ask_any(Question(DESCRIBE_ACLS, 3, build, 1, SINCE))
     if response.error_code is not ErrorCode.none:
-        raise refused("list the ACLs", response)
+        raise refused("list the ACLs", response, "Describe")
     found = []
     for resource in response.resources:
         for each in resource.acls:
@@ -67,9 +67,9 @@ def acls(client: Client, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
     return sorted(acl for acl in found if acl is not None)
 
 
-def refused(doing: str, answer: Any) -> RefusedError:
+def refused(doing: str, answer: Any, operation: str) -> RefusedError:
     """With what to do where the brokers have no authorizer."""
-    error = RefusedError(doing, answer.error_code, answer.error_message)
+    error = RefusedError(doing, answer.error_code, answer.error_message, Needs(operation))
     if error.code is ErrorCode.security_disabled:
         error.hint = SWITCH_ON
     return error
@@ -132,7 +132,7 @@ def _create(client: Client, some: Sequence[Acl]) -> None:
     )
     for each in response.results:
         if each.error_code is not ErrorCode.none:
-            raise refused(doing, each)
+            raise refused(doing, each, "Alter")
 
 
 def delete_acls(client: Client, doomed: Sequence[Acl]) -> None:
@@ -166,7 +166,7 @@ def _delete(client: Client, filters: Sequence[AclFilter]) -> None:
     for result in response.filter_results:
         for each in (result, *result.matching_acls):
             if each.error_code is not ErrorCode.none:
-                raise refused(doing, each)
+                raise refused(doing, each, "Alter")
 
 
 def _wait(client: Client, is_done: Callable[[set[Acl]], bool]) -> None:

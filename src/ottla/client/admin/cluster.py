@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.configs import topic_settings
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, RefusedError
+from ottla.client.errors import ClientError, Needs, RefusedError
 from ottla.client.metadata import Broker, Topic
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
@@ -165,7 +165,9 @@ def any_brokers_view(client: Client) -> ClusterView:
 
     response = client.ask_any(Question(DESCRIBE_CLUSTER, 0, build, since="2.8"), VIEW_WITHIN_S)
     if response.error_code is not ErrorCode.none:
-        raise RefusedError("describe the cluster", response.error_code, response.error_message)
+        raise RefusedError(
+            "describe the cluster", response.error_code, response.error_message, Needs("Describe")
+        )
     brokers = {
         each.broker_id: Broker(each.broker_id, each.host, each.port, each.rack)
         for each in response.brokers

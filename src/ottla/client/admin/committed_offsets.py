@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from ottla.client.admin.partitions import by_topic, in_chunks
 from ottla.client.client import Client
 from ottla.client.coordinators import MOVING, Coordinated
-from ottla.client.errors import RefusedError, RetriableError, UnsupportedError
+from ottla.client.errors import Needs, RefusedError, RetriableError, UnsupportedError
 from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
@@ -75,7 +75,9 @@ def _groups_of(client: Client, broker: int) -> list[str]:
 
     response = client.ask_broker(broker, Question(LIST_GROUPS, 4, build))
     if response.error_code is not ErrorCode.none:
-        raise RefusedError(f"list the groups of broker {broker}", response.error_code)
+        raise RefusedError(
+            f"list the groups of broker {broker}", response.error_code, None, Needs("Describe")
+        )
     return sorted(each.group_id for each in response.groups)
 
 
@@ -96,12 +98,12 @@ def _read(group: str, answer: Any) -> dict[TopicPartition, Commit]:
     doing = f"read the offsets of group {group!r}"
     error = getattr(answer, "error_code", ErrorCode.none)  # not before version 2
     if error is not ErrorCode.none:
-        raise RefusedError(doing, error)
+        raise RefusedError(doing, error, None, Needs("Describe", group))
     found = {}
     for topic in answer.topics:
         for each in topic.partitions:
             if each.error_code is not ErrorCode.none:
-                raise RefusedError(doing, each.error_code)
+                raise RefusedError(doing, each.error_code, None, Needs("Describe", topic.name))
             if each.committed_offset != NOTHING:
                 found[TopicPartition(topic.name, each.partition_index)] = Commit(
                     each.committed_offset,

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.partitions import in_chunks
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
+from ottla.client.errors import Needs, RefusedError
 from ottla.client.patience import poll_until
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
@@ -62,7 +62,12 @@ def settings_of(client: Client, kind: str, names: Sequence[str]) -> dict[str, li
         for result in response.results:
             if result.error_code is not ErrorCode.none:
                 doing = f"read the settings of {kind} {result.resource_name!r}"
-                raise RefusedError(doing, result.error_code, result.error_message)
+                raise RefusedError(
+                    doing,
+                    result.error_code,
+                    result.error_message,
+                    Needs("DescribeConfigs", result.resource_name),
+                )
             found[result.resource_name] = [
                 Setting(
                     each.name,
@@ -119,7 +124,9 @@ def alter_settings(
         response = client.ask_broker(int(name), question)
     for each in response.responses:
         if each.error_code is not ErrorCode.none:
-            raise RefusedError(doing, each.error_code, each.error_message)
+            raise RefusedError(
+                doing, each.error_code, each.error_message, Needs("AlterConfigs", name)
+            )
 
     def own() -> dict[str, str | None]:
         found = settings_of(client, kind, [name])[name]

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.client import Client
 from ottla.client.coordinators import Coordinated
-from ottla.client.errors import ClientError, RefusedError, UnsupportedError, reason_of
+from ottla.client.errors import ClientError, Needs, RefusedError, UnsupportedError, reason_of
 from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import DecodeError, ErrorCode
@@ -81,7 +81,7 @@ def listed_groups(client: Client) -> list[ListedGroup]:
         try:
             response = client.ask_broker(number, Question(LIST_GROUPS, 5, build))
             if response.error_code is not ErrorCode.none:
-                raise RefusedError("list the groups", response.error_code)
+                raise RefusedError("list the groups", response.error_code, None, Needs("Describe"))
         except ClientError as error:
             failure = error
             continue
@@ -115,7 +115,9 @@ def described_groups(client: Client, names: Iterable[str]) -> dict[str, Group]:
             continue
         if each.error_code is not ErrorCode.none:
             message = getattr(each, "error_message", None)
-            raise RefusedError(f"describe group {name!r}", each.error_code, message)
+            raise RefusedError(
+                f"describe group {name!r}", each.error_code, message, Needs("Describe", name)
+            )
         group = _classic(each, broker.id)
         # Before KIP-1043 a broker describes an unknown group as a dead one.
         if group.state != DEAD:
@@ -238,7 +240,7 @@ def delete_group(client: Client, group: str) -> None:
     )
     code = asked[group][1].error_code
     if code is not ErrorCode.none:
-        raise RefusedError(f"delete group {group!r}", code)
+        raise RefusedError(f"delete group {group!r}", code, None, Needs("Delete", group))
 
 
 def why_no_coordinator(client: Client, group: str) -> str | None:

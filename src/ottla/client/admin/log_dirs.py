@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, RefusedError
+from ottla.client.errors import ClientError, Needs, RefusedError
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
@@ -90,7 +90,9 @@ def _of_broker(
     if code is ErrorCode.none and not response.results and response.__version__ < WITH_ERROR:
         code = ErrorCode.cluster_authorization_failed
     if code is not ErrorCode.none:
-        raise RefusedError(f"read the log folders of broker {number}", code)
+        raise RefusedError(
+            f"read the log folders of broker {number}", code, None, Needs("Describe")
+        )
     return [_log_dir(number, result) for result in response.results]
 
 

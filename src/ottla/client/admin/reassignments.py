@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.partitions import by_topic
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
+from ottla.client.errors import Needs, RefusedError
 from ottla.client.patience import poll_until
 from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
@@ -77,7 +77,7 @@ def _alter(
         for each in topic.partitions:
             if each.error_code not in (ErrorCode.none, ErrorCode.no_reassignment_in_progress):
                 place = f"{doing} {topic.name}-{each.partition_index}"
-                raise RefusedError(place, each.error_code, each.error_message)
+                raise RefusedError(place, each.error_code, each.error_message, Needs("Alter"))
 
 
 def reassignments(client: Client) -> dict[TopicPartition, Reassignment]:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.partitions import by_leader, by_topic
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
+from ottla.client.errors import Needs, RefusedError
 from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
@@ -67,7 +67,12 @@ def delete_records(
             for each in topic.partitions:
                 partition = TopicPartition(topic.name, each.partition_index)
                 if each.error_code is not ErrorCode.none:
-                    raise RefusedError(f"delete records of {partition}", each.error_code)
+                    raise RefusedError(
+                        f"delete records of {partition}",
+                        each.error_code,
+                        None,
+                        Needs("Delete", topic.name),
+                    )
                 found[partition] = each.low_watermark
     return {partition: found[partition] for partition in before}
 
@@ -104,7 +109,9 @@ def offset_at(client: Client, leader: int, place: TopicPartition, timestamp: int
     response = client.ask_broker(leader, Question(LIST_OFFSETS, LIST_NEWEST, build, 1))
     found = response.topics[0].partitions[0]
     if found.error_code is not ErrorCode.none:
-        raise RefusedError(f"read the offsets of {place}", found.error_code)
+        raise RefusedError(
+            f"read the offsets of {place}", found.error_code, None, Needs("Describe", place.topic)
+        )
     return int(found.offset)
 
 
@@ -148,7 +155,7 @@ def _fetched(client: Client, leader: int, place: TopicPartition, question: Quest
     response = client.ask_broker(leader, question)
     found = response.responses[0].partitions[0]
     if found.error_code is not ErrorCode.none:
-        raise RefusedError(f"read {place}", found.error_code)
+        raise RefusedError(f"read {place}", found.error_code, None, Needs("Read", place.topic))
     return Batches(
         found.high_watermark,
         found.last_stable_offset,

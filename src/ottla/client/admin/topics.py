@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, RefusedError
+from ottla.client.errors import ClientError, Needs, RefusedError
 from ottla.client.metadata import Topic
 from ottla.client.patience import poll_until
 from ottla.client.question import Question
@@ -48,7 +48,7 @@ def is_internal(topic: str) -> bool:
 
 
 def known_topics(client: Client, names: Sequence[str]) -> dict[str, Topic]:
-    """Those of these topics that exist."""
+    """Those of these topics that exist, and may be described."""
     found = client.metadata(names).topics
     return {name: topic for name, topic in found.items() if topic.partitions}
 
@@ -90,7 +90,7 @@ def create_topics(client: Client, topics: Sequence[NewTopic]) -> None:
     oldest = 2 if all(has_numbers(each) for each in topics) else WITH_DEFAULTS
     question = Question(CREATE_TOPICS, 7, build, oldest, "2.4")
     response = client.ask_controller(question, "create topics", _of_topics)
-    _raise_first(response.topics, "create topic")
+    _raise_first(response.topics, "create topic", "Create")
     await_leaders(
         client, {each.name: len(each.assignment) or max(1, each.partitions) for each in topics}
     )
@@ -112,7 +112,7 @@ def add_partitions(client: Client, topic: str, partitions: int) -> None:
 
     question, doing = Question(CREATE_PARTITIONS, 3, build), "add partitions to"
     response = client.ask_controller(question, f"{doing} {topic!r}", _of_results)
-    _raise_first(response.results, doing)
+    _raise_first(response.results, doing, "Alter")
     await_leaders(client, {topic: partitions})
 
 
@@ -124,7 +124,7 @@ def delete_topic(client: Client, topic: str) -> None:
 
     question = Question(DELETE_TOPICS, DELETE_BY_NAME, build, 1)
     response = client.ask_controller(question, f"delete topic {topic!r}", _of_responses)
-    _raise_first(response.responses, "delete topic")
+    _raise_first(response.responses, "delete topic", "Delete")
 
 
 def await_leaders(client: Client, partitions: Mapping[str, int]) -> None:
@@ -176,8 +176,10 @@ def _whole(items: Iterable[Any]) -> ErrorCode:
     return ErrorCode.not_controller if other else ErrorCode.none
 
 
-def _raise_first(items: Iterable[Any], doing: str) -> None:
+def _raise_first(items: Iterable[Any], doing: str, operation: str) -> None:
     for each in items:
         if each.error_code is not ErrorCode.none:
             message = getattr(each, "error_message", None)
-            raise RefusedError(f"{doing} {each.name!r}", each.error_code, message)
+            raise RefusedError(
+                f"{doing} {each.name!r}", each.error_code, message, Needs(operation, each.name)
+            )

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from ottla.client.admin.partitions import by_topic
 from ottla.client.client import Client
 from ottla.client.coordinators import Coordinated
-from ottla.client.errors import ClientError, NoAnswerError, RefusedError, reason_of
+from ottla.client.errors import ClientError, Needs, NoAnswerError, RefusedError, reason_of
 from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
@@ -123,7 +123,7 @@ class Transactions:
             response = self._client.ask_broker(number, question)
             if response.error_code is not ErrorCode.none:
                 doing = f"list the transactions of broker {number}"
-                raise RefusedError(doing, response.error_code)
+                raise RefusedError(doing, response.error_code, None, Needs("Describe"))
             found += [
                 ListedTransaction(
                     each.transactional_id, number, each.transaction_state, each.producer_id
@@ -147,7 +147,9 @@ class Transactions:
             if each.error_code is ErrorCode.none:
                 found[name] = _described(each, broker.id)
             elif each.error_code is not ErrorCode.transactional_id_not_found:
-                raise RefusedError(f"describe {name!r}", each.error_code)
+                raise RefusedError(
+                    f"describe {name!r}", each.error_code, None, Needs("Describe", name)
+                )
         return found
 
     def open_producers(
@@ -210,7 +212,7 @@ class Transactions:
         ]
         for code in codes:
             if code is not ErrorCode.none:
-                raise RefusedError("abort the transaction", code)
+                raise RefusedError("abort the transaction", code, None, Needs("Alter"))
         if not codes:
             raise ClientError("cannot abort the transaction: the broker's answer is empty.")
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
+from ottla.client.errors import Needs, RefusedError
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
@@ -60,7 +60,12 @@ def users(client: Client, names: Sequence[str] | None = None) -> list[User]:
         if each.error_code is ErrorCode.resource_not_found:
             continue
         if each.error_code is not ErrorCode.none:
-            raise RefusedError(f"describe user {each.user!r}", each.error_code, each.error_message)
+            raise RefusedError(
+                f"describe user {each.user!r}",
+                each.error_code,
+                each.error_message,
+                Needs("Describe"),
+            )
         logins = [
             Login(MECHANISMS.get(int(info.mechanism), "unknown"), info.iterations)
             for info in each.credential_infos
@@ -102,7 +107,7 @@ def _alter(client: Client, build: Any, doing: str) -> None:
     response = client.ask_controller(question, doing, _first_error)
     for each in response.results:
         if each.error_code is not ErrorCode.none:
-            raise RefusedError(doing, each.error_code, each.error_message)
+            raise RefusedError(doing, each.error_code, each.error_message, Needs("Alter"))
 
 
 def _first_error(response: Any) -> ErrorCode:
