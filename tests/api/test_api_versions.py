@@ -44,11 +44,14 @@ async def test_the_levels_of_features(cluster: Any, version: int) -> None:
     supported = [
         (each.name, each.min_version, each.max_version) for each in answer.supported_features
     ]
-    assert supported == ([] if version == 3 else [("transaction.version", 0, 2)])
+    wanted = [("group.version", 0, 1), ("transaction.version", 0, 2)]
+    assert supported == ([] if version == 3 else wanted)
     assert answer.finalized_features_epoch == 0
-    (finalized,) = answer.finalized_features
-    assert finalized.name == "transaction.version"
-    assert (finalized.min_version_level, finalized.max_version_level) == (2, 2)
+    finalized = {
+        (each.name, each.min_version_level, each.max_version_level)
+        for each in answer.finalized_features
+    }
+    assert finalized == {("group.version", 1, 1), ("transaction.version", 2, 2)}
 
 
 async def test_the_epoch_of_the_features_grows(cluster: Any) -> None:
@@ -57,8 +60,9 @@ async def test_the_epoch_of_the_features_grows(cluster: Any) -> None:
         assert not (await cluster.controller.update_features([update])).failed
         answer = await ask(cluster, 4)
         assert answer.finalized_features_epoch == epoch
-        levels = [each.max_version_level for each in answer.finalized_features]
-        assert levels == ([level] if level else [])
+        levels = {each.name: each.max_version_level for each in answer.finalized_features}
+        assert levels.pop("group.version") == 1
+        assert levels == ({"transaction.version": level} if level else {})
 
 
 async def test_software_without_a_name_is_refused(node_call: Any) -> None:

@@ -11,7 +11,7 @@ from ottla.cluster import membership
 from ottla.cluster.errors import IdTakenError, StartError
 from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
-from ottla.controller.features import SUPPORTED, FeatureUpdate, UpgradeType
+from ottla.controller.features import DEFAULT_LEVELS, SUPPORTED, FeatureUpdate, UpgradeType
 from ottla.controller.image import (
     EVERY_BROKER,
     BrokerAppeared,
@@ -477,15 +477,16 @@ async def test_without_zookeeper_a_broker_stops_soon(
 
 async def test_the_levels_of_features_reach_every_broker(neighbours: Any, eventually: Any) -> None:
     first, second = [await neighbours.start(number) for number in (1, 2)]
-    assert first.image.features == second.image.features == {"transaction.version": 2}
+    assert first.image.features == second.image.features == DEFAULT_LEVELS
     await eventually(lambda: 2 in first.image.brokers)
     assert first.image.brokers[2].features == SUPPORTED
     down = FeatureUpdate("transaction.version", 1, UpgradeType.SAFE_DOWNGRADE)
     assert not (await first.controller.update_features([down])).failed
-    await eventually(lambda: second.image.features == {"transaction.version": 1})
+    changed = {**DEFAULT_LEVELS, "transaction.version": 1}
+    await eventually(lambda: second.image.features == changed)
     assert second.image.features_version == 1
     third = await neighbours.start(3)
-    assert third.image.features == {"transaction.version": 1}
+    assert third.image.features == changed
 
 
 async def test_a_broker_does_not_start_in_a_cluster_with_newer_features(neighbours: Any) -> None:

@@ -27,7 +27,7 @@ def image(image: ClusterImage) -> ClusterImage:
     """Three brokers that support this software's features."""
     for broker in list(image.brokers.values()):
         image.apply(BrokerAppeared(replace(broker, features=SUPPORTED)))
-    image.apply(FeaturesChanged(DEFAULT_LEVELS, 4))
+    image.apply(FeaturesChanged({TRANSACTION_VERSION: 2}, 4))
     return image
 
 
@@ -156,7 +156,7 @@ def test_a_cluster_of_newer_software_is_refused_with_what_to_do() -> None:
     assert reason is not None
     assert "transaction.version is at level 3" in reason
     assert "supports 0 to 2: start a newer version" in reason
-    assert "group.version is at level 1" in (incompatibility({"group.version": 1}) or "")
+    assert "group.version is at level 2" in (incompatibility({"group.version": 2}) or "")
 
 
 def test_the_node_that_apache_kafka_wrote() -> None:

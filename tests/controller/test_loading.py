@@ -55,7 +55,7 @@ def test_the_first_writes_happen_once(store: EmbeddedStore) -> None:
     assert first_writes(tree(store), "other") == ()
     image = decided(load_image(tree(store), 1))
     assert (image.cluster_id, image.controller_epoch, image.topics) == ("cluster", 0, {})
-    assert (image.features, image.features_version) == ({"transaction.version": 2}, 0)
+    assert (image.features, image.features_version) == (DEFAULT_LEVELS, 0)
 
 
 def test_the_loaded_image_equals_the_one_that_was_written(
@@ -112,7 +112,8 @@ def test_the_loaded_image_equals_the_one_that_was_written(
     assert len([each for each in all_quotas(loaded) if each is not None]) == 5
     assert loaded.next_producer_id == image.next_producer_id == 2000
     assert loaded.producer_ids_version == image.producer_ids_version
-    assert (loaded.features, loaded.features_version) == (image.features, 2) == ({}, 2)
+    assert (loaded.features, loaded.features_version) == (image.features, 2)
+    assert loaded.features == {"group.version": 1}
     assert loaded.colliding("u_v") == "u.v"
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer
 
@@ -190,24 +190,3 @@ def test_kafka_python_is_served_as_well(broker: Any) -> None:
     consumer.close()
     with readers(broker.bootstrap, "python", {}) as (reader,):
         assert reader.committed("python") == [5] * 4
-
-
-def test_the_consumer_protocol_fails_at_once(broker: Any) -> None:
-    """librdkafka waits for ever where a broker does not even know the request."""
-    client = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": "next-generation",
-            "group.protocol": "consumer",
-        }
-    )
-    try:
-        client.subscribe(["anything"])
-        until = time.monotonic() + WITHIN_S
-        while (message := client.poll(0.5)) is None:
-            assert time.monotonic() < until, "no error"
-        assert message.error().code() == KafkaError._FATAL
-        assert "version not supported" in message.error().str()
-    finally:
-        client.close()
-    assert "group.protocol=classic" in broker.said()

@@ -156,6 +156,7 @@ RULES: Final[dict[int, Rule]] = {
     65: authorized_groups.describe_transactions,
     66: authorized_groups.list_transactions,
     68: authorized_groups.consumer_group_heartbeat,
+    69: authorized_groups.consumer_group_describe,
     74: _on_cluster(_O.DESCRIBE_CONFIGS),
     75: authorized_topics.describe_topic_partitions,
     JOURNEY: authorized_topics.journey,

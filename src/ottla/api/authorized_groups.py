@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.api.authorized_topics import with_operations
+from ottla.api.authorized_topics import NOT_REQUESTED, with_operations
 from ottla.api.context import Context
 from ottla.api.permissions import (
     CODES,
@@ -29,6 +29,9 @@ _DESCRIBE_CLUSTER: Final = Need(Operation.DESCRIBE, Resource.CLUSTER)
 _GROUP_DENIED: Final = CODES[Resource.GROUP]
 _TOPIC_DENIED: Final = CODES[Resource.TOPIC]
 _TRANSACTION_DENIED: Final = CODES[Resource.TRANSACTIONAL_ID]
+_HIDDEN_TOPICS: Final = (
+    "The group has described topic(s) that the client is not authorized to describe."
+)
 _TRANSACTION: Final = 1
 _MANY_GROUPS: Final = 8
 
@@ -234,6 +237,42 @@ async def list_transactions(request: Any, context: Context, answer: Answer) -> A
     )
     response.transaction_states = tuple(shown)
     return response
+
+
+async def consumer_group_describe(request: Any, context: Context, answer: Answer) -> Any:
+    """Describe on the group, and on every topic that a member has: else the group is not shown."""
+    allowed, refused = await split(request.group_ids, _DESCRIBE_GROUP, _itself, context)
+    response = await answer_parts(
+        request, context, answer, asked="group_ids", answered="groups", allowed=allowed,
+        refused=refused, code=_GROUP_DENIED,
+    )  # fmt: skip
+    shown, slices = [], Slices()
+    for group in response.groups:
+        if await _may_describe_all(group, context, slices):
+            shown.append(group)
+        else:
+            shown.append(
+                context.messages.DescribedGroup(
+                    error_code=_TOPIC_DENIED,
+                    error_message=_HIDDEN_TOPICS,
+                    group_id=group.group_id,
+                    authorized_operations=NOT_REQUESTED,
+                )
+            )
+    response.groups = tuple(await with_operations(shown, Resource.GROUP, context))
+    return response
+
+
+async def _may_describe_all(group: Any, context: Context, slices: Slices) -> bool:
+    names: set[str] = set()
+    for member in group.members:
+        await slices.count()
+        for assignment in (member.assignment, member.target_assignment):
+            for topic in assignment.topic_partitions:
+                await slices.count()
+                names.add(topic.topic_name)
+    _, refused = await split(tuple(names), _DESCRIBE_TOPIC, _itself, context)
+    return not refused
 
 
 async def consumer_group_heartbeat(request: Any, context: Context, answer: Answer) -> Any:

@@ -1,19 +1,27 @@
-"""ConsumerGroupHeartbeat (key 68): the consumer rebalance protocol (KIP-848), not supported.
+"""ConsumerGroupHeartbeat (key 68, KIP-848): a member joins a group, is alive, leaves.
 
-The response is UNSUPPORTED_VERSION, as from an Apache Kafka with that protocol disabled
-(KafkaApis.isConsumerGroupProtocolEnabled): clients stop with an error that says so. The request is
-advertised only for that: librdkafka waits for ever for a broker that does not know it.
-v1 (KIP-848): a subscription by regular expression.
+It says what it subscribes to and what it owns, and gets to know which partitions it may read. At
+level 0 of `group.version` the response is UNSUPPORTED_VERSION, as Apache Kafka's
+(KafkaApis.isConsumerGroupProtocolEnabled). v1: the client makes its own member id; a subscription
+by regular expression.
 """
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
 from ottla.api.context import Context
+from ottla.api.permissions import Need, split
+from ottla.controller.features import GROUP_VERSION
+from ottla.groups.consumer.assignors.spec import Partitions
+from ottla.groups.consumer.requests import MAX_SUBSCRIBED_TOPICS, HeartbeatRequest
 from ottla.protocol.access import Access, Operation, Resource
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices
 
 KEY: Final = 68
 ACCESS: Final = (
@@ -21,27 +29,93 @@ ACCESS: Final = (
     Access(Operation.DESCRIBE, Resource.TOPIC),
 )
 
-logger = logging.getLogger("ottla.groups")
-
-MAX_LOGGED_CHARS: Final = 200
-"""Of a name in a line: a request may have one of 32,767 bytes."""
-_REASON: Final = (
-    "This broker does not support the consumer group protocol (KIP-848); use"
-    " group.protocol=classic."
+DISABLED: Final = (
+    "This cluster does not use the consumer group protocol (KIP-848): its feature group.version is"
+    " at level 0. Use group.protocol=classic, or raise it (kafka-features.sh upgrade --feature"
+    " group.version=1)."
+)
+_DESCRIBE: Final = Need(Operation.DESCRIBE, Resource.TOPIC)
+_REGEX: Final = VersionedField[str | None](
+    KEY, "ConsumerGroupHeartbeatRequest", "subscribed_topic_regex", None
 )
 
 
+def is_enabled(context: Context) -> bool:
+    """Whether the cluster has consumer groups of KIP-848."""
+    return context.broker.image.features.get(GROUP_VERSION, 0) >= 1
+
+
 async def handle(request: Any, context: Context) -> Any:
-    logger.warning(
-        "client %s at %s uses group.protocol=consumer in group %s, which is not supported;"
-        " it must use group.protocol=classic",
-        context.client_id[:MAX_LOGGED_CHARS],
-        context.session.address,
-        request.group_id[:MAX_LOGGED_CHARS],
+    build, slices = context.messages, Slices()
+    if not is_enabled(context):
+        return build.ConsumerGroupHeartbeatResponse(
+            error_code=ErrorCode.unsupported_version, error_message=DISABLED
+        )
+    try:
+        asked = await _request(request, context, slices)
+        result = await context.broker.groups.consumer_heartbeat(
+            asked, context.version, partial(_may_describe, context)
+        )
+    except ApiError as error:
+        return build.ConsumerGroupHeartbeatResponse(
+            error_code=error.code, error_message=error.message or None
+        )
+    assignment = None
+    if result.assignment is not None:
+        topics = []
+        for topic_id, partitions in result.assignment.items():
+            await slices.count(1 + len(partitions) // 100)
+            topics.append(
+                build.TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions)))
+            )
+        assignment = build.Assignment(topic_partitions=tuple(topics))
+    return build.ConsumerGroupHeartbeatResponse(
+        member_id=result.member_id,
+        member_epoch=result.epoch,
+        heartbeat_interval=result.heartbeat_interval_ms,
+        assignment=assignment,
     )
-    return context.messages.ConsumerGroupHeartbeatResponse(
-        error_code=ErrorCode.unsupported_version,
-        error_message=_REASON,
-        member_epoch=-1,
-        heartbeat_interval=0,
+
+
+async def _may_describe(context: Context, names: Sequence[str]) -> Sequence[str]:
+    """Those of these topics that the member may know of: an expression matches no others."""
+    broker = context.broker
+    if broker.authorization is None or broker.is_broker(context.session):
+        return names
+    shown, _ = await split(names, _DESCRIBE, lambda name, context: str(name), context, log=False)
+    return shown
+
+
+async def _request(request: Any, context: Context, slices: Slices) -> HeartbeatRequest:
+    names = request.subscribed_topic_names
+    if names is not None and len(names) > MAX_SUBSCRIBED_TOPICS:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"SubscribedTopicNames has {len(names):,} names; the maximum is"
+            f" {MAX_SUBSCRIBED_TOPICS:,}.",
+        )
+    return HeartbeatRequest(
+        group=request.group_id,
+        member_id=request.member_id,
+        epoch=request.member_epoch,
+        client_id=context.client_id,
+        client_host=context.session.address,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout,
+        subscribed_topics=None if names is None else frozenset(names),
+        subscribed_regex=_REGEX(request),
+        server_assignor=request.server_assignor,
+        owned=await _owned(request.topic_partitions, slices),
     )
+
+
+async def _owned(topics: Any, slices: Slices) -> Partitions | None:
+    if topics is None:
+        return None
+    owned: dict[UUID, frozenset[int]] = {}
+    for topic in topics:
+        await slices.count(1 + len(topic.partitions) // 100)
+        if topic.topic_id is not None:
+            owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()).union(topic.partitions)
+    return owned

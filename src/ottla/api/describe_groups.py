@@ -20,10 +20,10 @@ KEY: Final = 15
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.GROUP),)
 
 _GROUP_ID_NOT_FOUND: Final = 6
-_NOT_REQUESTED: Final = -(2**31)
+NOT_REQUESTED: Final = -(2**31)
 _OPERATIONS_OF_GROUPS: Final = (3, 6, 8, 10, 11)
 """The operations on a group: read, delete, describe, describe and alter configs."""
-_ALL_OPERATIONS: Final = sum(1 << operation for operation in _OPERATIONS_OF_GROUPS)
+ALL_OPERATIONS: Final = sum(1 << operation for operation in _OPERATIONS_OF_GROUPS)
 
 _INCLUDE_AUTHORIZED_OPERATIONS: Final = VersionedField(
     KEY, "DescribeGroupsRequest", "include_authorized_operations", False
@@ -47,7 +47,7 @@ async def _described(group_id: str, request: Any, context: Context) -> Any:
         group = await context.broker.groups.describe(group_id)
     except ApiError as error:
         return build.DescribedGroup(
-            error_code=error.code, group_id=group_id, authorized_operations=_NOT_REQUESTED
+            error_code=error.code, group_id=group_id, authorized_operations=NOT_REQUESTED
         )
     code, message = _error(group, context.version)
     requested = _INCLUDE_AUTHORIZED_OPERATIONS(request)
@@ -70,7 +70,7 @@ async def _described(group_id: str, request: Any, context: Context) -> Any:
             for member in group.members
         ),
         authorized_operations=(
-            _ALL_OPERATIONS if requested and code is ErrorCode.none else _NOT_REQUESTED
+            ALL_OPERATIONS if requested and code is ErrorCode.none else NOT_REQUESTED
         ),
     )
 

@@ -3,8 +3,8 @@
 v2 (KIP-88): all topics (null), and an error for the whole response. v5 (KIP-320): leader epochs.
 v6: flexible. v7 (KIP-447): require_stable, and UNSTABLE_OFFSET_COMMIT for an offset that an open
 transaction may change; the response always waits for offsets that are not committed yet. v8
-(KIP-709): many groups. v9 (KIP-848): member id and epoch, which classic groups ignore. v10: topic
-ids.
+(KIP-709): many groups. v9 (KIP-848): member id and epoch, which must be those of a member of a
+consumer group; classic groups ignore them. v10: topic ids.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ottla.api.context import Context
-from ottla.groups.offsets.fetch import FetchedOffset
+from ottla.groups.offsets.fetch import NO_MEMBER, FetchedOffset, FetchingMember
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
@@ -27,6 +27,7 @@ ACCESS: Final = (
 
 _ERROR_FOR_ALL: Final = 2
 _MANY_GROUPS: Final = 8
+_MEMBERS: Final = 9
 _TOPIC_IDS: Final = 10
 
 _REQUIRE_STABLE: Final = VersionedField(KEY, "OffsetFetchRequest", "require_stable", False)
@@ -37,6 +38,14 @@ class _Topic(NamedTuple):
     topic_id: UUID | None
     offsets: tuple[FetchedOffset, ...]
     error: ErrorCode = ErrorCode.none
+
+
+class _Reader(NamedTuple):
+    """Who asks, and how."""
+
+    group: str
+    require_stable: bool
+    member: FetchingMember
 
 
 class _Group(NamedTuple):
@@ -74,12 +83,14 @@ async def handle(request: Any, context: Context) -> Any:
 async def _fetch(request: Any, group: Any, context: Context, slices: Slices) -> _Group:
     """One group of the request; before version 8 the request itself is that group."""
     topics = group.topics
-    require_stable = _REQUIRE_STABLE(request)
+    reader = _Reader(group.group_id, _REQUIRE_STABLE(request), NO_MEMBER)
+    if context.version >= _MEMBERS:
+        reader = reader._replace(member=FetchingMember(group.member_id, group.member_epoch))
     try:
         if topics is None:
-            found = await _fetch_all(group.group_id, require_stable, context, slices)
+            found = await _fetch_all(reader, context, slices)
         else:
-            found = await _fetch_some(group.group_id, topics, require_stable, context, slices)
+            found = await _fetch_some(reader, topics, context, slices)
         return _Group(found)
     except ApiError as error:
         code = error.code
@@ -107,11 +118,11 @@ async def _none(partitions: Any, slices: Slices) -> tuple[FetchedOffset, ...]:
     return tuple(offsets)
 
 
-async def _fetch_all(
-    group: str, require_stable: bool, context: Context, slices: Slices
-) -> list[_Topic]:
+async def _fetch_all(reader: _Reader, context: Context, slices: Slices) -> list[_Topic]:
     topics = []
-    found = await context.broker.groups.fetch_all(group, require_stable=require_stable)
+    found = await context.broker.groups.fetch_all(
+        reader.group, require_stable=reader.require_stable, member=reader.member
+    )
     for name, offsets in found.items():
         if not slices.has_room(1):
             await slices.count()
@@ -122,7 +133,7 @@ async def _fetch_all(
 
 
 async def _fetch_some(
-    group: str, topics: Any, require_stable: bool, context: Context, slices: Slices
+    reader: _Reader, topics: Any, context: Context, slices: Slices
 ) -> list[_Topic]:
     requested: list[tuple[str, UUID | None, tuple[int, ...]]] = []
     unknown = []
@@ -139,7 +150,9 @@ async def _fetch_some(
             unknown.append(_Topic("", topic.topic_id, offsets, ErrorCode.unknown_topic_id))
         else:
             requested.append((known.name, known.topic_id, partitions))
-    fetched = await context.broker.groups.fetch(group, requested, require_stable=require_stable)
+    fetched = await context.broker.groups.fetch(
+        reader.group, requested, require_stable=reader.require_stable, member=reader.member
+    )
     found = []
     for (name, topic_id, _), offsets in zip(requested, fetched, strict=True):
         if not slices.has_room(1):

@@ -9,7 +9,7 @@ from typing import Any
 from ottla.client.addresses import Address
 from ottla.client.errors import UnsupportedError
 from ottla.protocol.messages import Messages, messages_of
-from ottla.protocol.versions import KNOWN
+from ottla.protocol.versions import APIS
 
 Versions = Mapping[int, tuple[int, int]]
 """The oldest and newest version of each request type that a broker supports."""
@@ -33,7 +33,7 @@ class Question:
         low, high = versions.get(self.key, (0, -1))
         version = min(high, self.newest)
         if version < max(low, self.oldest):
-            name = "".join(word.capitalize() for word in KNOWN[self.key].name.split("_"))
+            name = "".join(word.capitalize() for word in APIS[self.key].name.split("_"))
             missing = self.oldest if high < self.oldest else self.newest
             raise UnsupportedError(
                 f"the broker at {address} does not support {name} in version {missing}.",

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Self
 from ottla.config import (
     broker_authorizer,
     broker_cluster,
+    broker_groups,
     broker_log,
     broker_security,
     broker_server,
@@ -42,6 +43,12 @@ INTERNAL_TOPIC_FACTORS: Final = (
 )
 RETENTION_TIMES: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 """Each overrides those after it."""
+CONSUMER_GROUP_TIMES: Final = (
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+    "assignment.interval.ms",
+)
+"""Of `group.consumer.`, each with a minimum and a maximum."""
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z\-%._:]+)\Z", re.ASCII)
 """The characters of Utils.validHostPattern; an IPv6 address may have brackets."""
 
@@ -61,6 +68,7 @@ class BrokerConfig(
     broker_server.TopicCreationSettings,
     broker_server.ProducerSettings,
     broker_server.GroupSettings,
+    broker_groups.ConsumerGroupSettings,
     broker_transactions.TransactionSettings,
     broker_server.OwnSettings,
     broker_cluster.ZooKeeperSettings,
@@ -272,6 +280,7 @@ class BrokerConfig(
                 f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) must not be "
                 f"above group.max.session.timeout.ms ({self.group_max_session_timeout_ms})"
             )
+        self._check_consumer_groups()
         self._check_retention()
         if self.log_cleaner_min_compaction_lag_ms > self.log_cleaner_max_compaction_lag_ms:
             raise ConfigError(
@@ -304,6 +313,28 @@ class BrokerConfig(
             raise ConfigError(
                 "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides"
                 " property is set."
+            )
+
+    def _check_consumer_groups(self) -> None:
+        """As in GroupCoordinatorConfig."""
+        for name in CONSUMER_GROUP_TIMES:
+            least, most = (self.value(f"group.consumer.{end}.{name}") for end in ("min", "max"))
+            value = self.value(f"group.consumer.{name}")
+            assert isinstance(least, int)
+            assert isinstance(most, int)
+            assert isinstance(value, int)
+            if not least <= value <= most:
+                raise ConfigError(
+                    f"group.consumer.{name} ({value}) must be at least "
+                    f"group.consumer.min.{name} ({least}) and at most "
+                    f"group.consumer.max.{name} ({most})"
+                )
+        heartbeat_ms = self.group_consumer_heartbeat_interval_ms
+        session_ms = self.group_consumer_session_timeout_ms
+        if heartbeat_ms >= session_ms:
+            raise ConfigError(
+                f"group.consumer.heartbeat.interval.ms ({heartbeat_ms}) must be below "
+                f"group.consumer.session.timeout.ms ({session_ms})"
             )
 
     def _check_retention(self) -> None:

@@ -80,13 +80,7 @@ _THREADS: Final = """
     transaction.state.log.load.buffer.size
 """
 _GROUPS: Final = """
-    group.consumer.assignment.interval.ms group.consumer.assignors
-    group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
-    group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
-    group.consumer.max.size group.consumer.migration.policy
-    group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-    group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
-    group.consumer.session.timeout.ms group.coordinator.rebalance.protocols
+    group.coordinator.rebalance.protocols
     group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
     group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms
     group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
@@ -195,7 +189,7 @@ _REASONS: Final = (
     (_ZOOKEEPER, "connections to ZooKeeper use neither TLS nor ACLs"),
     (_QUORUM, "KRaft: a broker alone needs no quorum, and a cluster uses zookeeper.connect"),
     (_THREADS, "one event loop processes all requests, so these threads and buffers do not exist"),
-    (_GROUPS, "only classic consumer groups are supported"),
+    (_GROUPS, "there are no share groups and no streams groups"),
     (_TRANSACTIONS, "two-phase commit (KIP-939) is not supported"),
     (
         _REPLICATION,

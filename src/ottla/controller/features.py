@@ -26,9 +26,12 @@ TRANSACTION_VERSION: Final = "transaction.version"
 `__transaction_state`. 2: brokers add them, and each transaction has an epoch of its own (KIP-890).
 """
 
-SUPPORTED: Final = (FeatureRange(TRANSACTION_VERSION, 0, 2),)
+GROUP_VERSION: Final = "group.version"
+"""1: consumer groups of the newer protocol (KIP-848). At 0 their requests are refused."""
+
+SUPPORTED: Final = (FeatureRange(GROUP_VERSION, 0, 1), FeatureRange(TRANSACTION_VERSION, 0, 2))
 """By this broker's software."""
-DEFAULT_LEVELS: Final[Mapping[str, int]] = {TRANSACTION_VERSION: 2}
+DEFAULT_LEVELS: Final[Mapping[str, int]] = {GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 """The finalized levels of a new cluster."""
 
 

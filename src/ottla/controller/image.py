@@ -281,6 +281,8 @@ class ClusterImage:
         self.controller_epoch = 0
         self.brokers: dict[int, BrokerImage] = {}
         self.topics: dict[str, TopicImage] = {}
+        self.topics_version = 0
+        """Grows when a topic is created, deleted or gets more partitions."""
         self.topics_by_id: dict[UUID, TopicImage] = {}
         self.configs: dict[str, ConfigImage] = {}
         """By resource: EVERY_BROKER or a broker's number as text."""
@@ -326,10 +328,12 @@ class ClusterImage:
             case TopicCreated(topic):
                 assert topic.name not in self.topics, topic.name
                 self._put(topic)
+                self.topics_version += 1
                 if "." in topic.name or "_" in topic.name:
                     self._collidable.setdefault(topic.name.replace(".", "_"), set()).add(topic.name)
             case TopicDeleted(topic, _):
                 del self.topics[topic.name], self.topics_by_id[topic.topic_id]
+                self.topics_version += 1
                 names = self._collidable.get(topic.name.replace(".", "_"), set())
                 names.discard(topic.name)
                 if not names:
@@ -337,6 +341,7 @@ class ClusterImage:
             case PartitionsAdded(topic) | PartitionsChanged(topic) | TopicConfigChanged(topic):
                 assert topic.name in self.topics, topic.name
                 self._put(topic)
+                self.topics_version += isinstance(delta, PartitionsAdded)
             case BrokerConfigChanged(resource, config):
                 _set(self.configs, resource, config)
             case UserConfigChanged(user, config):

@@ -14,7 +14,9 @@ from functools import partial
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 
+from ottla.coordinator.consumer_decisions import ConsumerDecisions, RunLong, run_at_once
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.regex_matching import MayDescribe, RegexMatching, may_describe_all
 from ottla.coordinator.shard_kind import ShardKind
 from ottla.groups.classic.requests import (
     DescribedGroup,
@@ -27,6 +29,11 @@ from ottla.groups.classic.requests import (
     SyncRequest,
     SyncResult,
 )
+from ottla.groups.consumer.describe import DescribedConsumerGroup
+from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
+from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
+from ottla.groups.consumer.settings import ConsumerGroupSettings
+from ottla.groups.consumer.topics import NO_TOPICS, Topics
 from ottla.groups.offsets.commit import (
     DEFAULT_RETENTION,
     CommitRequest,
@@ -36,7 +43,12 @@ from ottla.groups.offsets.commit import (
     expiry_ms,
     write_offsets,
 )
-from ottla.groups.offsets.fetch import NO_OFFSET, FetchedOffset
+from ottla.groups.offsets.fetch import (
+    NO_MEMBER,
+    NO_OFFSET,
+    FetchedOffset,
+    FetchingMember,
+)
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.records import decode, encode
 from ottla.groups.settings import GroupSettings
@@ -45,7 +57,8 @@ from ottla.groups.step import Step
 from ottla.groups.stored import OffsetCommitValue
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
-from ottla.protocol.kafka_uuid import random_uuid
+from ottla.protocol.kafka_uuid import random_uuid, uuid_text
+from ottla.protocol.regular_expression import compile_expression
 from ottla.runtime.background import Background
 from ottla.runtime.slices import Slices, parts
 from ottla.shards.encoding import fits_string
@@ -87,13 +100,17 @@ _NOT_READY: Final = frozenset(
 def group_kind(
     settings: GroupSettings,
     *,
+    topics: Callable[[], Topics] = lambda: NO_TOPICS,
+    consumer_settings: Callable[[], ConsumerGroupSettings] = ConsumerGroupSettings,
     on_committed: Callable[[OffsetsCommitted], None] | None = None,
 ) -> ShardKind[GroupShard]:
-    """Groups as a kind of coordinator: `__consumer_offsets`."""
+    """Groups as a kind of coordinator: `__consumer_offsets`. `topics` and `consumer_settings` are
+    those of this moment.
+    """
     return ShardKind(
         topic=OFFSETS_TOPIC,
         settings=settings,
-        new_shard=GroupShard,
+        new_shard=partial(GroupShard, topics, consumer_settings),
         encode=encode,
         decode=decode,
         commit_timeout_ms=settings.offset_commit_timeout_ms,
@@ -116,10 +133,13 @@ class GroupCoordinator:
         random: Random,
         verify: Verify | None = None,
         verifies_older: Callable[[], bool] = lambda: True,
+        topics: Callable[[], Topics] = lambda: NO_TOPICS,
+        run_long: RunLong | None = None,
     ) -> None:
         """`verify` asks the coordinator of a transaction whether this partition of
         `__consumer_offsets` is a part of it, or makes it one; None: transactions are not verified.
-        `verifies_older`: now also those of clients that add the partition themselves.
+        `verifies_older`: now also those of clients that add the partition themselves. `topics` are
+        the cluster's now, `run_long` runs in a thread what takes long.
         """
         self._runtime = runtime
         self._settings: GroupSettings = runtime.kind.settings
@@ -127,7 +147,10 @@ class GroupCoordinator:
         self._random = random
         self._verify = verify
         self._verifies_older = verifies_older
-        self._background = Background(logger, "removing expired offsets")
+        self._background = Background(logger, "groups")
+        run_long = run_long or run_at_once
+        self._consumers = ConsumerDecisions(runtime, run_long)
+        self._regexes = RegexMatching(self._consumers, topics, run_long, self._background)
 
     def start(self) -> None:
         """Begins the periodic removal of expired offsets and groups."""
@@ -215,6 +238,28 @@ class GroupCoordinator:
             return [
                 LeftMember(each.member_id, each.group_instance_id, error.code) for each in leaving
             ]
+
+    async def consumer_heartbeat(
+        self,
+        request: ConsumerHeartbeat,
+        version: int,
+        may_describe: MayDescribe = may_describe_all,
+    ) -> ConsumerHeartbeatResult:
+        """ConsumerGroupHeartbeat; a new member's id is filled in here. Raises ApiError.
+
+        `may_describe`: of topics that a regular expression matches.
+        """
+        if not all(map(fits_string, (request.group, request.member_id))):
+            raise ApiError(ErrorCode.invalid_request, "A name is longer than 32,767 bytes.")
+        if not request.member_id:
+            request = request._replace(new_member_id=uuid_text(random_uuid(self._random)))
+        if request.subscribed_regex:
+            _check_regex(request.subscribed_regex)
+        index = self.partition_for(request.group)
+        result = await self._consumers.heartbeat(index, request, version)
+        if result.due_regexes:
+            self._regexes.begin(index, request.group, result.due_regexes, may_describe)
+        return result
 
     # Offsets.
 
@@ -310,19 +355,20 @@ class GroupCoordinator:
         topics: Sequence[_Partitions],
         *,
         require_stable: bool = False,
+        member: FetchingMember = NO_MEMBER,
     ) -> list[tuple[FetchedOffset, ...]]:
         """OffsetFetch: the offsets of each topic (name, id or None, partitions) in turn.
 
         Always waits for what is being committed, as Kafka does where the client requires stable
         offsets (KIP-447). With `require_stable` an offset that an open transaction may change has
         the error UNSTABLE_OFFSET_COMMIT. More than MAX_FETCHED_AT_ONCE are read in parts. Raises
-        ApiError.
+        ApiError, also where a consumer group has no such member in such an epoch.
         """
         if _are_at_most(topics, MAX_FETCHED_AT_ONCE):
-            return await self._fetch_at_once(group, topics, require_stable)
+            return await self._fetch_at_once(group, topics, require_stable, member)
         found: list[tuple[FetchedOffset, ...]] = []
         for numbers, some in _in_parts(topics, MAX_FETCHED_AT_ONCE):
-            fetched = await self._fetch_at_once(group, some, require_stable)
+            fetched = await self._fetch_at_once(group, some, require_stable, member)
             for number, offsets in zip(numbers, fetched, strict=True):
                 if number == len(found):
                     found.append(offsets)
@@ -332,23 +378,27 @@ class GroupCoordinator:
         return found
 
     def _fetch_at_once(
-        self, group: str, topics: Sequence[_Partitions], require_stable: bool
+        self,
+        group: str,
+        topics: Sequence[_Partitions],
+        require_stable: bool,
+        member: FetchingMember,
     ) -> Awaitable[list[tuple[FetchedOffset, ...]]]:
-        return self._decide(
-            group,
-            lambda shard, step: [
-                shard.fetch(group, *topic, require_stable=require_stable) for topic in topics
-            ],
-        )
+        def decide(shard: GroupShard, step: Step) -> list[tuple[FetchedOffset, ...]]:
+            shard.check_fetch(group, member)
+            return [shard.fetch(group, *topic, require_stable=require_stable) for topic in topics]
+
+        return self._decide(group, decide)
 
     async def fetch_all(
-        self, group: str, *, require_stable: bool = False
+        self, group: str, *, require_stable: bool = False, member: FetchingMember = NO_MEMBER
     ) -> dict[str, tuple[FetchedOffset, ...]]:
         """OffsetFetch of all topics; many offsets are read in parts. Raises ApiError."""
 
         def decide(
             shard: GroupShard, step: Step
         ) -> dict[str, tuple[FetchedOffset, ...]] | list[_Partitions]:
+            shard.check_fetch(group, member)
             if shard.offsets.count(group) <= MAX_FETCHED_AT_ONCE:
                 return shard.fetch_all(group, require_stable=require_stable)
             return [
@@ -435,6 +485,12 @@ class GroupCoordinator:
         """DescribeGroups of one group; raises ApiError."""
         return await self._decide(group, lambda shard, step: shard.describe_group(group))
 
+    async def describe_consumer_group(self, group: str) -> DescribedConsumerGroup:
+        """ConsumerGroupDescribe of one group; raises ApiError (GROUP_ID_NOT_FOUND)."""
+        if not group:
+            raise ApiError(ErrorCode.invalid_group_id)
+        return await self._decide(group, lambda shard, step: shard.describe_consumer_group(group))
+
     async def list_groups(self, states: frozenset[str], types: frozenset[str]) -> list[ListedGroup]:
         """ListGroups over all shards, by state and type in lower case; raises ApiError."""
         found = await self._runtime.decide_in_each(
@@ -489,6 +545,16 @@ class GroupCoordinator:
         while True:
             await asyncio.sleep(self._settings.offsets_retention_check_interval_ms / 1000)
             await self.remove_expired()
+
+
+def _check_regex(expression: str) -> None:
+    """Raises ApiError(INVALID_REGULAR_EXPRESSION)."""
+    if not fits_string(expression):
+        raise ApiError(ErrorCode.invalid_request, "A name is longer than 32,767 bytes.")
+    try:
+        compile_expression(expression)
+    except ApiError as error:
+        raise ApiError(error.code, f"SubscribedTopicRegex {error.message}.") from None
 
 
 def _offsets_of(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
-
-from ottla.groups.consumer.settings import ConsumerGroupSettings
 
 MAX_GROUP_SIZE: Final = 5_000
 """Members of one group, whatever group.max.size allows: a generation begins for all at once, which
@@ -53,5 +51,3 @@ class GroupSettings:
     has 1 MiB, it has room for at most 17,000."""
     max_transaction_offsets: int = 10_000
     """Partitions in which one transaction has pending offsets: its marker commits all at once."""
-    consumer: ConsumerGroupSettings = field(default_factory=ConsumerGroupSettings)
-    """Of the groups of KIP-848."""

@@ -33,6 +33,7 @@ from ottla.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE
 from ottla.groups.classic.sync import sync
 from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
 from ottla.groups.consumer import requests as consumer_requests
+from ottla.groups.consumer.aside import Aside
 from ottla.groups.consumer.commit import check_fetch
 from ottla.groups.consumer.describe import (
     CONSUMER_TYPE,
@@ -43,6 +44,7 @@ from ottla.groups.consumer.group import ConsumerGroup, GroupState
 from ottla.groups.consumer.member import JOIN_EPOCH
 from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
 from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
+from ottla.groups.consumer.settings import ConsumerGroupSettings
 from ottla.groups.consumer.shard import ConsumerGroupShard
 from ottla.groups.consumer.step import RebalanceExpired, SessionExpired
 from ottla.groups.consumer.step import Step as ConsumerStep
@@ -51,7 +53,7 @@ from ottla.groups.consumer.timers import expires_again
 from ottla.groups.consumer.topics import NO_TOPICS, Topics
 from ottla.groups.offsets import removal
 from ottla.groups.offsets.commit import Cause, CommitRequest, commit, committed
-from ottla.groups.offsets.fetch import FetchedOffset, fetch, fetch_all
+from ottla.groups.offsets.fetch import FetchedOffset, FetchingMember, fetch, fetch_all
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.offsets.transactional_commit import (
@@ -83,9 +85,14 @@ CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 class GroupShard:
     """Which groups there are, and the deciders over them."""
 
-    def __init__(self, topics: Callable[[], Topics] = lambda: NO_TOPICS) -> None:
-        """`topics`: those of the cluster, now."""
+    def __init__(
+        self,
+        topics: Callable[[], Topics] = lambda: NO_TOPICS,
+        consumer_settings: Callable[[], ConsumerGroupSettings] = ConsumerGroupSettings,
+    ) -> None:
+        """The topics of the cluster and the settings of consumer groups, now."""
         self._topics = topics
+        self._consumer_settings = consumer_settings
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer = ConsumerGroupShard()
         self.offsets = OffsetStore()
@@ -161,7 +168,7 @@ class GroupShard:
     def loaded(self, step: Step) -> None:
         """Members have their session timeout to send a heartbeat."""
         self._loaded = True
-        inner = _consumer_step(step)
+        inner = self.consumer_step(step)
         self.consumer.loaded(inner)
         _add(inner, step)
         for group in self.groups.values():
@@ -220,7 +227,7 @@ class GroupShard:
             step.reply(request.token, JoinResult(error, request.member_id))
             return
         if request.group in self.consumer.groups:
-            inner = _consumer_step(step)
+            inner = self.consumer_step(step)
             self.consumer.remove(request.group, inner)
             _add(inner, step)
         value = GroupMetadataValue("", 0, None, None, step.now_ms, ())
@@ -274,20 +281,55 @@ class GroupShard:
 
     # Consumer groups.
 
+    def consumer_step(self, step: Step) -> ConsumerStep:
+        """A step of the same moment, with the settings of consumer groups."""
+        return ConsumerStep(step.now_ms, self._consumer_settings())
+
     def consumer_heartbeat(
         self, request: ConsumerHeartbeat, version: int, step: Step
-    ) -> ConsumerHeartbeatResult:
-        """ConsumerGroupHeartbeat; raises ApiError where it is refused."""
+    ) -> ConsumerHeartbeatResult | Aside:
+        """ConsumerGroupHeartbeat; raises ApiError where it is refused.
+
+        An Aside decides elsewhere, and `take_over` then does what it decided.
+        """
         consumer_requests.check(request, version)
         classic = self.groups.get(request.group)
         if classic is not None:
             self._replace(classic, request, step)
         elif request.group not in self.consumer.groups and self._is_full(step):
             raise ApiError(ErrorCode.group_max_size_reached)
-        inner = _consumer_step(step)
-        result = self.consumer.heartbeat(request, self._topics(), inner, version)
+        topics = self._topics()
+        aside = None if step.records else self.consumer.aside(request, topics)
+        if aside is not None:
+            return aside
+        inner = self.consumer_step(step)
+        result = self.consumer.heartbeat(request, topics, inner, version)
         _add(inner, step)
         return result
+
+    def take_over(
+        self,
+        aside: Aside,
+        decided: ConsumerStep,
+        encoded: list[tuple[bytes, bytes | None]],
+        step: Step,
+    ) -> bool:
+        """What was decided elsewhere is done; False where the group has changed meanwhile."""
+        group_id = aside.group.group_id
+        if group_id in self.groups or not self.consumer.is_unchanged(aside.group):
+            return False
+        group = self.consumer.groups.get(group_id)
+        if group is not None:
+            group.checked_version = aside.group.checked_version
+            group.regex_version = aside.group.regex_version
+        _add(decided, step)
+        step.encoded = encoded
+        return True
+
+    def aside_of(self, group_id: str) -> Aside | None:
+        """A copy of a consumer group that decides elsewhere; None if there is none."""
+        group = self.consumer.groups.get(group_id)
+        return None if group is None else Aside(group.copied(), self._topics())
 
     def _replace(self, group: ClassicGroup, request: ConsumerHeartbeat, step: Step) -> None:
         """An empty classic group makes room; raises ApiError (GROUP_ID_NOT_FOUND) otherwise."""
@@ -305,12 +347,12 @@ class GroupShard:
         self._remove_group(group, step)
 
     def _consumer_expired(self, event: SessionExpired | RebalanceExpired, step: Step) -> None:
-        inner = _consumer_step(step)
+        inner = self.consumer_step(step)
         self.consumer.expired(event, self._topics(), inner)
         _add(inner, step)
 
         def refused(later: Step, error: ErrorCode) -> None:
-            again = _consumer_step(later)
+            again = self.consumer_step(later)
             expires_again(event, again)
             _add(again, later)
 
@@ -326,11 +368,11 @@ class GroupShard:
 
     # Offsets.
 
-    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
+    def check_fetch(self, group_id: str, member: FetchingMember) -> None:
         """OffsetFetch of a member; raises ApiError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH)."""
         group = self.consumer.groups.get(group_id)
         if group is not None:
-            check_fetch(group, member_id, epoch)
+            check_fetch(group, member.member_id, member.epoch)
 
     def commit(self, request: CommitRequest, step: Step) -> list[ErrorCode]:
         """OffsetCommit: the error of each offset; raises ApiError for all of them."""
@@ -427,7 +469,7 @@ class GroupShard:
 
     def _remove_group(self, group: ClassicGroup | ConsumerGroup, step: Step) -> None:
         if isinstance(group, ConsumerGroup):
-            inner = _consumer_step(step)
+            inner = self.consumer_step(step)
             self.consumer.remove(group.group_id, inner)
             _add(inner, step)
             return
@@ -459,11 +501,6 @@ class GroupShard:
 
 def _is_empty(group: ClassicGroup | ConsumerGroup) -> bool:
     return group.state is EMPTY or group.state is GroupState.EMPTY
-
-
-def _consumer_step(step: Step) -> ConsumerStep:
-    """A step of the same moment, with the settings of consumer groups."""
-    return ConsumerStep(step.now_ms, step.settings.consumer)
 
 
 def _add(inner: ConsumerStep, step: Step) -> None:

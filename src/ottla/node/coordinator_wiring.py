@@ -9,16 +9,19 @@ from typing import Any, NamedTuple
 from ottla.config import BrokerConfig
 from ottla.controller.features import TRANSACTION_VERSION
 from ottla.controller.image import ClusterImage
+from ottla.coordinator.consumer_decisions import RunLong
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.coordinator.led_partitions import LedPartitions
 from ottla.coordinator.marker_sender import NO_LEADER, MarkerSender, Transactions
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator, transaction_kind
 from ottla.coordinator.transaction_verifier import Retry, TransactionVerifier
+from ottla.groups.consumer.settings import ConsumerGroupSettings
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import MAX_GROUP_SIZE, GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.node.commit_recording import CommitRecording
+from ottla.node.group_topics import topics_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.replica.partitions import Partitions
@@ -34,10 +37,16 @@ def group_runtime(
     config: BrokerConfig,
     partitions: Partitions,
     clock: Clock,
+    image: Callable[[], ClusterImage],
     recording: CommitRecording,
 ) -> CoordinatorRuntime[GroupShard]:
     """The coordinator of `__consumer_offsets`; timelines record its commits."""
-    kind = group_kind(group_settings(config), on_committed=recording.committed)
+    kind = group_kind(
+        group_settings(config),
+        topics=lambda: topics_of(image()),
+        consumer_settings=lambda: consumer_group_settings(config),
+        on_committed=recording.committed,
+    )
     return CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
 
 
@@ -47,8 +56,9 @@ def group_coordinator(
     image: Callable[[], ClusterImage],
     verifier: TransactionVerifier,
     random: Random,
+    run_long: RunLong,
 ) -> GroupCoordinator:
-    """Answers the requests about groups, on their runtime."""
+    """Answers the requests about groups, on their runtime; `run_long` has a thread."""
 
     async def verify(request: TransactionalCommitRequest, index: int) -> ErrorCode:
         partition = TopicPartition(OFFSETS_TOPIC, index)
@@ -68,6 +78,8 @@ def group_coordinator(
         random=random,
         verify=verify,
         verifies_older=lambda: config.transaction_partition_verification_enable,
+        topics=lambda: topics_of(image()),
+        run_long=run_long,
     )
 
 
@@ -83,6 +95,17 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         offset_commit_timeout_ms=config.offsets_commit_timeout_ms,
+    )
+
+
+def consumer_group_settings(config: BrokerConfig) -> ConsumerGroupSettings:
+    """Those of the groups of KIP-848, which partly change while the broker runs."""
+    return ConsumerGroupSettings(
+        session_timeout_ms=config.group_consumer_session_timeout_ms,
+        heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+        regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        max_size=min(config.group_consumer_max_size, MAX_GROUP_SIZE),
     )
 
 

@@ -157,7 +157,7 @@ class Node:
         self.departed = DepartedBrokers(clock)
         self.view.subscribe(self.departed.notified)
         self._commits = CommitRecording(self.partitions, lambda: self.image, self.timelines, clock)
-        groups = group_runtime(config, self.partitions, clock, self._commits)
+        groups = group_runtime(config, self.partitions, clock, lambda: self.image, self._commits)
         parts = transaction_parts(
             config,
             lambda: self.image,
@@ -166,7 +166,10 @@ class Node:
             Brokers(config.id, self._ask_broker),
             self.producer_ids.next,
         )
-        self.groups = group_coordinator(groups, config, lambda: self.image, parts.verifier, random)
+        self.cpu_thread = CpuThread()
+        self.groups = group_coordinator(
+            groups, config, lambda: self.image, parts.verifier, random, self.cpu_thread.run
+        )
         self.transactions = parts.coordinator
         self.transaction_verifier = parts.verifier
         self._marker_sender = parts.sender
@@ -180,7 +183,6 @@ class Node:
         self._ousted_because: str | None = None
         self._end: Callable[[], None] = lambda: None
         self._listeners: list[Listener] = []
-        self.cpu_thread = CpuThread()
         self._dispatcher = Dispatcher(
             self,
             handlers,

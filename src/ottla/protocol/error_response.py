@@ -18,7 +18,7 @@ _SOURCES: Final = {
     "partition_responses": ("partition_data",),
     "partitions": ("partitions", "partition_indexes"),
     "topics": ("topics",),
-    "groups": ("groups",),
+    "groups": ("groups", "group_ids"),
     "coordinators": ("coordinator_keys",),
     "results": ("topics", "resources", "groups_names", "dirs", "creations"),
     "filter_results": ("filters",),

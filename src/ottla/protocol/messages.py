@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ottla.protocol.versions import KNOWN
+from ottla.protocol.versions import APIS
 
 if TYPE_CHECKING:
     from ottla.protocol.codec import Codec
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=1024)
 def message_module(key: int, version: int, kind: str) -> ModuleType:
     """kio's module of one message; `kind` is "request" or "response"."""
-    return import_module(f"kio.schema.{KNOWN[key].name}.v{version}.{kind}")
+    return import_module(f"kio.schema.{APIS[key].name}.v{version}.{kind}")
 
 
 @lru_cache(maxsize=1024)
 def message_class(key: int, version: int, kind: str) -> type:
     """The outermost class of a message, e.g. FetchRequest of version 12."""
-    name = "".join(word.capitalize() for word in KNOWN[key].name.split("_")) + kind.capitalize()
+    name = "".join(word.capitalize() for word in APIS[key].name.split("_")) + kind.capitalize()
     found: type = getattr(message_module(key, version, kind), name)
     return found
 
@@ -72,7 +72,7 @@ def messages_of(key: int, version: int, kind: str = "response") -> Messages:
 
 @lru_cache(maxsize=4096)
 def _some_version_has(key: int, kind: str, name: str, field: str | None) -> bool:
-    api = KNOWN[key]
+    api = APIS[key]
     for version in range(api.max_version, api.min_version - 1, -1):
         try:
             cls = getattr(message_module(key, version, kind), name, None)

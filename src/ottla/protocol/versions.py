@@ -83,6 +83,7 @@ _TABLE: Final = (
     (65, "describe_transactions", 0, 0),
     (66, "list_transactions", 0, 2),
     (68, "consumer_group_heartbeat", 0, 1),
+    (CONSUMER_GROUP_DESCRIBE, "consumer_group_describe", 0, 1),
     (74, "list_config_resources", 0, 1),
     (75, "describe_topic_partitions", 0, 0),
 )
@@ -93,11 +94,7 @@ _BETWEEN_BROKERS: Final = (
     (ALLOCATE_PRODUCER_IDS, "allocate_producer_ids", 0, 0),
 )
 
-_OF_OTHERS: Final = ((CONSUMER_GROUP_DESCRIBE, "consumer_group_describe", 0, 1),)
-
 APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in (*_TABLE, *_BETWEEN_BROKERS)}
-KNOWN: Final = APIS | {row[0]: Api(*row) for row in _OF_OTHERS}
-"""With those that only the client sends, to brokers that are not Ottla's."""
 INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
 """Sent by brokers to their controller; not advertised to clients."""
 FOR_CONTROLLER: Final = frozenset(

@@ -95,9 +95,9 @@ class Topics(Faults):
         self._ask_all("compact", topic=topic)
 
     def rebalance(self, group: str) -> None:
-        """Begin a rebalance of a consumer group: the members learn of it with their next heartbeat.
-        Raises KitError if the group has no members. A client with group.protocol=consumer never
-        becomes one: brokers of Ottla do not support KIP-848."""
+        """Begin a rebalance of a classic group: the members learn of it with their next heartbeat.
+        Raises KitError if the group has no such members: those with group.protocol=consumer give
+        partitions up one by one, and never all stop."""
         from ottla.testing.rebalance import force_rebalance
 
         force_rebalance(self.bootstrap.split(",")[0], group)

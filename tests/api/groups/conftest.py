@@ -14,10 +14,12 @@ import pytest
 from tests.turns import most_calls_at_once, turns_of_others
 
 from ottla.config.listener import Endpoint
+from ottla.controller.features import DEFAULT_LEVELS
 from ottla.controller.image import (
     BrokerAppeared,
     BrokerImage,
     ClusterImage,
+    FeaturesChanged,
     PartitionState,
     TopicCreated,
     TopicImage,
@@ -30,6 +32,7 @@ from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
+from ottla.node.group_topics import topics_of
 from ottla.protocol.frames import (
     read_request_body,
     read_request_header,
@@ -88,6 +91,7 @@ class GroupApi:
         self.image = ClusterImage("cluster")
         self.image.apply(BrokerAppeared(BrokerImage(1, (Endpoint("PLAINTEXT", "here", 9092),))))
         self.image.apply(TopicCreated(topic_image("t", TOPIC_ID, 2)))
+        self.image.apply(FeaturesChanged(DEFAULT_LEVELS, 0))
         self.logs: dict[int, MemoryLog] = {}
         self.ensured = DONE
         self.turns = 0
@@ -96,13 +100,18 @@ class GroupApi:
         """That the last handler made in one go."""
         logs: Any = self
         self.runtime = CoordinatorRuntime(
-            group_kind(GroupSettings(min_session_timeout_ms=1)),
+            group_kind(
+                GroupSettings(min_session_timeout_ms=1), topics=lambda: topics_of(self.image)
+            ),
             logs,
             SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000),
         )
-        self.groups = GroupCoordinator(self.runtime, lambda: 3, random=Random(1))
+        self.groups = GroupCoordinator(
+            self.runtime, lambda: 3, random=Random(1), topics=lambda: topics_of(self.image)
+        )
         self.node: Any = SimpleNamespace(
             groups=self.groups,
+            authorization=None,
             image=self.image,
             config=SimpleNamespace(id=1),
             controller=self,
@@ -166,6 +175,18 @@ class GroupApi:
             "protocols": (protocol,),
         }
         return await self.ask("join_group", version, **(request | fields))
+
+    async def beat(self, version: int = 1, **fields: Any) -> Any:
+        """A member's heartbeat; it joins unless it says more."""
+        request = {
+            "group_id": "g",
+            "member_id": "m",
+            "member_epoch": 0,
+            "rebalance_timeout": 60_000,
+            "subscribed_topic_names": ("t",),
+            "topic_partitions": (),
+        }
+        return await self.ask("consumer_group_heartbeat", version, **(request | fields))
 
     async def sync(self, version: int, member_id: str, assignment: bytes, **fields: Any) -> Any:
         each = self.struct(

@@ -1,31 +1,91 @@
+import asyncio
 from typing import Any
 
 import pytest
 
+from ottla.controller.image import FeaturesChanged
 from ottla.protocol.errors import ErrorCode
+
+from .conftest import TOPIC_ID
 
 
 @pytest.mark.parametrize("version", range(2))
-async def test_the_consumer_protocol_is_refused(
-    api: Any, caplog: pytest.LogCaptureFixture, version: int
-) -> None:
-    answer = await api.ask(
-        "consumer_group_heartbeat",
-        version,
-        group_id="g",
-        member_id="m",
-        member_epoch=0,
-        rebalance_timeout=60_000,
-        subscribed_topic_names=("t",),
-        topic_partitions=(),
-    )
+async def test_a_member_joins_and_leaves(api: Any, version: int) -> None:
+    answer = await api.beat(version)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)
+    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval) == ("m", 2, 5_000)
+    (topic,) = answer.assignment.topic_partitions
+    assert (topic.topic_id, topic.partitions) == (TOPIC_ID, (0, 1))
+    quiet = {"rebalance_timeout": -1, "subscribed_topic_names": None, "topic_partitions": None}
+    alive = await api.beat(version, member_epoch=2, **quiet)
+    assert (alive.error_code, alive.member_epoch, alive.assignment) == (ErrorCode.none, 2, None)
+    left = await api.beat(version, member_epoch=-1, **quiet)
+    assert (left.error_code, left.member_epoch) == (ErrorCode.none, -1)
+    assert api.shard.consumer.groups["g"].members == {}
+
+
+async def test_the_coordinator_makes_the_id_of_an_older_client(api: Any) -> None:
+    answer = await api.beat(0, member_id="")
+    assert len(answer.member_id) == 22
+    assert list(api.shard.consumer.groups["g"].members) == [answer.member_id]
+
+
+async def test_what_a_member_owns(api: Any) -> None:
+    await api.beat()
+    await api.beat(member_id="n")
+    owned = api.struct("TopicPartitions", 68, 1, topic_id=TOPIC_ID, partitions=(0, 1))
+    answer = await api.beat(member_epoch=2, topic_partitions=(owned,))
+    assert (answer.error_code, answer.member_epoch) == (ErrorCode.none, 2)
+    fenced = await api.beat(member_epoch=9, topic_partitions=(owned,))
+    assert fenced.error_code is ErrorCode.fenced_member_epoch
+    assert "greater member epoch (9)" in fenced.error_message
+
+
+async def test_what_a_request_must_say(api: Any) -> None:
+    for fields, message in (
+        ({"group_id": ""}, "GroupId can't be empty."),
+        ({"subscribed_topic_names": None}, "Either SubscribedTopicNames or"),
+        ({"subscribed_topic_names": tuple(map(str, range(10_001)))}, "has 10,001 names"),
+    ):
+        answer = await api.beat(**fields)
+        assert answer.error_code is ErrorCode.invalid_request
+        assert message in answer.error_message
+
+
+async def test_a_cluster_without_the_protocol(api: Any) -> None:
+    api.image.apply(FeaturesChanged({}, 1))
+    answer = await api.beat()
     assert answer.error_code is ErrorCode.unsupported_version
-    assert "group.protocol=classic" in answer.error_message
-    assert "group g" in caplog.text
+    assert "group.version" in answer.error_message
+    described = await api.ask("consumer_group_describe", 1, group_ids=("g",))
+    assert described.groups[0].error_code is ErrorCode.unsupported_version
 
 
-async def test_a_line_has_no_room_for_a_long_name(
-    api: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    await api.ask("consumer_group_heartbeat", 1, group_id="g" * 32_000)
-    assert len(caplog.text) < 1_000
+async def test_many_topics_are_subscribed_to_beside_the_loop(api: Any) -> None:
+    """The group is so large that a copy of it decides."""
+    names = tuple(f"topic-{number}" for number in range(6_000))
+    answer = await api.beat(subscribed_topic_names=names)
+    assert (answer.error_code, answer.member_epoch) == (ErrorCode.none, 2)
+    assert len(api.shard.consumer.groups["g"].subscribers) == 6_000
+    left = await api.beat(member_epoch=-1)
+    assert left.error_code is ErrorCode.none
+
+
+async def test_a_subscription_by_regular_expression(api: Any) -> None:
+    joined = await api.beat(subscribed_topic_names=None, subscribed_topic_regex="t|u.*")
+    assert joined.error_code is ErrorCode.none
+    assert joined.assignment.topic_partitions == ()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    told = await api.beat(
+        member_epoch=joined.member_epoch, subscribed_topic_names=None, topic_partitions=None,
+        rebalance_timeout=-1,
+    )  # fmt: skip
+    (topic,) = told.assignment.topic_partitions
+    assert (topic.topic_id, topic.partitions) == (TOPIC_ID, (0, 1))
+
+
+async def test_an_invalid_regular_expression(api: Any) -> None:
+    answer = await api.beat(subscribed_topic_names=None, subscribed_topic_regex="(")
+    assert answer.error_code is ErrorCode.invalid_regular_expression
+    assert "'(' is not a valid regular expression: missing )" in answer.error_message

@@ -26,7 +26,7 @@ def stored(shard: ConsumerGroupShard) -> dict[str, dict[str, Any]]:
         name: {
             slot: _copy(getattr(group, slot))
             for slot in ConsumerGroup.__slots__
-            if slot != "checked_version"
+            if slot not in ("checked_version", "regex_version", "revision")
         }
         for name, group in shard.groups.items()
     }

@@ -57,7 +57,8 @@ class ConsumerGroup:
 
     __slots__ = (
         "checked_version", "epoch", "group_id", "has_partition_metadata", "members",
-        "metadata_hash", "owner_epochs", "regexes", "static_members", "subscribers",
+        "metadata_hash", "owner_epochs", "regex_subscribers", "regex_version",
+        "regexes", "revision", "static_members", "subscribers",
         "target_epoch", "target_timestamp_ms", "targets",
     )  # fmt: skip
 
@@ -76,9 +77,16 @@ class ConsumerGroup:
         self.subscribers: Counter[str] = Counter()
         """How many members name each topic."""
         self.regexes: dict[str, RegexValue] = {}
+        """Those that were matched against the topics of the cluster."""
+        self.regex_subscribers: Counter[str] = Counter()
+        """How many members have each regular expression."""
+        self.regex_version: int | None = None
+        """Of the topics that they were last matched against here; not stored."""
         self.has_partition_metadata = False
         self.checked_version: int | None = None
         """Of the topics that the metadata hash was last compared with; not stored."""
+        self.revision = 0
+        """Grows with each record."""
 
     @property
     def state(self) -> GroupState:
@@ -117,11 +125,20 @@ class ConsumerGroup:
             _is_in(topic, resolved.topics) for resolved in self.regexes.values()
         )
 
+    def copied(self) -> ConsumerGroup:
+        """The group as it is now."""
+        copy = ConsumerGroup(self.group_id)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(copy, name, value.copy() if isinstance(value, dict) else value)
+        return copy
+
     # What the log has.
 
     def apply(self, record: ConsumerRecord) -> None:
         """Takes over one record of this group, while loading and ever after."""
         key, value = record
+        self.revision += 1
         match key:
             case GroupKey():
                 self._apply_group(value if isinstance(value, GroupValue) else GroupValue(0))
@@ -194,6 +211,8 @@ class ConsumerGroup:
             self._forget(old)
         self.members[member.member_id] = member
         self.subscribers.update(member.subscribed_topics)
+        if member.subscribed_regex:
+            self.regex_subscribers[member.subscribed_regex] += 1
         for partition in _pairs(member.assigned, member.pending_revocation):
             self.owner_epochs[partition] = member.epoch
         if member.instance_id is not None:
@@ -204,6 +223,11 @@ class ConsumerGroup:
             self.subscribers[topic] -= 1
             if not self.subscribers[topic]:
                 del self.subscribers[topic]
+        regex = member.subscribed_regex
+        if regex:
+            self.regex_subscribers[regex] -= 1
+            if not self.regex_subscribers[regex]:
+                del self.regex_subscribers[regex]
         for partition in _pairs(member.assigned, member.pending_revocation):
             # While a compacted log is read, another member may have it by now, in a later epoch.
             if self.owner_epochs.get(partition) == member.epoch:

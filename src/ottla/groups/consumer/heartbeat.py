@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from ottla.groups.consumer import regexes
 from ottla.groups.consumer.assignors.spec import Partitions
 from ottla.groups.consumer.departure import known_member, known_static_member, leave
 from ottla.groups.consumer.group import ConsumerGroup
@@ -62,13 +63,16 @@ def heartbeat(
     if after != before:
         records.append(member_record(group.group_id, after))
     change = Change(before, after)
-    epoch = _next_epoch(group, change, topics, records)
+    regex = regexes.changed(group, before, after, records)
+    bumps = change.changes_subscription or regex.is_resolved
+    epoch = _next_epoch(group, change, topics, records, bumps=bumps)
     target_epoch, target = _target(group, epoch, change, topics, step, records)
     reconciled = after
-    if change.changes_subscription or not after.is_reconciled_to(target_epoch):
+    has_changed = change.changes_subscription or regex.has_changed
+    if has_changed or not after.is_reconciled_to(target_epoch):
         # Only now, as the member may subscribe to thousands.
         subscribed = topics.ids(group.topics_of(after))
-        way = Target(target_epoch, target, subscribed, change.changes_subscription)
+        way = Target(target_epoch, target, subscribed, has_changed)
         reconciled = _reconciled(group, after, way, request.owned)
     if reconciled != after:
         records.append(current_record(group.group_id, reconciled))
@@ -81,6 +85,7 @@ def heartbeat(
         reconciled.epoch,
         step.settings.heartbeat_interval_ms,
         partitions_of(reconciled.assigned) if is_told else None,
+        regexes.due(group, after, topics, step),
     )
 
 
@@ -170,15 +175,19 @@ def _updated(member: Member, request: HeartbeatRequest) -> Member:
 
 
 def _next_epoch(
-    group: ConsumerGroup, change: Change, topics: Topics, records: list[ConsumerRecord]
+    group: ConsumerGroup,
+    change: Change,
+    topics: Topics,
+    records: list[ConsumerRecord],
+    *,
+    bumps: bool,
 ) -> int:
-    """The group's epoch, a new one where the subscription or its topics changed."""
-    has_changed = change.changes_subscription
-    if not has_changed and group.checked_version == topics.version:
+    """The group's epoch, a new one where the subscription (`bumps`) or its topics changed."""
+    if not bumps and group.checked_version == topics.version:
         return group.epoch
     metadata_hash = topics.metadata_hash(subscribed_names(group, change))
     epoch = group.epoch
-    if has_changed or metadata_hash != group.metadata_hash:
+    if bumps or metadata_hash != group.metadata_hash:
         epoch += 1
         value = GroupValue(epoch, metadata_hash)
         records.append(ConsumerRecord(GroupKey(group.group_id), value))

@@ -11,6 +11,8 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 NOT_GIVEN: Final = -1
 """A rebalance timeout that has not changed."""
+MAX_SUBSCRIBED_TOPICS: Final = 10_000
+"""Names of one member. More would not fit into its record, unless they are short."""
 
 
 class HeartbeatRequest(NamedTuple):
@@ -51,6 +53,8 @@ class HeartbeatResult(NamedTuple):
     heartbeat_interval_ms: int = 0
     assignment: Partitions | None = None
     """What the member may read from now on; None: as before."""
+    due_regexes: tuple[str, ...] = ()
+    """Of the group: to be matched against the topics now."""
 
 
 def check(request: HeartbeatRequest, version: int) -> None:
@@ -79,8 +83,6 @@ def check(request: HeartbeatRequest, version: int) -> None:
             f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: "
             f"{', '.join(ASSIGNORS)}.",
         )
-    if request.subscribed_regex:
-        raise _invalid("SubscribedTopicRegex is not supported yet.")
 
 
 def _check_join(request: HeartbeatRequest) -> None:

@@ -26,5 +26,7 @@ class ConsumerGroupSettings:
     """group.consumer.heartbeat.interval.ms"""
     assignment_interval_ms: int = 1_000
     """group.consumer.assignment.interval.ms (KIP-1263)"""
+    regex_refresh_interval_ms: int = 600_000
+    """group.consumer.regex.refresh.interval.ms"""
     max_size: int = 2**31 - 1
     """group.consumer.max.size"""

@@ -6,6 +6,7 @@ Groups and members change in `apply` only. Every method with a Step decides and 
 from __future__ import annotations
 
 from ottla.groups.consumer import departure, requests
+from ottla.groups.consumer.aside import Aside, is_large
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import heartbeat
 from ottla.groups.consumer.member import JOIN_EPOCH
@@ -56,13 +57,27 @@ class ConsumerGroupShard:
     ) -> HeartbeatResult:
         """ConsumerGroupHeartbeat; raises ApiError where it is refused."""
         requests.check(request, version)
+        return heartbeat(self._group_for(request), request, topics, step)
+
+    def _group_for(self, request: HeartbeatRequest) -> ConsumerGroup:
+        """The group, perhaps a new one; raises ApiError(GROUP_ID_NOT_FOUND)."""
         group = self.groups.get(request.group)
         if group is None:
             if request.epoch != JOIN_EPOCH:
                 message = f"Group {request.group} not found."
                 raise ApiError(ErrorCode.group_id_not_found, message)
             group = ConsumerGroup(request.group)
-        return heartbeat(group, request, topics, step)
+        return group
+
+    def aside(self, request: HeartbeatRequest, topics: Topics) -> Aside | None:
+        """A copy of the group that decides elsewhere; None where it is done at once."""
+        group = self._group_for(request)
+        return Aside(group.copied(), topics) if is_large(group, request, topics) else None
+
+    def is_unchanged(self, copy: ConsumerGroup) -> bool:
+        """The group is still as it was copied."""
+        group = self.groups.get(copy.group_id)
+        return (0 if group is None else group.revision) == copy.revision
 
     def expired(self, event: TimerEvent, topics: Topics, step: Step) -> None:
         """A timer has expired; the group may be gone by now."""

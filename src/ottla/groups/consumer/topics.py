@@ -16,7 +16,9 @@ class Topic(NamedTuple):
 
 
 class Topics(NamedTuple):
-    """All topics by name, at one version of the cluster's metadata."""
+    """All topics by name, at one version of the cluster's metadata. Another thread may use it: a
+    topic that is deleted meanwhile is there or not.
+    """
 
     version: int
     """Grows with every change."""
@@ -24,14 +26,12 @@ class Topics(NamedTuple):
 
     def ids(self, names: Iterable[str]) -> frozenset[UUID]:
         """Of those that exist."""
-        by_name = self.by_name
-        return frozenset(by_name[name].id for name in names if name in by_name)
+        found = map(self.by_name.get, names)
+        return frozenset(topic.id for topic in found if topic is not None)
 
     def partition_counts(self, names: Iterable[str]) -> dict[UUID, int]:
-        by_name = self.by_name
-        return {
-            by_name[name].id: by_name[name].partition_count for name in names if name in by_name
-        }
+        found = map(self.by_name.get, names)
+        return {topic.id: topic.partition_count for topic in found if topic is not None}
 
     def metadata_hash(self, names: Iterable[str]) -> int:
         """A number (64 bits, signed) that changes with id or size of a subscribed topic; 0: none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from ottla.groups.offsets.pending import PendingOffsets
@@ -11,6 +11,16 @@ from ottla.groups.stored import NO_LEADER_EPOCH, OffsetCommitValue
 from ottla.protocol.errors import ErrorCode
 
 NO_OFFSET = -1
+
+
+class FetchingMember(NamedTuple):
+    """Who fetches, where it says so (OffsetFetch 9 and later)."""
+
+    member_id: str | None
+    epoch: int
+
+
+NO_MEMBER: Final = FetchingMember(None, -1)
 
 
 class FetchedOffset(NamedTuple):

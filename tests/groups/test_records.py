@@ -1,4 +1,4 @@
-"""Groups of both protocols in one partition: an id is that of one group, offsets are for both."""
+"""Records of groups of both protocols in one partition: an id is that of one group."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from uuid import UUID
 import pytest
 
 from ottla.groups.classic.requests import JoinRequest, JoinResult
-from ottla.groups.consumer.requests import HeartbeatRequest
+from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.stored import ConsumerRecord, GroupKey, MemberKey
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
+from ottla.groups.offsets.fetch import NO_MEMBER, FetchingMember
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.records import decode, encode
 from ottla.groups.settings import GroupSettings
@@ -73,6 +74,7 @@ class World:
             )
         step = self.step()
         result = self.shard.consumer_heartbeat(request._replace(**changes), 1, step)
+        assert isinstance(result, HeartbeatResult)
         self.run(step)
         return result.epoch
 
@@ -200,12 +202,13 @@ def test_who_may_commit_in_a_transaction(world: World) -> None:
 
 def test_who_may_fetch(world: World) -> None:
     epoch = world.beat("a")
-    world.shard.check_fetch("g", None, -1)
-    world.shard.check_fetch("g", "a", epoch)
-    world.shard.check_fetch("other", "a", epoch)
-    late = refusal(world.shard.check_fetch, "g", "a", epoch - 1)
+    check = world.shard.check_fetch
+    check("g", NO_MEMBER)
+    check("g", FetchingMember("a", epoch))
+    check("other", FetchingMember("a", epoch))
+    late = refusal(check, "g", FetchingMember("a", epoch - 1))
     assert late.code is ErrorCode.stale_member_epoch
-    unknown = refusal(world.shard.check_fetch, "g", "b", epoch)
+    unknown = refusal(check, "g", FetchingMember("b", epoch))
     assert unknown.code is ErrorCode.unknown_member_id
 
 

@@ -1,0 +1,67 @@
+"""Heartbeats of very large groups, decided on a copy of the group, beside the event loop.
+
+A new target of 100,000 partitions takes 100 ms, of 10,000 topics 250 ms. So the group is copied,
+the copy decides in a thread, and what it decided is taken over if the group is still as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple, TypeVar
+
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.record_format import encode
+from ottla.groups.consumer.requests import HeartbeatRequest
+from ottla.groups.consumer.step import Step
+from ottla.groups.consumer.topics import Topics
+
+T = TypeVar("T")
+
+MAX_AT_ONCE: Final = 20_000
+"""Members and partitions of a group, and its topics four times: decided in about 25 ms."""
+TOPIC_WEIGHT: Final = 4
+
+
+class Aside(NamedTuple):
+    """A copy of a group, for another thread, and the topics."""
+
+    group: ConsumerGroup
+    topics: Topics
+
+    def decide(
+        self, work: Callable[[ConsumerGroup, Topics, Step], T], step: Step
+    ) -> tuple[T, list[tuple[bytes, bytes | None]]]:
+        """The result of the decision, and the step's records encoded; raises ApiError."""
+        result = work(self.group, self.topics, step)
+        return result, [encode(record) for record in step.records]
+
+
+def is_large(group: ConsumerGroup, request: HeartbeatRequest, topics: Topics) -> bool:
+    """Whether this heartbeat may take longer than the event loop should be held."""
+    says_nothing = request.subscribed_topics is None and request.subscribed_regex is None
+    if says_nothing and group.checked_version == topics.version:
+        member = group.members.get(request.member_id)
+        target_epoch = group.target_epoch
+        if (
+            member is not None
+            and group.epoch == target_epoch
+            and member.is_reconciled_to(target_epoch)
+        ):
+            return False
+    weight = len(group.members) + len(group.owner_epochs)
+    names = _names(group, request)
+    weight += TOPIC_WEIGHT * sum(map(len, names))
+    if weight > MAX_AT_ONCE:
+        return True
+    for some in names:
+        weight += sum(topics.partition_counts(some).values())
+    return weight > MAX_AT_ONCE
+
+
+def _names(group: ConsumerGroup, request: HeartbeatRequest) -> list[Collection[str]]:
+    """All topics that the group subscribes to; some may be in there more than once."""
+    return [
+        group.subscribers,
+        request.subscribed_topics or (),
+        *(resolved.topics for resolved in group.regexes.values()),
+    ]

@@ -1,0 +1,129 @@
+"""Large groups decide in a thread, on a copy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.coordinator.consumer_decisions import ConsumerDecisions
+from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.group_coordinator import group_kind
+from ottla.groups.consumer.aside import MAX_AT_ONCE
+from ottla.groups.consumer.requests import HeartbeatRequest
+from ottla.groups.consumer.topics import Topic, Topics
+from ottla.groups.settings import GroupSettings
+from ottla.groups.shard import GroupShard
+from ottla.protocol.errors import ApiError, ErrorCode
+
+TOPICS = Topics(1, {"large": Topic(UUID(int=1), MAX_AT_ONCE), "small": Topic(UUID(int=2), 4)})
+
+
+def joining(member: str, topic: str = "large") -> HeartbeatRequest:
+    return HeartbeatRequest(
+        "g", member, 0, "client", "/127.0.0.1", rebalance_timeout_ms=60_000,
+        subscribed_topics=frozenset({topic}), owned={},
+    )  # fmt: skip
+
+
+class Bench:
+    """`before` is called before each decision in the thread."""
+
+    def __init__(self, log: Any, clock: Any) -> None:
+        kind = group_kind(GroupSettings(), topics=lambda: TOPICS)
+
+        class Led:
+            def open(self, index: int) -> Any:
+                return log
+
+            def indexes(self) -> range:
+                return range(1)
+
+        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(kind, Led(), clock)
+        self.decisions = ConsumerDecisions(self.runtime, self.run_long)
+        self.long = 0
+        self.running = 0
+        self.before: Callable[[], Any] | None = None
+
+    async def run_long(self, work: Callable[[], Any]) -> Any:
+        self.long += 1
+        self.running += 1
+        assert self.running == 1, "one after the other"
+        if self.before is not None:
+            before, self.before = self.before, None
+            await before()
+        await asyncio.sleep(0)
+        try:
+            return work()
+        finally:
+            self.running -= 1
+
+    async def members(self) -> list[str]:
+        return await self.runtime.decide(
+            0, lambda shard, _: list(shard.consumer.groups["g"].members)
+        )
+
+
+@pytest.fixture
+async def bench(memory_logs: Any, clock: Any) -> Any:
+    made = Bench(memory_logs(1).open(0), clock)
+    yield made
+    made.runtime.close()
+
+
+async def test_a_small_group_decides_at_once(bench: Bench) -> None:
+    result = await bench.decisions.heartbeat(0, joining("a", "small"), 1)
+    assert (result.member_id, result.epoch, bench.long) == ("a", 2, 0)
+
+
+async def test_the_members_of_a_large_group_take_turns(bench: Bench) -> None:
+    names = ["a", "b", "c"]
+    answers = await asyncio.gather(
+        *(bench.decisions.heartbeat(0, joining(name), 1) for name in names)
+    )
+    assert [answer.epoch for answer in answers] == [2, 2, 2]
+    assert (await bench.members(), bench.long) == (names, 3)
+
+
+async def test_it_is_decided_again_where_the_group_has_changed_meanwhile(bench: Bench) -> None:
+    await bench.decisions.heartbeat(0, joining("a"), 1)
+
+    async def leave() -> None:
+        request = HeartbeatRequest("g", "a", -1, "client", "/127.0.0.1")
+
+        def decide(shard: GroupShard, step: Any) -> None:
+            inner = shard.consumer_step(step)
+            shard.consumer.heartbeat(request, TOPICS, inner)
+            step.records += inner.records
+
+        await bench.runtime.decide(0, decide)
+
+    bench.before = leave
+    await bench.decisions.heartbeat(0, joining("b"), 1)
+    assert (await bench.members(), bench.long) == (["b"], 3)
+
+
+async def test_a_refusal_in_the_thread_is_the_answer(bench: Bench) -> None:
+    await bench.decisions.heartbeat(0, joining("a"), 1)
+    with pytest.raises(ApiError) as refused:
+        await bench.decisions.heartbeat(
+            0, joining("b")._replace(epoch=7, subscribed_topics=frozenset({"large"})), 1
+        )
+    assert refused.value.code is ErrorCode.unknown_member_id
+
+
+async def test_expressions_of_a_group_that_is_gone(bench: Bench) -> None:
+    await bench.decisions.regexes_resolved(0, "g", {"l.*": ("large",)}, 1)
+    assert bench.long == 0
+
+
+async def test_what_expressions_match_is_stored(bench: Bench) -> None:
+    request = joining("a")._replace(subscribed_topics=frozenset(), subscribed_regex="l.*")
+    result = await bench.decisions.heartbeat(0, request, 1)
+    assert result.due_regexes == ("l.*",)
+    await bench.decisions.regexes_resolved(0, "g", {"l.*": ("large",)}, 1)
+    found = await bench.runtime.decide(0, lambda shard, _: shard.consumer.groups["g"])
+    assert (found.regexes["l.*"].topics, found.regex_version) == (("large",), 1)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+from tests.groups.consumer.world import World, stored
+
+from ottla.groups.consumer.aside import MAX_AT_ONCE, Aside, is_large
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.heartbeat import heartbeat
+from ottla.groups.consumer.record_format import encode
+from ottla.groups.consumer.requests import HeartbeatRequest
+
+
+def request(member: str, epoch: int, **changes: Any) -> HeartbeatRequest:
+    made = HeartbeatRequest("g", member, epoch, "client", "/127.0.0.1")
+    if epoch == 0:
+        made = made._replace(
+            rebalance_timeout_ms=60_000, subscribed_topics=frozenset({"t"}), owned={}
+        )
+    return made._replace(**changes)
+
+
+def test_a_group_is_large_by_its_members_topics_and_partitions() -> None:
+    world = World()
+    world.set_topic("t", 10)
+    group = ConsumerGroup("g")
+    assert not is_large(group, request("a", 0), world.topics)
+    many = frozenset(map(str, range(MAX_AT_ONCE // 4 + 1)))
+    assert is_large(group, request("a", 0, subscribed_topics=many), world.topics)
+    world.set_topic("t", MAX_AT_ONCE)
+    assert is_large(group, request("a", 0), world.topics)
+
+
+def test_a_member_that_says_nothing_new_is_answered_at_once() -> None:
+    world = World()
+    world.set_topic("t", MAX_AT_ONCE)
+    epoch = world.heartbeat(request("a", 0))[0].epoch
+    group = world.shard.groups["g"]
+    assert is_large(group, request("a", epoch), world.topics), "its topics were not looked at yet"
+    world.heartbeat(request("a", epoch))
+    assert not is_large(group, request("a", epoch), world.topics)
+    world.set_topic("u", 1)
+    assert is_large(group, request("a", epoch), world.topics)
+
+
+def test_a_copy_decides_as_the_group_would() -> None:
+    world = World()
+    world.set_topic("t", 4)
+    world.heartbeat(request("a", 0))
+    before = stored(world.shard)
+    group = world.shard.groups["g"]
+    aside = Aside(group.copied(), world.topics)
+    step, alone = world.step(), world.step()
+    asked = request("b", 0)
+    result, encoded = aside.decide(
+        lambda copy, topics, step: heartbeat(copy, asked, topics, step), step
+    )
+    assert world.shard.heartbeat(asked, world.topics, alone) == result
+    assert (step.records, step.timers) == (alone.records, alone.timers)
+    assert encoded == [encode(record) for record in step.records]
+    assert stored(world.shard) == before
+    assert world.shard.is_unchanged(aside.group)
+    world.run(step)
+    assert not world.shard.is_unchanged(aside.group)
+    assert list(aside.group.members) == ["a"]

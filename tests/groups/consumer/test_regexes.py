@@ -1,0 +1,131 @@
+"""Subscriptions by regular expression; cases follow Apache Kafka's GroupMetadataManagerTest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.groups.consumer.world import World, named
+
+from ottla.groups.consumer.regexes import MAX_GROUP_REGEXES, resolved
+from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
+from ottla.groups.consumer.stored import ConsumerRecord, GroupKey, RegexKey, RegexValue
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+class RegexWorld(World):
+    """Members that subscribe by regular expression, which `match` resolves."""
+
+    def beat(self, member: str, epoch: int = 0, **changes: Any) -> HeartbeatResult:
+        request = HeartbeatRequest("g", member, epoch, "client", "/127.0.0.1")
+        if epoch == 0:
+            request = request._replace(
+                rebalance_timeout_ms=60_000, subscribed_regex="t.*", owned={}
+            )
+        return self.heartbeat(request._replace(**changes))[0]
+
+    def match(self, **topics: tuple[str, ...]) -> list[ConsumerRecord]:
+        """Each expression without its dots and stars is the name of what it matches."""
+        step = self.step()
+        matched = {f"{name}.*": found for name, found in topics.items()}
+        resolved(matched, self.topics.version, self.shard.groups["g"], self.topics, step)
+        return self.run(step)
+
+
+@pytest.fixture
+def world() -> RegexWorld:
+    made = RegexWorld()
+    for name in ("t1", "t2", "u1"):
+        made.set_topic(name, 2)
+    return made
+
+
+def test_a_member_gets_topics_once_its_expression_is_matched(world: RegexWorld) -> None:
+    joined = world.beat("a")
+    assert joined.due_regexes == ("t.*",)
+    assert named(joined.assignment or {}) == "nothing"
+    records = world.match(t=("t1", "t2"))
+    version = world.topics.version
+    assert records[0] == ConsumerRecord(
+        RegexKey("g", "t.*"), RegexValue(("t1", "t2"), version, world.now_ms)
+    )
+    assert isinstance(records[1].key, GroupKey)
+    world.now_ms += 10_000
+    told = world.beat("a", joined.epoch)
+    assert named(told.assignment or {}) == "t1-0,1 t2-0,1"
+    assert told.due_regexes == ()
+    assert world.shard.groups["g"].is_subscribed("t2")
+    assert not world.shard.groups["g"].is_subscribed("u1")
+
+
+def test_the_second_member_finds_the_expression_matched(world: RegexWorld) -> None:
+    world.beat("a")
+    world.match(t=("t1", "t2"))
+    world.now_ms += 10_000
+    epoch = world.shard.groups["g"].epoch
+    told = world.beat("b")
+    assert told.due_regexes == ()
+    assert world.shard.groups["g"].epoch == epoch + 1
+
+
+def test_when_expressions_are_matched_again(world: RegexWorld) -> None:
+    epoch = world.beat("a").epoch
+    assert world.beat("a", epoch).due_regexes == ("t.*",), "not yet matched"
+    world.match(t=("t1", "t2"))
+    epoch = world.beat("a", epoch).epoch
+    world.set_topic("t3", 1)
+    world.now_ms += 10_000
+    assert world.beat("a", epoch).due_regexes == (), "too early"
+    world.now_ms += 1
+    assert world.beat("a", epoch).due_regexes == ("t.*",), "there are new topics"
+    epoch_before = world.shard.groups["g"].epoch
+    world.match(t=("t1", "t2", "t3"))
+    assert world.shard.groups["g"].epoch == epoch_before + 1
+    world.match(t=("t1", "t2", "t3"))
+    assert world.shard.groups["g"].epoch == epoch_before + 1, "the same topics"
+    epoch = world.beat("a", epoch).epoch
+    world.now_ms += 600_000
+    assert world.beat("a", epoch).due_regexes == ()
+    world.now_ms += 1
+    assert world.beat("a", epoch).due_regexes == ("t.*",), "it is long ago"
+
+
+def test_a_coordinator_that_takes_over_matches_again(world: RegexWorld) -> None:
+    epoch = world.beat("a").epoch
+    world.match(t=("t1", "t2"))
+    epoch = world.beat("a", epoch).epoch
+    world.restart()
+    assert world.shard.groups["g"].regexes["t.*"].topics == ("t1", "t2")
+    world.now_ms += 10_001
+    assert world.beat("a", epoch).due_regexes == ("t.*",)
+
+
+def test_an_expression_goes_with_its_last_member(world: RegexWorld) -> None:
+    epoch = world.beat("a").epoch
+    world.match(t=("t1", "t2"))
+    epoch = world.beat("a", epoch).epoch
+    _, records = world.heartbeat(
+        HeartbeatRequest("g", "a", epoch, "client", "/127.0.0.1", subscribed_regex="u.*")
+    )
+    assert ConsumerRecord(RegexKey("g", "t.*"), None) in records
+    world.match(t=("t1",), u=("u1",))
+    assert list(world.shard.groups["g"].regexes) == ["u.*"], "the old one came too late"
+    world.beat("a", -1)
+    assert not world.shard.groups["g"].regexes
+
+
+def test_names_and_an_expression_together(world: RegexWorld) -> None:
+    epoch = world.beat("a", subscribed_topics=frozenset({"u1"})).epoch
+    world.match(t=("t1",))
+    world.now_ms += 10_000
+    told = world.beat("a", epoch)
+    assert named(told.assignment or {}) == "t1-0,1 u1-0,1"
+
+
+def test_a_group_has_a_limited_number_of_expressions(world: RegexWorld) -> None:
+    for number in range(MAX_GROUP_REGEXES):
+        world.beat(f"m{number}", subscribed_regex=f"{number}.*")
+    with pytest.raises(ApiError) as refused:
+        world.beat("late", subscribed_regex="late.*")
+    assert refused.value.code is ErrorCode.invalid_request
+    world.beat("another", subscribed_regex="7.*")
