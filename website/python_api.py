@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 TESTING: Final = """# Python: ottla.testing
@@ -34,11 +36,23 @@ def pipelines_page() -> str:
     return PIPELINES + members("ottla.pipelines")
 
 
+def public_names(module: ModuleType) -> list[str]:
+    """The functions and classes that a package lists, or has without being other names of some."""
+    if listed := getattr(module, "__all__", None):
+        return list(listed)
+    return sorted(
+        name
+        for name, one in vars(module).items()
+        if (inspect.isfunction(one) and not hasattr(one, "__wrapped__"))
+        or (isinstance(one, type) and issubclass(one, Exception))
+    )
+
+
 def members(package: str) -> str:
     """A heading and the docstring of each public name of a package."""
     module = import_module(package)
     parts: list[str] = []
-    for name in module.__all__:
+    for name in public_names(module):
         kind = "autofunction"
         if isinstance(found := getattr(module, name), type):
             kind = "autoexception" if issubclass(found, Exception) else "autoclass"

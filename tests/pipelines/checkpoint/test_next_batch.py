@@ -20,7 +20,7 @@ NINE = {"flights": {0: 9, 1: 7}}
 AGAIN = Planned("cp", 3, FIVE, NINE)
 """Planned and not done."""
 NEW = Planned("cp", 3, FIVE)
-TABLE = Held("the table t", is_complete=True)
+TABLE = Held("the table t", is_complete=True, taken_out_by="RESTORE TABLE")
 
 
 def refusal(planned: Planned, held: Held) -> str:

@@ -399,6 +399,8 @@ def test_wrong_arguments_are_refused_in_one_line(spark: Any, job: Job, tmp_path:
         (job.frame, table, {"checkpoint": checkpoint, "keys": "k"}, "has no column 'k'"),
         (job.frame, table, {"checkpoint": checkpoint, "deletes": "no"}, "'remove' or 'mark'"),
         (job.frame, table, {"checkpoint": checkpoint, "compact_after": -1}, "a number of files"),
+        (job.frame, table, {"checkpoint": checkpoint, "compact_after": True}, "a number of files"),
+        (job.frame, table, {"checkpoint": checkpoint, "deletion_vectors": 0}, "True or False"),
     ):
         with pytest.raises(PipelineError, match=words) as caught:
             to_delta(frame, target, **options)

@@ -13,7 +13,7 @@ DELETING = replace(KEYED, order_by="a`b", has_tombstones=True)
 
 
 def clauses(keyed: KeyedTable) -> list[str]:
-    return upsert_statement(keyed, "/lake/a`b", "v").splitlines()
+    return upsert_statement(keyed, "delta.`/lake/a``b`", "v").splitlines()
 
 
 def test_without_an_order_a_second_partition_of_a_key_stops_the_query() -> None:

@@ -4,9 +4,9 @@ that a target skips, and all targets.
     The offsets in the newest commit that is still in the target are the start of the next batch.
 
 Spark numbers the batches of a query, and a target knows a batch by its number. If one of the two is
-set back (a backup that is restored, a copied folder, RESTORE TABLE), other rows get the same
-number: they would be skipped, or written twice. So numbers and offsets are compared, and what does
-not fit is refused. That is enough by induction: a batch that is written follows one that was
+set back (a backup that is restored, a copied folder, a table's earlier version), other rows get the
+same number: they would be skipped, or written twice. So numbers and offsets are compared, and what
+does not fit is refused. That is enough by induction: a batch that is written follows one that was
 compared.
 
 Pure. It imports plain words alone: the tasks that write a topic have it on Spark's executors, too,
@@ -54,7 +54,8 @@ class Held:
 
     `name` is the target's. `batch`: the newest one that is still in it, None where none is known;
     `ends`: where that ends, None where that is not known. `is_complete`: the target would know of a
-    newer batch, or of any. `taken_out`: batches that a RESTORE TABLE has taken out. `continued_by`:
+    newer batch, or of any. `taken_out`: batches that were taken out again, and
+    `taken_out_by` what does that, such as Delta's RESTORE TABLE. `continued_by`:
     the query that goes on where this one ended, with another checkpoint; empty for none. `kept_in`:
     what was set back where batches are missing, and `way_out` how to go on then.
     """
@@ -64,6 +65,7 @@ class Held:
     ends: Ends | None = None
     is_complete: bool = False
     taken_out: tuple[int, ...] = ()
+    taken_out_by: str = ""
     continued_by: str = ""
     kept_in: str = "the table"
     way_out: str = (
@@ -118,14 +120,14 @@ def decide(planned: Planned, held: Held) -> Answer:
 def hole(held: Held) -> str | None:
     """Return why a target cannot be continued where a query ended in it, None where it can.
 
-    A query that wrote on after a RESTORE TABLE left a hole before its newest batch.
+    A query that wrote on after that left a hole before its newest batch.
     """
     if held.batch is None or not any(batch < held.batch for batch in held.taken_out):
         return None
     return (
-        f"{_capital(held.name)} was set back by RESTORE TABLE, which took out "
+        f"{_capital(held.name)} was set back by {held.taken_out_by}, which took out "
         f"{_which(held.taken_out)} of a query, and has its batch {held.batch} after that: the rows "
-        "between are missing. Restore the version that the RESTORE made, and start again"
+        "between are missing. Bring the table back to where that left it, and start again"
     )
 
 
@@ -177,7 +179,7 @@ def _continued(place: str, held: Held) -> str:
 
 def _restored(held: Held) -> str:
     return (
-        f"{_capital(held.name)} was set back by RESTORE TABLE and no longer has "
+        f"{_capital(held.name)} was set back by {held.taken_out_by} and no longer has "
         f"{_which(held.taken_out)} of this query. Use a new checkpoint with topic(..., "
         "starting='table') to continue where the table ends now, or restore its newest version"
     )

@@ -25,7 +25,7 @@ _TRIGGERS: Final = ("processingTime", "availableNow", "once")
 
 @dataclass(frozen=True)
 class Specification:
-    """The arguments of `to_delta`, which describes them; consistent in themselves.
+    """The arguments of `to_delta` that other sinks have too; consistent in themselves.
 
     Those of `to_topic` are the same, with the topic as the target. `name` is the query's; None:
     that of the target. `rebuild` makes the frame again, for new schemas; None where that is
@@ -52,8 +52,6 @@ class Specification:
     history: bool = False
     deletes: str = "remove"
     max_ahead: str | None = None
-    compact_after: int = 0
-    deletion_vectors: bool | None = None
     caller: str = "to_delta"
     name: str | None = None
     rebuild: Callable[[], DataFrame] | None = None
@@ -78,15 +76,6 @@ class Specification:
         most = self.max_rejects
         if most is not None and (type(most) is not int or most < 0):
             raise PipelineError(f"max_rejects={most!r}: write a number of rows, or None")
-        files = self.compact_after
-        if type(files) is not int or files < 0:
-            raise PipelineError(
-                f"compact_after={files!r}: write a number of files, or 0 to leave small files as "
-                "they are"
-            )
-        vectors = self.deletion_vectors
-        if vectors is not None and type(vectors) is not bool:
-            raise PipelineError(f"deletion_vectors={vectors!r}: write True or False")
         if self.group is not None and (not isinstance(self.group, str) or not self.group.strip()):
             raise PipelineError(
                 f"group={self.group!r}: write the name of a group, such as 'flights-delta'"

@@ -1,12 +1,19 @@
-"""The sinks that there are: a new one is added here, and nothing else asks for its kind."""
+"""The sinks that there are: a line for each, and nothing else asks for its kind.
+
+The folder of a sink exports its `SinkSpec`, and the functions of `ottla.pipelines` that it has.
+"""
 
 from typing import Final
 
-from ottla.pipelines.sinks.delta.spec import DeltaSpec
-from ottla.pipelines.sinks.files.spec import FilesSpec
-from ottla.pipelines.sinks.postgresql.spec import DatabaseSpec
-from ottla.pipelines.sinks.topic.spec import TopicSpec
+from ottla.pipelines.sinks.delta import *
+from ottla.pipelines.sinks.files import *
+from ottla.pipelines.sinks.postgresql import *
+from ottla.pipelines.sinks.topic import *
 from ottla.pipelines.spec.sink import SinkSpec
 
-SINKS: Final[tuple[type[SinkSpec], ...]] = (DeltaSpec, FilesSpec, DatabaseSpec, TopicSpec)
-"""In the order of the reference; a file that marks none has the first."""
+SINKS: Final[tuple[type[SinkSpec], ...]] = tuple(
+    one
+    for one in tuple(globals().values())
+    if isinstance(one, type) and issubclass(one, SinkSpec) and one is not SinkSpec
+)
+"""In the order of the lines; a file that marks none has the first."""

@@ -123,6 +123,27 @@ class KeyedTable:
         return (*own, *of_table)
 
 
+def check_kind(keyed: KeyedTable | None, name: str, rows: StructType, table: StructType) -> None:
+    """Refuse to merge into a table of another kind: a history, say, or one that is none.
+
+    Raises PipelineError.
+    """
+    if keyed is None:
+        return
+    for words, names in KINDS.items():
+        has, wants = set(names) <= set(table.names), set(names) <= set(keyed.added)
+        columns = ", ".join(names)
+        if wants and not has:
+            raise PipelineError(
+                f"The table {name} has no {columns}, which {words} needs: use a new table"
+            )
+        if has and not wants and not set(names) <= set(rows.names):
+            raise PipelineError(
+                f"The table {name} has {columns}, so it was made with {words}: write "
+                f"{words}, or use a new table"
+            )
+
+
 def harm(keyed: KeyedTable | None) -> str:
     """Return what a batch may have done that was written beside another query's."""
     if keyed is None or keyed.order_by is not None:
@@ -211,7 +232,7 @@ def read_keyed_table(
     taken = [name for name in table.added if name in {column.lower() for column in columns}]
     if taken:
         raise PipelineError(
-            f"The frame has a column {taken[0]}, which the table gets from to_delta: give it "
+            f"The frame has a column {taken[0]}, which the table gets from the sink: give it "
             "another name"
         )
     return table

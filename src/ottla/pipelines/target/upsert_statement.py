@@ -22,12 +22,12 @@ from ottla.pipelines.target.keyed_table import (
 )
 
 
-def upsert_statement(keyed: KeyedTable, location: str, view: str) -> str:
-    """Return the statement that merges the rows of a view into the table at a location."""
+def upsert_statement(keyed: KeyedTable, table: str, view: str) -> str:
+    """Return the statement that merges the rows of a view into a table, as SQL names it."""
     clauses = [*_clauses(keyed)]
     return "\n".join(
         (
-            f"MERGE INTO delta.{quoted(location)} AS t",
+            f"MERGE INTO {table} AS t",
             f"USING ({last_records(keyed, view)}) AS s",
             f"ON {same_key(keyed, 't', 's')}",
             *clauses,

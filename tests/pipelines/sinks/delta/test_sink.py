@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+from pyspark.sql.types import StructType
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta import sink as delta
-from ottla.pipelines.sinks.delta.sink import DeltaSink, added_columns
+from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import Target
 from ottla.pipelines.target.delta_table import Commit
 from ottla.pipelines.target.keyed_table import KeyedTable
@@ -202,31 +202,6 @@ def test_a_table_without_deletion_vectors_does_not_get_them(
     said = refusal(monkeypatch, Table(ROW), deletion_vectors=True)
     assert said.startswith("The table /lake/t was made without deletion vectors, and deletion_")
     assert said.endswith(f"SET TBLPROPERTIES ('{VECTORS}' = 'true')")
-
-
-def test_columns_inside_of_columns() -> None:
-    def nested(top: str, last: str, *added: str) -> StructType:
-        """Rows with these columns added to each of their structs."""
-
-        def struct(name: str, *others: str) -> StructType:
-            return columns(f"{name} integer", *(f"{each} integer" for each in (*others, *added)))
-
-        return (
-            StructType()
-            .add(top, struct("b").add("c", struct("d")))
-            .add("f", ArrayType(struct("g")))
-            .add("i", MapType(StringType(), struct("j")))
-            .add(last, "integer" if added else "string")
-        )
-
-    frame, table = nested("a", "L", "new"), nested("A", "l")
-    assert added_columns(frame, table) == [
-        ("a.new", "int"),
-        ("a.c.new", "int"),
-        ("f.element.new", "int"),
-        ("i.value.new", "int"),
-    ]
-    assert added_columns(table, table) == []
 
 
 def test_a_table_whose_commits_do_not_say_what_they_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.sinks.delta.busy_table import tried_again
 from ottla.pipelines.sinks.delta.history_statement import history_statement
 from ottla.pipelines.sinks.delta.in_order_statement import OUT_OF_ORDER, in_order_statement
+from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.spark.jvm.sessions import broadcast_limit_bytes, copied, is_same
 from ottla.pipelines.target.delta_table import DeltaTable, forget_last_commit, last_commit
 from ottla.pipelines.target.upsert_statement import upsert_statement
@@ -66,7 +67,7 @@ def merge(
     def write() -> int | None:
         forget_last_commit(session)
         if not keyed.history:
-            session.sql(upsert_statement(keyed, location, view))
+            session.sql(upsert_statement(keyed, f"delta.{quoted(location)}", view))
         elif not _merge_in_order(session, in_order_statement(keyed, location, view), order):
             frame.count()  # now Spark knows how large it is, and whether to send it to all
             session.sql(history_statement(keyed, location, view))

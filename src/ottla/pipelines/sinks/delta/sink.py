@@ -19,9 +19,9 @@ from ottla.pipelines.sinks.delta.batch_order import BatchOrder
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.delta.failures import FAILURES
 from ottla.pipelines.sinks.delta.merge import merge
-from ottla.pipelines.sinks.delta.narrower_types import can_widen, narrower
 from ottla.pipelines.sinks.delta.state_ahead import StateAhead
 from ottla.pipelines.sinks.delta.target import Target
+from ottla.pipelines.sinks.delta.widening import can_widen
 from ottla.pipelines.spark.jvm.delta_log import Snapshot
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.target.constraints import Constraint, mark, padded, read_constraints
@@ -31,13 +31,14 @@ from ottla.pipelines.target.delta_table import (
     last_commit,
 )
 from ottla.pipelines.target.far_ahead import order_constraints, watched
-from ottla.pipelines.target.keyed_table import KINDS, harm
+from ottla.pipelines.target.keyed_table import check_kind, harm
+from ottla.pipelines.target.narrower_types import added_columns, narrower
 from ottla.pipelines.target.port import Sink
 from ottla.pipelines.target.restored import still_held
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
     from ottla.pipelines.target.keyed_table import KeyedTable
     from ottla.pipelines.target.port import Batch
@@ -169,6 +170,7 @@ class DeltaSink(Sink):
             ends,
             is_complete=is_complete,
             taken_out=taken_out,
+            taken_out_by="RESTORE TABLE",
             continued_by=continued_by(texts, query_id),
         )
 
@@ -217,27 +219,10 @@ class DeltaSink(Sink):
                 f"The table {self.name} is partitioned by {has}, not by "
                 f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
             )
-        self._check_kind(snapshot.schema)
+        check_kind(self.keyed, self.name, self.schema, snapshot.schema)
         self._check_padded(snapshot.schema)
         self._check_deletion_vectors(snapshot)
         return self._compare(snapshot)
-
-    def _check_kind(self, table: StructType) -> None:
-        """Refuse to merge into a table of another kind: a history, say, or one that is none."""
-        if self.keyed is None:
-            return
-        for words, names in KINDS.items():
-            has, wants = set(names) <= set(table.names), set(names) <= set(self.keyed.added)
-            columns = ", ".join(names)
-            if wants and not has:
-                raise PipelineError(
-                    f"The table {self.name} has no {columns}, which {words} needs: use a new table"
-                )
-            if has and not wants and not set(names) <= set(self.schema.names):
-                raise PipelineError(
-                    f"The table {self.name} has {columns}, so it was made with {words}: write "
-                    f"{words}, or use a new table"
-                )
 
     def _check_padded(self, table: StructType) -> None:
         """Refuse keys that the table pads with spaces: Delta's MERGE cannot compare them."""
@@ -447,31 +432,3 @@ class DeltaSink(Sink):
     def version_of(self, query_id: str, batch: int) -> int | None:
         """Return the version that holds a batch, None when none is found in the history."""
         return self.table.find(query_id, batch)
-
-
-def added_columns(frame: StructType, table: StructType, path: str = "") -> list[tuple[str, str]]:
-    """Return the columns of a frame that a table does not have: (full name, type).
-
-    Names are compared without regard to case, as Delta does.
-    """
-    known = {column.name.lower(): column.dataType for column in table.fields}
-    found: list[tuple[str, str]] = []
-    for column in frame.fields:
-        name = path + column.name
-        if column.name.lower() not in known:
-            found.append((name, column.dataType.simpleString()))
-        else:
-            found += _added_inside(column.dataType, known[column.name.lower()], name)
-    return found
-
-
-def _added_inside(frame: DataType, table: DataType, name: str) -> list[tuple[str, str]]:
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if isinstance(frame, StructType) and isinstance(table, StructType):
-        return added_columns(frame, table, f"{name}.")
-    if isinstance(frame, ArrayType) and isinstance(table, ArrayType):
-        return _added_inside(frame.elementType, table.elementType, f"{name}.element")
-    if isinstance(frame, MapType) and isinstance(table, MapType):
-        return _added_inside(frame.valueType, table.valueType, f"{name}.value")
-    return []

@@ -46,7 +46,9 @@ class DeltaSpec(KeyedOptions, LakeOptions):
 
     def sink(self, asked: Specification) -> Sink:
         """Return the table for the rows of a frame. Raises PipelineError."""
-        return delta_sink(asked)
+        return delta_sink(
+            asked, compact_after=self.compact_after, deletion_vectors=self.deletion_vectors
+        )
 
     def rejected(self, spark: SparkSession) -> Sink:
         """Return the table `<target>_rejected`. Raises PipelineError."""

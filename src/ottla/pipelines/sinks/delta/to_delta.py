@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ottla.pipelines.errors import require_pyspark
+from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.run.frame import Written
 from ottla.pipelines.run.specification import Specification, asked
 from ottla.pipelines.run.start import start_or_write
@@ -96,11 +97,23 @@ def to_delta(  # noqa: PLR0913
     given = locals()  # the arguments: nothing else has a name yet
     require_pyspark()
     specification = asked("to_delta", given)
-    return start_or_write(specification, str(target), delta_sink, DeltaSink.failures)
+    sink_of = functools.partial(
+        delta_sink, compact_after=compact_after, deletion_vectors=deletion_vectors
+    )
+    return start_or_write(specification, str(target), sink_of, DeltaSink.failures)
 
 
-def delta_sink(specification: Specification) -> DeltaSink:
+def delta_sink(
+    specification: Specification, *, compact_after: int, deletion_vectors: bool | None
+) -> DeltaSink:
     """Return the Delta table that a specification names. Raises PipelineError."""
+    if type(compact_after) is not int or compact_after < 0:
+        raise PipelineError(
+            f"compact_after={compact_after!r}: write a number of files, or 0 to leave small files "
+            "as they are"
+        )
+    if deletion_vectors is not None and type(deletion_vectors) is not bool:
+        raise PipelineError(f"deletion_vectors={deletion_vectors!r}: write True or False")
     frame = specification.frame
     require_delta(frame.sparkSession)
     return DeltaSink(
@@ -110,7 +123,7 @@ def delta_sink(specification: Specification) -> DeltaSink:
         specification.schema_changes,
         specification.partition_columns,
         specification.keyed_table,
-        compact_after=specification.compact_after,
-        deletion_vectors=specification.deletion_vectors,
+        compact_after=compact_after,
+        deletion_vectors=deletion_vectors,
         max_ahead=specification.max_ahead,
     )

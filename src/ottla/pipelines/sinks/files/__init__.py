@@ -1,1 +1,6 @@
-"""A folder of files as the place where the rows go."""
+"""Folders of files."""
+
+from ottla.pipelines.sinks.files.spec import FilesSpec
+from ottla.pipelines.sinks.files.to_files import to_files
+
+__all__ = ["FilesSpec", "to_files"]

@@ -1,11 +1,8 @@
-"""Columns of a table that cannot hold each value of the rows for it. Pure.
+"""Columns that a table lacks, and those that cannot hold each value of the rows for them. Pure.
 
 MERGE casts a row to the table's types, and Spark allows casts that change values: 1.75 becomes 1, a
 TIMESTAMP a DATE, DECIMAL(10,4) loses two digits, and three keys become one. An append refuses such
 rows by itself, with its first batch.
-
-Delta gives some columns the wider type of the rows, where new columns are added: INT becomes BIGINT
-(its table feature type widening).
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-_WHOLE_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+WHOLE_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 """Whole numbers and how many decimal digits they may have, the smaller types first."""
 _EXACT_IN: Final = {
     "float": ("byte", "short"),
@@ -34,7 +31,7 @@ def narrower(
 ) -> Iterator[tuple[str, DataType, DataType]]:
     """Return the columns whose values a table may change: (full name, type, type in the table).
 
-    Names are compared without regard to case, as Delta does. Columns that the table does not have
+    Names are compared without regard to case, as Spark does. Columns that the table does not have
     are left out.
     """
     known = {column.name.lower(): column.dataType for column in table.fields}
@@ -55,11 +52,11 @@ def _narrower(
     elif isinstance(rows, MapType) and isinstance(table, MapType):
         yield from _narrower(rows.keyType, table.keyType, f"{name}.key")
         yield from _narrower(rows.valueType, table.valueType, f"{name}.value")
-    elif not _holds(rows, table):
+    elif not holds(rows, table):
         yield name, rows, table
 
 
-def _holds(rows: DataType, table: DataType) -> bool:
+def holds(rows: DataType, table: DataType) -> bool:
     """Tell whether a type has each value of another one, unchanged but for its form."""
     from pyspark.sql.types import DecimalType
 
@@ -70,30 +67,42 @@ def _holds(rows: DataType, table: DataType) -> bool:
         whole: int = table.precision - table.scale
         if isinstance(rows, DecimalType):
             return bool(whole >= rows.precision - rows.scale and table.scale >= rows.scale)
-        return wanted in _WHOLE_DIGITS and whole >= _WHOLE_DIGITS[wanted]
-    if has in _WHOLE_DIGITS and wanted in _WHOLE_DIGITS:
-        return _WHOLE_DIGITS[has] >= _WHOLE_DIGITS[wanted]
+        return wanted in WHOLE_DIGITS and whole >= WHOLE_DIGITS[wanted]
+    if has in WHOLE_DIGITS and wanted in WHOLE_DIGITS:
+        return WHOLE_DIGITS[has] >= WHOLE_DIGITS[wanted]
     if _is_text(has):
         # A text of any length fits, or is refused by the table: see `constraints`.
         return wanted not in _NO_TEXT
     return wanted == has or wanted in _EXACT_IN.get(has, ())
 
 
-def can_widen(table: DataType, rows: DataType, *, has_feature: bool) -> bool:
-    """Tell whether Delta gives a column of a table the type of the rows, which is wider.
-
-    `has_feature`: the table has type widening. Parquet stores BYTE, SHORT and INT as one type, so
-    these need no feature. (TypeWidening.isTypeChangeSupportedForSchemaEvolution of Delta.)
-    """
-    from pyspark.sql.types import DecimalType
-
-    has, wanted = table.typeName(), rows.typeName()
-    if isinstance(table, DecimalType):
-        return has_feature and isinstance(rows, DecimalType) and _holds(table, rows)
-    if has in _WHOLE_DIGITS and wanted in _WHOLE_DIGITS:
-        return _holds(table, rows) and (has_feature or wanted != "long")
-    return has_feature and (has, wanted) == ("float", "double")
-
-
 def _is_text(name: str) -> bool:
     return name.startswith(("string", "char", "varchar"))
+
+
+def added_columns(frame: StructType, table: StructType, path: str = "") -> list[tuple[str, str]]:
+    """Return the columns of a frame that a table does not have: (full name, type).
+
+    Names are compared without regard to case, as Spark does.
+    """
+    known = {column.name.lower(): column.dataType for column in table.fields}
+    found: list[tuple[str, str]] = []
+    for column in frame.fields:
+        name = path + column.name
+        if column.name.lower() not in known:
+            found.append((name, column.dataType.simpleString()))
+        else:
+            found += _added_inside(column.dataType, known[column.name.lower()], name)
+    return found
+
+
+def _added_inside(frame: DataType, table: DataType, name: str) -> list[tuple[str, str]]:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(frame, StructType) and isinstance(table, StructType):
+        return added_columns(frame, table, f"{name}.")
+    if isinstance(frame, ArrayType) and isinstance(table, ArrayType):
+        return _added_inside(frame.elementType, table.elementType, f"{name}.element")
+    if isinstance(frame, MapType) and isinstance(table, MapType):
+        return _added_inside(frame.valueType, table.valueType, f"{name}.value")
+    return []

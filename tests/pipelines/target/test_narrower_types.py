@@ -1,9 +1,9 @@
 """Which columns of a table would change the values of the rows."""
 
 import pytest
-from pyspark.sql.types import ArrayType, MapType, NullType, StructType
+from pyspark.sql.types import ArrayType, MapType, NullType, StringType, StructType
 
-from ottla.pipelines.sinks.delta.narrower_types import can_widen, narrower
+from ottla.pipelines.target.narrower_types import added_columns, narrower
 
 
 def one(kind: str) -> StructType:
@@ -67,41 +67,29 @@ def test_inner_fields_are_named_whatever_their_case() -> None:
     assert list(narrower(StructType().add("s", inner), StructType().add("s", "string")))
 
 
-def widens(table: str, rows: str, *, has_feature: bool) -> bool:
-    return can_widen(one(table)["c"].dataType, one(rows)["c"].dataType, has_feature=has_feature)
+def test_columns_inside_of_columns() -> None:
+    def nested(top: str, last: str, *added: str) -> StructType:
+        """Rows with these columns added to each of their structs."""
 
+        def struct(name: str, *others: str) -> StructType:
+            made = StructType()
+            for each in (name, *others, *added):
+                made = made.add(each, "integer")
+            return made
 
-@pytest.mark.parametrize(
-    ("table", "rows"),
-    [
-        ("integer", "long"),
-        ("byte", "long"),
-        ("float", "double"),
-        ("decimal(10,2)", "decimal(12,2)"),
-        ("decimal(10,2)", "decimal(12,4)"),
-    ],
-)
-def test_what_type_widening_makes_wider(table: str, rows: str) -> None:
-    assert widens(table, rows, has_feature=True)
-    assert not widens(table, rows, has_feature=False)
+        return (
+            StructType()
+            .add(top, struct("b").add("c", struct("d")))
+            .add("f", ArrayType(struct("g")))
+            .add("i", MapType(StringType(), struct("j")))
+            .add(last, "integer" if added else "string")
+        )
 
-
-def test_small_numbers_are_widened_in_any_table() -> None:
-    for table, rows in (("byte", "short"), ("byte", "integer"), ("short", "integer")):
-        assert widens(table, rows, has_feature=False)
-
-
-@pytest.mark.parametrize(
-    ("table", "rows"),
-    [
-        ("integer", "double"),
-        ("long", "decimal(20,0)"),
-        ("date", "timestamp_ntz"),
-        ("long", "integer"),
-        ("double", "float"),
-        ("decimal(10,2)", "decimal(11,4)"),
-        ("integer", "string"),
-    ],
-)
-def test_what_it_does_not(table: str, rows: str) -> None:
-    assert not widens(table, rows, has_feature=True)
+    frame, table = nested("a", "L", "new"), nested("A", "l")
+    assert added_columns(frame, table) == [
+        ("a.new", "int"),
+        ("a.c.new", "int"),
+        ("f.element.new", "int"),
+        ("i.value.new", "int"),
+    ]
+    assert added_columns(table, table) == []
