@@ -303,7 +303,7 @@ class DatabaseTarget:
 
 
 class FakeFileSink:
-    """`spark.jvm.file_sink.SparkFileSink`: a batch is there when a list names its files."""
+    """`sinks.files.jvm.SparkFileSink`: a batch is there when a list names its files."""
 
     def __init__(self, session: Any, file_format: str) -> None:
         self._session = session

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide, digest
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.files.batches import STATE, FolderState, number_of
-from ottla.pipelines.spark.jvm.file_sink import SparkFileSink
+from ottla.pipelines.sinks.files.jvm import SparkFileSink
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import read_metadata
 from ottla.pipelines.target.port import Sink

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import BinaryType, CalendarIntervalType
 
-from ottla.pipelines.spark.jvm.file_sink import SparkFileSink
+from ottla.pipelines.sinks.files.jvm import SparkFileSink
 
 pytestmark = pytest.mark.spark
 
