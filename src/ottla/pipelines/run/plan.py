@@ -211,14 +211,17 @@ def look_up_topics(
 
 
 def check_place(specification: Specification, checkpoint: Checkpoint, sink: Sink) -> None:
-    """Refuse a checkpoint that Delta would delete, and one that is a file."""
-    place, table = checkpoint.files.location, sink.location.rstrip("/")
-    inside = place.removeprefix(table + "/")
-    if place == table or (inside != place and not inside.startswith("_")):
-        raise PipelineError(
-            f"The checkpoint {specification.checkpoint} lies inside the table {sink.name}: Delta's "
-            "VACUUM would delete it. Give it a folder of its own, beside the table"
-        )
+    """Refuse a checkpoint among the table's files, and one that is a file."""
+    place = checkpoint.files.location
+    for folder in sink.folders:
+        table = folder.rstrip("/")
+        inside = place.removeprefix(table + "/")
+        if place == table or (inside != place and not inside.startswith("_")):
+            raise PipelineError(
+                f"The checkpoint {specification.checkpoint} lies inside the table {sink.name}: "
+                "what cleans up there, such as Delta's VACUUM, would delete it. Give it a folder "
+                "of its own, beside the table"
+            )
     if checkpoint.files.is_file():
         raise PipelineError(
             f"The checkpoint {specification.checkpoint} is a file: give the name of a folder"

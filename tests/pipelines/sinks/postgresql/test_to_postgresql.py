@@ -223,7 +223,7 @@ def test_the_guides_example_runs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    guide = (Path(__file__).parents[3] / "docs/pipeline-sinks.md").read_text()
+    guide = (Path(__file__).parents[4] / "docs/pipeline-sinks.md").read_text()
     (example,) = [
         one for one in re.findall(r"```py\n(.*?)```", guide, re.DOTALL) if "to_postgresql(" in one
     ]
