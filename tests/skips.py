@@ -13,6 +13,7 @@ import pytest
 
 NAMED_SKIPS = {
     "tests/pipelines/run/test_new_schemas.py": "no spark-avro for this Spark",
+    "tests/pipelines/sinks/iceberg/test_to_iceberg.py": "no Iceberg for this Spark",
     "tests/pipelines/source/test_protobuf_spark.py": "no spark-protobuf for this Spark",
     "tests/pipelines/source/test_framed_columns.py": "no spark-avro for this Spark",
     "tests/system/test_pipeline_schema_registry.py": "no spark-avro for this Spark",

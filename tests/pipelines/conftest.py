@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.pipelines.environment import serve
-from tests.pipelines.jars import fetch_jars_once, formats
+from tests.pipelines.jars import fetch_jars_once, formats, iceberg
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,6 +42,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "tests",
         master="local[2]",
         formats=formats(),
+        jars=iceberg(),
         conf={
             "spark.ui.enabled": False,
             "spark.ui.showConsoleProgress": False,

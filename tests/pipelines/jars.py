@@ -38,6 +38,18 @@ def formats() -> list[str]:
     return [] if _given_jars() else ["avro"]
 
 
+def iceberg() -> list[Path]:
+    """Iceberg's jar, once it is fetched; none in the lane of the newest Spark."""
+    from ottla.pipelines.sinks.iceberg.table import PACKAGE
+
+    return [] if _given_jars() else _jars_of(PACKAGE)
+
+
+def _jars_of(package: str) -> list[Path]:
+    group, name, version = package.split(":")
+    return list(Path.home().glob(f".ivy2*/jars/{group}_{name}-{version}.jar"))
+
+
 def _given_jars() -> list[str]:
     from ottla.pipelines.spark.jars import JARS, names, read_given
     from ottla.pipelines.spark.jvm.context import spark_home
@@ -51,18 +63,19 @@ def _in_cache() -> bool:
     from ottla.pipelines.spark.start import find_installed
 
     given = _given_jars()
-    wanted = [
-        package.split(":") for package in wanted_packages(find_installed(), [], given, formats())
-    ]
-    return all(
-        list(Path.home().glob(f".ivy2*/jars/{group}_{name}-{version}.jar"))
-        for group, name, version in wanted
-    )
+    return all(map(_jars_of, wanted_packages(find_installed(), _more_packages(), given, formats())))
+
+
+def _more_packages() -> list[str]:
+    from ottla.pipelines.sinks.iceberg.table import PACKAGE
+
+    return [] if _given_jars() else [PACKAGE]
 
 
 def _fetch() -> None:
     """Raises TimeoutExpired."""
-    fetch = f"from ottla.pipelines import session; session('fetch', formats={formats()!r})"
+    more = f"formats={formats()!r}, packages={_more_packages()!r}"
+    fetch = f"from ottla.pipelines import session; session('fetch', {more})"
     done = subprocess.run(
         [sys.executable, "-c", fetch],
         env=os.environ | {"OTTLA_CLASS_ARCHIVE": "off"},

@@ -7,6 +7,7 @@ from typing import Final
 
 from ottla.pipelines.sinks.delta import *
 from ottla.pipelines.sinks.files import *
+from ottla.pipelines.sinks.iceberg import *
 from ottla.pipelines.sinks.postgresql import *
 from ottla.pipelines.sinks.topic import *
 from ottla.pipelines.spec.sink import SinkSpec

@@ -1,0 +1,349 @@
+"""`IcebergSink`: batches into a table of Apache Iceberg, one snapshot for each.
+
+The summary of the snapshot says which batch of which query it is and where that ends, so both are
+there or neither. Iceberg itself compares nothing: before a batch is written the sink looks for it
+in the snapshots whose rows are in the table. A batch that is killed before its commit leaves files
+that no snapshot refers to; one that is killed after it is found there, and skipped.
+
+A batch is appended, or merged where the table has keys (`keyed_table`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.iceberg.failures import FAILURES
+from ottla.pipelines.sinks.iceberg.jvm import MARK, LoadedTable, committing
+from ottla.pipelines.sinks.iceberg.table import (
+    add_columns,
+    can_widen,
+    create,
+    in_sql,
+    load,
+    require_catalog,
+    widen_column,
+)
+from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query, read_metadata
+from ottla.pipelines.target.constraints import Constraint, mark, read_constraints
+from ottla.pipelines.target.far_ahead import order_constraints, watched
+from ottla.pipelines.target.keyed_table import check_kind
+from ottla.pipelines.target.narrower_types import added_columns, narrower
+from ottla.pipelines.target.port import NO_VERSION, Sink
+from ottla.pipelines.target.upsert_statement import upsert_statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from ottla.pipelines.target.keyed_table import KeyedTable
+    from ottla.pipelines.target.port import Batch
+
+
+@dataclass
+class IcebergSink(Sink):
+    """A table of an Iceberg catalog as the place where a pipeline's rows go."""
+
+    kind = "iceberg"
+    called = "Iceberg"
+    failures = FAILURES
+    spark: SparkSession
+    table: str
+    schema: StructType
+    schema_changes: str = "refuse"  # or "add"
+    partition_by: tuple[str, ...] = ()
+    keyed: KeyedTable | None = None
+    max_ahead: str | None = None
+    _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
+    _missing: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _last: int | None = field(default=None, init=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the table, with its catalog."""
+        return self.table
+
+    @property
+    def shown(self) -> str:
+        """The name of the table, with its catalog."""
+        return self.table
+
+    @property
+    def short_name(self) -> str:
+        """The last part of the name."""
+        return self.table.rpartition(".")[2]
+
+    @property
+    def location(self) -> str:
+        """The name of the table: one that is dropped lies in no folder."""
+        return self.table
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The table's folder; none where there is no table yet."""
+        table = self._loaded()
+        if table is None:
+            return ()
+        has_scheme = "://" in table.location
+        return (table.location if has_scheme else Files(self.spark, table.location).location,)
+
+    def rows(self) -> DataFrame | None:
+        """Return what the table holds, None where there is no table."""
+        return self.spark.table(in_sql(self.table)) if self._loaded() else None
+
+    def rejected(self, schema: StructType) -> IcebergSink:
+        """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
+        return IcebergSink(self.spark, f"{self.table}_rejected", schema, "add")
+
+    def rejected_hold(self, query_id: str, batch: int) -> bool:
+        """Tell whether the rejected rows up to a batch of the query are written."""
+        last = self.rejected(self.schema).held(query_id).batch
+        return last is not None and last >= batch
+
+    def late(self, schema: StructType) -> IcebergSink:
+        """Return the sink of the rows older than the watermark: the table `<target>_late`."""
+        return IcebergSink(self.spark, f"{self.table}_late", schema, "add")
+
+    def forget(self) -> None:
+        """Drop what the catalog remembers of the table."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            self.spark.catalog.refreshTable(in_sql(self.table))
+        except AnalysisException:
+            return  # there is no table
+
+    def _loaded(self) -> LoadedTable | None:
+        """Return the table as it is now, None where there is none."""
+        require_catalog(self.spark, self.table)
+        table = load(self.spark, self.table)
+        if table is not None:
+            table.refresh()
+        return table
+
+    def table_id(self) -> str:
+        """Return Iceberg's id of the table, empty where there is no table."""
+        table = self._loaded()
+        return "" if table is None else table.uuid
+
+    def check(self) -> list[str]:
+        """Compare the frame with the table; return what will change in it, a line for each.
+
+        Raises PipelineError: there is no such catalog, the name is that of something else, or the
+        columns do not fit.
+        """
+        schema = self._table_schema()
+        unknown = [name for name in self.partition_by if name not in schema.names]
+        if unknown:
+            raise PipelineError(
+                f"partition_by={unknown[0]!r} is not a column of the frame: it has "
+                f"{', '.join(schema.names)}"
+            )
+        table = self._loaded()
+        if table is None:
+            return []
+        if self.partition_by and self.partition_by != table.partition_columns:
+            has = ", ".join(table.partition_columns) or "no column"
+            raise PipelineError(
+                f"The table {self.name} is partitioned by {has}, not by "
+                f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
+            )
+        there = self._schema_there()
+        check_kind(self.keyed, self.name, self.schema, there)
+        added, widened = self._compare(there)
+        return [
+            f"The column {name} of the table {self.name}, {held}, becomes {kind}"
+            for name, held, kind in widened
+        ] + [f"The table {self.name} gets the column {name} ({kind})" for name, kind in added]
+
+    def _table_schema(self) -> StructType:
+        """Return the columns that a table of these rows has."""
+        return self.schema if self.keyed is None else self.keyed.schema(self.schema)
+
+    def _schema_there(self) -> StructType:
+        """Return the columns of the table that is there."""
+        return self.spark.table(in_sql(self.table)).schema
+
+    def _compare(
+        self, there: StructType
+    ) -> tuple[list[tuple[str, str]], list[tuple[str, str, str]]]:
+        """Return the columns that the table gets (name, type), and those that get another type
+        (name, type in the table, type of the rows).
+
+        Raises PipelineError for columns that do not fit.
+        """
+        rows, widened = self._table_schema(), []
+        for name, kind, held in narrower(rows, there):
+            wide, narrow = kind.simpleString(), held.simpleString()
+            if self.schema_changes == "add" and can_widen(held, kind):
+                widened.append((name, narrow, wide))
+                continue
+            ways = "cast it in the query, or write to a new table"
+            if can_widen(held, kind):
+                ways = "cast it in the query, or have the table widen it: schema_changes='add'"
+            raise PipelineError(
+                f"The column {name} is {wide} in the rows and {narrow} in the table {self.name}, "
+                f"which does not hold each of its values: {ways}"
+            )
+        added = added_columns(rows, there)
+        if added and self.schema_changes == "refuse":
+            name, kind_added = added[0]
+            raise PipelineError(
+                f"The frame has the column {name} ({kind_added}), which the table {self.name} does "
+                "not have: select the table's columns, or write schema_changes='add'"
+            )
+        for name, _ in added_columns(there, rows):
+            if "." in name:
+                raise PipelineError(
+                    f"The table {self.name} has the column {name}, which the rows lack, and Spark "
+                    "writes no part of a column to Iceberg: add it in the query"
+                )
+        return added, widened
+
+    def make(self) -> None:
+        """Create the table, empty, unless it exists; add and widen columns.
+
+        Raises PipelineError.
+        """
+        schema = self._table_schema()
+        if self._loaded() is None:
+            create(self.spark, self.table, schema, self.partition_by)
+        else:
+            added, widened = self._compare(self._schema_there())
+            if added:
+                add_columns(self.spark, self.table, added)
+            for name, _, kind in widened:
+                widen_column(self.spark, self.table, name, kind)
+        known = {name.lower() for name in schema.names}
+        self._missing = {
+            one.name: one.dataType.simpleString()
+            for one in self._schema_there().fields
+            if one.name.lower() not in known
+        }
+
+    def constrained(self, frame: DataFrame) -> DataFrame:
+        """Mark the rows of a frame that the table refuses; see `constraints.fitting`."""
+        self._constraints = found = self._read_constraints()
+        frame = watched(frame, self.max_ahead, self.keyed, self.schema)
+        return mark(frame, self._schema_there(), found) if found else frame
+
+    def has_new_constraints(self) -> bool:
+        """Tell whether the table has other constraints than when `constrained` marked the rows."""
+        return self._read_constraints() != self._constraints
+
+    def _read_constraints(self) -> tuple[Constraint, ...]:
+        """Return what Iceberg has of constraints: NOT NULL."""
+        found = read_constraints({}, self._schema_there())
+        if self.keyed is None:
+            return found
+        of_order = order_constraints(self.max_ahead, self.keyed, self.schema)
+        return (*self.keyed.constrain(found), *of_order)
+
+    def held(self, query_id: str) -> Held:
+        """Return what the table has of a query, by the snapshots whose rows are in it.
+
+        It is complete where a snapshot of the query is found, or the table's first one: a table
+        that expires its snapshots may have neither.
+        """
+        table = self._loaded()
+        return Held(f"the table {self.name}") if table is None else self._held(table, query_id)
+
+    def _held(self, table: LoadedTable, query_id: str) -> Held:
+        there = list(table.ancestors())
+        texts = [one.metadata for one in there]
+        newest = latest_of_query(texts, query_id)
+        ids = {one.id for one in there}
+        gone = [read_metadata(one.metadata) for one in table.all() if one.id not in ids]
+        return Held(
+            f"the table {self.name}",
+            None if newest is None else newest.batch,
+            None if newest is None else newest.offsets,
+            is_complete=newest is not None or not there or there[-1].is_first,
+            taken_out=tuple(one.batch for one in gone if one and one.query_id == query_id),
+            taken_out_by="a rollback",
+            continued_by=continued_by(texts, query_id),
+        )
+
+    def metadata(self) -> Iterable[str]:
+        """Return the metadata of the snapshots that are in the table, the newest first."""
+        table = self._loaded()
+        return () if table is None else (one.metadata for one in table.ancestors())
+
+    def version_of(self, query_id: str, batch: int) -> int | None:
+        """Return the number of the commit that holds a batch, None when none is found."""
+        table = self._loaded()
+        for one in () if table is None else table.ancestors():
+            found = read_metadata(one.metadata)
+            if found and (found.query_id, found.batch) == (query_id, batch):
+                return one.sequence or None
+        return None
+
+    def write(self, frame: DataFrame, batch: Batch) -> int | None:
+        """Append or merge a batch; None when the table has it already."""
+        if self.schema_changes == "add" and frame.schema.names != self.schema.names:
+            # Rejected rows of several kinds have different columns.
+            self.schema = frame.schema
+            self.make()
+        session = frame.sparkSession
+        table = LoadedTable(session, self.table)
+        table.refresh()
+        if batch.once and self._has(table, batch):
+            return None
+        if self.keyed is not None:
+            self._merge(frame, self.keyed, batch)
+        else:
+            rows = frame
+            if self._missing:
+                rows = frame.selectExpr("*", *(_null(*one) for one in self._missing.items()))
+            writer = rows.writeTo(in_sql(self.table))
+            writer.option(f"snapshot-property.{MARK}", batch.metadata).append()
+        # The query has a copy of the user's session, in which the catalog keeps the table, too.
+        users = LoadedTable(self.spark, self.table)
+        users.refresh()
+        newest = next(users.ancestors(), None)
+        is_ours = newest is not None and newest.metadata == batch.metadata
+        self._last = newest.id if newest is not None and is_ours else None
+        return newest.sequence or NO_VERSION if newest is not None and is_ours else NO_VERSION
+
+    def _has(self, table: LoadedTable, batch: Batch) -> bool:
+        """Tell whether the table has a batch; it has the batches before, and no more.
+
+        Raises PipelineError where it was rolled back, or another query continues.
+        """
+        if self._last is not None and table.current_id() == self._last:
+            return False  # nobody has written since this run's last batch
+        held = self._held(table, batch.query_id)
+        if held.batch is not None and held.batch >= batch.number and not held.taken_out:
+            return True
+        planned = Planned(batch.place, batch.number, batch.begins, "", batch.promised)
+        answer = decide(planned, held)
+        if isinstance(answer, Refuse):
+            raise PipelineError(answer.sentence)
+        return False
+
+    def _merge(self, frame: DataFrame, keyed: KeyedTable, batch: Batch) -> None:
+        """Give each key its last record.
+
+        Spark reads the rows of a MERGE twice, first to find the files that it changes: they are
+        kept, so that they are computed and counted once.
+        """
+        session = frame.sparkSession
+        view = f"ottla_batch_{secrets.token_hex(8)}"
+        kept = frame.persist()
+        kept.createOrReplaceTempView(view)
+        statement = upsert_statement(keyed, in_sql(self.table), view)
+        try:
+            committing(session, batch.metadata, lambda: session.sql(statement))
+        finally:
+            session.catalog.dropTempView(view)
+            kept.unpersist()
+
+
+def _null(name: str, kind: str) -> str:
+    quoted = name.replace("`", "``")
+    return f"CAST(NULL AS {kind}) AS `{quoted}`"

@@ -1,0 +1,285 @@
+"""A stream into a real Iceberg table: each row once, whatever is killed or rolled back."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.pipelines import PipelineError, to_iceberg, topic
+from ottla.pipelines.running import QUERIES
+from ottla.pipelines.target.commit_metadata import read_metadata
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "id BIGINT NOT NULL, word STRING"
+COLUMNS = ("value.*", "partition", "offset", "timestamp")
+
+
+def records(start: int, stop: int, word: str = "w") -> list[tuple[str, str]]:
+    return [(str(n), json.dumps({"id": n, "word": f"{word}{n}"})) for n in range(start, stop)]
+
+
+class Job:
+    """One pipeline; `run` takes all there is and ends."""
+
+    def __init__(self, spark: Any, bootstrap: str, name: str, catalog: str, folder: Path) -> None:
+        self.spark, self.bootstrap, self.name = spark, bootstrap, name
+        self.table, self.folder = f"{catalog}.db.flights", folder
+        self.checkpoint = folder / "checkpoint"
+
+    def start(self, trigger: Any = None, **how: Any) -> Any:
+        where = {"starting": how.pop("starting", "earliest")}
+        where["tombstones"] = how.pop("tombstones", None)
+        frame = topic(
+            self.spark, self.name, bootstrap_servers=self.bootstrap, schema=SCHEMA, **where
+        )
+        rows = frame.selectExpr(*how.pop("columns", COLUMNS))
+        checkpoint = how.pop("checkpoint", self.checkpoint)
+        return to_iceberg(rows, self.table, checkpoint=checkpoint, trigger=trigger, **how)
+
+    def run(self, **how: Any) -> Any:
+        query = self.start({"availableNow": True}, **how)
+        query.awaitTermination()
+        return query
+
+    def rows(self, columns: str = "id") -> list[Any]:
+        found = self.spark.table(self.table).selectExpr(*columns.split(", ")).collect()
+        return sorted(row[0] if len(row) == 1 else tuple(row) for row in found)
+
+    def forget_that_the_batch_is_done(self, batch: int) -> None:
+        """As after a kill between the table's commit and Spark's own note."""
+        (self.checkpoint / "commits" / str(batch)).unlink()
+        (self.checkpoint / "commits" / f".{batch}.crc").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def job(
+    spark: Any, bootstrap: str, new_topic: Callable[..., str], catalog: str, tmp_path: Path
+) -> Job:
+    return Job(spark, bootstrap, new_topic(), catalog, tmp_path)
+
+
+def test_rows_arrive_once_and_the_snapshot_says_of_which_batch(
+    job: Job, produce: Callable[..., None], marks: Callable[[str], list[str]]
+) -> None:
+    produce(job.name, [*records(0, 20), ("x", "bad")])
+    first = job.run()
+    produce(job.name, records(20, 30))
+    job.run()
+    job.forget_that_the_batch_is_done(1)
+    last = job.run()
+
+    assert job.rows() == list(range(30))
+    rejected = job.spark.table(f"{job.table}_rejected").select("reason").collect()
+    assert [row.reason for row in rejected] == ["value is not a JSON object of the schema"]
+    told = [read_metadata(text) for text in marks(job.table)]
+    assert [(one.query_id, one.batch) for one in told if one] == [(first.id, 1), (first.id, 0)]
+    assert sum(told[0].offsets[job.name].values()) == 31 if told[0] else False
+    assert first.name == "flights"
+    assert QUERIES[last.id].version_of(1) == 2
+
+
+def test_a_table_with_keys_has_the_last_record_of_each(
+    job: Job, produce: Callable[..., None], marks: Callable[[str], list[str]]
+) -> None:
+    how: dict[str, Any] = {
+        "keys": ["id"],
+        "tombstones": "mark",
+        "columns": (
+            *("coalesce(value.id, CAST(CAST(key AS STRING) AS BIGINT)) AS id", "value.word"),
+            *("partition", "offset", "tombstone"),
+        ),
+    }
+    produce(job.name, [*records(0, 4), *records(2, 3, "x")])
+    job.run(**how)
+    produce(job.name, [*records(3, 6, "y"), ("0", None)])
+    query = job.run(**how)
+    job.forget_that_the_batch_is_done(1)
+    job.run(**how)
+
+    found = [(1, "w1"), (2, "x2"), (3, "y3"), (4, "y4"), (5, "y5")]
+    assert job.rows("id, word") == found
+    told = [read_metadata(text) for text in marks(job.table)]
+    assert [(one.query_id, one.batch) for one in told if one] == [(query.id, 1), (query.id, 0)]
+
+    with pytest.raises(PipelineError, match=r"has written the table .* with keys=\['id'\]"):
+        job.run(columns=how["columns"], tombstones="mark", keys=["word"])
+
+
+@pytest.mark.parametrize("keys", [(), ("id",)])
+def test_a_checkpoint_that_is_older_than_its_table_is_refused(
+    job: Job, produce: Callable[..., None], tmp_path: Path, keys: tuple[str, ...]
+) -> None:
+    produce(job.name, records(0, 5))
+    job.run(keys=keys)
+    shutil.copytree(job.checkpoint, tmp_path / "backup")
+    produce(job.name, records(5, 10))
+    job.run(keys=keys)
+    produce(job.name, records(10, 15))
+    job.checkpoint = tmp_path / "backup"
+    with pytest.raises(PipelineError, match="was set back, for example by a backup") as refused:
+        job.run(keys=keys)
+    assert "has batch 1 of this query, and the checkpoint has batches up to 0" in str(refused.value)
+    assert job.rows() == list(range(10))
+
+
+def roll_back(job: Job) -> None:
+    """To the first snapshot, as somebody else would do it."""
+    snapshots = job.spark.sql(
+        f"SELECT snapshot_id FROM {job.table}.snapshots ORDER BY committed_at"
+    )
+    catalog, _, table = job.table.partition(".")
+    first = snapshots.first()[0]
+    job.spark.sql(f"CALL {catalog}.system.rollback_to_snapshot('{table}', {first})")
+
+
+def test_a_rollback_is_noticed_and_a_new_checkpoint_continues(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    for first in (0, 5):
+        produce(job.name, records(first, first + 5))
+        job.run()
+    roll_back(job)
+    produce(job.name, records(10, 15))
+    with pytest.raises(PipelineError, match="was set back by a rollback and no longer") as said:
+        job.run()
+    assert "has batch 1 of this query" in str(said.value)
+    assert job.rows() == list(range(5))
+
+    job.checkpoint = tmp_path / "another"
+    job.run(starting="table")
+    assert job.rows() == list(range(15))
+
+
+def test_a_rollback_while_the_query_runs_is_noticed_before_the_next_batch(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    query = job.start()
+    try:
+        for first in (0, 5):
+            produce(job.name, records(first, first + 5))
+            query.processAllAvailable()
+        roll_back(job)
+        produce(job.name, records(10, 15))
+        with pytest.raises(PipelineError, match="was set back by a rollback"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    assert max(job.rows()) < 10
+
+
+def test_another_job_may_write_between_two_batches(job: Job, produce: Callable[..., None]) -> None:
+    query = job.start(columns=("value.*",))
+    try:
+        produce(job.name, records(0, 3))
+        query.processAllAvailable()
+        job.spark.sql(f"INSERT INTO {job.table} VALUES (99, 'of another')")
+        produce(job.name, records(3, 6))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert query.exception() is None
+    assert job.rows() == [*range(6), 99]
+
+
+def test_a_table_that_was_made_again_is_another_one(job: Job, produce: Callable[..., None]) -> None:
+    produce(job.name, records(0, 3))
+    job.run()
+    table, job.table = job.table, f"{job.table}_2"
+    with pytest.raises(PipelineError, match=f"belongs to the table {table}, not to {table}_2"):
+        job.run()
+    job.table = table
+    job.spark.sql(f"DROP TABLE {job.table} PURGE")
+    with pytest.raises(PipelineError, match="was deleted and created again"):
+        job.run()
+    job.spark.sql(f"CREATE TABLE {job.table} (id BIGINT) USING iceberg")
+    with pytest.raises(PipelineError, match="was deleted and created again"):
+        job.run(columns=("value.id",))
+
+
+def test_columns_that_do_not_fit_are_refused_at_the_start(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    produce(job.name, records(0, 3))
+    place = "`partition` INT, `offset` BIGINT"
+    job.spark.sql(
+        f"CREATE TABLE {job.table} (id INT, word STRING, more DATE, {place}) USING iceberg"
+    )
+    columns = ("value.*", "partition", "offset")
+    inside = job.folder / "warehouse" / "db" / "flights" / "cp"
+    for how, words in (
+        ({}, "id is bigint in the rows and int in the table .* have the table widen it"),
+        ({"columns": ("CAST(value.id AS DOUBLE) AS id",)}, "cast it in the query, or write to a n"),
+        ({"columns": ("value.word AS id",)}, "id is string in the rows and int in the table"),
+        ({"columns": ("1 AS id", "1 AS extra")}, "has the column extra .* does not have"),
+        ({"columns": ("1 AS id",), "partition_by": "id"}, "is partitioned by no column, not by id"),
+        ({"columns": ("1 AS id",), "partition_by": "no"}, "'no' is not a column of the frame"),
+        ({"columns": ("1 AS id",), "checkpoint": inside}, "cp lies inside the table"),
+    ):
+        with pytest.raises(PipelineError, match=words) as raised:
+            job.run(**{"columns": columns, **how})
+        assert len(str(raised.value).splitlines()) == 1
+    assert not job.checkpoint.exists()
+
+    job.run(columns=(*columns, "1 AS extra"), schema_changes="add")
+    assert job.rows("id, more, extra") == [(n, None, 1) for n in range(3)]
+    kinds = dict(job.spark.table(job.table).dtypes)
+    assert (kinds["id"], kinds["extra"]) == ("bigint", "int")
+
+
+def test_rows_without_a_column_that_is_not_null_are_rejected(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    job.spark.sql(f"CREATE TABLE {job.table} (id BIGINT, word STRING NOT NULL) USING iceberg")
+    produce(job.name, [*records(0, 2), ("7", '{"id": 7}')])
+    job.run(columns=("value.*",))
+    assert job.rows() == [0, 1]
+    (row,) = job.spark.table(f"{job.table}_rejected").collect()
+    assert row.reason == "the column word is null, but NOT NULL"
+
+
+def test_a_name_that_is_no_table_of_a_catalog_is_refused(job: Job, tmp_path: Path) -> None:
+    frame = job.spark.range(1)
+    for target, words in (
+        ("./flights", "write the name of an Iceberg table with its catalog"),
+        ("flights", "write the name of an Iceberg table with its catalog"),
+        ("nowhere.db.flights", "nowhere is no catalog of Iceberg in this session: start it with"),
+    ):
+        with pytest.raises(PipelineError, match=words) as raised:
+            to_iceberg(frame, target, checkpoint=tmp_path / "cp")
+        assert len(str(raised.value).splitlines()) == 1
+    variant = job.spark.range(1).selectExpr("parse_json('1') AS v")
+    with pytest.raises(PipelineError, match=r"cannot be created: .*variant is not supported"):
+        to_iceberg(variant, job.table, checkpoint=tmp_path / "cp")
+
+
+def test_a_batch_frame_is_one_commit(job: Job, tmp_path: Path) -> None:
+    frame = job.spark.range(5).selectExpr("id", "named_struct('a b', id) AS `odd name`")
+    for _ in range(2):
+        to_iceberg(frame, job.table, checkpoint=tmp_path / "cp", partition_by="id")
+    assert job.spark.table(job.table).count() == 10
+    assert job.spark.sql(f"SELECT * FROM {job.table}.snapshots").count() == 2
+
+
+def test_the_guides_example_runs(job: Job, produce: Callable[..., None], tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[4] / "docs/pipeline-sinks.md").read_text()
+    (example,) = [
+        one for one in re.findall(r"```py\n(.*?)```", guide, re.DOTALL) if "to_iceberg(" in one
+    ]
+    produce(job.name, [('{"tailnum": "N1"}', '{"dest": "HNL"}'), ('{"tailnum": "N2"}', "{}")])
+    produce(job.name, [('{"tailnum": "N2"}', None)])
+    catalog = job.table.partition(".")[0]
+    script = example.replace("localhost:9092", job.bootstrap).replace('"./', f'"{tmp_path}/')
+    script = script.replace('    "flights",\n    bootstrap', f'    "{job.name}",\n    bootstrap')
+    script = script.replace("lake.db.aircraft", f"{catalog}.db.aircraft")
+
+    exec(compile(script, "docs/pipeline-sinks.md", "exec"), {})
+
+    (row,) = job.spark.table(f"{catalog}.db.aircraft").collect()
+    assert (row.tailnum, row.dest) == ("N1", "HNL")
