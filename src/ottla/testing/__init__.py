@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.testing.fault_rule import Received
     from ottla.testing.faults import Fault
     from ottla.testing.record import ReadRecord
+    from ottla.testing.security import Security
     from ottla.testing.topic import Topic
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "KitError",
     "ReadRecord",
     "Received",
+    "Security",
     "SharedBroker",
     "Topic",
 ]
@@ -43,6 +45,7 @@ _MODULES: Final = {
     "KitError": "errors",
     "ReadRecord": "record",
     "Received": "fault_rule",
+    "Security": "security",
     "Topic": "topic",
 }
 

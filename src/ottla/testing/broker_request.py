@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -24,13 +24,18 @@ class NoResponseError(KitError):
 
 @contextmanager
 def kit_client(
-    bootstrap: str, timeout_s: float = ANSWER_TIMEOUT_S, retry_for_s: float = ANSWER_TIMEOUT_S
+    bootstrap: str,
+    timeout_s: float = ANSWER_TIMEOUT_S,
+    retry_for_s: float = ANSWER_TIMEOUT_S,
+    *,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Client]:
-    """A client. `timeout_s` is for each response, `retry_for_s` while the cluster changes. Its
-    ClientError becomes a KitError, or a NoResponseError.
+    """A client. `timeout_s` is for each response, `retry_for_s` while the cluster changes;
+    `settings` are librdkafka's about security. Its ClientError becomes a KitError, or a
+    NoResponseError.
     """
     patience = Patience(connect_s=timeout_s, answer_s=timeout_s, retry_for_s=retry_for_s)
-    with Client(bootstrap, client_id=KIT_CLIENT_ID, patience=patience) as client:
+    with Client(bootstrap, settings, client_id=KIT_CLIENT_ID, patience=patience) as client:
         try:
             yield client
         except RetriableError as error:
@@ -39,11 +44,17 @@ def kit_client(
             raise KitError(error.reason) from None
 
 
-def ask_broker(bootstrap: str, request: Any, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+def ask_broker(
+    bootstrap: str,
+    request: Any,
+    timeout_s: float = ANSWER_TIMEOUT_S,
+    *,
+    settings: Mapping[str, str] | None = None,
+) -> Any:
     """The broker's response to a message of `messages_of`; `bootstrap` is its address. Raises
     NoResponseError.
     """
     version = request.__version__
     question = Question(request.__api_key__, version, lambda _: request, version)
-    with kit_client(bootstrap, timeout_s) as client:
+    with kit_client(bootstrap, timeout_s, settings=settings) as client:
         return client.ask_any(question)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SHARE: Final = "ottla_share_broker"
 _WORKER_INPUT: Final = "ottla_broker"
 _MARKS: Final = {
-    "ottla": ("config", "brokers", "shared"),
+    "ottla": ("config", "brokers", "shared", "security"),
     "ottla_topic": ("partitions", "replicas", "config"),
 }
 _shared_by_workers: Final = pytest.StashKey[ExitStack]()
@@ -52,8 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     for line in (
-        "ottla(config, brokers, shared): a broker of its own for this test, with these settings;"
-        " with shared=True one for all tests with the same mark",
+        "ottla(config, brokers, shared, security): a broker of its own for this test, with these"
+        " settings; with shared=True one for all tests with the same mark",
         "ottla_topic(partitions, replicas, config): how ottla_topic creates its topic",
     ):
         config.addinivalue_line("markers", line)
@@ -113,7 +113,9 @@ def ottla_broker(request: pytest.FixtureRequest) -> Iterator[SharedBroker | Brok
     elif mark.get("brokers", 1) != 1:
         raise KitError("the mark asks for several brokers: use the fixture ottla_brokers")
     else:
-        broker = _marked(request, mark, lambda: Broker(mark.get("config")))
+        broker = _marked(
+            request, mark, lambda: Broker(mark.get("config"), security=mark.get("security"))
+        )
     broker.clear_faults()
     try:
         yield broker
@@ -195,7 +197,9 @@ def _marked(
         request.addfinalizer(ending.close)
         return ending.enter_context(make())
     ending, opened = request.getfixturevalue("_ottla_pool")
-    settings = repr((mark.get("brokers"), sorted((mark.get("config") or {}).items())))
+    settings = repr(
+        (mark.get("brokers"), sorted((mark.get("config") or {}).items()), mark.get("security"))
+    )
     if settings not in opened:
         opened[settings] = ending.enter_context(make())
     return opened[settings]

@@ -7,6 +7,7 @@ leaves before the others have joined again. So the group rebalances once, and st
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from ottla.client.connection import open_connection
 from ottla.client.coordinators import Coordinated
 from ottla.client.errors import NoAnswerError
 from ottla.client.question import Question
-from ottla.client.security import Security
+from ottla.client.security import security_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.testing.broker_request import ask_broker, kit_client
@@ -34,41 +35,45 @@ _POLL_S: Final = 0.005
 STABLE: Final = "Stable"
 
 
-def force_rebalance(bootstrap: str, group: str) -> None:
-    """Returns when the rebalance has begun; `bootstrap` is one broker's address. Raises KitError
+def force_rebalance(bootstrap: str, group: str, settings: Mapping[str, str] | None = None) -> None:
+    """Returns when the rebalance has begun; `bootstrap` is one broker's address, `settings` are the
+    kit's about security. Raises KitError
     if the group is not stable, which is the only state that a rebalance can begin in.
     """
-    address = _coordinator(bootstrap, group)
-    described = _describe(address, group)
+    settings = settings or {}
+    address = _coordinator(bootstrap, group, settings)
+    described = _describe(address, group, settings)
     if described.group_state != STABLE:
         state = described.group_state or "unknown"
         raise KitError(f"group {group} cannot rebalance: its state is {state}, not {STABLE}")
-    member_id = ask_broker(address, _join(group, "", described)).member_id
+    member_id = ask_broker(address, _join(group, "", described), settings=settings).member_id
     (place,) = addresses(address)
     with closing(
-        open_connection(place, Security(), KIT_CLIENT_ID, _CONNECT_S, _CONNECT_S)
+        open_connection(place, security_of(settings), KIT_CLIENT_ID, _CONNECT_S, _CONNECT_S)
     ) as connection:
         # The response comes when all members have joined again: nobody waits for it.
         with suppress(NoAnswerError):
             join = _join(group, member_id, described)
             connection.ask(Question(_JOIN, _JOIN_VERSION, lambda _: join), _JOIN_WAIT_S)
-        _wait_until_begun(address, group)
+        _wait_until_begun(address, group, settings)
         build = messages_of(_LEAVE, 4, "request")
         leaving = build.MemberIdentity(member_id=member_id)
-        ask_broker(address, build.LeaveGroupRequest(group_id=group, members=(leaving,)))
+        leave = build.LeaveGroupRequest(group_id=group, members=(leaving,))
+        ask_broker(address, leave, settings=settings)
 
 
-def _coordinator(bootstrap: str, group: str) -> str:
-    with kit_client(bootstrap) as client:
+def _coordinator(bootstrap: str, group: str, settings: Mapping[str, str]) -> str:
+    with kit_client(bootstrap, settings=settings) as client:
         (found,) = client.find_coordinators(Coordinated.GROUP, [group])
     if found.error is not ErrorCode.none:
         raise KitError(f"group {group} has no coordinator: {found.error.name.upper()}")
     return str(found.broker.address)
 
 
-def _describe(address: str, group: str) -> Any:
+def _describe(address: str, group: str, settings: Mapping[str, str]) -> Any:
     build = messages_of(_DESCRIBE, 5, "request")
-    return ask_broker(address, build.DescribeGroupsRequest(groups=(group,))).groups[0]
+    request = build.DescribeGroupsRequest(groups=(group,))
+    return ask_broker(address, request, settings=settings).groups[0]
 
 
 def _join(group: str, member_id: str, described: Any) -> Any:
@@ -87,9 +92,9 @@ def _join(group: str, member_id: str, described: Any) -> Any:
     )
 
 
-def _wait_until_begun(address: str, group: str) -> None:
+def _wait_until_begun(address: str, group: str, settings: Mapping[str, str]) -> None:
     until = time.monotonic() + _BEGINS_WITHIN_S
-    while _describe(address, group).group_state == STABLE:
+    while _describe(address, group, settings).group_state == STABLE:
         if time.monotonic() > until:
             raise KitError(f"group {group} did not rebalance within {_BEGINS_WITHIN_S:g} s")
         time.sleep(_POLL_S)

@@ -34,11 +34,18 @@ class Topic:
     tests that run on an event loop; they wait in a thread.
     """
 
-    def __init__(self, name: str, bootstrap: str, producer: Producer) -> None:
-        """`bootstrap`: as in Kafka's bootstrap.servers."""
+    def __init__(
+        self,
+        name: str,
+        bootstrap: str,
+        producer: Producer,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`bootstrap`: as in Kafka's bootstrap.servers. `settings`: librdkafka's about security."""
         self.name = name
         self.bootstrap = bootstrap
         self._producer = producer
+        self._settings = settings or {}
 
     def __str__(self) -> str:
         return self.name
@@ -144,7 +151,7 @@ class Topic:
         until = time.monotonic() + timeout_s
         reads_until = max(until, time.monotonic() + WAIT_S)
         partitions = self._partitions_of_topic()
-        consumer = _consumer(self.bootstrap)
+        consumer = _consumer(self.bootstrap, self._settings)
         found: list[ReadRecord] = []
         ended: set[int] = set()
         try:
@@ -179,7 +186,7 @@ class Topic:
         return sorted(topic.partitions)
 
 
-def _consumer(bootstrap: str) -> Consumer:
+def _consumer(bootstrap: str, settings: Mapping[str, str]) -> Consumer:
     from confluent_kafka import Consumer
 
     return Consumer(
@@ -192,11 +199,12 @@ def _consumer(bootstrap: str) -> Consumer:
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": _FETCH_WAIT_MS,
             "log_level": 2,
+            **settings,
         }
     )
 
 
-def new_producer(bootstrap: str) -> Producer:
+def new_producer(bootstrap: str, settings: Mapping[str, str]) -> Producer:
     """The kit's producer; one serves all topics of a broker."""
     from confluent_kafka import Producer
 
@@ -206,6 +214,7 @@ def new_producer(bootstrap: str) -> Producer:
             "client.id": KIT_CLIENT_ID,
             "linger.ms": 0,
             "log_level": 2,
+            **settings,
         }
     )
 

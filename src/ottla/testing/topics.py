@@ -36,11 +36,16 @@ class Topics(Faults):
     def bootstrap(self) -> str:
         """The addresses for clients, `HOST:PORT,...`."""
 
+    @property
+    def kit_settings(self) -> Mapping[str, str]:
+        """librdkafka's settings about security with which the kit itself connects."""
+        return {}
+
     def topic(self, name: str) -> Topic:
         """A topic that exists, or that its first producer creates."""
         if self._producer is None:
-            self._producer = new_producer(self.bootstrap)
-        return Topic(name, self.bootstrap, self._producer)
+            self._producer = new_producer(self.bootstrap, self.kit_settings)
+        return Topic(name, self.bootstrap, self._producer, self.kit_settings)
 
     def create_topic(
         self,
@@ -59,7 +64,12 @@ class Topics(Faults):
         name = name or unique_name("topic")
         settings = {key: str(value) for key, value in (config or {}).items()}
         admin = AdminClient(
-            {"bootstrap.servers": self.bootstrap, "client.id": KIT_CLIENT_ID, "log_level": 2}
+            {
+                "bootstrap.servers": self.bootstrap,
+                "client.id": KIT_CLIENT_ID,
+                "log_level": 2,
+                **self.kit_settings,
+            }
         )
         new = NewTopic(name, partitions, replicas, config=settings)
         try:
@@ -100,7 +110,7 @@ class Topics(Faults):
         partitions up one by one, and never all stop."""
         from ottla.testing.rebalance import force_rebalance
 
-        force_rebalance(self.bootstrap.split(",")[0], group)
+        force_rebalance(self.bootstrap.split(",")[0], group, self.kit_settings)
 
     def _ask_all(self, operation: str, **arguments: Any) -> None:
         for each in self.controls():

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from ottla.api.table import HANDLERS
+from ottla.config.properties import read_properties
 from ottla.node.node import Node
 from ottla.node.serve import serve
 from ottla.testing.controlled.control_server import control_server
@@ -56,6 +57,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--id")
     parser.add_argument("--zookeeper")
     parser.add_argument("--rack")
+    parser.add_argument("--properties")
     parser.add_argument("-c", "--config", action="append", default=[])
     return parser.parse_args(words)
 
@@ -67,6 +69,8 @@ def _properties(given: argparse.Namespace) -> dict[str, str]:
         # Kafka's default waits 3 s for more members, at the first join of each group.
         "group.initial.rebalance.delay.ms": "0",
     }
+    if given.properties is not None:
+        properties |= read_properties(given.properties)
     properties |= dict(pair.split("=", 1) for pair in given.config)
     options = {
         "listeners": given.listen and f"PLAINTEXT://{given.listen}",

@@ -1,0 +1,155 @@
+"""A secured broker or cluster in a test: users, ACLs and certificates, so that an application can
+be tested against a denial.
+
+    Security(users={"app": "secret"}, acls=["app Read topic orders", "app Read group billing"])
+
+Brokers listen with SASL_SSL, by an authority that is made for the test; for certificates of clients
+also with SSL. Nobody may do what no ACL allows; the kit itself is the super user `admin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ottla.client.admin.acls import create_acls, delete_acls
+from ottla.client.admin.users import delete_password, set_password, users
+from ottla.security.acl import Acl
+from ottla.security.acl_words import AclWordsError, parse_acls
+from ottla.security.development.certificates import (
+    CERTIFICATE_DAYS,
+    CertificateError,
+    issue,
+    read_authority,
+    write,
+)
+from ottla.security.development.secure_folder import (
+    ADMIN,
+    BROKER,
+    MECHANISM,
+    PROTOCOL,
+    secure_folder,
+)
+from ottla.security.sasl.scram import MIN_ITERATIONS
+from ottla.testing.broker_request import kit_client
+from ottla.testing.errors import KitError, is_for_the_test
+from ottla.testing.ports import HOST
+
+__tracebackhide__ = is_for_the_test
+
+CERTIFIED: Final = "SSL"
+"""The listener for clients with a certificate, and its protocol."""
+HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Security:
+    """What a secured broker of a test begins with. `users` has passwords by name, `certificates`
+    names of clients: `"app"` is `User:CN=app`. `acls` are words as after `ottla acl add`.
+    """
+
+    users: Mapping[str, str] = field(default_factory=dict)
+    acls: Sequence[str] = ()
+    certificates: Sequence[str] = ()
+
+
+class SecuredClients:
+    """The clients of a secured broker or cluster, and what they may do."""
+
+    def __init__(self, security: Security, folder: Path) -> None:
+        """Makes the certificates in `folder`. Raises KitError."""
+        self._security = security
+        self._acls = _acls(security.acls)
+        self._passwords = dict(security.users)
+        if taken := {ADMIN, BROKER} & self._passwords.keys():
+            raise KitError(f"the user {min(taken)} is the kit's own")
+        try:
+            self._folder = secure_folder(folder, HOSTS)
+            authority = read_authority(folder / "authority.key", self._folder.authority)
+            self._certificates: dict[str, Path] = {}
+            for number, name in enumerate(security.certificates):
+                path = folder / f"client-{number}.pem"
+                write(path, issue(authority, name, [], CERTIFICATE_DAYS).together, replace=True)
+                self._certificates[name] = path
+        except CertificateError as error:
+            raise KitError(f"{error.message} {error.hint or ''}".strip()) from None
+
+    @property
+    def authority(self) -> Path:
+        """The certificate, in PEM, of the authority that clients must trust."""
+        return self._folder.authority
+
+    @property
+    def has_certificates(self) -> bool:
+        """Whether there is a listener for clients with certificates."""
+        return bool(self._certificates)
+
+    def options(self, port: int, certified_port: int | None) -> list[str]:
+        """A broker's: a file with its settings, which have passwords, and its listeners."""
+        listeners = [f"{PROTOCOL}://{HOST}:{port}"]
+        settings = self._folder.broker_settings()
+        if certified_port is not None:
+            listeners.append(f"{CERTIFIED}://{HOST}:{certified_port}")
+            settings[f"listener.name.{CERTIFIED.lower()}.ssl.client.auth"] = "required"
+        path = self._folder.path / "server.properties"
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
+        write(path, text.encode(), replace=True)
+        return ["--properties", str(path), "-c", f"listeners={','.join(listeners)}"]
+
+    def kit_settings(self) -> dict[str, str]:
+        """librdkafka's settings of the kit itself, without the address."""
+        return self._folder.client_settings()
+
+    def settings(self, user: str, password: str | None = None) -> dict[str, str]:
+        """librdkafka's settings for this user, without the address. Raises KitError."""
+        if password is None and user not in self._passwords:
+            known = ", ".join(self._passwords) or "none"
+            raise KitError(f"there is no user {user!r}, only {known}; or give a password")
+        given = self._passwords[user] if password is None else password
+        return self._folder.client_settings(user, given)
+
+    def certified_settings(self, name: str) -> dict[str, str]:
+        """The same with a client's certificate."""
+        if name not in self._certificates:
+            known = ", ".join(self._certificates) or "none"
+            raise KitError(f"there is no certificate {name!r}, only {known}")
+        path = str(self._certificates[name])
+        return {
+            "security.protocol": CERTIFIED,
+            "ssl.ca.location": str(self.authority),
+            "ssl.certificate.location": path,
+            "ssl.key.location": path,
+        }
+
+    def begin(self, bootstrap: str) -> None:
+        """Make users and ACLs on brokers that have just started. Raises KitError."""
+        with kit_client(bootstrap, settings=self.kit_settings()) as client:
+            for user, password in self._passwords.items():
+                set_password(client, user, MECHANISM, password, MIN_ITERATIONS)
+            if self._acls:
+                create_acls(client, self._acls)
+
+    def add_user(self, bootstrap: str, name: str, password: str) -> None:
+        with kit_client(bootstrap, settings=self.kit_settings()) as client:
+            set_password(client, name, MECHANISM, password, MIN_ITERATIONS)
+        self._passwords[name] = password
+
+    def delete_user(self, bootstrap: str, name: str) -> None:
+        with kit_client(bootstrap, settings=self.kit_settings()) as client:
+            for user in users(client, [name]):
+                for login in user.logins:
+                    delete_password(client, name, login.mechanism)
+
+    def change_acls(self, bootstrap: str, lines: Iterable[str], *, adds: bool) -> None:
+        change = create_acls if adds else delete_acls
+        with kit_client(bootstrap, settings=self.kit_settings()) as client:
+            change(client, _acls(lines))
+
+
+def _acls(lines: Iterable[str]) -> list[Acl]:
+    try:
+        return [acl for line in lines for acl in parse_acls(line)]
+    except AclWordsError as error:
+        raise KitError(str(error)) from None
