@@ -28,6 +28,7 @@ SECTIONS: Final = {
         "docs/tutorial/first-message.md",
         "docs/tutorial/first-group.md",
         "docs/tutorial/first-pipeline.md",
+        "docs/tutorial/secured-broker.md",
         "docs/cluster.md",
     ),
     "How to": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.cli.acl_rows import ShownAcl, shown_acl
+from ottla.cli.acl_rows import ShownAcl, shown_acls
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.options import AS_JSON
@@ -55,4 +55,4 @@ def acls(client: Client, user: str) -> list[ShownAcl] | None:
         found: list[Acl] = acls_of_principal(client, f"User:{user}")
     except RefusedError:
         return None
-    return [shown_acl(each) for each in found]
+    return shown_acls(found)
