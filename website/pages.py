@@ -37,6 +37,7 @@ SECTIONS: Final = {
         "docs/scale.md",
         "docs/metrics.md",
         "docs/security.md",
+        "docs/websocket.md",
         "docs/from-apache-kafka.md",
         "docs/authorization.md",
         "docs/testing-compared.md",

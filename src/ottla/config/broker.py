@@ -16,6 +16,7 @@ from ottla.config import (
     broker_server,
     broker_transactions,
 )
+from ottla.config.broker_websocket import WEBSOCKET_LISTENERS, check_origins
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.inert import INERT
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
@@ -155,6 +156,10 @@ class BrokerConfig(
         security = self.security_of(endpoint.name)
         return endpoint.has_sasl or (endpoint.has_tls and security.ssl_client_auth == "required")
 
+    def speaks_websocket(self, listener: str) -> bool:
+        """Whether the clients of a listener speak WebSocket."""
+        return listener.upper() in map(str.upper, self.ottla_websocket_listeners)
+
     def _check_inter_broker_listener(self) -> None:
         names = [endpoint.name for endpoint in self.endpoints]
         given, setting = self.inter_broker_listener_name, INTER_BROKER_LISTENER
@@ -176,8 +181,17 @@ class BrokerConfig(
 
     def _check_listeners(self) -> None:
         """Raise ConfigError for settings of a listener that cannot be together."""
+        names = {endpoint.name for endpoint in self.endpoints}
+        for name in self.ottla_websocket_listeners:
+            if name.upper() not in names:
+                reason = f"No such listener in listeners ({', '.join(sorted(names))})"
+                raise invalid_value(WEBSOCKET_LISTENERS, name, reason)
+        if self.zookeeper_connect and self.speaks_websocket(self.inter_broker_listener):
+            reason = f"Brokers do not speak WebSocket: give another {INTER_BROKER_LISTENER}"
+            raise invalid_value(WEBSOCKET_LISTENERS, self.inter_broker_listener, reason)
         for endpoint in self.endpoints:
             security = self.security_of(endpoint.name)
+            check_origins(security.ottla_websocket_origins)
             if endpoint.has_tls:
                 tls_options(security)
             if endpoint.has_sasl:

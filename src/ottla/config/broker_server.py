@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ottla.config.broker_websocket import WebSocketSettings
 from ottla.config.setting import (
     Settings,
     Update,
@@ -306,7 +307,7 @@ class GroupSettings(Settings):
     )
 
 
-class OwnSettings(Settings):
+class OwnSettings(WebSocketSettings):
     """Settings that Kafka does not have."""
 
     ottla_journey_enable = boolean(

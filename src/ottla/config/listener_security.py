@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.config.broker_security import OauthbearerSettings, SaslSettings, TlsSettings
+from ottla.config.broker_websocket import WEBSOCKET_LISTENERS, WebSocketSettings
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.setting import Settings, optional_integer
 from ottla.config.validator import at_least
@@ -32,7 +33,12 @@ CALLBACK_HANDLER: Final = "sasl.server.callback.handler.class"
 BETWEEN_BROKERS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
 """What brokers may authenticate with."""
 _GENERAL: Final = frozenset(
-    (*TlsSettings.definitions, *SaslSettings.definitions, *OauthbearerSettings.definitions)
+    (
+        *TlsSettings.definitions,
+        *SaslSettings.definitions,
+        *OauthbearerSettings.definitions,
+        *WebSocketSettings.definitions,
+    )
 )
 """Those that a broker may also have for all its listeners."""
 _CONVERSIONS: Final = {
@@ -51,7 +57,9 @@ class ListenerLimits(Settings):
     )
 
 
-class ListenerSecurity(ListenerLimits, TlsSettings, SaslSettings, OauthbearerSettings):
+class ListenerSecurity(
+    ListenerLimits, TlsSettings, SaslSettings, OauthbearerSettings, WebSocketSettings
+):
     """The settings that are in force on one listener."""
 
     def __init__(self, given: Mapping[str, str], listener: str, *, has_sasl: bool = False) -> None:
@@ -139,7 +147,7 @@ def is_of_listener(name: str) -> bool:
         return False
     setting = without_listener(name)
     mechanism, _, of_mechanism = setting.partition(".")
-    return setting in ListenerSecurity.definitions or (
+    return (setting in ListenerSecurity.definitions and setting != WEBSOCKET_LISTENERS) or (
         mechanism.upper() in MECHANISMS
         and (of_mechanism in (JAAS, MAX_REAUTH) or _is_of_tokens(mechanism, of_mechanism))
     )

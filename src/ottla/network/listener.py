@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from ottla.config import BrokerConfig, ConfigError
+from ottla.config.broker_websocket import ANY_ORIGIN
 from ottla.config.listener import Endpoint
 from ottla.config.listener_security import tls_options
 from ottla.network.authentication import Authentication
@@ -26,6 +27,7 @@ from ottla.network.refusals import Refusals
 from ottla.network.sasl_offer import NOBODY, Credentials, SaslOffer
 from ottla.network.sliced_transport import SlicedTransport
 from ottla.network.tls_acceptor import TlsAcceptor
+from ottla.network.websocket import WebSocket, WebSocketRules, load_websockets
 from ottla.protocol.frame_limits import limits_by_type
 from ottla.security.distinguished_name import subject_of
 from ottla.security.principal import ANONYMOUS, USER, Principal
@@ -89,6 +91,21 @@ class Listener:
                 config, self._security, credentials, now_ms=now_ms, monotonic_ms=monotonic_ms
             )
 
+        self._websocket: WebSocketRules | None = None
+
+    def _websocket_rules(self) -> WebSocketRules:
+        """Raises ConfigError."""
+        try:
+            load_websockets()
+        except ImportError as error:
+            raise ConfigError(str(error)) from None
+        origins = self._security.ottla_websocket_origins
+        return WebSocketRules(
+            None if ANY_ORIGIN in origins else origins,
+            self._security.ottla_websocket_max_frame_bytes,
+            self._monotonic_ms,
+        )
+
     async def listen(self) -> None:
         """Binds. Afterwards `port` is the bound port, which the system chose if it was 0.
 
@@ -100,6 +117,8 @@ class Listener:
             self._tls = self._new_tls()
         if self._sasl is not None:
             await self._sasl.start()
+        if self._config.speaks_websocket(self.endpoint.name):
+            self._websocket = self._websocket_rules()
         try:
             self._server = await loop.create_server(
                 self._new_protocol,
@@ -181,13 +200,49 @@ class Listener:
         except TlsError as error:
             raise ConfigError(f"listener {self.endpoint.name}: {error}") from None
 
-    def _new_protocol(self) -> FrameProtocol:
+    def _new_protocol(self) -> asyncio.BaseProtocol:
+        if self._websocket is not None:
+            return self._new_websocket(self._websocket, self._admit)
         reader = self._new_reader()
         return FrameProtocol(self._scratch, reader, partial(self._accepted, reader))
 
-    def _new_encrypted_protocol(self, begun: Callable[[], None]) -> FrameProtocol:
+    def _new_encrypted_protocol(self, begun: Callable[[], None]) -> asyncio.BaseProtocol:
+        if self._websocket is not None:
+
+            def admitted(host: str) -> bool:
+                begun()  # and before the handshake of TLS it was counted
+                return True
+
+            return self._new_websocket(self._websocket, admitted)
         reader = self._new_reader()
-        return FrameProtocol(self._scratch, reader, partial(self._decrypted, reader, begun))
+
+        def decrypted(transport: asyncio.Transport) -> Connection:
+            begun()
+            return self._decrypted(reader, transport)
+
+        return FrameProtocol(self._scratch, reader, decrypted)
+
+    def _new_websocket(self, rules: WebSocketRules, admit: Callable[[str], bool]) -> WebSocket:
+        return WebSocket(
+            rules,
+            self._newcomers,
+            admit=admit,
+            release=self._release,
+            opened=self._websocket_opened,
+            refused=self._refusals.say,
+        )
+
+    def _websocket_opened(self, subprotocol: str, transport: asyncio.Transport) -> FrameProtocol:
+        reader = self._new_reader()
+        opened = FrameProtocol(self._scratch, reader, partial(self._in_websocket, reader))
+        opened.connection_made(transport)
+        return opened
+
+    def _in_websocket(self, reader: FrameReader, transport: asyncio.Transport) -> Connection:
+        """The handshake of WebSocket is over; the connection was admitted before it."""
+        if self.endpoint.has_tls:
+            return self._decrypted(reader, transport)
+        return self._opened(reader, SlicedTransport(transport), ANONYMOUS)
 
     def _new_reader(self) -> FrameReader:
         return FrameReader(
@@ -203,11 +258,8 @@ class Listener:
             connection.close()
         return connection
 
-    def _decrypted(
-        self, reader: FrameReader, begun: Callable[[], None], transport: asyncio.Transport
-    ) -> Connection:
+    def _decrypted(self, reader: FrameReader, transport: asyncio.Transport) -> Connection:
         """The handshake of TLS is over; the connection was admitted before it."""
-        begun()
         certificate = transport.get_extra_info("ssl_object").getpeercert(True)
         principal, reason = ANONYMOUS, ""
         if certificate is not None and self._sasl is None:

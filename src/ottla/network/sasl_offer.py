@@ -89,6 +89,10 @@ class SaslOffer:
                 listener,
             )
             return
+        try:
+            load_joserfc()
+        except ImportError as error:
+            raise ConfigError(str(error)) from None
         if url.startswith("file:"):
             try:
                 await self._keys.read()
@@ -122,14 +126,10 @@ class SaslOffer:
 
 
 def _token_keys(options: OauthbearerOptions, monotonic_ms: Callable[[], int]) -> TokenKeys | None:
-    """None: nobody signs the tokens. Raises ConfigError."""
+    """None: nobody signs the tokens."""
     url = options.keys_url
     if url is None:
         return None
-    try:
-        load_joserfc()
-    except ImportError as error:
-        raise ConfigError(str(error)) from None
     is_file = url.startswith("file:")
     return TokenKeys(
         url,
