@@ -188,6 +188,11 @@ def test_what_an_acl_refuses_is_named(
     assert refused.value.lacking == lacking
 
 
+def test_without_a_group_no_group_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    denied = Event(0, error=KafkaError.GROUP_AUTHORIZATION_FAILED)
+    assert new_reader(monkeypatch).is_news(denied)
+
+
 def test_patience_with_silent_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = new_reader(monkeypatch)
     key = Key("t", 0)

@@ -249,6 +249,8 @@ class Reader:
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             needs = Needs("Read", event.topic())
             raise RefusedError("continue to read", ErrorCode(error.code()), None, needs)
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and self.group is None:
+            return True  # librdkafka asks for a coordinator that nobody needs
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             needs = Needs("Read", self.group)
             raise RefusedError("join the group", ErrorCode(error.code()), None, needs)
