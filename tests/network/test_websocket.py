@@ -51,8 +51,8 @@ class Browser:
         """The status of the answer."""
         self.protocol = ClientProtocol(
             parse_uri(f"ws://{HOST}/"),
-            origin=origin,  # type: ignore[arg-type]
-            subprotocols=subprotocols or None,  # type: ignore[arg-type]
+            origin=origin,
+            subprotocols=subprotocols or None,
         )
         self.protocol.send_request(self.protocol.connect())
         self.flush()
@@ -64,7 +64,7 @@ class Browser:
                 self.protocol.receive_data(data)
             for event in self.protocol.events_received():
                 assert isinstance(event, Response)
-                return event.status_code
+                return int(event.status_code)
             if not data:
                 return 0
 

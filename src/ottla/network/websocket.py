@@ -80,8 +80,8 @@ class WebSocket(asyncio.Protocol):
 
         origins = None if rules.origins is None else [None, *rules.origins]
         self._protocol = ServerProtocol(
-            origins=cast("Any", origins),
-            subprotocols=cast("Any", [KAFKA]),
+            origins=origins,
+            subprotocols=[KAFKA],
             max_size=(None, rules.max_frame_bytes),
             logger=_logger,
         )
