@@ -1,7 +1,7 @@
 """A pipeline as a user would write it, run as a process of its own so that it can be killed.
 
 `python -m tests.system.pipeline_job BOOTSTRAP TOPIC FOLDER [--delivery NAME] [--starting WHERE]
-[--table append|upsert|history] [--sink delta|files|database] [--url URL]
+[--table append|upsert|history] [--sink delta|iceberg|files|database] [--url URL]
 [--die MOMENT [--seed N]] [--pause MOMENT ...]`
 
 The database is that of `components.postgres`, whose driver is in the cache.
@@ -28,12 +28,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.pipelines.jars import iceberg
+
 from components import postgres
-from ottla.pipelines import report_progress, session, to_delta, to_files, to_postgresql, topic
+from ottla.pipelines import (
+    report_progress,
+    session,
+    to_delta,
+    to_files,
+    to_iceberg,
+    to_postgresql,
+    topic,
+)
 from ottla.pipelines.progress import report
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.files.sink import FilesSink
+from ottla.pipelines.sinks.iceberg.sink import IcebergSink
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.spark.jvm.jdbc_connection import Connection
 
@@ -43,7 +54,12 @@ TABLES: dict[str, dict[str, Any]] = {
     "upsert": {"keys": ["id"]},
     "history": {"keys": ["id"], "history": True},
 }
-SINKS: dict[str, Any] = {"delta": DeltaSink, "files": FilesSink, "database": JdbcSink}
+SINKS: dict[str, Any] = {
+    "delta": DeltaSink,
+    "iceberg": IcebergSink,
+    "files": FilesSink,
+    "database": JdbcSink,
+}
 GROUP = "pipeline"
 SETTINGS = {
     "spark.ui.enabled": False,
@@ -163,13 +179,15 @@ class Moment:
             self._instead_of("commit", self._act_and_commit)
             return
 
+        files = self.table / "data" if self.kind is IcebergSink else self.table
+
         def watch(known: int) -> None:
-            while len(list(self.table.glob("*.parquet"))) == known:
+            while len(list(files.glob("*.parquet"))) == known:
                 time.sleep(0.000_5)
             self.act()
 
         def start(sink: Any) -> None:
-            known = len(list(self.table.glob("*.parquet")))
+            known = len(list(files.glob("*.parquet")))
             threading.Thread(target=watch, args=(known,), daemon=True).start()
 
         self._around_write(before=start)
@@ -239,16 +257,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     folder = Path(chosen.folder)
+    lake = folder / "warehouse" / "db" if chosen.sink == "iceberg" else folder
     if chosen.die:
-        Moment(chosen.die, chosen.sink, folder / "table", chosen.seed)
+        Moment(chosen.die, chosen.sink, lake / "table", chosen.seed)
     for number, moment in enumerate(chosen.pause, start=1):
         act = functools.partial(pause, folder / "paused")
-        Moment(moment, chosen.sink, folder / "table", act=act, nth=2 * number)
+        Moment(moment, chosen.sink, lake / "table", act=act, nth=2 * number)
 
     settings = dict(SETTINGS)
     if chosen.sink == "database":
         settings["spark.driver.extraClassPath"] = str(postgres.fetched_driver())
-    spark = session("job", master="local[2]", conf=settings)
+    if chosen.sink == "iceberg":
+        settings["spark.sql.catalog.lake"] = "org.apache.iceberg.spark.SparkCatalog"
+        settings["spark.sql.catalog.lake.type"] = "hadoop"
+        settings["spark.sql.catalog.lake.warehouse"] = str(folder / "warehouse")
+    jars = iceberg() if chosen.sink == "iceberg" else None
+    spark = session("job", master="local[2]", jars=jars, conf=settings)
     spark.sparkContext.setLogLevel("ERROR")
     report_progress(spark, bootstrap_servers=chosen.bootstrap, group=GROUP)
     where = {"bootstrap_servers": chosen.bootstrap, "starting": chosen.starting}
@@ -269,6 +293,8 @@ def main() -> int:
     login = {"url": chosen.url, "user": postgres.USER, "password": postgres.PASSWORD}
     if chosen.sink == "database":
         query = to_postgresql(rows, "table", **login, **how)
+    elif chosen.sink == "iceberg":
+        query = to_iceberg(rows, "lake.db.table", **how)
     elif chosen.sink == "files":
         query = to_files(rows, folder / "table", **how)
     else:
@@ -283,8 +309,10 @@ def main() -> int:
                 return []
             reader = spark.read.format("jdbc").options(**options, dbtable=f'"{name}"')
             return list(reader.load().collect())
-        if not (folder / name).exists():
+        if not (lake / name).exists():
             return []
+        if chosen.sink == "iceberg":
+            return list(spark.table(f"lake.db.{name}").collect())
         kind = "parquet" if chosen.sink == "files" else "delta"
         return list(spark.read.format(kind).load(f"{folder}/{name}").collect())
 

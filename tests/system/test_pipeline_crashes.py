@@ -406,6 +406,19 @@ of_each_table = pytest.mark.parametrize(
 
 @pytest.mark.full
 @of_each_table
+def test_an_iceberg_table_has_each_record_once_whatever_is_killed(
+    new_pipeline: Any, table: str, feed_of: Any, check: Any
+) -> None:
+    pipeline = new_pipeline("exactly-once")
+    how = ("--table", table, "--sink", "iceberg")
+    with feed_of(pipeline.bootstrap, pipeline.topic) as feed:
+        for seed, moment in enumerate((*OF_THE_BATCH, "jvm", "python", "seeded")):
+            pipeline.die(moment, seed, *how)
+    check(pipeline, feed, pipeline.take_the_rest(*how)[0])
+
+
+@pytest.mark.full
+@of_each_table
 def test_a_database_has_each_record_once_whatever_of_spark_is_killed(
     new_pipeline: Any, postgres: Postgres, table: str, feed_of: Any, check: Any
 ) -> None:
