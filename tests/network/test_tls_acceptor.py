@@ -15,6 +15,7 @@ from tests.network.test_listener import Client, Server, beat, new_server, produc
 from tests.security.authority import Authority, Issued
 
 from ottla.config import BrokerConfig, ConfigError
+from ottla.network import tls_transport
 from ottla.protocol.frames import read_response
 from ottla.security.principal import ANONYMOUS, Principal
 
@@ -22,11 +23,24 @@ HEARTBEAT = 12
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
 
 
-@pytest.fixture(params=[asyncio.DefaultEventLoopPolicy, uvloop.EventLoopPolicy])
-def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoopPolicy:
-    """Asyncio's own TLS and uvloop's are two."""
-    policy: asyncio.AbstractEventLoopPolicy = request.param()
-    return policy
+@pytest.fixture(
+    params=[
+        (asyncio.DefaultEventLoopPolicy, False),
+        (uvloop.EventLoopPolicy, False),
+        (uvloop.EventLoopPolicy, True),
+    ]
+)
+def event_loop_policy(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> asyncio.AbstractEventLoopPolicy:
+    """The TLS of asyncio, of uvloop and of aiofastnet are three."""
+    policy, is_direct = request.param
+    if is_direct:
+        assert tls_transport.is_direct(), "Python's ssl module has OpenSSL as a library here"
+    else:
+        monkeypatch.setattr(tls_transport, "is_direct", lambda: False)
+    made: asyncio.AbstractEventLoopPolicy = policy()
+    return made
 
 
 HOST = "127.0.0.1"

@@ -15,6 +15,7 @@ from typing import Final
 
 from ottla.network.newcomers import HANDSHAKE_WITHIN_MS, Newcomers
 from ottla.network.refusals import Refusals
+from ottla.network.tls_transport import accept, is_direct
 from ottla.runtime.background import Background
 from ottla.security.tls import TlsError, TlsOptions, server_context, state_of_files
 
@@ -67,6 +68,7 @@ class TlsAcceptor:
         self._tasks = Background(logger, f"the TLS of listener {name}")
         self._handshakes: set[asyncio.Task[None]] = set()
         self._refusals = refusals
+        is_direct()  # imported here rather than while others are answered
 
     def start(self, bound: Sequence[socket.socket], backlog: int) -> None:
         """Accepts connections on these sockets."""
@@ -121,14 +123,13 @@ class TlsAcceptor:
             nonlocal has_begun
             has_begun = True
 
-        loop = asyncio.get_running_loop()
         transport: asyncio.BaseTransport | None = None
         try:
-            transport, _ = await loop.connect_accepted_socket(
+            transport = await accept(
                 lambda: self._new_protocol(begun),
                 accepted,
-                ssl=self._context,
-                ssl_handshake_timeout=HANDSHAKE_WITHIN_MS / 1000,
+                self._context,
+                HANDSHAKE_WITHIN_MS / 1000,
             )
         except ssl.SSLError as error:
             self._refusals.say(host, why(error))

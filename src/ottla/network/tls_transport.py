@@ -1,0 +1,49 @@
+"""The transport of an accepted connection with TLS: aiofastnet's, or else the loop's own.
+
+aiofastnet calls OpenSSL directly, which takes less CPU time for what producers send
+(`docs/decisions/tls-transport.md`). It finds the OpenSSL of Python's own ssl module; where that is
+linked into Python, or aiofastnet has no build, the loop's transport serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from functools import cache
+
+
+@cache
+def is_direct() -> bool:
+    """Whether aiofastnet can be used. The first call imports it, which takes 60 ms or more: a
+    broker without TLS does without.
+    """
+    try:
+        from aiofastnet.openssl_compat import OPENSSL_DYN_LIBS
+    except ImportError:
+        return False
+    return OPENSSL_DYN_LIBS is not None
+
+
+async def accept(
+    protocol_factory: Callable[[], asyncio.BaseProtocol],
+    accepted: socket.socket,
+    context: ssl.SSLContext,
+    within_s: float,
+) -> asyncio.BaseTransport:
+    """Shakes hands with the client. Raises ssl.SSLError, and OSError: ConnectionAbortedError or
+    TimeoutError if it took more than `within_s`, others if the client left.
+    """
+    loop = asyncio.get_running_loop()
+    if is_direct():
+        import aiofastnet
+
+        transport, _ = await aiofastnet.connect_accepted_socket(
+            loop, protocol_factory, accepted, ssl=context, ssl_handshake_timeout=within_s
+        )
+        return transport
+    transport, _ = await loop.connect_accepted_socket(
+        protocol_factory, accepted, ssl=context, ssl_handshake_timeout=within_s
+    )
+    return transport
