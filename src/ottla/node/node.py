@@ -481,6 +481,8 @@ class Node:
         if self.config.zookeeper_connect:
             if self.config.controlled_shutdown_enable:
                 await self.membership.leave()
+            if self.acls is not None:
+                await self.acls.close()  # it reads in the session that ends now
             await self.membership.close()
 
     async def _listen(self) -> None:
