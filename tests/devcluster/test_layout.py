@@ -119,3 +119,11 @@ def test_a_running_zookeeper_is_not_started_twice(
             claimed(wanted, tmp_path, own_zookeeper=True).__enter__()
         with claimed(wanted, tmp_path / "other", own_zookeeper=True) as layout:
             assert layout.zookeeper_port != zookeeper
+
+
+def test_a_secure_cluster_stays_secure(tmp_path: Path) -> None:
+    assert not chosen_layout(tmp_path, None, None).secure
+    chosen = chosen_layout(tmp_path, None, None, secure=True)
+    write_layout(tmp_path, chosen)
+    assert chosen_layout(tmp_path, None, None) == chosen
+    assert chosen.secure

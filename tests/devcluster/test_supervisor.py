@@ -86,7 +86,7 @@ def test_a_slow_start_is_noted_once_with_the_log(
 ) -> None:
     monkeypatch.setattr(supervisor, "SLOW_START_S", -1)
     starting, reports = Starting(tmp_path), Reports()
-    supervisor.start(starting, Layout(1, 1, 2), None, reports)  # type: ignore[arg-type]
+    supervisor.start(starting, Layout(1, 1, 2), None, None, reports)  # type: ignore[arg-type]
     assert reports.notes == [f"Still starting: brokers 1. Logs: {starting.errors}"]
     assert reports.up == ["ZooKeeper", "broker 1"]
     assert reports.ready

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Producer
 
 from ottla.client.client import Client
 from ottla.client.errors import SecurityError
-from ottla.testing import Broker, KitError, Security
+from ottla.testing import Broker, Cluster, KitError, Security
 from ottla.testing.security import SecuredClients
 
 WAIT_S = 20
@@ -102,7 +102,43 @@ def test_who_is_not_known_is_named(tmp_path: Path) -> None:
 
 def test_no_password_is_among_the_words_of_a_process(tmp_path: Path) -> None:
     clients = SecuredClients(Security(users={"app": "secret"}), tmp_path)
-    words = " ".join(clients.options(1, 2))
+    words = " ".join(clients.options({"SASL_SSL": "h:1", "SSL": "h:2"}))
     passwords = [clients.kit_settings()["sasl.password"], "secret"]
     assert not any(each in words for each in passwords)
-    assert (tmp_path / "server.properties").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "sasl_ssl-ssl.properties").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("proxies", [False, True])
+def test_a_secured_cluster(proxies: bool) -> None:
+    security = Security(users={"app": "secret"}, acls=["app Write topic app"])
+    with Cluster(3, proxies=proxies, security=security) as cluster:
+        cluster.create_topic("app", replicas=3)
+        cluster.wait_in_sync("app")
+        assert error_of(cluster.client("app"), "app") is None
+        leader = cluster.leader("app")
+        cluster.kill(leader)
+        cluster.wait_leader_other_than(leader, "app")
+        cluster.produce("app", "y", timeout_s=30)
+        cluster.start(leader)
+        cluster.wait_in_sync("app")
+        cluster.elect(leader, "app")
+        assert error_of(cluster.client("app"), "other") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        cluster.assert_records("app", ["x", "y"])
+        for number, broker in cluster.brokers.items():
+            cluster.stop(number)
+            assert "Traceback" not in broker.said()
+
+
+@pytest.mark.full
+def test_a_cluster_that_was_there_before(tmp_path: Path) -> None:
+    with Cluster(2, data=tmp_path, proxies=False) as cluster:
+        cluster.create_topic("t")
+        cluster.produce("t", "a")
+    with Cluster(2, data=tmp_path, proxies=False, security=Security()) as cluster:
+        cluster.assert_records("t", ["a"])
+
+
+def test_certificates_of_clients_are_for_one_broker() -> None:
+    with pytest.raises(KitError, match="Broker"):
+        Cluster(security=Security(certificates=["app"]))

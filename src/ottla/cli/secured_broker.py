@@ -23,6 +23,7 @@ from ottla.controller.users import MECHANISMS, Upsertion
 from ottla.security.development.hosts import own_hosts
 from ottla.security.development.secure_folder import (
     ADMIN,
+    FOLDER,
     MECHANISM,
     PROTOCOL,
     SecureFolder,
@@ -33,7 +34,6 @@ from ottla.security.sasl.scram import MIN_ITERATIONS, salted_password
 if TYPE_CHECKING:
     from ottla.node.node import Node
 
-FOLDER: Final = "secure"
 PROFILE: Final = "secure"
 ANYWHERE: Final = ("", "0.0.0.0", "[::]")
 SALT_BYTES: Final = 24

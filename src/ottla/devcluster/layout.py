@@ -2,9 +2,10 @@
 
 `cluster.json` in the cluster's folder stores it, so that the next start uses the same layout:
 
-    {"brokers": 3, "first_port": 9092, "zookeeper_port": 2181, "racks": ["a", "b", "c"]}
+    {"brokers": 3, "first_port": 9092, "zookeeper_port": 2181, "racks": ["a", "b", "c"],
+     "secure": false}
 
-Without racks, `racks` is empty or missing.
+Without racks, `racks` is empty or missing. A folder of an older version has no `secure`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class Layout:
     """The port for ZooKeeper, if it is free."""
     racks: tuple[str, ...] = ()
     """One per broker, or none at all."""
+    secure: bool = False
+    """Whether clients and brokers use TLS and passwords."""
 
     @property
     def ports(self) -> list[int]:
@@ -45,7 +48,12 @@ class Layout:
 
 
 def chosen_layout(
-    data: Path, brokers: int | None, port: int | None, racks: str | None = None
+    data: Path,
+    brokers: int | None,
+    port: int | None,
+    racks: str | None = None,
+    *,
+    secure: bool = False,
 ) -> Layout:
     """The stored layout, overridden by the options that were typed. Raises DevClusterError."""
     known = read_layout(data)
@@ -64,6 +72,7 @@ def chosen_layout(
         port or known.first_port,
         known.zookeeper_port,
         known.racks if racks is None else read_racks(racks),
+        secure or known.secure,
     )
     check_racks(chosen, typed=racks is not None)
     if chosen.first_port + chosen.brokers > 65536:
@@ -105,7 +114,8 @@ def read_layout(data: Path) -> Layout | None:
     try:
         found = json.loads(file.read_text())
         numbers = {name: int(found[name]) for name in NUMBERS}
-        return Layout(**numbers, racks=tuple(map(str, found.get("racks", ()))))
+        racks = tuple(map(str, found.get("racks", ())))
+        return Layout(**numbers, racks=racks, secure=bool(found.get("secure", False)))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

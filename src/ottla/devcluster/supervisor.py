@@ -15,9 +15,13 @@ from ottla.devcluster.lock import held
 from ottla.devcluster.reporter import Reporter
 from ottla.devcluster.requests import Requests
 from ottla.devcluster.watch import ClusterWatch
+from ottla.security.development.certificates import CertificateError
+from ottla.security.development.hosts import own_hosts
+from ottla.security.development.secure_folder import FOLDER, SecureFolder, secure_folder
 from ottla.testing.broker_process import POLL_S, BrokerProcess
 from ottla.testing.cluster import Cluster
 from ottla.testing.errors import KitError, ProcessEndedError
+from ottla.testing.security import Security
 from ottla.testing.zookeeper_server import zookeeper_command
 
 SLOW_START_S: Final = 30.0
@@ -37,6 +41,8 @@ def run_cluster(
     racks: str | None,
     config: Mapping[str, str],
     reporter: Reporter,
+    *,
+    secure: bool = False,
 ) -> bool:
     """Run until KeyboardInterrupt (a second one kills all processes), or until every broker has
     exited by itself.
@@ -44,13 +50,14 @@ def run_cluster(
     Returns whether it was interrupted, and all processes ended then. Raises DevClusterError if the
     cluster cannot start.
     """
-    layout = chosen_layout(data, brokers, port, racks)
+    layout = chosen_layout(data, brokers, port, racks, secure=secure)
     check_settings(config)
     check_zookeeper(zookeeper, reporter)
     with (
         held(data),
         claimed(layout, data, own_zookeeper=zookeeper is None) as layout,
     ):
+        folder = secured(data, config) if layout.secure else None
         cluster = Cluster(
             layout.brokers,
             config,
@@ -60,9 +67,10 @@ def run_cluster(
             proxies=False,
             ports=layout.ports,
             zookeeper_port=layout.zookeeper_port,
+            security=None if folder is None else Security(),
         )
         try:
-            start(cluster, layout, zookeeper, reporter)
+            start(cluster, layout, zookeeper, folder, reporter)
             ClusterWatch(cluster, layout, Requests(data), reporter).run()
             return False
         except KeyboardInterrupt:
@@ -87,6 +95,22 @@ def check_settings(settings: Mapping[str, str]) -> None:
         BrokerConfig.from_properties(settings)
     except ConfigError as error:
         raise OptionError(f"--config: {error}") from None
+
+
+def secured(data: Path, settings: Mapping[str, str]) -> SecureFolder:
+    """The certificates and passwords of a cluster in this folder; what is missing is made. Raises
+    DevClusterError.
+    """
+    try:
+        folder = secure_folder(data / FOLDER, own_hosts())
+    except CertificateError as error:
+        raise DevClusterError(error.message, error.hint) from None
+    given = sorted(folder.broker_settings().keys() & settings.keys())
+    if given:
+        raise OptionError(
+            f"--secure sets {given[0]} itself.", "Leave one of them out; docs/security.md has all."
+        )
+    return folder
 
 
 def check_zookeeper(given: str | None, reporter: Reporter) -> None:
@@ -119,7 +143,13 @@ def zookeeper_places(given: str) -> Iterator[tuple[str, int]]:
         yield host.strip("[]"), int(port)
 
 
-def start(cluster: Cluster, layout: Layout, zookeeper: str | None, reporter: Reporter) -> None:
+def start(
+    cluster: Cluster,
+    layout: Layout,
+    zookeeper: str | None,
+    folder: SecureFolder | None,
+    reporter: Reporter,
+) -> None:
     """Start all processes, and report each as it comes up."""
     try:
         cluster.prepare()
@@ -149,7 +179,7 @@ def start(cluster: Cluster, layout: Layout, zookeeper: str | None, reporter: Rep
         cluster.create_internal_topics()
     except KitError as error:
         reporter.note(f"Consumer groups or transactions are not available yet: {error}")
-    reporter.cluster_is_ready(cluster.data, cluster.bootstrap)
+    reporter.cluster_is_ready(cluster.data, cluster.bootstrap, folder)
 
 
 def is_ready(number: int, broker: BrokerProcess) -> bool:

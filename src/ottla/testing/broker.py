@@ -13,11 +13,12 @@ from ottla.testing.broker_process import BrokerProcess
 from ottla.testing.control_socket import ControlSocket
 from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.ports import HOST, free_ports
+from ottla.testing.secured import Secured
 from ottla.testing.timed import Timed
 from ottla.testing.topics import Topics
 
 if TYPE_CHECKING:
-    from ottla.testing.security import SecuredClients, Security
+    from ottla.testing.security import Security
 
 __tracebackhide__ = is_for_the_test
 
@@ -61,7 +62,7 @@ class SharedBroker(Topics):
         )
 
 
-class Broker(Timed):
+class Broker(Secured, Timed):
     """`with Broker(config={"num.partitions": 3}) as broker:`, or `.start()` and `.end()`.
 
     It keeps its data in a temporary folder, or in `data`. `process` has what a broker's process
@@ -80,10 +81,8 @@ class Broker(Timed):
         # Short: a Unix socket's path has 107 bytes at most.
         self._folder = Path(tempfile.mkdtemp(prefix="ottla-"))
         self._control = ControlSocket(self._folder / "control")
-        self._certified = ""
         self._has_begun = False
         options = [word for pair in (config or {}).items() for word in ("-c", _setting(*pair))]
-        self._clients: SecuredClients | None = None
         bootstrap = FREE
         if security is not None:
             bootstrap, secured = self._secure(security)
@@ -98,7 +97,8 @@ class Broker(Timed):
     def _secure(self, security: Security) -> tuple[str, list[str]]:
         """The address for clients, and the options of the process."""
         # Imported late: most brokers of tests are not secured.
-        from ottla.testing.security import SecuredClients
+        from ottla.security.development.secure_folder import PROTOCOL
+        from ottla.testing.security import CERTIFIED, SecuredClients
 
         try:
             self._clients = SecuredClients(security, self._folder / "secure")
@@ -106,9 +106,10 @@ class Broker(Timed):
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
         port, other = free_ports(2)
-        self._certified = f"{HOST}:{other}"
-        certified = other if self._clients.has_certificates else None
-        return f"{HOST}:{port}", self._clients.options(port, certified)
+        listeners = {PROTOCOL: f"{HOST}:{port}"}
+        if security.certificates:
+            listeners[CERTIFIED] = self._certified = f"{HOST}:{other}"
+        return listeners[PROTOCOL], self._clients.options(listeners)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -150,53 +151,6 @@ class Broker(Timed):
     def controls(self) -> Sequence[ControlSocket]:
         """Its own socket."""
         return [self._control]
-
-    @property
-    def kit_settings(self) -> Mapping[str, str]:
-        return {} if self._clients is None else self._clients.kit_settings()
-
-    @property
-    def _secured(self) -> SecuredClients:
-        if self._clients is None:
-            raise KitError("this broker has no users: Broker(security=Security(...))")
-        return self._clients
-
-    @property
-    def authority(self) -> Path:
-        """The certificate, in PEM, of the authority that clients of a secured broker trust."""
-        return self._secured.authority
-
-    def client(self, user: str, password: str | None = None) -> dict[str, str]:
-        """librdkafka's settings with which this user connects; `password`: another one than that of
-        the user, or of a user that the broker does not know. Raises KitError.
-        """
-        settings = self._secured.settings(user, password)
-        return {"bootstrap.servers": self.bootstrap, **settings}
-
-    def certified_client(self, name: str) -> dict[str, str]:
-        """librdkafka's settings with which the client with this certificate connects: it is
-        `User:CN=<name>`. Raises KitError.
-        """
-        settings = self._secured.certified_settings(name)
-        return {"bootstrap.servers": self._certified, **settings}
-
-    def add_user(self, name: str, password: str) -> None:
-        """Make a user, or give it another password."""
-        self._secured.add_user(self.bootstrap, name, password)
-
-    def delete_user(self, name: str) -> None:
-        """Delete a user; its connections stay open."""
-        self._secured.delete_user(self.bootstrap, name)
-
-    def add_acls(self, *acls: str) -> None:
-        """Add ACLs, each as after `ottla acl add`: `broker.add_acls("app Read topic orders")`. They
-        are in force when this returns. Raises KitError.
-        """
-        self._secured.change_acls(self.bootstrap, acls, adds=True)
-
-    def delete_acls(self, *acls: str) -> None:
-        """Delete ACLs, named as for `add_acls`."""
-        self._secured.change_acls(self.bootstrap, acls, adds=False)
 
 
 def _setting(name: str, value: object) -> str:

@@ -22,11 +22,13 @@ Known = Mapping[tuple[str, int], KnownPartition]
 """By topic and partition."""
 
 
-def partitions_known_to(bootstrap: str, topics: Iterable[str]) -> Known:
+def partitions_known_to(
+    bootstrap: str, topics: Iterable[str], settings: Mapping[str, str] | None = None
+) -> Known:
     """The partitions of these topics in the metadata of the broker at this address; a topic that it
     does not know has none. Raises NoResponseError.
     """
-    with kit_client(bootstrap, TIMEOUT_S) as client:
+    with kit_client(bootstrap, TIMEOUT_S, settings=settings) as client:
         found = client.metadata(list(topics))
     return {
         (topic.name, index): KnownPartition(each.leader, each.leader_epoch, frozenset(each.in_sync))
@@ -35,10 +37,15 @@ def partitions_known_to(bootstrap: str, topics: Iterable[str]) -> Known:
     }
 
 
-def not_yet_known(bootstrap: str, topics: Iterable[str], actual: Known) -> list[str]:
+def not_yet_known(
+    bootstrap: str,
+    topics: Iterable[str],
+    actual: Known,
+    settings: Mapping[str, str] | None = None,
+) -> list[str]:
     """One line for each of the actual partitions that the broker does not know as it is."""
     try:
-        known = partitions_known_to(bootstrap, topics)
+        known = partitions_known_to(bootstrap, topics, settings)
     except NoResponseError as error:
         return [str(error)]
     return [

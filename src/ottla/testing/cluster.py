@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ottla.client.coordinators import Coordinated
 from ottla.testing.broker import controlled_program
@@ -22,9 +22,13 @@ from ottla.testing.errors import KitError, counted, is_for_the_test, last_lines
 from ottla.testing.internal_topics import create_internal_topic
 from ottla.testing.network import Network
 from ottla.testing.ports import HOST, free_ports
+from ottla.testing.secured import Secured
 from ottla.testing.timed import Timed
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble, ZooKeeperServer
 from ottla.testing.zookeeper_session import end_session
+
+if TYPE_CHECKING:
+    from ottla.testing.security import Security
 
 __tracebackhide__ = is_for_the_test
 
@@ -34,7 +38,7 @@ MAX_REPLICAS: Final = 3
 _T = TypeVar("_T")
 
 
-class Cluster(Timed):
+class Cluster(Secured, Timed):
     """`with Cluster(brokers=3) as cluster:` or `cluster = Cluster().open()` and `.close()`.
 
     Broker ids are 1 to `brokers`. `config` holds settings for all brokers; new topics get three
@@ -46,7 +50,8 @@ class Cluster(Timed):
     directly: faster, but nothing can be cut. `advertised_ports` has the port that each broker tells
     clients, for a proxy of your own there; `bootstrap` has the brokers' own `ports`. With `control`
     its brokers can be given faults towards clients, be made to roll, retain and compact, and time
-    can be advanced; they are slower, because they run on asyncio's own loop.
+    can be advanced; they are slower, because they run on asyncio's own loop. With `security` it has
+    TLS, users and ACLs, between brokers too.
 
     Every wait has a timeout and raises KitError, which shows the end of the relevant logs.
     """
@@ -65,6 +70,7 @@ class Cluster(Timed):
         advertised_ports: Sequence[int] | None = None,
         zookeeper_port: int = 0,
         control: bool = False,
+        security: Security | None = None,
     ) -> None:
         super().__init__()
         assert brokers > 0, "a cluster has one broker or more"
@@ -86,6 +92,9 @@ class Cluster(Timed):
         self._zookeeper_port = zookeeper_port
         self._given_data = data
         self._is_controlled = control
+        self._security = security
+        if security is not None and security.certificates:
+            raise KitError("certificates of clients are for Broker(security=...)")
         self._sockets: dict[int, ControlSocket] = {}
         self._socket_folder: Path | None = None
         self._ending = ExitStack()
@@ -114,6 +123,8 @@ class Cluster(Timed):
                 self.launch(broker_id)
             for broker in self.brokers.values():
                 broker.wait_ready(WAIT_S)
+            if self._clients is not None:
+                self._clients.begin(self.bootstrap)
             self.create_internal_topics()
         except BaseException:
             self.close()
@@ -132,7 +143,7 @@ class Cluster(Timed):
             ("transaction.state.log.replication.factor", Coordinated.TRANSACTION),
         ):
             if int(str(self._config.get(setting, -1))) <= self._count:
-                create_internal_topic(first.bootstrap, kind, WAIT_S)
+                create_internal_topic(first.bootstrap, kind, WAIT_S, self.kit_settings)
 
     def prepare(self) -> None:
         """Start ZooKeeper and the network; the brokers can then be started one by one."""
@@ -146,12 +157,23 @@ class Cluster(Timed):
             self._ensemble.start()
         self._state = ClusterState(self.zookeeper)
         self._ending.callback(self._state.close)
+        if self._security is not None:
+            self._secure(self._security)
         if self._proxies:
             self._network = Network()
             self._ending.callback(self._network.close)
         ports = list(self._ports or free_ports(self._count))
         for number, port in enumerate(ports, 1):
             self.brokers[number] = self._make_broker(number, port)
+
+    def _secure(self, security: Security) -> None:
+        # Imported late: most clusters of tests are not secured.
+        from ottla.security.development.secure_folder import FOLDER
+        from ottla.testing.security import SecuredClients
+
+        self._clients = SecuredClients(security, self.data / FOLDER)
+        # Of a cluster that was there before, which makes no first users.
+        self.state.add_users(self._clients.first_users())
 
     def _make_broker(self, number: int, port: int) -> BrokerProcess:
         options = ["--id", str(number)]
@@ -162,13 +184,15 @@ class Cluster(Timed):
             zookeeper = self._network.add_way_to_zookeeper(number, self._zookeeper_hosts)
             zookeeper += self._chroot
             told = self._advertised_ports.get(number, port)
-            for setting in (
-                f"listeners=PLAINTEXT://{HOST}:{port},REPLICATION://{HOST}:{inner}",
-                f"advertised.listeners=PLAINTEXT://{HOST}:{told},REPLICATION://{HOST}:{advertised}",
-                "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT",
-                "inter.broker.listener.name=REPLICATION",
-            ):
-                options += ["-c", setting]
+            if self._clients is not None:
+                options += self._clients.options(
+                    {"SASL_SSL": f"{HOST}:{port}", "REPLICATION": f"{HOST}:{inner}"},
+                    {"SASL_SSL": f"{HOST}:{told}", "REPLICATION": f"{HOST}:{advertised}"},
+                )
+            else:
+                options += _replication_options(port, inner, told, advertised)
+        elif self._clients is not None:
+            options += self._clients.options({"SASL_SSL": f"{HOST}:{port}"})
         options += ["--zookeeper", zookeeper]
         if self._racks is not None:
             options += ["--rack", self._racks[number - 1]]
@@ -448,7 +472,7 @@ class Cluster(Timed):
             raise KitError(f"broker {leader} has no replica of {topic}-{partition}: {replicas}")
         order = [leader, *(each for each in replicas if each != leader)]
         address = self._broker(self.controller()).bootstrap
-        elect(address, topic, partition, order, timeout_s)
+        elect(address, topic, partition, order, timeout_s, self.kit_settings)
         self.wait_for(
             f"broker {leader} to lead {topic}-{partition}",
             lambda: self.state.leader(topic, partition) == leader or None,
@@ -476,7 +500,9 @@ class Cluster(Timed):
             line
             for broker_id in self.state.live_brokers()
             if broker_id in self.brokers and self.brokers[broker_id].running
-            for line in not_yet_known(self.brokers[broker_id].bootstrap, topics, actual)
+            for line in not_yet_known(
+                self.brokers[broker_id].bootstrap, topics, actual, self.kit_settings
+            )
         ]
 
     def _known(self, topics: Iterable[str]) -> Known:
@@ -512,3 +538,14 @@ class Cluster(Timed):
             state = "running" if broker.running else "down"
             parts.append(f"\n  broker {number} ({state}) said:{last_lines(broker.said())}")
         return "".join(parts)
+
+
+def _replication_options(port: int, inner: int, told: int, advertised: int) -> list[str]:
+    """Without security: clients at `port`, which they are told as `told`; brokers at `inner`."""
+    settings = (
+        f"listeners=PLAINTEXT://{HOST}:{port},REPLICATION://{HOST}:{inner}",
+        f"advertised.listeners=PLAINTEXT://{HOST}:{told},REPLICATION://{HOST}:{advertised}",
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT",
+        "inter.broker.listener.name=REPLICATION",
+    )
+    return [word for setting in settings for word in ("-c", setting)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from typing import Any, Final
 
 from kazoo.client import KazooClient
@@ -10,6 +11,7 @@ from kazoo.exceptions import KazooException, NoNodeError, SessionExpiredError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from ottla.controller import layout
+from ottla.controller.first_users import first_users
 from ottla.testing.broker_metadata import KnownPartition
 from ottla.testing.errors import KitError, is_for_the_test
 
@@ -17,6 +19,7 @@ __tracebackhide__ = is_for_the_test
 
 CONNECT_WITHIN_S: Final = 20.0
 SESSION_TIMEOUT_S: Final = 10.0
+SALT_BYTES: Final = 24
 RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 """kazoo's default delays grow to a minute: after such an outage it would reconnect only after its
 session has expired."""
@@ -29,6 +32,14 @@ class ClusterState:
     def __init__(self, zookeeper: str) -> None:
         self._zookeeper = zookeeper
         self._client: Any = None
+
+    def add_users(self, text: str) -> None:
+        """Users (as in `ottla.first.users`) that a cluster lacks; a new one makes them itself."""
+        if self._data(layout.CLUSTER_ID) is None:
+            return
+        for user in first_users(text, lambda: secrets.token_bytes(SALT_BYTES)):
+            if self._data(user.path) is None:
+                self._connected().create(user.path, user.data, makepath=True)
 
     def controller(self) -> int | None:
         """The broker id of the controller."""

@@ -5,7 +5,7 @@ brokers in another order, KIP-455), and the preferred replica is elected (KIP-46
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ottla.client.admin.elections import elect_leaders
@@ -20,13 +20,18 @@ _POLL_S: Final = 0.05
 
 
 def elect(
-    address: str, topic: str, partition: int, replicas: Sequence[int], timeout_s: float
+    address: str,
+    topic: str,
+    partition: int,
+    replicas: Sequence[int],
+    timeout_s: float,
+    settings: Mapping[str, str] | None = None,
 ) -> None:
     """The first of `replicas`, which are the partition's, becomes its leader. Raises KitError with
     the controller's reason, also if the replica is not in sync within `timeout_s`.
     """
     until = time.monotonic() + timeout_s
-    with kit_client(address, retry_for_s=timeout_s) as client:
+    with kit_client(address, retry_for_s=timeout_s, settings=settings) as client:
         reassign(client, {topic: {partition: replicas}})
         while failed := elect_leaders(client, [(topic, partition)], unclean=False):
             (refusal,) = failed.values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from ottla.client.coordinators import Coordinated
@@ -22,15 +23,20 @@ TOPICS: Final = {
 }
 
 
-def create_internal_topic(bootstrap: str, kind: Coordinated, timeout_s: float) -> None:
+def create_internal_topic(
+    bootstrap: str,
+    kind: Coordinated,
+    timeout_s: float,
+    settings: Mapping[str, str] | None = None,
+) -> None:
     """Wait until a group or a transactional id has a coordinator; `bootstrap` is one broker's
-    address.
+    address, `settings` are the kit's about security.
 
     Raises KitError with the broker's reason if there is none within `timeout_s`.
     """
     until = time.monotonic() + timeout_s
     while True:
-        reason = _refusal(bootstrap, kind)
+        reason = _refusal(bootstrap, kind, settings)
         if reason is None:
             return
         if time.monotonic() > until:
@@ -38,10 +44,10 @@ def create_internal_topic(bootstrap: str, kind: Coordinated, timeout_s: float) -
         time.sleep(PAUSE_S)
 
 
-def _refusal(bootstrap: str, kind: Coordinated) -> str | None:
+def _refusal(bootstrap: str, kind: Coordinated, settings: Mapping[str, str] | None) -> str | None:
     """Why there is no coordinator now, or None."""
     try:
-        with kit_client(bootstrap) as client:
+        with kit_client(bootstrap, settings=settings) as client:
             (found,) = client.find_coordinators(kind, [ANY_KEY])
     except NoResponseError as error:
         return str(error)

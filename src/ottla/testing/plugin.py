@@ -130,7 +130,14 @@ def ottla_brokers(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
     mark = _mark(request, "ottla") or {}
     cluster = _marked(
-        request, mark, lambda: Cluster(mark.get("brokers", 3), mark.get("config"), control=True)
+        request,
+        mark,
+        lambda: Cluster(
+            mark.get("brokers", 3),
+            mark.get("config"),
+            control=True,
+            security=mark.get("security"),
+        ),
     )
     cluster.clear_faults()
     try:

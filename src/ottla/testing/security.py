@@ -30,12 +30,12 @@ from ottla.security.development.secure_folder import (
     BROKER,
     MECHANISM,
     PROTOCOL,
+    login_setting,
     secure_folder,
 )
 from ottla.security.sasl.scram import MIN_ITERATIONS
 from ottla.testing.broker_request import kit_client
 from ottla.testing.errors import KitError, is_for_the_test
-from ottla.testing.ports import HOST
 
 __tracebackhide__ = is_for_the_test
 
@@ -81,22 +81,35 @@ class SecuredClients:
         """The certificate, in PEM, of the authority that clients must trust."""
         return self._folder.authority
 
-    @property
-    def has_certificates(self) -> bool:
-        """Whether there is a listener for clients with certificates."""
-        return bool(self._certificates)
-
-    def options(self, port: int, certified_port: int | None) -> list[str]:
-        """A broker's: a file with its settings, which have passwords, and its listeners."""
-        listeners = [f"{PROTOCOL}://{HOST}:{port}"]
+    def options(
+        self, listeners: Mapping[str, str], advertised: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """A broker's, with these listeners: `HOST:PORT` by name. CERTIFIED asks for certificates,
+        all others for passwords; brokers use the last of those. The passwords are in a file.
+        """
         settings = self._folder.broker_settings()
-        if certified_port is not None:
-            listeners.append(f"{CERTIFIED}://{HOST}:{certified_port}")
+        kinds = {name: CERTIFIED if name == CERTIFIED else PROTOCOL for name in listeners}
+        own = [name for name in listeners if name != CERTIFIED]
+        login = settings[login_setting(PROTOCOL)]
+        settings |= {login_setting(name): login for name in own}
+        if CERTIFIED in listeners:
             settings[f"listener.name.{CERTIFIED.lower()}.ssl.client.auth"] = "required"
-        path = self._folder.path / "server.properties"
+        path = self._folder.path / f"{'-'.join(listeners).lower()}.properties"
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         write(path, text.encode(), replace=True)
-        return ["--properties", str(path), "-c", f"listeners={','.join(listeners)}"]
+        given = {
+            "listeners": _endpoints(listeners),
+            "listener.security.protocol.map": ",".join(f"{n}:{kind}" for n, kind in kinds.items()),
+            "inter.broker.listener.name": own[-1],
+        }
+        if advertised is not None:
+            given["advertised.listeners"] = _endpoints(advertised)
+        words = [word for pair in given.items() for word in ("-c", "=".join(pair))]
+        return ["--properties", str(path), *words]
+
+    def first_users(self) -> str:
+        """The setting `ottla.first.users`: those of the kit and of the brokers."""
+        return self._folder.broker_settings()["ottla.first.users"]
 
     def kit_settings(self) -> dict[str, str]:
         """librdkafka's settings of the kit itself, without the address."""
@@ -146,6 +159,10 @@ class SecuredClients:
         change = create_acls if adds else delete_acls
         with kit_client(bootstrap, settings=self.kit_settings()) as client:
             change(client, _acls(lines))
+
+
+def _endpoints(addresses: Mapping[str, str]) -> str:
+    return ",".join(f"{name}://{address}" for name, address in addresses.items())
 
 
 def _acls(lines: Iterable[str]) -> list[Acl]:

@@ -12,6 +12,7 @@ from ottla.cli.cluster import terminal
 from ottla.cli.cluster.terminal import Printed, interrupted_by_signals, run_in_terminal
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, as_failed
 from ottla.devcluster.errors import DevClusterError, OptionError
+from ottla.security.development.secure_folder import SecureFolder
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -41,7 +42,7 @@ def test_one_line_for_each_process_and_each_note(
     printed = Printed()
     printed.process_is_up("ZooKeeper", "h:2181", "")
     printed.process_is_up("broker 1", "h:9092", "0.4 s")
-    printed.cluster_is_ready(tmp_path, "h:9092")
+    printed.cluster_is_ready(tmp_path, "h:9092", None)
     printed.note("broker 1: \x1b[2J")
     shown = capsys.readouterr()
     assert shown.out.splitlines() == [
@@ -53,10 +54,21 @@ def test_one_line_for_each_process_and_each_note(
     assert shown.err == "broker 1: \\x1b[2J\n"
 
 
+def test_a_secured_cluster_says_how_to_use_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = SecureFolder(tmp_path, {"admin": "secret"}, ("the user admin",))
+    Printed().cluster_is_ready(tmp_path, "h:9092,h:9093", folder)
+    said = capsys.readouterr().out
+    assert "password secret (shown this once)" in said
+    assert "ottla topic list --profile secure" in said
+    assert "OTTLA_BOOTSTRAP" not in said
+
+
 def ended(monkeypatch: pytest.MonkeyPatch, how: bool | DevClusterError) -> int:
     """The exit code of a cluster that ends so."""
 
-    def run(*_options: Any) -> bool:
+    def run(*_given: Any, **_options: Any) -> bool:
         if isinstance(how, DevClusterError):
             raise how
         return how

@@ -47,6 +47,12 @@ from ottla.cli.value_types import WholeNumber
     shell_complete=complete_broker_setting,
     help="A setting for all brokers. Repeatable.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="TLS and passwords (SASL_SSL) for clients and brokers, ACLs, a user and a profile for "
+    "commands. Later starts of the folder are secure too.",
+)
 def start(
     brokers: int | None,
     zookeeper: str | None,
@@ -54,6 +60,7 @@ def start(
     port: int | None,
     racks: str | None,
     config: Sequence[str],
+    secure: bool,
 ) -> int:
     """Run a cluster on this machine until Ctrl-C, for development.
 
@@ -63,4 +70,5 @@ def start(
     # Imported late: completion and the other commands start no processes.
     from ottla.cli.cluster.terminal import run_in_terminal
 
-    return run_in_terminal(brokers, zookeeper, data, port, racks, pairs("--config", config))
+    settings = pairs("--config", config)
+    return run_in_terminal(brokers, zookeeper, data, port, racks, settings, secure=secure)

@@ -12,8 +12,10 @@ from typing import Any, NoReturn
 
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from ottla.cli.screen import note, say, write
+from ottla.cli.secured_broker import introduction
 from ottla.cli.wrapping import printable
 from ottla.devcluster.supervisor import run_cluster
+from ottla.security.development.secure_folder import SecureFolder
 
 
 class Printed:
@@ -22,9 +24,14 @@ class Printed:
     def process_is_up(self, name: str, address: str, remark: str) -> None:
         write(f"{name:<10}  {address:<21}  {remark}".rstrip() + "\n", flush=True)
 
-    def cluster_is_ready(self, data: Path, bootstrap: str) -> None:
+    def cluster_is_ready(self, data: Path, bootstrap: str, secured: SecureFolder | None) -> None:
+        if secured is not None:
+            for line in introduction(secured, bootstrap, note):
+                write(f"{line}\n")
         say(f"Ready. Data and logs are in {data}. Ctrl-C stops it.")
-        write(f"  export OTTLA_BOOTSTRAP={bootstrap}\n", flush=True)
+        if secured is None:
+            write(f"  export OTTLA_BOOTSTRAP={bootstrap}\n")
+        sys.stdout.flush()
 
     def note(self, text: str) -> None:
         for line in text.splitlines():
@@ -38,12 +45,16 @@ def run_in_terminal(
     port: int | None,
     racks: str | None,
     config: Mapping[str, str],
+    *,
+    secure: bool = False,
 ) -> int:
     """Run until Ctrl-C or SIGTERM; returns the exit code. Raises Failed if the cluster cannot
     start.
     """
     with interrupted_by_signals():
-        stopped = run_cluster(brokers, zookeeper, data, port, racks, config, Printed())
+        stopped = run_cluster(
+            brokers, zookeeper, data, port, racks, config, Printed(), secure=secure
+        )
     return EXIT_INTERRUPTED if stopped else EXIT_FAILED
 
 

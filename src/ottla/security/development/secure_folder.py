@@ -34,6 +34,8 @@ from ottla.security.development.certificates import (
     write,
 )
 
+FOLDER: Final = "secure"
+"""In a folder of data."""
 ADMIN: Final = "admin"
 BROKER: Final = "broker"
 MECHANISM: Final = "SCRAM-SHA-512"
@@ -73,7 +75,6 @@ class SecureFolder:
             for name, password in self.passwords.items()
         )
         login = _login(BROKER, self.passwords[BROKER])
-        own = f"listener.name.{PROTOCOL.lower()}.{MECHANISM.lower()}.sasl.jaas.config"
         return {
             "inter.broker.listener.name": PROTOCOL,
             "ssl.keystore.type": "PEM",
@@ -82,7 +83,7 @@ class SecureFolder:
             "ssl.truststore.location": str(self.authority),
             "sasl.enabled.mechanisms": f"{MECHANISM},SCRAM-SHA-256",
             "sasl.mechanism.inter.broker.protocol": MECHANISM,
-            own: login,
+            login_setting(PROTOCOL): login,
             "authorizer.class.name": AUTHORIZER,
             "super.users": f"User:{ADMIN};User:{BROKER}",
             "ottla.first.users": ";".join(users),
@@ -97,6 +98,11 @@ class SecureFolder:
             "sasl.username": user,
             "sasl.password": self.passwords[user] if password is None else password,
         }
+
+
+def login_setting(listener: str) -> str:
+    """The setting with which brokers log in on this listener."""
+    return f"listener.name.{listener.lower()}.{MECHANISM.lower()}.sasl.jaas.config"
 
 
 def secure_folder(path: Path, hosts: Sequence[str]) -> SecureFolder:
