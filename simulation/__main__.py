@@ -27,6 +27,7 @@ class Mode(NamedTuple):
 
     transactions: bool = False
     logs: bool = False
+    consumers: bool = False
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -46,6 +47,11 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         "--logs",
         action="store_true",
         help="with compaction, DeleteRecords, recreated topics, failing syncs and the like",
+    )
+    parser.add_argument(
+        "--consumers",
+        action="store_true",
+        help="the members of the group speak the consumer protocol (KIP-848)",
     )
     return parser.parse_args(given)
 
@@ -91,7 +97,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
     console.print(
         f"{len(wanted):,} seeds, {len(failed)} failed; {acknowledged:,} records acknowledged, "
         f"{lost:,} batches lost as allowed, {elections:,} elections, {generations:,} generations"
-        + (f", {committed:,} transactions" if any(mode) else "")
+        + (f", {committed:,} transactions" if mode.transactions or mode.logs else "")
         + (f", {gaps:,} gaps read" if mode.logs else "")
     )
     if failed:
@@ -113,7 +119,7 @@ def line_of(outcome: Outcome) -> str:
 def main() -> int:
     chosen = arguments()
     console = Console()
-    mode = Mode(chosen.transactions, chosen.logs)
+    mode = Mode(chosen.transactions, chosen.logs, chosen.consumers)
     if chosen.seed is not None:
         code = one(
             chosen.seed,

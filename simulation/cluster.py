@@ -63,6 +63,9 @@ _BEGINS_AGAIN: Final = "begins again at offset"
 LOGS_FLUSH: Final = 0.5
 """How often brokers flush before they acknowledge, in runs with faults of logs."""
 
+MEMBER_SESSION_MS: Final = 2_000
+"""Of members of the consumer protocol, in a full run."""
+
 
 class Cluster:
     """The seed decides its size and settings. `digest` covers every write to the tree, every line
@@ -159,6 +162,11 @@ class Cluster:
             "offsets.retention.check.interval.ms": str(self.pace.ms(1_000)),
             "group.min.session.timeout.ms": "100",
             "group.initial.rebalance.delay.ms": "200",
+            "group.consumer.min.session.timeout.ms": "1",
+            "group.consumer.session.timeout.ms": str(self.pace.ms(MEMBER_SESSION_MS)),
+            "group.consumer.min.heartbeat.interval.ms": "1",
+            "group.consumer.heartbeat.interval.ms": "100",
+            "group.consumer.assignment.interval.ms": str(self.pace.ms(300)),
             "auto.leader.rebalance.enable": str(plan.random() < 0.5).lower(),
             "leader.imbalance.check.interval.seconds": "5",
             **({"log.flush.interval.messages": "1"} if self.flushes else {}),

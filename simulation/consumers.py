@@ -13,7 +13,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from faults.history import Assigned, Committed, Polled, Revoked, Synced
 
@@ -83,6 +83,10 @@ class Membership(NamedTuple):
 
 class Member:
     """One consumer. `instance` makes it a static member (KIP-345)."""
+
+    COMMIT_VERSION: ClassVar[int] = 7
+    HAS_GENERATIONS: ClassVar[bool] = True
+    """All members are in the same one, from which on commits of former ones are refused."""
 
     def __init__(
         self,
@@ -331,7 +335,7 @@ class Member:
         self, generation: int, positions: Mapping[int, Position]
     ) -> dict[int, ErrorCode]:
         """Return the response to each partition. Raises NoAnswerError."""
-        build = messages_of(OFFSET_COMMIT, 7, "request")
+        build = messages_of(OFFSET_COMMIT, self.COMMIT_VERSION, "request")
         topic = build.OffsetCommitRequestTopic(
             name=self._topic,
             partitions=tuple(
@@ -356,7 +360,8 @@ class Member:
 
         def note(error: str | None, these: tuple[tuple[int, int], ...]) -> None:
             now_ms = self._now_ms()
-            self._note(Committed(now_ms, sent_ms, self.number, these, error, generation))
+            said = generation if self.HAS_GENERATIONS else -1
+            self._note(Committed(now_ms, sent_ms, self.number, these, error, said))
 
         outcomes: dict[str | None, tuple[tuple[int, int], ...]] = {NO_ANSWER: offsets}
         self.unanswered = lambda: note(NO_ANSWER, offsets)

@@ -18,6 +18,11 @@ from ottla.transactions.stored import NO_EPOCH, TransactionValue
 from simulation.broker import Broker
 from simulation.violation import Violation
 
+STORED: Final = (
+    "epoch", "metadata_hash", "target_epoch", "target_timestamp_ms", "members", "targets",
+    "static_members", "owner_epochs", "subscribers", "regexes",
+)  # fmt: skip
+"""What a consumer group has from its records."""
 NOT_STORED: Final = frozenset[Any]()
 
 
@@ -67,6 +72,10 @@ def content(shard: TransactionShard | GroupShard) -> dict[str, Any]:
     for name, group in shard.groups.items():
         if group.stored is not None:
             found[f"group {name}"] = group.stored
+    for name, consumers in shard.consumer.groups.items():
+        for field in STORED:
+            value = getattr(consumers, field)
+            found[f"group {name} {field}"] = dict(value) if isinstance(value, dict) else value
     return found
 
 

@@ -39,7 +39,9 @@ class History:
 class Workload:
     """Starts each client in its own process, and ends it."""
 
-    def __init__(self, cluster: Cluster, plan: Random) -> None:
+    def __init__(self, cluster: Cluster, plan: Random, member: type[Member] = Member) -> None:
+        """`member`: what the members of the group are."""
+        self._member = member
         self.history = History()
         self.producers: list[Producer] = []
         self.readers: list[Reader] = []
@@ -204,7 +206,7 @@ class Workload:
         self._members_made += 1
         # A static member is the same consumer after a restart.
         number = place + 1 if self._static else self._members_made
-        member = self.members[place] = Member(
+        member = self.members[place] = self._member(
             number,
             TOPIC,
             self._cluster.addresses,

@@ -22,6 +22,7 @@ from simulation.cluster import COMPACTED, OFFSETS, TOPIC, WRITTEN, Cluster
 from simulation.connection import NoAnswerError
 from simulation.consumers import GROUP, Member, RefusedError
 from simulation.disk import locks_by_folder
+from simulation.epoch_members import EpochMember
 from simulation.faults import FIRST_MS, LAST_MS, MAX_COUNT, Fault, at_pace, draw_faults, first_ms
 from simulation.few_epochs import few_epochs
 from simulation.journey_reads import Asked, ReadsSaid, commits_of
@@ -29,6 +30,7 @@ from simulation.journeys import check_journeys, spans_of
 from simulation.log_clients import LogClients
 from simulation.log_faults import draw_log_faults
 from simulation.nemesis import Nemesis
+from simulation.owners import OwnersWatch
 from simulation.pace import Pace, pace_of
 from simulation.replay import ReplayWatch
 from simulation.replicas import content
@@ -87,18 +89,20 @@ class World:
         *,
         transactions: bool = False,
         logs: bool = False,
+        consumers: bool = False,
         pace: Pace | None = None,
     ) -> None:
         """Without `faults` and `pace`, those of the seed; faults that are given happen as they are.
         `transactions`: with transactional clients beside the others. `logs`: with faults of logs
         and their disks, and the clients for them; a mode of its own, so that a seed without it
-        keeps its run."""
+        keeps its run. `consumers`: the group's members speak the consumer protocol (KIP-848)."""
         plan = Random(f"{seed} plan")
         self.seed = seed
         pace = pace_of(seed) if pace is None else pace
         size = size_of(seed, pace, transactions=transactions, logs=logs)
         self.cluster = Cluster(seed, plan, pace, size, logs=logs)
-        self.workload = Workload(self.cluster, plan)
+        self.workload = Workload(self.cluster, plan, EpochMember if consumers else Member)
+        self._watches_group = consumers
         if faults is None:
             faults = draw_faults(
                 plan, self.cluster.count, max_count=MAX_BESIDE_LOGS if logs else MAX_COUNT
@@ -176,6 +180,7 @@ class World:
             self.transactional.start()
             if self.of_logs is not None:
                 await self.of_logs.start()
+        if self.transactional is not None or self._watches_group:
             cluster.spawn(self._watch())
         faults = asyncio.ensure_future(self.nemesis.run(self.faults))
         heal_ms = first_ms(cluster.pace) + cluster.pace.ms(HEAL_MS - FIRST_MS)
@@ -200,7 +205,8 @@ class World:
     async def _watch(self) -> None:
         """Look at the coordinators to the end of the run."""
         cluster = self.cluster
-        watches = TransactionWatch(cluster), ReplayWatch(list(cluster.brokers.values()))
+        brokers = list(cluster.brokers.values())
+        watches = TransactionWatch(cluster), ReplayWatch(brokers), OwnersWatch(brokers)
         while True:
             await asyncio.sleep(max(MIN_WATCH_S, cluster.pace.s(WATCH_EVERY_S)))
             try:
@@ -451,10 +457,12 @@ def run(
     *,
     transactions: bool = False,
     logs: bool = False,
+    consumers: bool = False,
     pace: Pace | None = None,
 ) -> Outcome:
     """One seed."""
-    return World(seed, faults, transactions=transactions, logs=logs, pace=pace).run()
+    modes = {"transactions": transactions, "logs": logs, "consumers": consumers}
+    return World(seed, faults, pace=pace, **modes).run()
 
 
 def own_process() -> None:

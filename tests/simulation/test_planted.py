@@ -12,6 +12,7 @@ from multiprocessing.pool import Pool
 
 import pytest
 from simulation.planted import IN_TRANSACTIONS, PLANTED, Patch, Sighting
+from simulation.planted_consumers import PLANTED_CONSUMERS
 from simulation.planted_logs import PLANTED_LOGS
 from simulation.traps import TRAPS
 from simulation.workers import workers
@@ -29,13 +30,12 @@ def pool() -> Iterator[Pool]:
         yield pool
 
 
-def _is_found(plant: Callable[[Patch], None], first: Sighting, transactions: bool) -> bool:
+def _is_found(plant: Callable[[Patch], None], first: Sighting, **mode: bool) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         plant(patch)
         runs = (first, *map(Sighting, range(MAX_SEEDS)))
         return any(
-            run(each.seed, each.faults, transactions=transactions, pace=each.pace).violation
-            is not None
+            run(each.seed, each.faults, pace=each.pace, **mode).violation is not None
             for each in runs
         )
 
@@ -49,6 +49,13 @@ def test_a_planted_bug_is_found(plant: Callable[[Patch], None], pool: Pool) -> N
 @pytest.mark.parametrize("plant", OF_TRANSACTIONS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_of_transactions_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
     assert pool.apply(partial(_is_found, plant, OF_TRANSACTIONS[plant], transactions=True))
+
+
+@pytest.mark.parametrize("plant", PLANTED_CONSUMERS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_of_consumer_groups_is_found(
+    plant: Callable[[Patch], None], pool: Pool
+) -> None:
+    assert pool.apply(partial(_is_found, plant, PLANTED_CONSUMERS[plant], consumers=True))
 
 
 def _is_found_in_logs(plant: Callable[[Patch], None], first: Sighting) -> bool:

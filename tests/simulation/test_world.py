@@ -36,6 +36,19 @@ def test_the_invariants_hold(first: int) -> None:
     assert f"{PART} seeds, 0 failed" in done.stdout
 
 
+def test_the_invariants_hold_in_a_group_of_the_consumer_protocol() -> None:
+    """No partition has two owners, the group converges, and a coordinator's memory is its log."""
+    done = subprocess.run(
+        [sys.executable, "-m", "simulation", "--consumers", "--seeds", "30", "--jobs", "1"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "30 seeds, 0 failed" in done.stdout
+
+
 CUT_OFF = (
     Fault(2104, "depose", 1, 2, 6026, 275982232),
     Fault(3303, "cut", 3, 2, 5868, 423007218),

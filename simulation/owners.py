@@ -1,0 +1,46 @@
+"""No partition has two owners in a group of the consumer protocol, as its coordinator has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.groups.shard import GroupShard
+from simulation.broker import Broker
+from simulation.replay import loaded
+from simulation.violation import Violation
+
+
+class OwnersWatch:
+    """Looks at the coordinators of all brokers."""
+
+    def __init__(self, brokers: list[Broker]) -> None:
+        self._brokers = brokers
+
+    def check(self) -> None:
+        """Raises Violation."""
+        for broker in self._brokers:
+            for partition in loaded(broker):
+                if isinstance(partition.shard, GroupShard):
+                    for group in partition.shard.consumer.groups.values():
+                        check_owners(group, broker.name)
+
+
+def check_owners(group: Any, where: str) -> None:
+    """Also that the group knows who owns what. Raises Violation."""
+    owners: dict[tuple[Any, int], Any] = {}
+    for member in group.members.values():
+        for part in (member.assigned, member.pending_revocation):
+            for topic, epochs in part.items():
+                for number in epochs:
+                    other = owners.setdefault((topic, number), member)
+                    if other is not member:
+                        raise Violation(
+                            f"group {group.group_id} on {where}: members {other.member_id} and "
+                            f"{member.member_id} both have partition {number}"
+                        )
+    known = {place: member.epoch for place, member in owners.items()}
+    if known != group.owner_epochs:
+        raise Violation(
+            f"group {group.group_id} on {where}: it has owners {group.owner_epochs}, its members "
+            f"{known}"
+        )
