@@ -129,7 +129,7 @@ class Session:
             topics[self.name(topic)] = (*topics.get(self.name(topic), ()), index)
         return list(topics.items())
 
-    def _id_of(self, word: str) -> UUID:
+    def id_of(self, word: str) -> UUID:
         """Newer versions name topics by id; one that no topic has, for an unknown topic."""
         return self._topic_ids.get(self.name(word), UNKNOWN_TOPIC)
 
@@ -338,7 +338,7 @@ class Session:
             timeout=10_000,
             topic_data=(
                 build.TopicProduceData(
-                    name=self.name(topic), topic_id=self._id_of(topic), partition_data=(data,)
+                    name=self.name(topic), topic_id=self.id_of(topic), partition_data=(data,)
                 ),
             ),
         )
@@ -364,7 +364,7 @@ class Session:
                 session_epoch=-1,
                 topics=(
                     build.FetchTopic(
-                        topic=self.name(topic), topic_id=self._id_of(topic), partitions=(wanted,)
+                        topic=self.name(topic), topic_id=self.id_of(topic), partitions=(wanted,)
                     ),
                 ),
             )

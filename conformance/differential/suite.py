@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from conformance.differential.group_scripts import GROUP_SCRIPTS
 from conformance.differential.known import KNOWN, Known
 from conformance.differential.normal import differences
 from conformance.differential.scripts import SCRIPTS, Script
@@ -24,7 +25,7 @@ MAX_SHOWN: Final = 6
 def scripts() -> dict[str, Script]:
     """By name: the scripts, and the walks of some seeds."""
     walks = {f"walk_{seed}": partial(walk, seed=seed) for seed in SEEDS}
-    return {each.__name__: each for each in SCRIPTS} | walks
+    return {each.__name__: each for each in (*SCRIPTS, *GROUP_SCRIPTS)} | walks
 
 
 def run(ottla: str, kafka: str, names: Sequence[str]) -> Iterator[Outcome]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.groups.classic.requests import JoinRequest, JoinResult
+from ottla.groups.classic.requests import JoinRequest, JoinResult, LeavingMember
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.stored import ConsumerRecord, GroupKey, MemberKey
@@ -288,3 +288,41 @@ def test_the_partition_is_full(world: World) -> None:
     world.beat("a")
     assert refusal(world.beat, "a", group="h").code is ErrorCode.group_max_size_reached
     assert world.beat("b") == 2
+
+
+def test_leave_group_removes_members_at_once(world: World) -> None:
+    """As an administrator does it (KIP-345); the group begins one new epoch."""
+    world.beat("a")
+    world.beat("b", instance_id="i")
+    world.beat("c")
+    epoch = world.shard.consumer.groups["g"].epoch
+    leaving = [
+        LeavingMember("a", None), LeavingMember("", "i"), LeavingMember("a", None),
+        LeavingMember("d", None), LeavingMember("", "j"), LeavingMember("c", "i"),
+    ]  # fmt: skip
+    step = world.step()
+    left = world.shard.leave("g", leaving, step)
+    world.run(step)
+    assert [each.error for each in left] == [
+        ErrorCode.none,
+        ErrorCode.none,
+        ErrorCode.none,
+        ErrorCode.unknown_member_id,
+        ErrorCode.unknown_member_id,
+        ErrorCode.fenced_instance_id,
+    ]
+    group = world.shard.consumer.groups["g"]
+    assert (list(group.members), group.epoch) == (["c"], epoch + 1)
+
+
+def test_what_a_member_is_to_give_up_is_still_its_own(world: World) -> None:
+    epoch = world.beat("a")
+    world.now_ms += 10_000
+    world.beat("b")
+    world.beat("a", epoch, owned={TOPIC_ID: frozenset(range(4))})
+    members = {
+        each.member.member_id: each for each in world.shard.describe_consumer_group("g").members
+    }
+    assert len(members["a"].target[TOPIC_ID]) == 2
+    assert members["a"].owned == {TOPIC_ID: frozenset(range(4))}
+    assert members["b"].owned == {}

@@ -12,7 +12,6 @@ from ottla.api.context import Context
 from ottla.api.describe_groups import ALL_OPERATIONS, NOT_REQUESTED
 from ottla.groups.consumer.assignors.spec import Partitions
 from ottla.groups.consumer.describe import DescribedConsumerGroup, DescribedMember
-from ottla.groups.consumer.member import partitions_of
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.slices import Slices
@@ -88,8 +87,8 @@ async def _member(described: DescribedMember, context: Context, slices: Slices) 
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=tuple(sorted(member.subscribed_topics)),
-        subscribed_topic_regex=member.subscribed_regex or None,
-        assignment=await _assignment(partitions_of(member.assigned), context, slices),
+        subscribed_topic_regex=member.subscribed_regex,
+        assignment=await _assignment(described.owned, context, slices),
         target_assignment=await _assignment(described.target, context, slices),
         **extra,
     )

@@ -35,6 +35,7 @@ from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
 from ottla.groups.consumer import requests as consumer_requests
 from ottla.groups.consumer.aside import Aside
 from ottla.groups.consumer.commit import check_fetch
+from ottla.groups.consumer.departure import leave_group
 from ottla.groups.consumer.describe import (
     CONSUMER_TYPE,
     DescribedConsumerGroup,
@@ -251,6 +252,9 @@ class GroupShard:
     ) -> tuple[LeftMember, ...]:
         """LeaveGroup; raises ApiError where the group moves."""
         group = self.groups.get(group_id)
+        consumers = self.consumer.groups.get(group_id)
+        if consumers is not None:
+            return self._leave_consumers(consumers, leaving, step)
         if group is None:
             error = ErrorCode.unknown_member_id
             return tuple(
@@ -345,6 +349,15 @@ class GroupShard:
                 " upgrade is disabled.",
             )
         self._remove_group(group, step)
+
+    def _leave_consumers(
+        self, group: ConsumerGroup, leaving: Sequence[LeavingMember], step: Step
+    ) -> tuple[LeftMember, ...]:
+        named = [(each.member_id, each.group_instance_id) for each in leaving]
+        inner = self.consumer_step(step)
+        errors = leave_group(group, named, self._topics(), inner)
+        _add(inner, step)
+        return tuple(LeftMember(*each, error) for each, error in zip(named, errors, strict=True))
 
     def _consumer_expired(self, event: SessionExpired | RebalanceExpired, step: Step) -> None:
         inner = self.consumer_step(step)

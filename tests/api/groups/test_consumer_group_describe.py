@@ -19,7 +19,7 @@ async def test_a_group(api: Any, version: int) -> None:
     assert (member.member_id, member.instance_id, member.rack_id) == ("m", "i", "r")
     assert (member.member_epoch, member.client_id) == (2, "client")
     assert (member.client_host, member.subscribed_topic_names) == ("/127.0.0.1", ("t",))
-    assert member.subscribed_topic_regex is None
+    assert member.subscribed_topic_regex == ""
     for assignment in (member.assignment, member.target_assignment):
         (topic,) = assignment.topic_partitions
         assert (topic.topic_id, topic.topic_name, topic.partitions) == (TOPIC_ID, "t", (0, 1))
@@ -62,6 +62,11 @@ async def test_other_requests_about_such_a_group(api: Any) -> None:
     assert error is ErrorCode.non_empty_group
     joined = await api.join(9)
     assert joined.error_code is ErrorCode.inconsistent_group_protocol
+    left = await api.ask(
+        "leave_group", 5, group_id="g",
+        members=(api.struct("MemberIdentity", 13, 5, member_id="other"),),
+    )  # fmt: skip
+    assert left.members[0].error_code is ErrorCode.unknown_member_id
     beaten = await api.ask("heartbeat", 4, group_id="g", generation_id=epoch, member_id="m")
     assert beaten.error_code is ErrorCode.unknown_member_id
 

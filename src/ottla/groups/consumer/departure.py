@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import NO_OWNED, STATIC_LEAVE_EPOCH, Member
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
@@ -14,7 +18,6 @@ from ottla.groups.consumer.stored import (
     RegexKey,
     TargetEpochKey,
 )
-from ottla.groups.consumer.subscription import Change, members_after, subscribed_names
 from ottla.groups.consumer.timers import forget
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.consumer.written import current_record, removal_records
@@ -47,24 +50,61 @@ def _absent(member: Member) -> Member:
 
 def remove(group: ConsumerGroup, member: Member, topics: Topics, step: Step) -> None:
     """The member is gone: the group gets into a new epoch without it."""
-    names = subscribed_names(group, Change(member, None))
-    step.records += removal_records(group.group_id, member.member_id)
-    step.records += unused_regexes(group, Change(member, None))
-    value = GroupValue(group.epoch + 1, topics.metadata_hash(names))
-    step.records.append(ConsumerRecord(GroupKey(group.group_id), value))
-    forget(group.group_id, member.member_id, step)
+    remove_all(group, {member.member_id: member}, topics, step)
 
 
-def unused_regexes(group: ConsumerGroup, change: Change) -> list[ConsumerRecord]:
-    """Removes the regular expressions that no member subscribes to any more."""
-    if not group.regexes:
-        return []
-    used = {member.subscribed_regex for member in members_after(group, change)}
-    return [
-        ConsumerRecord(RegexKey(group.group_id, regex), None)
+def remove_all(
+    group: ConsumerGroup, gone: Mapping[str, Member], topics: Topics, step: Step
+) -> None:
+    """These members (by id) are gone: the group gets into one new epoch without them."""
+    group_id = group.group_id
+    for member_id in gone:
+        step.records += removal_records(group_id, member_id)
+        forget(group_id, member_id, step)
+    regexes = group.regex_subscribers - Counter(
+        member.subscribed_regex for member in gone.values() if member.subscribed_regex
+    )
+    step.records += [
+        ConsumerRecord(RegexKey(group_id, regex), None)
         for regex in group.regexes
-        if regex not in used
+        if regex not in regexes
     ]
+    names = set(
+        group.subscribers - Counter(chain(*(each.subscribed_topics for each in gone.values())))
+    )
+    for regex in regexes:
+        if regex in group.regexes:
+            names.update(group.regexes[regex].topics)
+    value = GroupValue(group.epoch + 1, topics.metadata_hash(names))
+    step.records.append(ConsumerRecord(GroupKey(group_id), value))
+
+
+def leave_group(
+    group: ConsumerGroup,
+    leaving: Iterable[tuple[str, str | None]],
+    topics: Topics,
+    step: Step,
+) -> list[ErrorCode]:
+    """LeaveGroup, by which also an administrator removes members (KIP-345), each named by its
+    id, its instance id or both. The error of each in turn.
+    """
+    gone: dict[str, Member] = {}
+    errors = []
+    for member_id, instance_id in leaving:
+        try:
+            if instance_id is None:
+                member = known_member(group, member_id)
+            else:
+                named = group.static_members.get(instance_id, "")
+                member = known_static_member(group, instance_id, member_id or named)
+        except ApiError as error:
+            errors.append(error.code)
+        else:
+            gone[member.member_id] = member
+            errors.append(ErrorCode.none)
+    if gone:
+        remove_all(group, gone, topics, step)
+    return errors
 
 
 def expired(group: ConsumerGroup, event: TimerEvent, topics: Topics, step: Step) -> None:

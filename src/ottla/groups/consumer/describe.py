@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from ottla.groups.consumer.assignors.spec import Partitions
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.member import Member
+from ottla.groups.consumer.member import Member, partitions_of
 from ottla.groups.consumer.subscription import preferred_assignor
 
 CONSUMER_TYPE: Final = "consumer"
@@ -18,6 +18,14 @@ class DescribedMember(NamedTuple):
 
     member: Member
     target: Partitions
+
+    @property
+    def owned(self) -> Partitions:
+        """Also what it is to give up and may still read."""
+        owned = partitions_of(self.member.assigned)
+        for topic, partitions in self.member.pending_revocation.items():
+            owned = {**owned, topic: owned.get(topic, frozenset()).union(partitions)}
+        return owned
 
 
 class DescribedConsumerGroup(NamedTuple):

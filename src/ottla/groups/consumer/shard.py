@@ -64,7 +64,7 @@ class ConsumerGroupShard:
         group = self.groups.get(request.group)
         if group is None:
             if request.epoch != JOIN_EPOCH:
-                message = f"Group {request.group} not found."
+                message = f"Consumer group {request.group} not found."
                 raise ApiError(ErrorCode.group_id_not_found, message)
             group = ConsumerGroup(request.group)
         return group
