@@ -29,13 +29,13 @@ def test_a_pattern_that_would_backtrack_takes_no_time() -> None:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, retry_s: float) -> None:
         topics = Topics(7, {name: Topic(UUID(int=1), 1) for name in NAMES})
         background = Background(logging.getLogger("tests"), "tests")
         self.stored: list[Any] = []
         self.error: ApiError | None = None
         self.gate = asyncio.Event()
-        self.matching = RegexMatching(self, lambda: topics, self.run_long, background)  # type: ignore[arg-type]
+        self.matching = RegexMatching(self, lambda: topics, self.run_long, background, retry_s)  # type: ignore[arg-type]
 
     async def run_long(self, work: Callable[[], Any]) -> Any:
         await self.gate.wait()
@@ -54,7 +54,7 @@ class Bench:
 
 @pytest.fixture
 async def bench() -> Bench:
-    return Bench()
+    return Bench(retry_s=0)
 
 
 async def test_a_group_s_expressions_are_matched_once_at_a_time(bench: Bench) -> None:
@@ -88,3 +88,14 @@ async def test_a_refusal_is_no_end(bench: Bench) -> None:
     bench.matching.begin(0, "g", ("a.*",), may_describe_all)
     await bench.settle()
     assert len(bench.stored) == 1
+
+
+async def test_after_a_refusal_it_is_not_tried_at_once() -> None:
+    bench = Bench(retry_s=3_600)
+    bench.error = ApiError(ErrorCode.unknown_server_error)
+    bench.matching.begin(0, "g", ("a.*",), may_describe_all)
+    await bench.settle()
+    bench.error = None
+    bench.matching.begin(0, "g", ("a.*",), may_describe_all)
+    await bench.settle()
+    assert bench.stored == []

@@ -29,6 +29,9 @@ ACCESS: Final = (
     Access(Operation.DESCRIBE, Resource.TOPIC),
 )
 
+TAKES_TURNS: Final = True
+"""All members of a group may send it at the same time."""
+
 DISABLED: Final = (
     "This cluster does not use the consumer group protocol (KIP-848): its feature group.version is"
     " at level 0. Use group.protocol=classic, or raise it (kafka-features.sh upgrade --feature"

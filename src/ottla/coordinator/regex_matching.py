@@ -6,10 +6,11 @@ matched once at a time; what a heartbeat asks for meanwhile waits for a later he
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ottla.coordinator.consumer_decisions import ConsumerDecisions, RunLong
 from ottla.groups.consumer.topics import Topics
@@ -19,6 +20,8 @@ from ottla.runtime.background import Background
 
 logger = logging.getLogger("ottla.groups")
 
+RETRY_S: Final = 10.0
+"""After what an expression matches could not be stored."""
 MayDescribe: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
 """Those of these topics that the client may know of."""
 
@@ -37,7 +40,9 @@ class RegexMatching:
         topics: Callable[[], Topics],
         run_long: RunLong,
         background: Background,
+        retry_s: float = RETRY_S,
     ) -> None:
+        self._retry_s = retry_s
         self._decisions = decisions
         self._topics = topics
         self._run_long = run_long
@@ -68,8 +73,9 @@ class RegexMatching:
             }
             await self._decisions.regexes_resolved(index, group, visible, topics.version)
         except ApiError as error:
-            # A later heartbeat asks for it again.
             logger.info("group %s: its regular expressions are not stored: %s", group, error)
+            # Heartbeats ask for it again and again, and what they match may be too large to store.
+            await asyncio.sleep(self._retry_s)
         finally:
             self._under_way.discard(group)
 
