@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from typing import Any
 from uuid import UUID
@@ -43,6 +44,8 @@ class World:
         self.now_ms = START_MS
         self.settings = ConsumerGroupSettings()
         self.topics = Topics(0, {})
+        self.deleted: Counter[str] = Counter()
+        """How often each topic was deleted: one that is made again has another id."""
         self.log: list[tuple[bytes, bytes | None]] = []
         self.timers: dict[Hashable, tuple[int, TimerEvent]] = {}
         self.shard = ConsumerGroupShard()
@@ -66,9 +69,10 @@ class World:
         """Makes the topic, gives it more partitions, or deletes it (0)."""
         by_name = dict(self.topics.by_name)
         if partition_count:
-            by_name[name] = Topic(topic_id(name), partition_count)
+            by_name[name] = Topic(topic_id(name, self.deleted[name]), partition_count)
         else:
             del by_name[name]
+            self.deleted[name] += 1
         self.topics = Topics(self.topics.version + 1, by_name)
 
     def heartbeat(self, request: HeartbeatRequest) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
@@ -110,14 +114,14 @@ class World:
         self.run(step)
 
 
-def topic_id(name: str) -> UUID:
-    return UUID(bytes=name.encode().rjust(16, b"\0"))
+def topic_id(name: str, life: int = 0) -> UUID:
+    return UUID(bytes=bytes((life,)) + name.encode().rjust(15, b"\0"))
 
 
 def named(partitions: Partitions) -> str:
     """As `t-0,1 u-2`."""
     parts = [
-        f"{topic.bytes.strip(bytes(1)).decode()}-{','.join(map(str, sorted(each)))}"
+        f"{topic.bytes[1:].strip(bytes(1)).decode()}-{','.join(map(str, sorted(each)))}"
         for topic, each in sorted(partitions.items())
     ]
     return " ".join(parts) or "nothing"
