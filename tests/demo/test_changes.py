@@ -10,8 +10,8 @@ from demo.processes import pipeline_environment
 from demo.tables import TABLES_FILE, told
 
 from ottla.pipelines.file.read import read_file
-from ottla.pipelines.sinks.delta.spec import DeltaSpec
-from ottla.pipelines.sinks.postgresql.spec import DatabaseSpec
+from ottla.pipelines.sinks.delta import DeltaSpec
+from ottla.pipelines.sinks.postgresql import DatabaseSpec
 
 
 def test_the_last_change_of_a_key_by_its_timestamp_is_its_row() -> None:

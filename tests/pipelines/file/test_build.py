@@ -13,8 +13,8 @@ from components import fixture
 from ottla.pipelines import PipelineError
 from ottla.pipelines.file.build import build_frame, plan_pipeline, start_pipeline
 from ottla.pipelines.file.read import read_file
-from ottla.pipelines.sinks.delta.spec import DeltaSpec
-from ottla.pipelines.sinks.postgresql.spec import DatabaseSpec
+from ottla.pipelines.sinks.delta import DeltaSpec
+from ottla.pipelines.sinks.postgresql import DatabaseSpec
 from ottla.pipelines.spec.pipeline import PipelineSpec
 
 pytestmark = pytest.mark.spark

@@ -10,7 +10,7 @@ import pytest
 from website.pages import HOME, PIPELINES, ROOT
 
 from ottla.pipelines.file.read import read_file, read_text
-from ottla.pipelines.sinks.delta.spec import DeltaSpec
+from ottla.pipelines.sinks.delta import DeltaSpec
 from ottla.pipelines.spec.pipeline import FileSpec, FunctionSpec, TableSpec
 from ottla.pipelines.spec.problem import FileError
 

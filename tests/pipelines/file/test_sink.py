@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from ottla.pipelines.file.read import read_text
-from ottla.pipelines.sinks.files.spec import FilesSpec
-from ottla.pipelines.sinks.postgresql.spec import DatabaseSpec
-from ottla.pipelines.sinks.topic.spec import TopicSpec
+from ottla.pipelines.sinks.files import FilesSpec
+from ottla.pipelines.sinks.postgresql import DatabaseSpec
+from ottla.pipelines.sinks.topic import TopicSpec
 from ottla.pipelines.spec.problem import FileError
 from ottla.pipelines.spec.sink import SinkSpec
 

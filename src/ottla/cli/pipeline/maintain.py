@@ -18,7 +18,7 @@ from ottla.cli.rows import column, emit, row
 from ottla.cli.screen import note, say
 from ottla.cli.value_types import Number
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.delta.spec import DeltaSpec
+from ottla.pipelines.sinks.delta import DeltaSpec
 from ottla.pipelines.spec.pipeline import FileSpec
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.failures.known import Known
 from ottla.pipelines.kafka.settings import KafkaSettings
-from ottla.pipelines.spec.option import Option, option
+from ottla.pipelines.run.frame import Written
+from ottla.pipelines.run.specification import asked
+from ottla.pipelines.run.start import start_or_write
+from ottla.pipelines.spec.option import Option, option, options_of
 from ottla.pipelines.target.keyed_table import DELETES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from ottla.pipelines.run.specification import Specification
     from ottla.pipelines.spec.fields import Fields
@@ -71,9 +75,26 @@ class SinkSpec:
         """Return what a file gives, and collect what is wrong with it in `fields`."""
         return cls(**given)
 
+    @property
+    def shown(self) -> str:
+        """The place as a sentence names it before anything is looked up."""
+        return str(self.target)
+
     def sink(self, asked: Specification) -> Sink:
         """Return the place of these arguments for the rows of a frame. Raises PipelineError."""
         raise NotImplementedError
+
+    @classmethod
+    def start(cls, caller: str, given: Mapping[str, Any]) -> StreamingQuery | Written:
+        """Start the query of a caller, or write its batch frame. `given`: its arguments, which are
+        called as the options are.
+
+        Raises PipelineError.
+        """
+        require_pyspark()
+        specification = asked(caller, given)
+        spec = cls(**{name: given[name] for name in options_of(cls)})
+        return start_or_write(specification, spec.shown, spec.sink, cls.failures)
 
     def rejected(self, spark: SparkSession) -> Sink:
         """Return the place of the rows that are rejected. Raises PipelineError."""

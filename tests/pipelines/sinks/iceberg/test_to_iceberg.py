@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError, to_iceberg, topic
+from ottla.pipelines.file.read import read_text
 from ottla.pipelines.running import QUERIES
+from ottla.pipelines.sinks.iceberg import IcebergSpec
+from ottla.pipelines.spec.problem import FileError
+from ottla.pipelines.spec.sink import SinkSpec
 from ottla.pipelines.target.commit_metadata import read_metadata
 
 pytestmark = pytest.mark.spark
@@ -283,3 +287,46 @@ def test_the_guides_example_runs(job: Job, produce: Callable[..., None], tmp_pat
 
     (row,) = job.spark.table(f"{catalog}.db.aircraft").collect()
     assert (row.tailnum, row.dest) == ("N1", "HNL")
+
+
+FILE = """
+[source]
+bootstrap_servers = "localhost:9092"
+topic = "flights"
+[transform]
+sql = "SELECT value.*, partition, offset FROM flights"
+[sink]
+format = "iceberg"
+{}
+[delivery]
+checkpoint = "./cp"
+"""
+
+
+def read_sink(sink: str) -> SinkSpec:
+    (one,) = read_text(Path("/jobs/flights.toml"), FILE.format(sink), {}).pipelines
+    return one.sink
+
+
+def test_a_pipeline_file_has_a_table_with_keys() -> None:
+    found = read_sink('target = "lake.db.flights"\nkeys = "id"\npartition_by = ["day"]')
+    assert found == IcebergSpec("lake.db.flights", keys=("id",), partition_by=("day",))
+    assert found.folder is None
+    assert found.keeps_rejects
+
+
+@pytest.mark.parametrize(
+    ("sink", "words"),
+    [
+        (
+            'target = "./lake/flights"',
+            "sink.target: './lake/flights': write the name of an Iceberg",
+        ),
+        ('target = "a.b"\nhistory = true', "sink.history: is not for a table of Iceberg: leave it"),
+        ('target = "a.b"\ndeletes = "mark"', "sink.deletes: is for a table with keys"),
+    ],
+)
+def test_what_a_pipeline_file_may_not_have(sink: str, words: str) -> None:
+    with pytest.raises(FileError) as refused:
+        read_sink(sink)
+    assert words in str(refused.value)

@@ -2,23 +2,83 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ottla.pipelines.errors import PipelineError, require_pyspark
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.known import Known
 from ottla.pipelines.run.frame import Written
-from ottla.pipelines.run.specification import Specification, asked
-from ottla.pipelines.run.start import start_or_write
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
 from ottla.pipelines.spark.jvm.required import require_delta
+from ottla.pipelines.spec.option import option
+from ottla.pipelines.spec.sink import KeyedOptions, LakeOptions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+    from ottla.pipelines.run.specification import Specification
+    from ottla.pipelines.target.port import Sink
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSpec(KeyedOptions, LakeOptions):
+    """A Delta table, with `to_delta()`'s arguments."""
+
+    title: ClassVar[str] = "`[sink]`: a Delta table"
+    formats: ClassVar[tuple[str, ...]] = ("delta",)
+    others: ClassVar[str] = "is not for a Delta table: leave it out"
+    failures: ClassVar[tuple[Known, ...]] = DeltaSink.failures
+
+    partition_by: tuple[str, ...] = option(
+        "the columns that a new table is partitioned by", "names", default=(), example="'carrier'"
+    )
+    history: bool = option("keep every version of a key", "flag", default=False)
+    compact_after: int = option(
+        "join small files after so many new ones; 0: never",
+        "count",
+        default=COMPACT_AFTER,
+    )
+    deletion_vectors: bool | None = option(
+        "whether a new table has deletion vectors; by default where it has keys",
+        "flag",
+        default=None,
+    )
+
+    def sink(self, asked: Specification) -> Sink:
+        """Return the table for the rows of a frame. Raises PipelineError."""
+        if type(self.compact_after) is not int or self.compact_after < 0:
+            raise PipelineError(
+                f"compact_after={self.compact_after!r}: write a number of files, or 0 to leave "
+                "small files as they are"
+            )
+        vectors = self.deletion_vectors
+        if vectors is not None and type(vectors) is not bool:
+            raise PipelineError(f"deletion_vectors={vectors!r}: write True or False")
+        frame = asked.frame
+        require_delta(frame.sparkSession)
+        return DeltaSink(
+            frame.sparkSession,
+            find_target(frame.sparkSession, asked.target),
+            frame.schema,
+            asked.schema_changes,
+            asked.partition_columns,
+            asked.keyed_table,
+            compact_after=self.compact_after,
+            deletion_vectors=vectors,
+            max_ahead=asked.max_ahead,
+        )
+
+    def rejected(self, spark: SparkSession) -> Sink:
+        """Return the table `<target>_rejected`. Raises PipelineError."""
+        from pyspark.sql.types import StructType
+
+        no_rows = StructType()
+        return DeltaSink(spark, find_target(spark, self.target), no_rows).rejected(no_rows)
 
 
 def to_delta(  # noqa: PLR0913
@@ -94,36 +154,4 @@ def to_delta(  # noqa: PLR0913
         PipelineError: a wrong argument; brokers, a topic, a table or a checkpoint that do not fit
             together; records that are lost.
     """
-    given = locals()  # the arguments: nothing else has a name yet
-    require_pyspark()
-    specification = asked("to_delta", given)
-    sink_of = functools.partial(
-        delta_sink, compact_after=compact_after, deletion_vectors=deletion_vectors
-    )
-    return start_or_write(specification, str(target), sink_of, DeltaSink.failures)
-
-
-def delta_sink(
-    specification: Specification, *, compact_after: int, deletion_vectors: bool | None
-) -> DeltaSink:
-    """Return the Delta table that a specification names. Raises PipelineError."""
-    if type(compact_after) is not int or compact_after < 0:
-        raise PipelineError(
-            f"compact_after={compact_after!r}: write a number of files, or 0 to leave small files "
-            "as they are"
-        )
-    if deletion_vectors is not None and type(deletion_vectors) is not bool:
-        raise PipelineError(f"deletion_vectors={deletion_vectors!r}: write True or False")
-    frame = specification.frame
-    require_delta(frame.sparkSession)
-    return DeltaSink(
-        frame.sparkSession,
-        find_target(frame.sparkSession, specification.target),
-        frame.schema,
-        specification.schema_changes,
-        specification.partition_columns,
-        specification.keyed_table,
-        compact_after=compact_after,
-        deletion_vectors=deletion_vectors,
-        max_ahead=specification.max_ahead,
-    )
+    return DeltaSpec.start("to_delta", locals())

@@ -1,6 +1,5 @@
 """Folders of files."""
 
-from ottla.pipelines.sinks.files.spec import FilesSpec
-from ottla.pipelines.sinks.files.to_files import to_files
+from ottla.pipelines.sinks.files.to_files import FilesSpec, to_files
 
 __all__ = ["FilesSpec", "to_files"]

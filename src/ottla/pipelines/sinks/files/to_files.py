@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ottla.pipelines.errors import PipelineError, require_pyspark
+from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.frame import Written
-from ottla.pipelines.run.specification import Specification, asked
-from ottla.pipelines.run.start import start_or_write
 from ottla.pipelines.sinks.files.sink import FORMATS, FilesSink
+from ottla.pipelines.spec.option import option
+from ottla.pipelines.spec.sink import LakeOptions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+    from ottla.pipelines.run.specification import Specification
+    from ottla.pipelines.target.port import Sink
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSpec(LakeOptions):
+    """A folder of files, with `to_files()`'s arguments."""
+
+    title: ClassVar[str] = "`[sink]` with `format`: files"
+    formats: ClassVar[tuple[str, ...]] = FORMATS
+    needs_path: ClassVar[bool] = True
+    others: ClassVar[str] = "is not for files, which are appended: leave it out"
+
+    format: str = option("the format of the files", default="", choices=FORMATS)
+    partition_by: tuple[str, ...] = option(
+        "the columns that a new folder is partitioned by", "names", default=(), example="'carrier'"
+    )
+
+    def sink(self, asked: Specification) -> Sink:
+        """Return the folder for the rows of a frame. Raises PipelineError."""
+        if self.format not in FORMATS:
+            listed = " or ".join(map(repr, FORMATS))
+            raise PipelineError(f"format={self.format!r}: write {listed}")
+        target = asked.target
+        name = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
+        if not name.strip():
+            raise PipelineError(f"target={target!r}: write a folder, such as './lake/flights'")
+        frame = asked.frame
+        return FilesSink(
+            frame.sparkSession,
+            name,
+            frame.schema,
+            self.format,
+            asked.partition_columns,
+            asked.schema_changes,
+        )
+
+    def rejected(self, spark: SparkSession) -> Sink:
+        """Return the folder `<target>_rejected`."""
+        from pyspark.sql.types import StructType
+
+        return FilesSink(spark, self.target, StructType(), self.format).rejected(StructType())
 
 
 def to_files(
@@ -58,29 +101,4 @@ def to_files(
         PipelineError: a wrong argument; brokers, a topic, a folder or a checkpoint that do not fit
             together; records that are lost.
     """
-    given = locals()  # the arguments: nothing else has a name yet
-    require_pyspark()
-    specification = asked("to_files", given)
-    return start_or_write(
-        specification, str(target), functools.partial(files_sink, file_format=format)
-    )
-
-
-def files_sink(specification: Specification, file_format: str) -> FilesSink:
-    """Return the folder that a specification names. Raises PipelineError."""
-    if file_format not in FORMATS:
-        listed = " or ".join(map(repr, FORMATS))
-        raise PipelineError(f"format={file_format!r}: write {listed}")
-    target = specification.target
-    name = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
-    if not name.strip():
-        raise PipelineError(f"target={target!r}: write a folder, such as './lake/flights'")
-    frame = specification.frame
-    return FilesSink(
-        frame.sparkSession,
-        name,
-        frame.schema,
-        file_format,
-        specification.partition_columns,
-        specification.schema_changes,
-    )
+    return FilesSpec.start("to_files", locals())

@@ -1,6 +1,5 @@
 """A table of Apache Iceberg as the place where the rows go."""
 
-from ottla.pipelines.sinks.iceberg.spec import IcebergSpec
-from ottla.pipelines.sinks.iceberg.to_iceberg import to_iceberg
+from ottla.pipelines.sinks.iceberg.to_iceberg import IcebergSpec, to_iceberg
 
 __all__ = ["IcebergSpec", "to_iceberg"]

@@ -4,18 +4,68 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ottla.pipelines.errors import require_pyspark
+from ottla.pipelines.failures.known import Known
 from ottla.pipelines.run.frame import Written
-from ottla.pipelines.run.specification import Specification, asked
-from ottla.pipelines.run.start import start_or_write
 from ottla.pipelines.sinks.iceberg.sink import IcebergSink
 from ottla.pipelines.sinks.iceberg.table import read_name, require_catalog
+from ottla.pipelines.spec.option import option
+from ottla.pipelines.spec.sink import KeyedOptions, check
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+    from ottla.pipelines.run.specification import Specification
+    from ottla.pipelines.spec.fields import Fields
+    from ottla.pipelines.spec.sink import Reading
+    from ottla.pipelines.target.port import Sink
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergSpec(KeyedOptions):
+    """A table of Iceberg, with `to_iceberg()`'s arguments."""
+
+    title: ClassVar[str] = '`[sink]` with `format = "iceberg"`: a table of Apache Iceberg'
+    formats: ClassVar[tuple[str, ...]] = ("iceberg",)
+    others: ClassVar[str] = "is not for a table of Iceberg: leave it out"
+    failures: ClassVar[tuple[Known, ...]] = IcebergSink.failures
+
+    target: str = option(
+        "the table's name with its catalog", example="lake.db.flights", required=True
+    )
+    partition_by: tuple[str, ...] = option(
+        "the columns that a new table is partitioned by", "names", default=(), example="'carrier'"
+    )
+
+    @classmethod
+    def read(cls, fields: Fields, given: dict[str, Any], about: Reading) -> Self:
+        """Return what a file gives."""
+        if given["target"]:
+            check(fields, "target", lambda: read_name(given["target"]))
+        return cls(**given)
+
+    def sink(self, asked: Specification) -> Sink:
+        """Return the table for the rows of a frame. Raises PipelineError."""
+        frame, name = asked.frame, read_name(asked.target)
+        require_catalog(frame.sparkSession, name)
+        return IcebergSink(
+            frame.sparkSession,
+            name,
+            frame.schema,
+            asked.schema_changes,
+            asked.partition_columns,
+            asked.keyed_table,
+            asked.max_ahead,
+        )
+
+    def rejected(self, spark: SparkSession) -> Sink:
+        """Return the table `<target>_rejected`. Raises PipelineError."""
+        from pyspark.sql.types import StructType
+
+        return IcebergSink(spark, self.target, StructType()).rejected(StructType())
 
 
 def to_iceberg(  # noqa: PLR0913
@@ -63,22 +113,4 @@ def to_iceberg(  # noqa: PLR0913
         PipelineError: a wrong argument; a session without Iceberg or without the catalog; brokers,
             a topic, a table or a checkpoint that do not fit together; records that are lost.
     """
-    given = locals()  # the arguments: nothing else has a name yet
-    require_pyspark()
-    specification = asked("to_iceberg", given)
-    return start_or_write(specification, str(target), iceberg_sink, IcebergSink.failures)
-
-
-def iceberg_sink(specification: Specification) -> IcebergSink:
-    """Return the table that a specification names. Raises PipelineError."""
-    frame, name = specification.frame, read_name(specification.target)
-    require_catalog(frame.sparkSession, name)
-    return IcebergSink(
-        frame.sparkSession,
-        name,
-        frame.schema,
-        specification.schema_changes,
-        specification.partition_columns,
-        specification.keyed_table,
-        specification.max_ahead,
-    )
+    return IcebergSpec.start("to_iceberg", locals())

@@ -6,19 +6,83 @@ import functools
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ottla.pipelines.errors import require_pyspark
+from ottla.pipelines.failures.known import Known
 from ottla.pipelines.run.frame import Written
-from ottla.pipelines.run.specification import Specification, asked
-from ottla.pipelines.run.start import start_or_write
-from ottla.pipelines.sinks.postgresql.settings import Database, read_database
+from ottla.pipelines.sinks.postgresql.settings import EXAMPLE, Database, read_database
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.sinks.postgresql.table import read_table_name
+from ottla.pipelines.spec.option import option
+from ottla.pipelines.spec.sink import KeyedOptions, check
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+    from ottla.pipelines.run.specification import Specification
+    from ottla.pipelines.spec.fields import Fields
+    from ottla.pipelines.spec.sink import Reading
+    from ottla.pipelines.target.port import Sink
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSpec(KeyedOptions):
+    """A table of PostgreSQL, with `to_postgresql()`'s arguments."""
+
+    title: ClassVar[str] = "`[sink]` with `url`: a table of PostgreSQL"
+    marked_by: ClassVar[str] = "url"
+    others: ClassVar[str] = "is not for a table of a database: leave it out"
+    failures: ClassVar[tuple[Known, ...]] = JdbcSink.failures
+
+    target: str = option("the table's name", example="lake.flights", required=True)
+    url: str = option("the database", default="", example=EXAMPLE, required=True)
+    user: str | None = option("who writes", default=None, example="app")
+    password: str | None = option("the password", default=None, secret=True)
+    settings: tuple[tuple[str, str], ...] = option(
+        "the driver's settings, such as `sslmode`", "settings", default=(), secret=True
+    )
+
+    @property
+    def database(self) -> Database:
+        """The database of these arguments. Raises PipelineError, which quotes no secret."""
+        return read_database(self.url, self.user, self.password, dict(self.settings or ()))
+
+    @property
+    def shown(self) -> str:
+        """The table and its database. Raises PipelineError."""
+        return f"{read_table_name(self.target).shown} in {self.database.shown}"
+
+    @classmethod
+    def read(cls, fields: Fields, given: dict[str, Any], about: Reading) -> Self:
+        """Return what a file gives; no problem quotes a password."""
+        spec = cls(**given)
+        if spec.target:
+            check(fields, "target", lambda: read_table_name(spec.target))
+        if spec.url:
+            check(fields, "url", lambda: spec.database)
+        return spec
+
+    def sink(self, asked: Specification) -> Sink:
+        """Return the table for the rows of a frame. Raises PipelineError."""
+        frame = asked.frame
+        return JdbcSink(
+            frame.sparkSession,
+            self.database,
+            read_table_name(asked.target),
+            frame.schema,
+            asked.schema_changes,
+            asked.keyed_table,
+            asked.max_ahead,
+        )
+
+    def rejected(self, spark: SparkSession) -> Sink:
+        """Return the table `<target>_rejected`. Raises PipelineError."""
+        from pyspark.sql.types import StructType
+
+        no_rows, name = StructType(), read_table_name(self.target)
+        return JdbcSink(spark, self.database, name, no_rows).rejected(no_rows)
 
 
 def to_postgresql(  # noqa: PLR0913
@@ -72,26 +136,7 @@ def to_postgresql(  # noqa: PLR0913
         PipelineError: a wrong argument; a database, brokers, a topic or a checkpoint that do not
             fit together; records that are lost.
     """
-    given = locals()  # the arguments: nothing else has a name yet
-    require_pyspark()
-    specification = asked("to_postgresql", given)
-    database = read_database(url, user, password, settings)
-    sink_of = functools.partial(postgresql_sink, database=database)
-    return start_or_write(specification, sink_of(specification).shown, sink_of, JdbcSink.failures)
-
-
-def postgresql_sink(specification: Specification, database: Database) -> JdbcSink:
-    """Return the table that a specification names. Raises PipelineError."""
-    frame = specification.frame
-    return JdbcSink(
-        frame.sparkSession,
-        database,
-        read_table_name(specification.target),
-        frame.schema,
-        specification.schema_changes,
-        specification.keyed_table,
-        specification.max_ahead,
-    )
+    return DatabaseSpec.start("to_postgresql", locals())
 
 
 @functools.wraps(to_postgresql)
