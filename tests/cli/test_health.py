@@ -70,6 +70,7 @@ CASES = [
         ["broker 2 is down and holds 3 replicas"],
     ),
     ({"hanging": None}, "healthy", []),
+    ({"days_left": {1: 29, 2: 30}}, "degraded", ["the certificate of broker 1 expires in 29 days"]),
     (
         {"hanging": [HANGS]},
         "degraded",
@@ -85,8 +86,10 @@ def test_the_state_and_what_is_wrong(
     problems: list[str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    described = {name: value for name, value in change.items() if name != "hanging"}
-    found = judged(replace(WELL, **described), change.get("hanging", []))
+    others = ("hanging", "days_left")
+    described = {name: value for name, value in change.items() if name not in others}
+    hanging, days_left = change.get("hanging", []), change.get("days_left")
+    found = judged(replace(WELL, **described), hanging, days_left)
     show_health(found)
     shown = capsys.readouterr()
     assert ("ottla transaction hanging" in shown.err) == bool(change.get("hanging"))

@@ -32,6 +32,7 @@ class FakeConnection:
 
     def __init__(self, cluster: FakeCluster, address: Address) -> None:
         self.address = address
+        self.certificate_ends_s = cluster.certificate_ends_s
         self._cluster = cluster
 
     def ask(self, question: Question, within_s: float) -> Any:
@@ -70,6 +71,7 @@ class FakeCluster:
             self.answers[key] = list(some)
         self.versions: dict[str, dict[int, tuple[int, int]]] = {}
         """Of brokers that do not know all versions, by address."""
+        self.certificate_ends_s: int | None = None
         self.unreachable: set[str] = set()
         self.silent: set[str] = set()
         self.asked: list[tuple[str, Any]] = []

@@ -16,8 +16,12 @@ from tests.security.authority import Authority, Issued
 
 from ottla.config import BrokerConfig, ConfigError
 from ottla.network import tls_transport
+from ottla.network.newcomers import Newcomers
+from ottla.network.refusals import Refusals
+from ottla.network.tls_acceptor import DAY_S, TlsAcceptor
 from ottla.protocol.frames import read_response
 from ottla.security.principal import ANONYMOUS, Principal
+from ottla.security.tls import TlsOptions, key_store_ends_s
 
 HEARTBEAT = 12
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
@@ -326,3 +330,47 @@ async def test_the_limit_of_one_listener(tmp_path: Path) -> None:
                     pass
             assert await answers(client)
         await until_gone(server)
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [(29.5, "expires in 29 days, on 20"), (0.5, "expires in 0 days"), (-1, "expired on 20")],
+)
+async def test_a_certificate_that_expires_soon_is_named_once_a_day(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, days: float, said: str
+) -> None:
+    store = Authority().issue("CN=broker").store(tmp_path / "broker.pem")
+    options = TlsOptions(key_store=str(store))
+    ends_s = key_store_ends_s(options)
+    assert ends_s is not None
+    now_ms = int((ends_s - days * DAY_S) * 1000)
+
+    def acceptor() -> TlsAcceptor:
+        return TlsAcceptor(
+            "SSL",
+            options,
+            Newcomers(),
+            Refusals(logging.getLogger("ottla.tls"), "SSL", lambda: 0),
+            admit=lambda _: True,
+            release=lambda _: None,
+            new_protocol=lambda _: asyncio.Protocol(),
+            now_ms=lambda: now_ms,
+        )
+
+    first = acceptor()
+    assert first.certificate_ends_s == ends_s
+    first.start([], 1)
+    assert said in caplog.text
+    caplog.clear()
+    first.warn_of_expiry()
+    assert caplog.text == ""
+    now_ms += DAY_S * 1000
+    first.warn_of_expiry()
+    assert "certificate of listener SSL" in caplog.text
+    first.stop()
+    caplog.clear()
+    now_ms = int((ends_s - 31 * DAY_S) * 1000)
+    early = acceptor()
+    early.start([], 1)
+    early.stop()
+    assert caplog.text == ""

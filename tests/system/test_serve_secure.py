@@ -6,11 +6,13 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ottla.security.development.certificates import issue, read_authority, write
 from ottla.testing import BrokerProcess
 
 WAIT_S = 60
@@ -85,3 +87,18 @@ def test_what_does_not_go_together(
     said = typed("serve", "--secure", "--data", str(tmp_path / "data"), *words, code=2)
     assert why in said
     assert not profiles.exists()
+
+
+def test_a_certificate_that_expires_soon(
+    new_broker: Callable[..., BrokerProcess], profiles: Path
+) -> None:
+    broker = new_broker("--secure")
+    assert typed("health", "--profile", "secure").startswith("healthy")
+    folder = broker.data / "secure"
+    authority = read_authority(folder / "authority.key", folder / "authority.pem")
+    soon = issue(authority, "broker", ["localhost", "127.0.0.1"], 12)
+    write(folder / "broker.pem", soon.together, replace=True)
+    while "expires in 11 days" not in broker.said():  # changed files are read within seconds
+        time.sleep(0.1)
+    said = typed("health", "--profile", "secure", code=1)
+    assert "the certificate of broker 1 expires in 11 days" in said

@@ -156,6 +156,12 @@ class Client:
         """Whether a broker at this address accepts a connection now, and responds."""
         return self._connections.is_answering(address)
 
+    def certificate_ends_s(self, address: Address) -> int | None:
+        """When the certificate of the broker at this address expires, in s since 1970; None if
+        there is none, or it was not verified.
+        """
+        return self._connections.certificate_ends_s(address)
+
     # The controller
 
     def ask_controller(

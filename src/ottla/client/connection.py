@@ -35,6 +35,7 @@ class Connection:
 
     def __init__(self, wire: Wire, versions: Versions, security: Security) -> None:
         self.address = wire.address
+        self.certificate_ends_s = wire.certificate_ends_s
         self.versions = versions
         self._wire = wire
         self._security = security
@@ -110,18 +111,22 @@ def _opened(address: Address, security: Security, client_id: str, connect_s: flo
         raise UnreachableError(f"cannot reach a broker at {address}: {reason}.") from None
     # Else the first request after a TLS handshake waits 40 ms for the broker's acknowledgement.
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    ends_s = None
     try:
         if security.tls is not None:
-            from ottla.client.tls import encrypted
+            from ottla.client.tls import certificate_ends_s, encrypted
 
             connection = encrypted(connection, address.host, security.tls)
+            ends_s = certificate_ends_s(connection)
     except OSError:
         connection.close()
         raise ClosedError(f"the broker at {address} closed the connection before TLS.") from None
     except BaseException:
         connection.close()
         raise
-    return Wire(connection, address, client_id)
+    wire = Wire(connection, address, client_id)
+    wire.certificate_ends_s = ends_s
+    return wire
 
 
 def _asked_versions(wire: Wire, within_s: float) -> Versions:

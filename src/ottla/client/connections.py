@@ -23,6 +23,7 @@ class OpenConnection(Protocol):
     """A connection to one broker; see `Connection`."""
 
     address: Address
+    certificate_ends_s: int | None
 
     def ask(self, question: Question, within_s: float) -> Any: ...
     def ask_bytes(self, key: int, body: bytes, within_s: float) -> bytes: ...
@@ -93,6 +94,12 @@ class Connections:
         except SecurityError:
             pass  # it refuses this client: that is a response
         return True
+
+    def certificate_ends_s(self, address: Address) -> int | None:
+        """When the certificate of the broker at this address expires, in s since 1970; None if that
+        is not known.
+        """
+        return self._at(address).certificate_ends_s
 
     def close(self) -> None:
         for connection in self._open.values():

@@ -85,6 +85,16 @@ def encrypted(connection: socket.socket, host: str, tls: ssl.SSLContext) -> sock
         raise SecurityError(f"no TLS with {host}: {error.reason or error}.") from None
 
 
+def certificate_ends_s(connection: socket.socket) -> int | None:
+    """When the certificate of the other side expires, in s since 1970; None if it was not
+    verified, or without TLS.
+    """
+    if not isinstance(connection, ssl.SSLSocket):
+        return None
+    given = (connection.getpeercert() or {}).get("notAfter")
+    return None if given is None else int(ssl.cert_time_to_seconds(str(given)))
+
+
 def _hint(error: ssl.SSLCertVerificationError, host: str) -> str | None:
     """What to do about a certificate that is refused."""
     if error.verify_code in UNKNOWN_AUTHORITY:

@@ -24,6 +24,8 @@ class Wire:
 
     def __init__(self, connection: socket.socket, address: Address, client_id: str) -> None:
         self.address = address
+        self.certificate_ends_s: int | None = None
+        """When the certificate of the other side expires, in s since 1970; None if not known."""
         self._socket = connection
         self._client_id = client_id
 

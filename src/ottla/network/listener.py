@@ -57,7 +57,7 @@ class Listener:
         monotonic_ms: Callable[[], int],
     ) -> None:
         """`next_connection_id` is shared by all listeners, so connection ids are unique; so are
-        `newcomers`. `credentials` and `now_ms`, in ms since 1970, are for SASL.
+        `newcomers`. `credentials` are for SASL; `now_ms`: in ms since 1970.
         """
         self.endpoint = endpoint
         self.port = 0
@@ -69,6 +69,7 @@ class Listener:
         self._limits = limits
         self._next_connection_id = next_connection_id
         self._monotonic_ms = monotonic_ms
+        self._now_ms = now_ms
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._connections: dict[int, Connection] = {}
         self._server: asyncio.Server | None = None
@@ -146,6 +147,11 @@ class Listener:
     def newcomers(self) -> Newcomers:
         return self._newcomers
 
+    @property
+    def certificate_ends_s(self) -> int | None:
+        """When its certificate expires, in s since 1970; None if there is none to read."""
+        return None if self._tls is None else self._tls.certificate_ends_s
+
     async def look_at_files(self) -> None:
         """Uses the certificates that the files have now."""
         if self._tls is not None:
@@ -196,6 +202,7 @@ class Listener:
                 admit=self._admit,
                 release=self._release,
                 new_protocol=self._new_encrypted_protocol,
+                now_ms=self._now_ms,
             )
         except TlsError as error:
             raise ConfigError(f"listener {self.endpoint.name}: {error}") from None

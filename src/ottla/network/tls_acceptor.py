@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import ssl
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -17,7 +18,14 @@ from ottla.network.newcomers import HANDSHAKE_WITHIN_MS, Newcomers
 from ottla.network.refusals import Refusals
 from ottla.network.tls_transport import accept, is_direct
 from ottla.runtime.background import Background
-from ottla.security.tls import TlsError, TlsOptions, server_context, state_of_files
+from ottla.security.tls import (
+    TlsError,
+    TlsOptions,
+    key_store_ends_s,
+    server_context,
+    state_of_files,
+)
+from ottla.wording.plural import plural
 
 logger = logging.getLogger("ottla.tls")
 
@@ -35,6 +43,8 @@ _SAYS: Final = {
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust this broker's certificate",
     "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses this broker's certificate",
 }
+DAY_S: Final = 24 * 3600
+EXPIRES_SOON_DAYS: Final = 30
 
 
 class TlsAcceptor:
@@ -50,8 +60,9 @@ class TlsAcceptor:
         admit: Callable[[str], bool],
         release: Callable[[str], None],
         new_protocol: Callable[[Callable[[], None]], asyncio.BaseProtocol],
+        now_ms: Callable[[], int],
     ) -> None:
-        """Reads the certificates. Raises TlsError.
+        """Reads the certificates. Raises TlsError. `now_ms`: since 1970.
 
         `admit` counts a connection from an address, unless there are too many; `release` undoes
         that. Once the protocol has called what it was given, the protocol does it.
@@ -64,6 +75,10 @@ class TlsAcceptor:
         self._new_protocol = new_protocol
         self._state = state_of_files(options.files)
         self._context = server_context(options)
+        self.certificate_ends_s = key_store_ends_s(options)
+        """When this listener's certificate expires, in s since 1970; None if that is not known."""
+        self._now_ms = now_ms
+        self._warn_again_s = 0
         self._sockets: list[socket.socket] = []
         self._tasks = Background(logger, f"the TLS of listener {name}")
         self._handshakes: set[asyncio.Task[None]] = set()
@@ -78,8 +93,8 @@ class TlsAcceptor:
             listening.listen(backlog)
             self._sockets.append(listening)
             self._tasks.spawn(self._accept(listening))
-        if self._options.files:
-            self._tasks.spawn(self._follow_files())
+        self.warn_of_expiry()
+        self._tasks.spawn(self._follow_files())
 
     def stop(self) -> None:
         """Accepts no more; ends handshakes that are under way."""
@@ -150,6 +165,29 @@ class TlsAcceptor:
         while True:
             await asyncio.sleep(LOOK_AT_FILES_MS / 1000)
             await self.look_at_files()
+            self.warn_of_expiry()
+
+    def warn_of_expiry(self) -> None:
+        """Once a day, from EXPIRES_SOON_DAYS before."""
+        ends_s, now_s = self.certificate_ends_s, self._now_ms() // 1000
+        if ends_s is None or now_s < self._warn_again_s:
+            return
+        left_days = (ends_s - now_s) // DAY_S
+        if left_days >= EXPIRES_SOON_DAYS:
+            return
+        self._warn_again_s = now_s + DAY_S
+        date = time.strftime("%Y-%m-%d", time.gmtime(ends_s))
+        if ends_s <= now_s:
+            logger.error(
+                "the certificate of listener %s expired on %s: clients refuse it", self._name, date
+            )
+        else:
+            logger.warning(
+                "the certificate of listener %s expires in %s, on %s: clients will refuse it",
+                self._name,
+                plural(left_days, "day"),
+                date,
+            )
 
     async def look_at_files(self) -> None:
         """Reads the certificates again if a file has changed."""
@@ -162,6 +200,8 @@ class TlsAcceptor:
         except TlsError as error:
             logger.error("listener %s keeps its old certificates: %s", self._name, error)
         else:
+            self.certificate_ends_s = await asyncio.to_thread(key_store_ends_s, self._options)
+            self._warn_again_s = 0
             logger.info("listener %s has read its changed certificates", self._name)
 
 

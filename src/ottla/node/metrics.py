@@ -76,6 +76,14 @@ def _of_broker(node: Node) -> Iterable[Metric]:
         requests.add_metric([APIS[key].name if key in APIS else str(key)], count)
     yield requests
     yield from _of_authorizer(node)
+    expiry = GaugeMetricFamily(
+        "ottla_certificate_expiry_timestamp_seconds",
+        "When a listener's certificate expires, since 1970",
+        labels=["listener"],
+    )
+    for name, end_s in sorted(node.certificate_ends_s.items()):
+        expiry.add_metric([name], end_s)
+    yield expiry
     yield GaugeMetricFamily("ottla_partitions", "Partitions held", value=len(node.partitions))
     yield from _of_cluster(node)
     yield GaugeMetricFamily(

@@ -252,6 +252,12 @@ class Node:
         """Where clients reach this broker: the advertised addresses, with the bound ports."""
         return tuple(listener.reached_at for listener in self._listeners)
 
+    @property
+    def certificate_ends_s(self) -> dict[str, int]:
+        """When the certificates of listeners expire, in s since 1970, by the listener's name."""
+        ends = ((each.endpoint.name, each.certificate_ends_s) for each in self._listeners)
+        return {name: end for name, end in ends if end is not None}
+
     async def start(self) -> None:
         """Opens everything and begins to serve.
 

@@ -9,8 +9,9 @@ in hexadecimal digits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
+
+from ottla.security.der import elements
 
 KEYWORDS: Final = {
     "2.5.4.3": "CN",
@@ -45,12 +46,12 @@ def subject_of(certificate: bytes) -> str:
     Raises ValueError if these bytes are no certificate.
     """
     try:
-        ((_, whole),) = _elements(certificate)
-        _, to_be_signed = next(_elements(whole))
-        fields = [each for each in _elements(to_be_signed) if each[0] != _VERSION_TAG]
+        ((_, whole),) = elements(certificate)
+        _, to_be_signed = next(elements(whole))
+        fields = [each for each in elements(to_be_signed) if each[0] != _VERSION_TAG]
         _, subject = fields[_FIELDS_BEFORE_SUBJECT]
         # RFC 2253 begins with the last of them.
-        parts = [_part(part) for _, part in _elements(subject)]
+        parts = [_part(part) for _, part in elements(subject)]
         return ",".join(reversed(parts))
     except (IndexError, StopIteration, ValueError) as error:
         raise ValueError("this is no certificate") from error
@@ -58,8 +59,8 @@ def subject_of(certificate: bytes) -> str:
 
 def _part(relative_name: bytes) -> str:
     attributes = []
-    for _, attribute in _elements(relative_name):
-        (_, identifier), (tag, value) = _elements(attribute)
+    for _, attribute in elements(relative_name):
+        (_, identifier), (tag, value) = elements(attribute)
         attributes.append(_attribute(_dotted(identifier), tag, value))
     return "+".join(attributes)
 
@@ -99,19 +100,3 @@ def _dotted(identifier: bytes) -> str:
             arc = 0
     first = min(arcs[0] // 40, 2)
     return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
-
-
-def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tag and content of each element in a row."""
-    position = 0
-    while position < len(data):
-        tag, size = data[position], data[position + 1]
-        position += 2
-        if size & 0x80:
-            length_bytes = size & 0x7F
-            size = int.from_bytes(data[position : position + length_bytes], "big")
-            position += length_bytes
-        if position + size > len(data):
-            raise IndexError(position)
-        yield tag, data[position : position + size]
-        position += size

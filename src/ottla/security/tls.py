@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.security.certificate_dates import certificate_ends_s
 from ottla.security.cipher_suites import ciphers_of, is_of_tls_1_3
 
 VERSIONS: Final = {
@@ -89,6 +90,20 @@ def client_context(options: TlsOptions) -> ssl.SSLContext:
         _load_key(context, options)
     _load_authorities(context, options)
     return context
+
+
+def key_store_ends_s(options: TlsOptions) -> int | None:
+    """When the own certificate expires, in s since 1970; None if that cannot be read."""
+    store = options.key_store
+    if store is None:
+        return None
+    if not options.key_store_is_file:
+        return certificate_ends_s(with_lines(store))
+    try:
+        with open(store, encoding="utf-8", errors="replace") as file:
+            return certificate_ends_s(file.read())
+    except OSError:
+        return None
 
 
 def state_of_files(paths: Sequence[str]) -> tuple[object, ...]:

@@ -5,10 +5,11 @@ transactions.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.client.addresses import Address
 from ottla.client.admin.cluster import ClusterState, cluster_state
 from ottla.client.admin.hanging_transactions import (
     HangingTransaction,
@@ -22,6 +23,8 @@ from ottla.wording.plural import plural
 
 MAX_TIMEOUT_MS: Final = 15 * 60_000
 """transaction.max.timeout.ms by default: a transaction with a later write may just be long."""
+DAY_S: Final = 24 * 3600
+EXPIRES_SOON_DAYS: Final = 30
 HANGING: Final = "{} hanging: read_committed consumers and compaction stop before it"
 
 
@@ -42,13 +45,19 @@ class Health:
 
 def health_of(client: Client) -> Health:
     """Of the cluster as it is now."""
-    return judged(cluster_state(client), hanging_transactions(client))
+    cluster = cluster_state(client)
+    return judged(cluster, hanging_transactions(client), certificate_days_left(client, cluster))
 
 
-def judged(cluster: ClusterState, hanging: list[HangingTransaction] | None) -> Health:
-    """`hanging`: None if the brokers do not say."""
+def judged(
+    cluster: ClusterState,
+    hanging: list[HangingTransaction] | None,
+    days_left: Mapping[int, int] | None = None,
+) -> Health:
+    """`hanging`: None if the brokers do not say. `days_left`: of the certificates, by broker."""
     broken = list(broken_parts(cluster))
     degraded = list(degraded_parts(cluster, len(hanging or ())))
+    degraded += expiring_certificates(days_left or {})
     return Health(
         "broken" if broken else "degraded" if degraded else "healthy",
         broken,
@@ -71,6 +80,28 @@ def hanging_transactions(client: Client) -> list[HangingTransaction] | None:
     except ClientError:
         return None
     return [hanging_transaction(each) for each in found]
+
+
+def certificate_days_left(client: Client, cluster: ClusterState) -> dict[int, int]:
+    """By broker, as far as it has a certificate, and this client has verified it."""
+    found: dict[int, int] = {}
+    for broker in cluster.brokers:
+        if broker.host is None or broker.port is None:
+            continue
+        try:
+            ends_s = client.certificate_ends_s(Address(broker.host, broker.port))
+        except ClientError:
+            continue
+        if ends_s is not None:
+            found[broker.id] = int((ends_s - time.time()) // DAY_S)
+    return found
+
+
+def expiring_certificates(days_left: Mapping[int, int]) -> Iterator[str]:
+    """Those that expire soon."""
+    for broker, days in sorted(days_left.items()):
+        if days < EXPIRES_SOON_DAYS:
+            yield f"the certificate of broker {broker} expires in {plural(days, 'day')}"
 
 
 def broken_parts(cluster: ClusterState) -> Iterator[str]:
