@@ -107,7 +107,11 @@ class GroupApi:
             SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000),
         )
         self.groups = GroupCoordinator(
-            self.runtime, lambda: 3, random=Random(1), topics=lambda: topics_of(self.image)
+            self.runtime,
+            lambda: 3,
+            random=Random(1),
+            topics=lambda: topics_of(self.image),
+            run_long=asyncio.to_thread,
         )
         self.node: Any = SimpleNamespace(
             groups=self.groups,
@@ -119,9 +123,9 @@ class GroupApi:
         )
 
     @staticmethod
-    def topic_created(name: str, partitions: int) -> TopicCreated:
+    def topic_created(name: str, partitions: int, topic_id: int = 9) -> TopicCreated:
         """For `image`."""
-        return TopicCreated(topic_image(name, UUID(int=9), partitions))
+        return TopicCreated(topic_image(name, UUID(int=topic_id), partitions))
 
     def open(self, index: int) -> MemoryLog:
         """Replaces the partitions that this broker leads."""

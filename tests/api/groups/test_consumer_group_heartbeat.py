@@ -75,8 +75,8 @@ async def test_a_subscription_by_regular_expression(api: Any) -> None:
     joined = await api.beat(subscribed_topic_names=None, subscribed_topic_regex="t|u.*")
     assert joined.error_code is ErrorCode.none
     assert joined.assignment.topic_partitions == ()
-    for _ in range(10):
-        await asyncio.sleep(0)
+    while not api.shard.consumer.groups["g"].regexes:
+        await asyncio.sleep(0.01)
     told = await api.beat(
         member_epoch=joined.member_epoch, subscribed_topic_names=None, topic_partitions=None,
         rebalance_timeout=-1,
@@ -89,3 +89,42 @@ async def test_an_invalid_regular_expression(api: Any) -> None:
     answer = await api.beat(subscribed_topic_names=None, subscribed_topic_regex="(")
     assert answer.error_code is ErrorCode.invalid_regular_expression
     assert "'(' is not a valid regular expression: missing )" in answer.error_message
+
+
+async def test_a_very_large_group_does_not_hold_the_loop(api: Any) -> None:
+    """What takes long is decided in a thread; what is left for the loop is done in slices."""
+    api.image.apply(api.topic_created("large", 50_000))
+    most = []
+    for member in ("a", "b"):
+        answer = await api.beat(member_id=member, subscribed_topic_names=("large",))
+        assert answer.error_code is ErrorCode.none
+        most.append(api.most_calls)
+    for _ in range(3):
+        topics = answer.assignment.topic_partitions if answer.assignment is not None else ()
+        owned = tuple(
+            api.struct("TopicPartitions", 68, 1, topic_id=each.topic_id, partitions=each.partitions)
+            for each in topics
+        )
+        answer = await api.beat(
+            member_id="b", member_epoch=answer.member_epoch, subscribed_topic_names=("large",),
+            topic_partitions=owned,
+        )  # fmt: skip
+        most.append(api.most_calls)
+    assert max(most) < 150_000, most
+
+
+async def test_an_expression_that_matches_thousands_does_not_hold_the_loop(api: Any) -> None:
+    for number in range(5_000):
+        api.image.apply(api.topic_created(f"many-{number}", 1, 100 + number))
+    joined = await api.beat(subscribed_topic_names=None, subscribed_topic_regex="many-.*")
+    most = [api.most_calls]
+    group = api.shard.consumer.groups["g"]
+    while not group.regexes:
+        await asyncio.sleep(0.01)
+    told = await api.beat(
+        member_epoch=joined.member_epoch, subscribed_topic_names=None, topic_partitions=None,
+        rebalance_timeout=-1,
+    )  # fmt: skip
+    most.append(api.most_calls)
+    assert len(told.assignment.topic_partitions) == 5_000
+    assert max(most) < 150_000, most

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Final
 from uuid import UUID
 
 from ottla.groups.consumer.assignors.spec import NO_PARTITIONS, Partitions
-from ottla.groups.consumer.member import NO_OWNED, Member, MemberState, OwnedPartitions
+from ottla.groups.consumer.member import NO_OWNED, Member, MemberState
 from ottla.groups.consumer.reconcile import NO_OWNER
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
@@ -213,8 +213,12 @@ class ConsumerGroup:
         self.subscribers.update(member.subscribed_topics)
         if member.subscribed_regex:
             self.regex_subscribers[member.subscribed_regex] += 1
-        for partition in _pairs(member.assigned, member.pending_revocation):
-            self.owner_epochs[partition] = member.epoch
+        # There may be 100,000: nothing is called for each.
+        owners, epoch = self.owner_epochs, member.epoch
+        for part in (member.assigned, member.pending_revocation):
+            for topic_id, partitions in part.items():
+                for partition in partitions:
+                    owners[topic_id, partition] = epoch
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
 
@@ -228,17 +232,18 @@ class ConsumerGroup:
             self.regex_subscribers[regex] -= 1
             if not self.regex_subscribers[regex]:
                 del self.regex_subscribers[regex]
-        for partition in _pairs(member.assigned, member.pending_revocation):
-            # While a compacted log is read, another member may have it by now, in a later epoch.
-            if self.owner_epochs.get(partition) == member.epoch:
-                del self.owner_epochs[partition]
+        owners, epoch = self.owner_epochs, member.epoch
+        for part in (member.assigned, member.pending_revocation):
+            for topic_id, partitions in part.items():
+                for partition in partitions:
+                    place = topic_id, partition
+                    # While a compacted log is read, another member may have it by now, in a later
+                    # epoch.
+                    if place in owners and owners[place] == epoch:
+                        del owners[place]
 
 
 def _is_in(name: str, names: Sequence[str]) -> bool:
     """Among sorted ones, of which there may be 10,000."""
     index = bisect_left(names, name)
     return index < len(names) and names[index] == name
-
-
-def _pairs(*owned: OwnedPartitions) -> Iterable[tuple[UUID, int]]:
-    return ((topic, each) for part in owned for topic, epochs in part.items() for each in epochs)
