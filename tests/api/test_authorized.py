@@ -1,5 +1,6 @@
 """What a client without permission gets, by request type, on a node with an authorizer."""
 
+import asyncio
 from typing import Any, get_args, get_origin
 
 import pytest
@@ -347,3 +348,65 @@ async def test_a_broker_of_the_cluster_is_asked_for_no_acl(guarded: Guarded) -> 
     assert not allows(session, *asked)
     guarded.let(Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
     assert allows(session, *asked)
+
+
+async def beat(guarded: Guarded, principal: Principal = ALICE, **fields: Any) -> Any:
+    """A heartbeat of a consumer group's only member, which joins unless it says more; again until
+    the coordinator is there."""
+    build = messages_of(68, 1, "request")
+    request = {
+        "group_id": "g",
+        "member_id": "m",
+        "member_epoch": 0,
+        "rebalance_timeout": 60_000,
+        "topic_partitions": (),
+    }
+    while True:
+        answer = await guarded.ask(
+            build.ConsumerGroupHeartbeatRequest(**(request | fields)), principal
+        )
+        if answer.error_code is not ErrorCode.coordinator_load_in_progress:
+            return answer
+        await asyncio.sleep(0.01)
+
+
+async def test_a_member_reads_only_topics_that_it_may_describe(guarded: Guarded) -> None:
+    root = Principal("User", "root")
+    find = messages_of(10, 3, "request").FindCoordinatorRequest(key="g")
+    await guarded.ask(find, root)
+    assert (await beat(guarded, subscribed_topic_names=("t",))).error_code is GROUP_DENIED
+    guarded.let(Operation.READ, Resource.GROUP, "g")
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "t")
+    assert (await beat(guarded, subscribed_topic_names=("t", "u"))).error_code is TOPIC_DENIED
+    joined = await beat(guarded, subscribed_topic_regex="t|u|__.*")
+    assert joined.error_code is ErrorCode.none
+    told = joined
+    while not told.assignment.topic_partitions:
+        await asyncio.sleep(0.01)
+        told = await beat(
+            guarded, member_epoch=told.member_epoch, subscribed_topic_regex="t|u|__.*"
+        )
+    image = guarded.call.node.image
+    assert [each.topic_id for each in told.assignment.topic_partitions] == [
+        image.topic("t").topic_id
+    ]
+
+
+async def test_a_group_with_a_hidden_topic_is_not_described(guarded: Guarded) -> None:
+    root = Principal("User", "root")
+    find = messages_of(10, 3, "request").FindCoordinatorRequest(key="g")
+    await guarded.ask(find, root)
+    await beat(guarded, root, subscribed_topic_names=("t", "u"))
+    guarded.let(Operation.DESCRIBE, Resource.GROUP, "g")
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "t")
+    describe = messages_of(69, 1, "request").ConsumerGroupDescribeRequest(
+        group_ids=("g", "h"), include_authorized_operations=True
+    )
+    found = {each.group_id: each for each in (await guarded.ask(describe)).groups}
+    assert (found["g"].error_code, found["g"].members) == (TOPIC_DENIED, ())
+    assert "not authorized to describe" in found["g"].error_message
+    assert found["h"].error_code is GROUP_DENIED
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "u")
+    (shown, _) = (await guarded.ask(describe)).groups
+    assert (shown.error_code, len(shown.members)) == (ErrorCode.none, 1)
+    assert shown.authorized_operations == 1 << Operation.DESCRIBE

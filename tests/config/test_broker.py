@@ -63,6 +63,22 @@ def test_defaults_and_given_values() -> None:
         ({"log.retention.hours": "0"}, "configuration log.retention.hours: Value must be un"),
         ({"max.connections.per.ip": "0"}, "only if max.connections.per.ip.overrides property is"),
         ({"group.min.session.timeout.ms": "9000000"}, "group.max.session.timeout.ms"),
+        (
+            {"group.consumer.session.timeout.ms": "9000"},
+            "group.consumer.session.timeout.ms (9000) must be at least "
+            "group.consumer.min.session.timeout.ms (45000)",
+        ),
+        ({"group.consumer.heartbeat.interval.ms": "15001"}, "max.heartbeat.interval.ms (15000)"),
+        ({"group.consumer.assignment.interval.ms": "15001"}, "max.assignment.interval.ms (15000)"),
+        (
+            {
+                "group.consumer.min.session.timeout.ms": "1000",
+                "group.consumer.session.timeout.ms": "5000",
+            },
+            "must be below group.consumer.session.timeout.ms (5000)",
+        ),
+        ({"group.consumer.migration.policy": "upgrade"}, "String must be one of: disabled"),
+        ({"group.consumer.assignors": "range"}, "uniform is the default"),
         ({"log.cleaner.max.compaction.lag.ms": "5", "log.cleaner.min.compaction.lag.ms": "6"}, "6"),
         ({"max.connections.per.ip.overrides": "host"}, "Expected host:number"),
         ({"max.connections.per.ip.overrides": "my host:5"}, "Expected host:number"),
