@@ -21,6 +21,7 @@ from tests.turns import most_calls_at_once
 
 from ottla.api.table import HANDLERS
 from ottla.cluster.broker_node import Folder
+from ottla.cluster.client_quotas import ClientQuotas
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.controller import Controller
 from ottla.cluster.controller_client import ControllerClient
@@ -40,6 +41,7 @@ from ottla.network.broker_identity import BrokerIdentity
 from ottla.network.client_session import ClientSession
 from ottla.network.own_request import answer_own
 from ottla.network.request_context import RequestContext
+from ottla.network.throttling import Throttling
 from ottla.node.node import Node
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import (
@@ -280,6 +282,8 @@ class LoneNode:
             on_ousted=self._ousted,
         )
         self.topic_creation = TopicCreation(config, self.clock, self.image, self.client)
+        self.throttling = Throttling(config, self.clock, self.is_broker)
+        self.view.subscribe(ClientQuotas(self.throttling).notified)
         self.departed = DepartedBrokers(self.clock)
         self.view.subscribe(self.departed.notified)
 

@@ -40,6 +40,7 @@ SECTIONS: Final = {
         "docs/websocket.md",
         "docs/from-apache-kafka.md",
         "docs/authorization.md",
+        "docs/quotas.md",
         "docs/testing-compared.md",
         "docs/from-a-spark-job.md",
     ),

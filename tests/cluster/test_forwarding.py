@@ -18,6 +18,7 @@ from ottla.network.handlers import Handler, Handlers
 from ottla.network.listener import Listener
 from ottla.network.peers import Peers
 from ottla.network.request_context import RequestContext
+from ottla.network.throttling import Throttling
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
@@ -57,6 +58,7 @@ class Broker:
         )
         handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
         self.limits = ConnectionLimits(self.config)
+        throttling = Throttling(self.config, SystemClock(), lambda session: True)
         self.server = Listener(
             self.config.endpoints[0],
             self.config,
@@ -66,9 +68,11 @@ class Broker:
                 forwarding,
                 [self.note],
                 cpu_thread=CpuThread(),
+                throttling=throttling,
                 is_broker=lambda session: True,
             ),
             self.limits,
+            throttling=throttling,
             next_connection_id=itertools.count(1).__next__,
             monotonic_ms=SystemClock().monotonic_ms,
         )

@@ -65,6 +65,7 @@ class Client:
         self.cancelled: list[bytes] = []
         self.ends = 0
         self.now_ms = 77
+        self.throttle_ms = 1
         self.reader = FrameReader(min_bytes=0, max_bytes=1 << 26)
         self.connection = Connection(
             self.transport,  # type: ignore[arg-type]
@@ -95,6 +96,8 @@ class Client:
             raise
         except TimeoutError:
             return [b"late"]
+        if frame.startswith(b"over"):
+            session.throttle_ms = self.throttle_ms
         if frame == b"end":
             raise EndConnectionError("asked to")
         if frame == b"bug":
@@ -385,3 +388,50 @@ async def test_closing(client: Client, stuck: bool) -> None:
         client.connection.pause_writing()
     client.connection.close()
     assert ended == ["abort" if stuck else "close"]
+
+
+async def test_a_throttled_client_has_its_answer_and_waits_with_the_next_request() -> None:
+    client = Client()
+    await client.send(b"over", b"next", b"last")
+    assert (client.transport.written, client.frames) == (b"over", [b"over"])
+    assert not client.transport.reading
+    await asyncio.sleep(0.05)
+    assert client.transport.written == b"overnextlast"
+    assert client.transport.reading
+
+
+async def test_a_throttled_client_is_not_read_beyond_a_request() -> None:
+    client = Client()
+    client.throttle_ms = 60_000
+    await client.send(b"over")
+    assert client.transport.reading  # the end of the connection must be seen
+    await client.send(b"next")
+    assert not client.transport.reading
+    assert client.frames == [b"over"]
+    assert not client.connection.is_busy
+    assert client.connection.is_idle(client.now_ms + 1)
+    client.connection.lost(None)
+
+
+async def test_a_handler_that_waited_throttles_too() -> None:
+    client = Client()
+    client.throttle_ms = 60_000
+
+    async def answer(frame: Any, session: ClientSession) -> list[Part]:
+        await asyncio.sleep(0)
+        client.frames.append(bytes(frame))
+        session.throttle_ms = client.throttle_ms
+        return [b"x"]
+
+    connection = Connection(
+        client.transport,  # type: ignore[arg-type]
+        ClientSession(1, "192.0.2.7", "PLAINTEXT", "", 0),
+        answer,
+        monotonic_ms=lambda: 0,
+        ended=lambda connection: None,
+    )
+    frames: list[Buffer] = [b"a", b"b"]
+    asyncio.get_running_loop().call_soon(connection.received, frames)
+    await asyncio.sleep(0.01)
+    assert (client.transport.written, client.frames) == (b"x", [b"a"])
+    connection.lost(None)

@@ -7,17 +7,20 @@ from typing import Any
 
 import pytest
 
+from ottla.config import BrokerConfig
 from ottla.network.client_session import ClientSession
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.envelope import wrapped
 from ottla.network.handlers import EndConnectionError, Handler, Handlers, always
 from ottla.network.request_context import RequestContext
+from ottla.network.throttling import Throttling
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.message_budget import LOOP
 from ottla.protocol.messages import messages_of
 from ottla.protocol.versions import METADATA_DELTAS
+from ottla.runtime.clock import SystemClock
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.garbage_collection import NEVER
 from ottla.runtime.turns import MAX_A_TURN
@@ -58,8 +61,12 @@ class Bench:
             self.forwarding,
             [self.check],
             cpu_thread=self.cpu_thread,
-            is_broker=lambda session: self.asks_as_broker,
+            throttling=Throttling(BrokerConfig({}), SystemClock(), self.is_broker),
+            is_broker=self.is_broker,
         )
+
+    def is_broker(self, session: ClientSession) -> bool:
+        return self.asks_as_broker
 
     def check(self, handler: Handler, request: Any, context: RequestContext[Any]) -> None:
         if context.session.principal.name == "mallory":

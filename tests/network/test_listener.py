@@ -16,8 +16,10 @@ from ottla.network.dispatcher import Dispatcher
 from ottla.network.handlers import EndConnectionError, Handler, Handlers
 from ottla.network.listener import Listener
 from ottla.network.request_context import RequestContext
+from ottla.network.throttling import Throttling
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
+from ottla.runtime.clock import SystemClock
 from ottla.runtime.cpu_thread import CpuThread
 
 HEARTBEAT, API_VERSIONS, PRODUCE = 12, 18, 0
@@ -103,11 +105,19 @@ class Server(Listener):
         """Answers the requests of the group "held"."""
         broker = SimpleNamespace(under_way=self.under_way, release=self.release)
         forwarding = SimpleNamespace(is_controller=True)
+        throttling = Throttling(config, SystemClock(), lambda session: False)
         super().__init__(
             config.endpoints[0],
             config,
-            Dispatcher(broker, Handlers((), FOUND.get), forwarding, cpu_thread=CpuThread()),
+            Dispatcher(
+                broker,
+                Handlers((), FOUND.get),
+                forwarding,
+                cpu_thread=CpuThread(),
+                throttling=throttling,
+            ),
             self.limits,
+            throttling=throttling,
             next_connection_id=itertools.count(1).__next__,
             monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
         )

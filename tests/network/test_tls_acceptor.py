@@ -353,6 +353,7 @@ async def test_a_certificate_that_expires_soon_is_named_once_a_day(
             Refusals(logging.getLogger("ottla.tls"), "SSL", lambda: 0),
             admit=lambda _: True,
             release=lambda _: None,
+            throttle_ms=lambda host: 0,
             new_protocol=lambda _: asyncio.Protocol(),
             now_ms=lambda: now_ms,
         )

@@ -82,6 +82,8 @@ def test_as_the_list_of_levels(quotas: dict[Entity, int], user: str, client: str
             expected = quotas[named]
             break
     found = limits.find(Kind.REQUEST, user, client)
+    decided = limits.deciding(Kind.REQUEST, user, client)
+    assert (decided and decided[1]) == expected
     assert (None if found is None else found[1]) == expected
 
 

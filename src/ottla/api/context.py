@@ -20,6 +20,7 @@ from ottla.network.broker_identity import BrokerIdentity
 from ottla.network.client_session import ClientSession
 from ottla.network.peers import Peers
 from ottla.network.request_context import RequestContext
+from ottla.network.throttling import Throttling
 from ottla.replica.disk_reads import DiskReads
 from ottla.replica.fetch_session import FetchSessions
 from ottla.replica.partitions import Partitions
@@ -57,6 +58,8 @@ class Broker(Protocol):
     """What clients may do; None if everything, because there is no authorizer."""
     acls: AclStore | None
     """The ACLs, if there is an authorizer."""
+    throttling: Throttling
+    """The quotas of clients."""
     departed: DepartedBrokers
     closing: bool
     """The broker is about to stop: waiting requests are answered at once."""

@@ -1,4 +1,7 @@
-"""CreatePartitions (key 37): adds partitions to topics (KIP-195). v2: flexible."""
+"""CreatePartitions (key 37): adds partitions to topics (KIP-195).
+
+v2: flexible. v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.api.mutation_quota import MutationQuota
 from ottla.api.time_limit import check_in_time
 from ottla.controller.topics import MorePartitions, TopicResult, all_refused
 from ottla.protocol.access import Access, Operation, Resource
@@ -17,7 +21,7 @@ ACCESS: Final = (Access(Operation.ALTER, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:
-    slices = Slices()
+    slices, quota = Slices(), MutationQuota(context, strict_since=3)
     wanted: list[MorePartitions] = []
     for topic in request.topics:
         await slices.count(1 + len(topic.assignments or ()))
@@ -26,7 +30,7 @@ async def handle(request: Any, context: Context) -> Any:
     try:
         check_in_time(request.timeout)
         results = await context.broker.controller.add_partitions(
-            wanted, validate_only=request.validate_only
+            wanted, validate_only=request.validate_only, charge=quota.charge
         )
     except ApiError as error:
         results = all_refused(wanted, error)
@@ -41,7 +45,7 @@ async def handle(request: Any, context: Context) -> Any:
                     error_message=result.outcome.message,
                 )
             )
-    return build.CreatePartitionsResponse(results=tuple(answers))
+    return quota.after(build.CreatePartitionsResponse(results=tuple(answers)))
 
 
 def _wanted(topic: Any) -> MorePartitions:

@@ -1,7 +1,8 @@
 """CreateTopics (key 19): creates topics, or checks whether it could (validate only).
 
 v2: the first version; v4: -1 for the broker's default partitions and replicas (KIP-464). v5:
-flexible, with the new topic's settings in the response (KIP-525). v7: with its id (KIP-516).
+flexible, with the new topic's settings in the response (KIP-525). v6:
+THROTTLING_QUOTA_EXCEEDED (KIP-599). v7: with its id (KIP-516).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.api.mutation_quota import MutationQuota
 from ottla.api.time_limit import check_in_time
 from ottla.controller.config_entries import topic_entries
 from ottla.controller.image import TopicImage
@@ -23,7 +25,7 @@ ACCESS: Final = (Access(Operation.CREATE, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:
-    slices = Slices()
+    slices, quota = Slices(), MutationQuota(context, strict_since=6)
     wanted: list[NewTopic] = []
     for topic in request.topics:
         await slices.count(1 + len(topic.assignments) + len(topic.configs))
@@ -32,7 +34,7 @@ async def handle(request: Any, context: Context) -> Any:
     try:
         check_in_time(request.timeout)
         results = await context.broker.controller.create_topics(
-            wanted, validate_only=request.validate_only
+            wanted, validate_only=request.validate_only, charge=quota.charge
         )
     except ApiError as error:
         results = all_refused(wanted, error)
@@ -41,7 +43,7 @@ async def handle(request: Any, context: Context) -> Any:
         await slices.count()
         if result is not None:
             answers.append(_answer(result, request.validate_only, known, context))
-    return context.messages.CreateTopicsResponse(topics=tuple(answers))
+    return quota.after(context.messages.CreateTopicsResponse(topics=tuple(answers)))
 
 
 def _wanted(topic: Any) -> NewTopic:

@@ -1,6 +1,7 @@
 """DeleteTopics (key 20): deletes topics by name, from v6 by id too (KIP-516).
 
-v3: TOPIC_DELETION_DISABLED is known. v4: flexible. v5: error messages (KIP-599).
+v3: TOPIC_DELETION_DISABLED is known. v4: flexible. v5: error messages,
+THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.api.mutation_quota import MutationQuota
 from ottla.api.time_limit import check_in_time
 from ottla.controller.deletion import NO_ID, DeletionResult, TopicToDelete
 from ottla.controller.plan import Outcome, refused
@@ -21,12 +23,12 @@ ACCESS: Final = (Access(Operation.DELETE, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:
-    slices = Slices()
+    slices, quota = Slices(), MutationQuota(context, strict_since=5)
     topics = await _requested(request, context.version, slices)
     results: Iterable[DeletionResult]
     try:
         check_in_time(request.timeout)
-        results = await context.broker.controller.delete_topics(topics)
+        results = await context.broker.controller.delete_topics(topics, charge=quota.charge)
     except ApiError as error:
         outcome = refused(error)
         if error.code is ErrorCode.topic_deletion_disabled and context.version < 3:
@@ -49,7 +51,7 @@ async def handle(request: Any, context: Context) -> Any:
                 error_message=result.outcome.message,
             )
         )
-    return build.DeleteTopicsResponse(responses=tuple(answers))
+    return quota.after(build.DeleteTopicsResponse(responses=tuple(answers)))
 
 
 async def _requested(request: Any, version: int, slices: Slices) -> list[TopicToDelete]:

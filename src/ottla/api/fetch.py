@@ -30,6 +30,7 @@ from ottla.api.fetch_answer import (
     load_cold,
     load_in_turns,
 )
+from ottla.api.fetch_quota import throttled
 from ottla.api.fetch_reads import Reads, fetching_replica
 from ottla.network.client_session import ClientSession
 from ottla.protocol.access import Access, Operation, Resource
@@ -79,22 +80,9 @@ async def handle(request: Any, context: Context) -> Any:
             if fetch.session_id or not ends:
                 wait.watch()
             if ends:
-                if len(reads.found) > SLICE:
-                    return await answer_in_slices(reads, context)
-                if reads.conditions.replica is not None:
-                    count_throttled(reads.found.items(), context)
-                data: dict[Key, memoryview] = {}
-                cold: list[Cold] = []
-                disk_reads = broker.disk_reads
-                if disk_reads.turns.has_room(reads.size_bytes):
-                    load(reads.found.items(), reads.found, data, cold, disk_reads.buffers)
-                else:
-                    fetch.pauses()
-                    await load_in_turns(reads.found, data, cold, disk_reads)
-                if cold:
-                    fetch.pauses()
-                    await load_cold(cold, reads.found, data, broker.disk_reads)
-                return answer(fetch, reads.found, data, context)
+                if reads.is_throttled:
+                    return await _throttled(reads, context)
+                return await _answered(reads, context)
             if reads.has_changed:
                 # While this request read other partitions: it would sleep through it.
                 continue
@@ -109,6 +97,37 @@ async def handle(request: Any, context: Context) -> Any:
         reads.end()
         if not fetch.session_id and wait.is_watching:
             sessions.end_wait(wait)
+
+
+async def _throttled(reads: Reads, context: Context) -> Any:
+    """The answer to a consumer that may have a quota."""
+    over = await throttled(reads, context)
+    if over is None:
+        return await _answered(reads, context)
+    if over.empty is not None:
+        return over.empty
+    response = await _answered(reads, context)
+    response.throttle_time = over.throttle_ms
+    return response
+
+
+async def _answered(reads: Reads, context: Context) -> Any:
+    fetch, disk_reads = reads.fetch, context.broker.disk_reads
+    if len(reads.found) > SLICE:
+        return await answer_in_slices(reads, context)
+    if reads.conditions.replica is not None:
+        count_throttled(reads.found.items(), context)
+    data: dict[Key, memoryview] = {}
+    cold: list[Cold] = []
+    if disk_reads.turns.has_room(reads.size_bytes):
+        load(reads.found.items(), reads.found, data, cold, disk_reads.buffers)
+    else:
+        fetch.pauses()
+        await load_in_turns(reads.found, data, cold, disk_reads)
+    if cold:
+        fetch.pauses()
+        await load_cold(cold, reads.found, data, disk_reads)
+    return answer(fetch, reads.found, data, context)
 
 
 def _check_sender(request: Any, context: Context) -> None:

@@ -64,7 +64,8 @@ class Reads:
     __slots__ = (
         "_context", "_is_urgent", "_listens", "_looked_up", "_max_bytes", "_may", "_min_bytes",
         "_rebuilds",
-        "_rebuilds_left", "cold", "conditions", "fetch", "found", "has_changed", "size_bytes",
+        "_rebuilds_left", "cold", "conditions", "fetch", "found", "has_changed", "is_throttled",
+        "size_bytes",
     )  # fmt: skip
 
     def __init__(self, fetch: Fetch, request: Any, context: Context) -> None:
@@ -86,10 +87,20 @@ class Reads:
         self._is_urgent = False
         self._looked_up: frozenset[Key] = _NONE
         max_bytes = min(context.broker.config.fetch_max_bytes, MAX_RESPONSE_BYTES)
-        self._max_bytes = min(request.max_bytes, max_bytes)
-        self._min_bytes = min(request.min_bytes, MAX_RESPONSE_BYTES)
         version = context.version
         replica = fetching_replica(request, version)
+        self.is_throttled = replica is None and context.broker.throttling.applies_to(
+            context.session
+        )
+        """Whether this consumer may have a quota."""
+        min_bytes = request.min_bytes
+        if self.is_throttled:
+            # More would be too much for any consumer (KafkaApis.handleFetchRequest).
+            most_bytes = context.broker.throttling.most_fetched_bytes(context)
+            if most_bytes is not None:
+                max_bytes, min_bytes = min(max_bytes, most_bytes), min(min_bytes, most_bytes)
+        self._max_bytes = min(request.max_bytes, max_bytes)
+        self._min_bytes = min(min_bytes, MAX_RESPONSE_BYTES)
         # From v11 on a consumer may read from followers (KIP-392).
         leader_only = replica is not None or version < _FROM_FOLLOWERS
         self.conditions = ReadConditions(

@@ -20,6 +20,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ottla.api.context import Context
+from ottla.api.mutation_quota import MutationQuota
 from ottla.controller.image import (
     NO_LEADER,
     BrokerImage,
@@ -212,7 +213,13 @@ async def _create_missing(
     if not (allowed and broker.config.auto_create_topics_enable):
         return {}
     missing = [name for name, _ in wanted if name is not None and name not in broker.image.topics]
+    charge = MutationQuota(context, strict_since=0).charge
     created: dict[str, Outcome]
+    try:
+        if missing:
+            charge(len(missing) * broker.config.num_partitions)
+    except ApiError:
+        return {}  # as in Kafka, they are unknown: the client will ask again
     try:
         created = await broker.topic_creation.auto_create(missing)
     except ApiError as error:

@@ -34,7 +34,7 @@ from ottla.controller.features import FeatureUpdate, update_features
 from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, MetadataDelta
 from ottla.controller.leadership import Election
 from ottla.controller.loading import ROOTS, load_image
-from ottla.controller.plan import DONE, Outcome, Plan, Steps
+from ottla.controller.plan import DONE, Charge, Outcome, Plan, Steps, free
 from ottla.controller.producer_ids import reserve_producer_ids
 from ottla.controller.quotas import QuotaChange, QuotaOutcome, alter_quotas
 from ottla.controller.reassignment import Target, alter_reassignments
@@ -330,7 +330,7 @@ class Controller:
             self.metadata_log.append(delta)
 
     async def create_topics(
-        self, wanted: Sequence[NewTopic], *, validate_only: bool = False
+        self, wanted: Sequence[NewTopic], *, validate_only: bool = False, charge: Charge = free
     ) -> tuple[TopicResult, ...]:
         """Create topics; see `ottla.controller.topics`.
 
@@ -346,7 +346,7 @@ class Controller:
             is_first = False
             if part is None:
                 continue
-            decide = partial(self._creation, part, start, validate_only, so_far)
+            decide = partial(self._creation, part, start, validate_only, so_far, charge)
             try:
                 done: tuple[TopicResult, ...] = await self._place(decide)
                 results += done
@@ -362,7 +362,12 @@ class Controller:
         return tuple(results)
 
     def _creation(
-        self, wanted: Sequence[NewTopic], start: int, validate_only: bool, so_far: CreationSoFar
+        self,
+        wanted: Sequence[NewTopic],
+        start: int,
+        validate_only: bool,
+        so_far: CreationSoFar,
+        charge: Charge,
     ) -> Steps[tuple[TopicResult, ...]]:
         return create_topics(
             wanted,
@@ -373,11 +378,16 @@ class Controller:
             shutting_down=self._shutting_down,
             validate_only=validate_only,
             so_far=so_far,
+            charge=charge,
         )
 
-    async def delete_topics(self, topics: Sequence[TopicToDelete]) -> tuple[DeletionResult, ...]:
+    async def delete_topics(
+        self, topics: Sequence[TopicToDelete], *, charge: Charge = free
+    ) -> tuple[DeletionResult, ...]:
         """Delete topics; raises TOPIC_DELETION_DISABLED."""
-        results = await self._answer(lambda: delete_topics(topics, self.image, self._config))
+        results = await self._answer(
+            lambda: delete_topics(topics, self.image, self._config, charge)
+        )
         slices = Slices()
         for each in results:
             await slices.count()
@@ -396,7 +406,11 @@ class Controller:
         return plan
 
     async def add_partitions(
-        self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
+        self,
+        wanted: Sequence[MorePartitions],
+        *,
+        validate_only: bool = False,
+        charge: Charge = free,
     ) -> tuple[TopicResult, ...]:
         """Add partitions to topics."""
         return await self._place(
@@ -406,6 +420,7 @@ class Controller:
                 start=self._placement_start(),
                 shutting_down=self._shutting_down,
                 validate_only=validate_only,
+                charge=charge,
             )
         )
 

@@ -18,7 +18,16 @@ from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
 from ottla.controller.deletion_notes import deletion_note
 from ottla.controller.image import ClusterImage, TopicDeleted, TopicImage
-from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps
+from ottla.controller.plan import (
+    DONE,
+    Charge,
+    Outcome,
+    PlanBuilder,
+    Step,
+    Steps,
+    free,
+    refused,
+)
 from ottla.coordination.tree import Create, Delete
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -43,9 +52,13 @@ class DeletionResult:
 
 
 def delete_topics(
-    topics: Sequence[TopicToDelete], image: ClusterImage, config: BrokerConfig
+    topics: Sequence[TopicToDelete],
+    image: ClusterImage,
+    config: BrokerConfig,
+    charge: Charge = free,
 ) -> Steps[tuple[DeletionResult, ...]]:
-    """Delete each topic that exists; the other outcomes give the reason.
+    """Delete each topic that exists; the other outcomes give the reason. `charge` gets the
+    partitions of each.
 
     Raises TOPIC_DELETION_DISABLED when delete.topic.enable is false.
     """
@@ -87,6 +100,11 @@ def delete_topics(
                 message = "The provided topic name maps to an ID that was already supplied."
                 outcome = Outcome(ErrorCode.invalid_request, message)
                 results.append(DeletionResult(topic.name, topic.topic_id, outcome))
+            continue
+        try:
+            charge(len(topic.partitions))
+        except ApiError as error:
+            results.append(DeletionResult(topic.name, topic.topic_id, refused(error)))
             continue
         _delete(builder, topic)
         results.append(DeletionResult(topic.name, topic.topic_id, DONE))

@@ -10,7 +10,7 @@ image stays as it is meanwhile: plans take turns.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -32,6 +32,15 @@ class Plan(Generic[T]):
 
 Steps = Generator[None, None, Plan[T]]
 """A decision that is made in steps; what it returns is the plan."""
+
+Charge = Callable[[int], None]
+"""Takes the number of partitions that are created or deleted from a client's quota (KIP-599).
+Raises THROTTLING_QUOTA_EXCEEDED."""
+
+
+def free(partitions: int) -> None:
+    """The charge of those without a quota."""
+
 
 STEP_US: Final = 10_000
 """What a step takes, about."""

@@ -28,7 +28,16 @@ from ottla.controller.image import (
 )
 from ottla.controller.naming import check_new_topic_name
 from ottla.controller.placement import check_active, check_assignment, place
-from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps, refused
+from ottla.controller.plan import (
+    DONE,
+    Charge,
+    Outcome,
+    PlanBuilder,
+    Step,
+    Steps,
+    free,
+    refused,
+)
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -135,9 +144,10 @@ def create_topics(
     shutting_down: Collection[int] = (),
     validate_only: bool = False,
     so_far: CreationSoFar | None = None,
+    charge: Charge = free,
 ) -> Steps[tuple[TopicResult, ...]]:
     """Create each valid topic; the other outcomes give the reason. `so_far` grows by what the plan
-    creates.
+    creates. `charge` gets the partitions of each topic.
     """
     builder, step = PlanBuilder(), Step()
     counts, results = yield from _counted(wanted, step)
@@ -157,6 +167,7 @@ def create_topics(
             room = PARTITIONS_PER_REQUEST_MAX - so_far.partitions
             at = start + len(made)
             replicas = yield from _replicas(requested, image, shutting_down, config, at, room)
+            charge(len(replicas))
         except ApiError as error:
             results.append(TopicResult(requested.name, refused(error)))
             continue
@@ -177,8 +188,11 @@ def add_partitions(
     start: int,
     shutting_down: Collection[int] = (),
     validate_only: bool = False,
+    charge: Charge = free,
 ) -> Steps[tuple[TopicResult, ...]]:
-    """Add partitions to each topic; the other outcomes give the reason."""
+    """Add partitions to each topic; the other outcomes give the reason. `charge` gets the number of
+    those added to each.
+    """
     builder, step = PlanBuilder(), Step()
     counts, results = yield from _counted(wanted, step)
     for requested in wanted:
@@ -188,6 +202,7 @@ def add_partitions(
             continue
         try:
             topic, replicas = yield from _further_replicas(requested, image, shutting_down, start)
+            charge(len(replicas))
         except ApiError as error:
             results.append(TopicResult(requested.name, refused(error)))
             continue

@@ -29,6 +29,8 @@ class ClientSession:
     """The broker that has proven to be at the other end; see `broker_identity`."""
     meeting: Meeting | None = field(default=None, repr=False, compare=False)
     """What that broker must prove next."""
+    throttle_ms: int = field(default=0, repr=False, compare=False)
+    """For how long no request of it is taken after the one that has just been answered."""
     is_own: bool = False
     """These are requests of this broker to itself."""
     contexts: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)

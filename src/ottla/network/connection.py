@@ -18,6 +18,9 @@ its own. Only if its handler waits does the connection's single task continue it
 
 The first step already runs as that task (`asyncio._enter_task`), so `asyncio.timeout` and similar
 functions work in handlers.
+
+A client over its quota is muted: it has its response, and its next request waits. One more is read,
+or the end of the connection would go unnoticed.
 """
 
 from __future__ import annotations
@@ -62,7 +65,8 @@ class Connection:
     __slots__ = (
         "_answer", "_ended", "_frames", "_has_read_part", "_is_paused", "_is_reading",
         "_is_turn_due", "_is_waiting", "_monotonic_ms", "_reader", "_suspended", "_transport",
-        "_uncounted_bytes", "_under_way_bytes", "_unsent_bytes", "_wake", "_worker", "_written",
+        "_uncounted_bytes", "_under_way_bytes", "_unmute", "_unsent_bytes", "_wake", "_worker",
+        "_written",
         "active_ms", "session",
     )  # fmt: skip
 
@@ -101,6 +105,8 @@ class Connection:
         self._is_turn_due = False
         self._is_waiting = False
         """A handler is waiting."""
+        self._unmute: asyncio.TimerHandle | None = None
+        """The client is muted until then."""
         self._suspended: tuple[Coroutine[Any, Any, list[Part]], Any] | None = None
         """The handler that the worker must continue, and what it waits for."""
         self._unsent_bytes = 0
@@ -113,7 +119,7 @@ class Connection:
         self.active_ms = self._monotonic_ms()
         if frames:
             self._frames += frames
-            if self._is_waiting or self._is_paused or self._is_turn_due:
+            if self._is_waiting or self._is_paused or self._is_turn_due or self._unmute is not None:
                 self._regulate()
                 if self.session.arrived is not None:
                     self.session.arrived()
@@ -156,6 +162,8 @@ class Connection:
 
     def lost(self, error: Exception | None) -> None:
         self._frames.clear()
+        if self._unmute is not None:
+            self._unmute.cancel()
         # Not at once: a task that is cancelled before its first step runs none of its code. Then
         # nobody would end a handler that waits, and it would hold its locks for ever.
         self._worker.get_loop().call_soon(self._worker.cancel)
@@ -167,6 +175,18 @@ class Connection:
     def resume_writing(self) -> None:
         self.active_ms = self._monotonic_ms()
         self._is_paused = False
+        if not self._is_waiting:
+            self._turn_soon()
+
+    def mute(self, throttle_ms: int) -> None:
+        """Takes no request for so long."""
+        if self._unmute is not None:
+            self._unmute.cancel()
+        loop = asyncio.get_running_loop()
+        self._unmute = loop.call_later(throttle_ms / 1000, self._unmuted)
+
+    def _unmuted(self) -> None:
+        self._unmute = None
         if not self._is_waiting:
             self._turn_soon()
 
@@ -198,7 +218,7 @@ class Connection:
         parts: list[Part] = []
         size_bytes = 0
         left = MAX_FRAMES_A_TURN
-        while frames and not self._is_paused:
+        while frames and not self._is_paused and self._unmute is None:
             if not left:
                 self._turn_soon()
                 break
@@ -210,6 +230,8 @@ class Connection:
             except StopIteration as done:
                 parts += done.value
                 size_bytes += sum(map(len, done.value))
+                if session.throttle_ms:
+                    self._mute_session()
             except EndConnectionError as end:
                 self._write(parts)
                 self._end(end)
@@ -225,6 +247,10 @@ class Connection:
                 parts, size_bytes = [], 0
         self._write(parts)
         self._regulate()
+
+    def _mute_session(self) -> None:
+        throttle_ms, self.session.throttle_ms = self.session.throttle_ms, 0
+        self.mute(throttle_ms)
 
     def _suspend(self, coroutine: Coroutine[Any, Any, list[Part]], waits_for: Any) -> None:
         self._is_waiting = True
@@ -276,6 +302,8 @@ class Connection:
             try:
                 parts = await carried_on(coroutine, waits_for, cancelled)
                 self._is_waiting = False
+                if self.session.throttle_ms:
+                    self._mute_session()
                 if not self._transport.is_closing():
                     if parts:
                         self._transport.writelines(parts)
@@ -320,7 +348,7 @@ class Connection:
 
     @property
     def is_busy(self) -> bool:
-        return self._is_waiting or bool(self._frames)
+        return self._is_waiting or (bool(self._frames) and self._unmute is None)
 
     def is_idle(self, before_ms: int) -> bool:
         """Since `before_ms` the client has sent nothing, and read nothing of its responses."""

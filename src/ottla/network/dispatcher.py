@@ -16,6 +16,7 @@ from ottla.network.connection import Part
 from ottla.network.envelope import sender
 from ottla.network.handlers import EndConnectionError, Handler, Handlers, always, never
 from ottla.network.request_context import BrokerT, RequestContext
+from ottla.network.throttling import Throttling
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.error_response import bare_error_response, error_response
 from ottla.protocol.errors import DecodeError, ErrorCode
@@ -95,13 +96,15 @@ class Dispatcher(Generic[BrokerT]):
         checks: Sequence[Check] = (),
         *,
         cpu_thread: CpuThread,
+        throttling: Throttling,
         is_broker: Callable[[ClientSession], bool] = _nobody,
     ) -> None:
-        """`checks` is for quotas, which do not exist yet; ACLs are asked by the handlers themselves
+        """`throttling` has the quotas; ACLs are asked by the handlers themselves
         (`api.authorized`). `cpu_thread` decodes and encodes long messages. `is_broker` says whether
         a broker of the cluster is at the other end: requests that only brokers send are refused to
         all others.
         """
+        self._throttling = throttling
         self._is_broker = is_broker
         self.requests: Counter[int] = Counter()
         """The number of requests, by key."""
@@ -136,10 +139,12 @@ class Dispatcher(Generic[BrokerT]):
                 return _refused(header, route.handler.takes_json)  # before anything is decoded
             if route.handler.takes_turns:
                 await self._turns.take()
+            throttling = self._throttling
+            begun_ns = throttling.elapsed_ns() if throttling.is_on else 0
             try:
                 request = self._read(route, header, frame, LOOP)
             except LongMessageError:
-                is_long = True
+                is_long, begun_ns = True, 0
                 FULL_COLLECTIONS.postpone()
                 request = await self._cpu_thread.run(
                     partial(self._read, route, header, frame, MESSAGE)
@@ -154,8 +159,15 @@ class Dispatcher(Generic[BrokerT]):
             if route.is_for_controller and not self._forwarding.is_controller:
                 forwarded = await self._forwarding.forward(key, frame, session)
                 if forwarded is not None:
+                    if throttling.is_on:
+                        throttling.forwarded(key, header.version, forwarded, session)
                     return [len(forwarded).to_bytes(4, "big"), forwarded]
-            response = await route.handler.answer(request, context)
+            if throttling.is_on:
+                response = await throttling.answer(
+                    route.handler, request, context, len(frame), begun_ns
+                )
+            else:
+                response = await route.handler.answer(request, context)
             if response is None:
                 return []
             if route.handler.takes_json:
@@ -266,7 +278,12 @@ class Dispatcher(Generic[BrokerT]):
         except LongMessageError:
             request = await self._cpu_thread.run(partial(self._read, route, inside, data, MESSAGE))
         context = self._checked(route, inside, request, client)
-        answer = await route.handler.answer(request, context)
+        throttling = self._throttling
+        if throttling.is_on:
+            # The broker that forwarded it mutes the client.
+            answer = await throttling.answer(route.handler, request, context, len(data), 0)
+        else:
+            answer = await route.handler.answer(request, context)
         parts = self._written(answer, inside.correlation_id)
         parts = parts or await self._write_long(answer, inside.correlation_id)
         response = build.EnvelopeResponse(

@@ -26,6 +26,7 @@ from ottla.network.newcomers import AUTHENTICATED_WITHIN_MS, Newcomers
 from ottla.network.refusals import Refusals
 from ottla.network.sasl_offer import NOBODY, Credentials, SaslOffer
 from ottla.network.sliced_transport import SlicedTransport
+from ottla.network.throttling import Throttling
 from ottla.network.tls_acceptor import TlsAcceptor
 from ottla.network.websocket import WebSocket, WebSocketRules, load_websockets
 from ottla.protocol.frame_limits import limits_by_type
@@ -50,6 +51,7 @@ class Listener:
         dispatcher: Dispatcher[Any],
         limits: ConnectionLimits,
         *,
+        throttling: Throttling,
         newcomers: Newcomers | None = None,
         credentials: Credentials = NOBODY,
         now_ms: Callable[[], int] = lambda: 0,
@@ -57,7 +59,8 @@ class Listener:
         monotonic_ms: Callable[[], int],
     ) -> None:
         """`next_connection_id` is shared by all listeners, so connection ids are unique; so are
-        `newcomers`. `credentials` are for SASL; `now_ms`: in ms since 1970.
+        `newcomers` and `throttling`, which has the quotas. `credentials` are for SASL; `now_ms`: in
+        ms since 1970.
         """
         self.endpoint = endpoint
         self.port = 0
@@ -67,6 +70,7 @@ class Listener:
         self._config = config
         self._dispatcher = dispatcher
         self._limits = limits
+        self._throttling = throttling
         self._next_connection_id = next_connection_id
         self._monotonic_ms = monotonic_ms
         self._now_ms = now_ms
@@ -201,6 +205,7 @@ class Listener:
                 self._refusals,
                 admit=self._admit,
                 release=self._release,
+                throttle_ms=self._throttling.connected,
                 new_protocol=self._new_encrypted_protocol,
                 now_ms=self._now_ms,
             )
@@ -209,7 +214,7 @@ class Listener:
 
     def _new_protocol(self) -> asyncio.BaseProtocol:
         if self._websocket is not None:
-            return self._new_websocket(self._websocket, self._admit)
+            return self._new_websocket(self._websocket, self._admit_now)
         reader = self._new_reader()
         return FrameProtocol(self._scratch, reader, partial(self._accepted, reader))
 
@@ -263,6 +268,12 @@ class Listener:
         connection = self._opened(reader, transport, ANONYMOUS)
         if not self._admit(connection.host):
             connection.close()
+            return connection
+        throttle_ms = self._throttling.connected(connection.host)
+        if throttle_ms:
+            # Closed at once, the client would come again at once (KIP-612).
+            connection.mute(throttle_ms + 1)
+            asyncio.get_running_loop().call_later(throttle_ms / 1000, connection.abort)
         return connection
 
     def _decrypted(self, reader: FrameReader, transport: asyncio.Transport) -> Connection:
@@ -353,6 +364,10 @@ class Listener:
                     "refused %d connections so far, the last from %s: %s", refused, host, reason
                 )
         return reason is None
+
+    def _admit_now(self, host: str) -> bool:
+        """The same, and not too soon after others of its address."""
+        return self._admit(host) and not self._throttling.connected(host)
 
     def _release(self, host: str) -> None:
         self._open -= 1

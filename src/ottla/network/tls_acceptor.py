@@ -59,19 +59,23 @@ class TlsAcceptor:
         *,
         admit: Callable[[str], bool],
         release: Callable[[str], None],
+        throttle_ms: Callable[[str], int],
         new_protocol: Callable[[Callable[[], None]], asyncio.BaseProtocol],
         now_ms: Callable[[], int],
     ) -> None:
         """Reads the certificates. Raises TlsError. `now_ms`: since 1970.
 
         `admit` counts a connection from an address, unless there are too many; `release` undoes
-        that. Once the protocol has called what it was given, the protocol does it.
+        that. `throttle_ms` returns for how long one that is admitted, but comes too soon after
+        others of its address, is kept before it is closed. Once the protocol has called what it was
+        given, the protocol does it.
         """
         self._name = name
         self._options = options
         self._newcomers = newcomers
         self._admit = admit
         self._release = release
+        self._throttle_ms = throttle_ms
         self._new_protocol = new_protocol
         self._state = state_of_files(options.files)
         self._context = server_context(options)
@@ -122,10 +126,21 @@ class TlsAcceptor:
                 self._release(host)
                 accepted.close()
                 continue
+            throttle_ms = self._throttle_ms(host)
+            if throttle_ms:
+                self._tasks.spawn(self._close_later(accepted, host, throttle_ms))
+                continue
             task = loop.create_task(self._shake_hands(accepted, host))
             self._handshakes.add(task)
             self._newcomers.add(task, task.cancel)
             task.add_done_callback(self._shook_hands)
+
+    async def _close_later(self, accepted: socket.socket, host: str, throttle_ms: int) -> None:
+        try:
+            await asyncio.sleep(throttle_ms / 1000)
+        finally:
+            self._release(host)
+            accepted.close()
 
     def _shook_hands(self, task: asyncio.Task[None]) -> None:
         self._handshakes.discard(task)

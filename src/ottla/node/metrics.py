@@ -84,6 +84,12 @@ def _of_broker(node: Node) -> Iterable[Metric]:
     for name, end_s in sorted(node.certificate_ends_s.items()):
         expiry.add_metric([name], end_s)
     yield expiry
+    throttled = CounterMetricFamily(
+        "ottla_throttled", "How often clients were throttled", labels=["quota"]
+    )
+    for kind, count in node.throttling.throttled.items():
+        throttled.add_metric([kind.value], count)
+    yield throttled
     yield GaugeMetricFamily("ottla_partitions", "Partitions held", value=len(node.partitions))
     yield from _of_cluster(node)
     yield GaugeMetricFamily(

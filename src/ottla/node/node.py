@@ -22,6 +22,7 @@ from uuid import UUID
 from ottla.cluster.acl_store import AclStore
 from ottla.cluster.alter_partition_sender import AlterPartitionSender
 from ottla.cluster.broker_node import Folder
+from ottla.cluster.client_quotas import ClientQuotas
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.controller import Controller
 from ottla.cluster.controller_client import ControllerClient
@@ -58,6 +59,7 @@ from ottla.network.newcomers import Newcomers
 from ottla.network.own_request import answer_own
 from ottla.network.peer_security import peer_security
 from ottla.network.peers import Peers
+from ottla.network.throttling import Throttling
 from ottla.node.commit_recording import CommitRecording
 from ottla.node.coordinator_wiring import (
     Brokers,
@@ -154,8 +156,9 @@ class Node:
         self.topic_creation = TopicCreation(config, clock, self.image, client)
         self.producer_ids = ProducerIds(client.reserve_producer_ids)
         self.controller = Controller(config, self.view, clock, self.peers, random=random)
+        self.throttling = Throttling(config, clock, self.is_broker)
+        """The quotas of clients."""
         self.departed = DepartedBrokers(clock)
-        self.view.subscribe(self.departed.notified)
         self._commits = CommitRecording(self.partitions, lambda: self.image, self.timelines, clock)
         groups = group_runtime(config, self.partitions, clock, lambda: self.image, self._commits)
         parts = transaction_parts(
@@ -188,6 +191,7 @@ class Node:
             handlers,
             self._forwarding(),
             cpu_thread=self.cpu_thread,
+            throttling=self.throttling,
             is_broker=self.is_broker,
         )
         self._opened = AsyncExitStack()
@@ -274,6 +278,8 @@ class Node:
 
     async def _open(self, opening: AsyncExitStack) -> None:
         config = self.config
+        self.view.subscribe(self.departed.notified)
+        self.view.subscribe(ClientQuotas(self.throttling).notified)
         if config.zookeeper_connect:
             await self._open_in_ensemble(opening)
         else:
@@ -501,6 +507,7 @@ class Node:
                 self.config,
                 self._dispatcher,
                 self.connection_limits,
+                throttling=self.throttling,
                 newcomers=newcomers,
                 credentials=self,
                 now_ms=self.clock.now_ms,

@@ -53,33 +53,39 @@ class Limits:
                 del self._limits[kind]
 
     def find(self, kind: Kind, user: str, client_id: str) -> tuple[Share, float] | None:
-        """Who shares the quota of this client, and its limit per second; None without one.
-
-        As in Kafka, which keeps quotas by these two names: where no client id is given, quotas of a
-        user and a client id end in those of the user alone.
-        """
+        """Who shares the quota of this client, and its limit per second; None without one."""
         limits = self._limits.get(kind)
         if limits is None:
             return None
         share = _share(limits, user, client_id)
-        of_user, of_client = share
-        if of_user and of_client:
-            candidates: tuple[Entity, ...] = (
-                Entity(of_user, of_client),
-                Entity(of_user, DEFAULT),
-                Entity(DEFAULT, of_client),
-                Entity(DEFAULT, DEFAULT),
-            )
-        elif of_user:
-            candidates = (Entity(of_user), Entity(DEFAULT))
-        elif of_client:
-            candidates = (Entity(None, of_client), Entity(None, DEFAULT))
-        else:
-            return None
-        for entity in candidates:
-            if entity in limits:
-                return share, limits[entity]
-        return None
+        entity = _decides(limits, share)
+        return None if entity is None else (share, limits[entity])
+
+    def deciding(self, kind: Kind, user: str, client_id: str) -> tuple[Entity, float] | None:
+        """Whose quota applies to this client, and its limit per second; None without one."""
+        limits = self._limits.get(kind, {})
+        entity = _decides(limits, _share(limits, user, client_id))
+        return None if entity is None else (entity, limits[entity])
+
+
+def _decides(limits: Mapping[Entity, float], share: Share) -> Entity | None:
+    """As in Kafka, which keeps quotas by the two names of a share: where no client id is given,
+    quotas of a user and a client id end in those of the user alone.
+    """
+    of_user, of_client = share
+    candidates: tuple[Entity, ...] = ()
+    if of_user and of_client:
+        candidates = (
+            Entity(of_user, of_client),
+            Entity(of_user, DEFAULT),
+            Entity(DEFAULT, of_client),
+            Entity(DEFAULT, DEFAULT),
+        )
+    elif of_user:
+        candidates = (Entity(of_user), Entity(DEFAULT))
+    elif of_client:
+        candidates = (Entity(None, of_client), Entity(None, DEFAULT))
+    return next((entity for entity in candidates if entity in limits), None)
 
 
 def _share(limits: Mapping[Entity, float], user: str, client_id: str) -> Share:

@@ -281,6 +281,11 @@ class FetchSessions:
             self._end_of(fetch)
             fetch.session_id = NO_SESSION
 
+    def give_up(self, fetch: Fetch) -> None:
+        """The request that began a session is answered without one."""
+        self._end_of(fetch)
+        fetch.session_id = NO_SESSION
+
     def _end_of(self, fetch: Fetch) -> None:
         """End its session, unless another request has done so."""
         if fetch.session is not None and self._sessions.get(fetch.session_id) is fetch.session:
