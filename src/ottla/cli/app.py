@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "config": "Show and change the settings of topics and brokers.",
     "user": "Add, list, describe and delete users with a password (SCRAM).",
     "acl": "Add, list and delete ACLs, and say which one decides.",
+    "quota": "Add, list, describe and delete quotas of users, client ids and addresses.",
     "certificate": "Make an authority and certificates for development, and show any certificate.",
     "log": "Inspect and check a partition's folder; list, put back and delete stray folders.",
     "cluster": "Start, describe and change a cluster.",

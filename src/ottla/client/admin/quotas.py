@@ -1,0 +1,87 @@
+"""Quotas of users, client ids and addresses: DescribeClientQuotas and AlterClientQuotas (KIP-546).
+
+Any broker answers; those that did not change the quotas themselves know it within a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from ottla.client.client import Client
+from ottla.client.errors import RefusedError
+from ottla.client.question import Question
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import Messages
+from ottla.quotas.entity import CLIENT_ID, IP, USER, Entity, Kind
+
+DESCRIBE_QUOTAS: Final = 48
+ALTER_QUOTAS: Final = 49
+SINCE: Final = "2.6"
+
+
+class ClientQuota(NamedTuple):
+    """The quotas of one entity, by kind, per second."""
+
+    entity: Entity
+    values: Mapping[Kind, float]
+
+
+def quotas(client: Client) -> list[ClientQuota]:
+    """All of them: users and client ids, then addresses. Raises RefusedError."""
+
+    def build(messages: Messages) -> Any:
+        return messages.DescribeClientQuotasRequest(components=(), strict=False)
+
+    response = client.ask_any(Question(DESCRIBE_QUOTAS, 1, build, since=SINCE))
+    if response.error_code is not ErrorCode.none:
+        raise RefusedError("list the quotas", response.error_code, response.error_message)
+    known = {kind.value: kind for kind in Kind}
+    found = []
+    for entry in response.entries or ():
+        names = {each.entity_type: each.entity_name or "" for each in entry.entity}
+        values = {known[each.key]: each.value for each in entry.values if each.key in known}
+        found.append(
+            ClientQuota(Entity(names.get(USER), names.get(CLIENT_ID), names.get(IP)), values)
+        )
+    return sorted(found, key=_order)
+
+
+def _order(quota: ClientQuota) -> tuple[object, ...]:
+    return tuple((name is None, name or "") for name in quota.entity)
+
+
+def alter_quotas(client: Client, entity: Entity, values: Mapping[Kind, float | None]) -> None:
+    """Sets quotas; None removes one. Raises RefusedError."""
+
+    def build(messages: Messages) -> Any:
+        return messages.AlterClientQuotasRequest(
+            entries=(
+                messages.EntryData(
+                    entity=tuple(
+                        messages.EntityData(entity_type=type, entity_name=name or None)
+                        for type, name in entity.names().items()
+                    ),
+                    ops=tuple(
+                        messages.OpData(key=kind.value, value=value or 0.0, remove=value is None)
+                        for kind, value in values.items()
+                    ),
+                ),
+            ),
+            validate_only=False,
+        )
+
+    doing = f"change the quotas of {entity}"
+    client.metadata([])  # a broker that cannot be reached is no reason to wait for a controller
+    response = client.ask_controller(
+        Question(ALTER_QUOTAS, 1, build, since=SINCE), doing, _first_error
+    )
+    for each in response.entries:
+        if each.error_code is not ErrorCode.none:
+            raise RefusedError(doing, each.error_code, each.error_message)
+
+
+def _first_error(response: Any) -> ErrorCode:
+    """As long as the controller is another one, all entries say so."""
+    other = any(each.error_code is ErrorCode.not_controller for each in response.entries)
+    return ErrorCode.not_controller if other else ErrorCode.none
