@@ -9,12 +9,16 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+from components.apache_kafka import KafkaJars
 from confluent_kafka.admin import AdminClient
 from tests.system.wire import Wire
 
+from components import fixture
 from ottla.protocol.errors import ErrorCode
 from ottla.testing import BrokerProcess, Cluster
 from ottla.testing.ports import HOST, free_ports
+
+kafka_jars = fixture.kafka_jars
 
 WAIT_S = 30
 DESCRIBE, ALTER, CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS = 48, 49, 19, 37, 20
@@ -233,3 +237,26 @@ def test_every_broker_of_a_cluster_knows_a_quota() -> None:
             ErrorCode.throttling_quota_exceeded,
             ErrorCode.throttling_quota_exceeded,
         ]
+
+
+@pytest.mark.kafka
+def test_kafka_configs(kafka_jars: KafkaJars, new_broker: Callable[..., BrokerProcess]) -> None:
+    """Apache Kafka's own tool sets, shows and removes quotas."""
+    server = ("--bootstrap-server", new_broker().bootstrap)
+
+    def configs(*words: str) -> str:
+        return kafka_jars.run("kafka.admin.ConfigCommand", *server, *words)
+
+    user = ("--entity-type", "users", "--entity-name", "a/b")
+    client = ("--entity-type", "clients", "--entity-name", "c")
+    both = ("--entity-type", "users", "--entity-default", *client)
+    address = ("--entity-type", "ips", "--entity-default")
+    configs("--alter", "--add-config", "producer_byte_rate=9,request_percentage=12.5", *user)
+    configs("--alter", "--add-config", "consumer_byte_rate=2048", *both)
+    configs("--alter", "--add-config", "connection_creation_rate=100", *address)
+    said = configs("--describe", *user)
+    assert "'a/b' are producer_byte_rate=9.0, request_percentage=12.5" in said
+    assert "client-id 'c' are consumer_byte_rate=2048.0" in configs("--describe", *both)
+    assert "connection_creation_rate=100.0" in configs("--describe", *address)
+    configs("--alter", "--delete-config", "producer_byte_rate", *user)
+    assert "'a/b' are request_percentage=12.5" in configs("--describe", *user)

@@ -30,6 +30,9 @@ class Kind(Enum):
     CONNECTION = "connection_creation_rate"
     """Connections a second, from one address."""
 
+    # Enum's own is in Python, and each request looks up several.
+    __hash__ = object.__hash__
+
 
 OF_CLIENTS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
 """The kinds for users and client ids; addresses have the other one."""
