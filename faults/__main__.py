@@ -38,6 +38,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--transactions", action="store_true", help="transactional producers (policy strict)"
     )
+    parser.add_argument(
+        "--secure", action="store_true", help="TLS, SCRAM and ACLs, between brokers too"
+    )
     parser.add_argument("--rate", type=int, default=400, help="records per second (400)")
     parser.add_argument(
         "--only",
@@ -93,6 +96,7 @@ def main() -> int:
         kinds=tuple(Kind[name] for name in given.only),
         rate=Rate(records_per_s=given.rate),
         transactions=given.transactions,
+        secure=given.secure,
     )
     began = time.monotonic()
 

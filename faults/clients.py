@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -71,11 +71,18 @@ class Clients:
     """Clients with a fatal error, which are unusable."""
     logs: list[ClientLog] = field(default_factory=list)
     """Of those whose own log a failure shows."""
+    security: Mapping[str, str] = field(default_factory=dict)
+    """librdkafka's settings about security."""
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """Where every client connects, and how."""
+        return {"bootstrap.servers": self.bootstrap, **self.security}
 
     def settings(self, client: str) -> dict[str, Any]:
         """Those of every client of librdkafka."""
         return {
-            "bootstrap.servers": self.bootstrap,
+            **self.connection,
             "client.id": client,
             "logger": QUIET,
             "reconnect.backoff.ms": 50,

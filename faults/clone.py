@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from ottla.security.development.secure_folder import PROTOCOL
 from ottla.testing.broker_process import SERVE, BrokerProcess
 from ottla.testing.ports import HOST, free_ports
 
@@ -20,16 +21,19 @@ def clone_of(broker: BrokerProcess, folder: Path, zookeeper: str) -> BrokerProce
     """A broker with the id, the settings and a copy of the data of one that runs, on another port;
     not started."""
     _copy(broker.data, folder)
+    address = f"{HOST}:{free_ports(1)[0]}"
     return BrokerProcess(
-        folder, _options(broker.options, zookeeper), f"{HOST}:{free_ports(1)[0]}", program=SERVE
+        folder, _options(broker.options, zookeeper, address), address, program=SERVE
     )
 
 
-def _options(options: list[str], zookeeper: str) -> list[str]:
+def _options(options: list[str], zookeeper: str, address: str) -> list[str]:
     kept = ["--id", options[options.index("--id") + 1], "--zookeeper", zookeeper]
     for name, value in pairwise(options):
         if name == "-c" and not value.startswith(_OF_ADDRESSES):
             kept += ["-c", value]
+        if name == "--properties":  # of a secured cluster
+            kept += [name, value, "-c", f"listeners={PROTOCOL}://{address}"]
     return kept
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -37,8 +38,12 @@ class Load:
         rate: Rate | None = None,
         *,
         transactions: bool = False,
+        security: Mapping[str, str] | None = None,
     ) -> None:
-        self._clients = Clients(bootstrap, topic, partitions, recorder, rate or Rate())
+        rate = rate or Rate()
+        self._clients = Clients(
+            bootstrap, topic, partitions, recorder, rate, security=security or {}
+        )
         self._transactions = transactions
         self._producers_stop = threading.Event()
         self._consumers_stop = threading.Event()
@@ -110,7 +115,7 @@ class Load:
 
     def _reader(self, group: str, isolation: str) -> Consumer:
         given = {
-            "bootstrap.servers": self._clients.bootstrap,
+            **self._clients.connection,
             "group.id": group,
             "enable.auto.commit": False,
             "enable.partition.eof": True,

@@ -14,13 +14,14 @@ from typing import Final
 
 from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka.admin import AdminClient
-from kafka import TopicPartition
-from kafka.admin import KafkaAdminClient
 
 from faults.clone import clone_of
 from faults.disk import ControlledDisk
 from faults.history import Fault, Recorder
 from faults.schedule import Kind, Step
+from ottla.client.admin.reassignments import reassign
+from ottla.client.client import Client
+from ottla.client.errors import ClientError
 from ottla.testing import Cluster, KitError
 from ottla.testing.errors import last_lines
 
@@ -207,7 +208,9 @@ class Nemesis:
 
     def _move_leaders(self, step: Step) -> None:
         """Elect preferred leaders: after a kill, other replicas lead."""
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
+        admin = AdminClient(
+            {"bootstrap.servers": self.cluster.bootstrap, **self.cluster.kit_settings}
+        )
         try:
             admin.elect_leaders(ElectionType.PREFERRED, None).result(ADMIN_WITHIN_S)
         except KafkaException as fault:
@@ -222,16 +225,13 @@ class Nemesis:
             outside = [broker for broker in self.cluster.brokers if broker not in held]
             targets[index] = [outside[0], *held[:-1]] if outside else [*held[1:], held[0]]
         # librdkafka has no call for it.
-        admin = KafkaAdminClient(bootstrap_servers=self.cluster.bootstrap.split(","))
-        try:
-            errors = admin.alter_partition_reassignments(
-                {TopicPartition(self.topic, index): to for index, to in targets.items()}
-            )
-            self._record(
-                f"moving replicas: {targets}, refused: {[e for e in errors.values() if e]}"
-            )
-        finally:
-            admin.close()
+        with Client(self.cluster.bootstrap, self.cluster.kit_settings) as client:
+            refused = ""
+            try:
+                reassign(client, {self.topic: targets})
+            except ClientError as error:
+                refused = f", {error.reason}"
+            self._record(f"moving replicas: {targets}{refused}")
         self._kill(step)
         self.cluster.wait_for(
             "the replicas to move",

@@ -35,7 +35,7 @@ from faults.load import Load
 from faults.nemesis import Nemesis
 from faults.schedule import Kind, draw
 from faults.watch import ElectionWatch
-from ottla.testing import Cluster, KitError
+from ottla.testing import Cluster, KitError, Security
 
 TOPIC: Final = "faults"
 SESSION_MS: Final = 4_000
@@ -62,6 +62,8 @@ class Plan:
     kinds: tuple[Kind, ...] = ()
     rate: Rate = field(default_factory=Rate)
     transactions: bool = False
+    secure: bool = False
+    """TLS, SCRAM and ACLs, for clients and between brokers."""
 
     @property
     def config(self) -> dict[str, object]:
@@ -132,7 +134,11 @@ def run(plan: Plan, log: Callable[[str], None]) -> Outcome:
     )
     try:
         cluster = Cluster(
-            plan.brokers, plan.config, ensemble=plan.ensemble, data=plan.folder / "cluster"
+            plan.brokers,
+            plan.config,
+            ensemble=plan.ensemble,
+            data=plan.folder / "cluster",
+            security=Security() if plan.secure else None,
         )
         with closing(cluster):
             cluster.prepare()
@@ -164,7 +170,7 @@ def _control_disks(cluster: Cluster, plan: Plan) -> dict[int, ControlledDisk]:
 
 def create_topic(cluster: Cluster, plan: Plan) -> None:
     """Create the run's topic; wait until it is fully in sync."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **cluster.kit_settings})
     factor = min(3, plan.brokers)
     # Brokers are ready before the controller knows all of them.
     cluster.wait_for(
@@ -194,6 +200,7 @@ def _under_load(
         plan.policy,
         plan.rate,
         transactions=plan.transactions,
+        security=cluster.kit_settings,
     )
     steps = draw(
         plan.seed,

@@ -45,7 +45,7 @@ class TransactionalProducer:
         self._instance = 0
         self._transactions = 0
         self._sequence = 0
-        reader = Consumer({"bootstrap.servers": clients.bootstrap, "group.id": self._id})
+        reader = Consumer({**clients.connection, "group.id": self._id})
         self._group = reader.consumer_group_metadata()
         reader.close()
 
