@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -190,6 +192,44 @@ def test_another_job_may_write_between_two_batches(job: Job, produce: Callable[.
         query.stop()
     assert query.exception() is None
     assert job.rows() == [*range(6), 99]
+
+
+def test_a_job_that_changes_the_rows_of_a_merge_makes_it_run_again(
+    job: Job, produce: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    produce(job.name, records(0, 3), partition=0)
+    job.run(keys=["id"], partition_by="id")
+    inside, changed = job.folder / "inside", job.folder / "changed"
+
+    def wait(number: int) -> int:
+        """As soon as a batch is computed, its MERGE has chosen the table's files."""
+        inside.touch()
+        until = time.monotonic() + 60
+        while not changed.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        return number
+
+    def change() -> None:
+        until = time.monotonic() + 60
+        while not inside.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        # It deletes a file whole, so it needs no core, which the tasks of the batch may have.
+        job.spark.sql(f"DELETE FROM {job.table} WHERE id = 2")
+        changed.touch()
+
+    job.spark.udf.register("wait_in_batch", wait, "bigint")
+    produce(job.name, records(2, 5, "x"), partition=0)
+    other = threading.Thread(target=change)
+    other.start()
+    columns = ("wait_in_batch(value.id) AS id", "value.word", "partition", "offset", "timestamp")
+    query = job.start(keys=["id"], columns=columns)
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+        other.join()
+    assert "Another job committed to" in caplog.text
+    assert job.rows("id, word") == [(0, "w0"), (1, "w1"), (2, "x2"), (3, "x3"), (4, "x4")]
 
 
 def test_a_table_that_was_made_again_is_another_one(job: Job, produce: Callable[..., None]) -> None:
