@@ -1,27 +1,12 @@
-"""Vectors are those of Kafka's UtilsTest and of the FNV page."""
+"""Vectors are those of the FNV page."""
 
 import zlib
 
 import pytest
 
-from ottla.journey.partitioner import explain_choice, fnv1a, likely_partitions, murmur2
+from ottla.journey.partitioner import explain_choice, fnv1a, likely_partitions
 from ottla.journey.words.partition import format_choice
-
-
-@pytest.mark.parametrize(
-    ("data", "signed"),
-    [
-        (b"21", -973932308),
-        (b"foobar", -790332482),
-        (b"a-little-bit-long-string", -985981536),
-        (b"a-little-bit-longer-string", -1486304829),
-        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
-        (b"abc", 479470107),
-        (b"", 275646681),
-    ],
-)
-def test_murmur2_is_javas(data: bytes, signed: int) -> None:
-    assert murmur2(data) == signed % 2**32
+from ottla.records.murmur2 import murmur2
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-_SEED: Final = 0x9747B28C
-_M: Final = 0x5BD1E995
+from ottla.records.murmur2 import partition_of_key
+
 _32_BITS: Final = 0xFFFFFFFF
 _31_BITS: Final = 0x7FFFFFFF
 
@@ -100,21 +100,6 @@ def likely_partitions(key: bytes, partition_count: int) -> list[int]:
     return list(dict.fromkeys((*first, *range(partition_count))))
 
 
-def murmur2(data: bytes) -> int:
-    """The 32-bit hash of Java's `Utils.murmur2`, unsigned."""
-    length = len(data)
-    result = _SEED ^ length
-    whole = length & ~3
-    for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * _M & _32_BITS
-        word = (word ^ word >> 24) * _M & _32_BITS
-        result = result * _M & _32_BITS ^ word
-    if length > whole:
-        result = (result ^ int.from_bytes(data[whole:], "little")) * _M & _32_BITS
-    result = (result ^ result >> 13) * _M & _32_BITS
-    return result ^ result >> 15
-
-
 def fnv1a(data: bytes) -> int:
     """The 32-bit FNV-1a hash, unsigned."""
     result = 0x811C9DC5
@@ -130,7 +115,7 @@ def _fnv1a_choice(key: bytes, count: int) -> int:
 
 
 _PARTITIONERS: Final[dict[str, Callable[[bytes, int], int]]] = {
-    "murmur2": lambda key, count: (murmur2(key) & _31_BITS) % count,
+    "murmur2": partition_of_key,
     "crc32": lambda key, count: zlib.crc32(key) % count,
     "fnv1a": _fnv1a_choice,
 }

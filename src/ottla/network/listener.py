@@ -22,6 +22,7 @@ from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FrameReader
+from ottla.network.json_session import JsonSession
 from ottla.network.newcomers import AUTHENTICATED_WITHIN_MS, Newcomers
 from ottla.network.refusals import Refusals
 from ottla.network.sasl_offer import NOBODY, Credentials, SaslOffer
@@ -72,6 +73,7 @@ class Listener:
         self._limits = limits
         self._throttling = throttling
         self._next_connection_id = next_connection_id
+        self._now_ms = now_ms
         self._monotonic_ms = monotonic_ms
         self._now_ms = now_ms
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
@@ -241,10 +243,22 @@ class Listener:
             admit=admit,
             release=self._release,
             opened=self._websocket_opened,
+            opened_texts=self._page_opened,
             refused=self._refusals.say,
         )
 
-    def _websocket_opened(self, subprotocol: str, transport: asyncio.Transport) -> FrameProtocol:
+    def _page_opened(self, page: WebSocket) -> JsonSession:
+        session = JsonSession(
+            page,
+            broker_id=self._config.id,
+            needs_login=self._sasl is not None,
+            now_ms=self._now_ms,
+        )
+        reader = self._new_reader()
+        session.connect(FrameProtocol(self._scratch, reader, partial(self._in_websocket, reader)))
+        return session
+
+    def _websocket_opened(self, transport: asyncio.Transport) -> FrameProtocol:
         reader = self._new_reader()
         opened = FrameProtocol(self._scratch, reader, partial(self._in_websocket, reader))
         opened.connection_made(transport)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 INSTALL_WEBSOCKET: Final = "pip install 'ottla[websocket]'"
 KAFKA: Final = "kafka"
+JSON: Final = "ottla.json"
 CLOSED_WITHIN_MS: Final = 2_000
 MAX_FRAMES_A_TURN: Final = 256
 """After these, other connections get their turn."""
@@ -33,7 +34,7 @@ FED_BYTES: Final = 2_048
 MAX_SENT_BYTES: Final = 262_144
 """Of one frame to a client, whose own limit is often 1 MiB."""
 MAX_PINGS_A_SECOND: Final = 50
-NORMAL, GOING_AWAY, WRONG_KIND, BROKEN_RULE = 1000, 1001, 1003, 1008
+NORMAL, WRONG_KIND, BROKEN_RULE, TOO_BIG = 1000, 1003, 1008, 1009
 _TLS_HELLO: Final = 0x16
 _logger: Final = logging.getLogger("ottla.websocket")
 _logger.setLevel(logging.ERROR)
@@ -41,13 +42,24 @@ _logger.setLevel(logging.ERROR)
 
 
 class Opened(Protocol):
-    """What gets the content of the frames; a FrameProtocol."""
+    """What is notified of the changes of an open connection."""
 
     def connection_lost(self, error: Exception | None) -> None: ...
-    def get_buffer(self, sizehint: int) -> memoryview: ...
-    def buffer_updated(self, count: int) -> None: ...
     def pause_writing(self) -> None: ...
     def resume_writing(self) -> None: ...
+
+
+class OpenedBytes(Opened, Protocol):
+    """What gets the content of binary frames; a FrameProtocol."""
+
+    def get_buffer(self, sizehint: int) -> memoryview: ...
+    def buffer_updated(self, count: int) -> None: ...
+
+
+class OpenedTexts(Opened, Protocol):
+    """What gets messages of text."""
+
+    def received_text(self, text: bytes) -> None: ...
 
 
 class WebSocketRules(NamedTuple):
@@ -69,19 +81,20 @@ class WebSocket(asyncio.Protocol):
         *,
         admit: Callable[[str], bool],
         release: Callable[[str], None],
-        opened: Callable[[str, asyncio.Transport], Opened],
+        opened: Callable[[asyncio.Transport], OpenedBytes],
+        opened_texts: Callable[[WebSocket], OpenedTexts],
         refused: Callable[[str, str], None],
     ) -> None:
         """`admit` counts a connection from an address, unless there are too many; `release` undoes
-        that, until `opened` has been called: with the subprotocol, and the transport of what it
-        returns. `refused` gets the address and the reason, for the log.
+        that, until `opened` has been called with the transport of what it returns, or
+        `opened_texts`, for a page. `refused` gets the address and the reason, for the log.
         """
         from websockets.server import ServerProtocol
 
         origins = None if rules.origins is None else [None, *rules.origins]
         self._protocol = ServerProtocol(
             origins=origins,
-            subprotocols=[KAFKA],
+            subprotocols=[KAFKA, JSON],
             max_size=(None, rules.max_frame_bytes),
             logger=_logger,
         )
@@ -90,10 +103,16 @@ class WebSocket(asyncio.Protocol):
         self._admit = admit
         self._release = release
         self._open = opened
+        self._open_texts = opened_texts
         self._refused = refused
         self._host = "?"
         self._transport: asyncio.Transport
         self._opened: Opened | None = None
+        self._bytes: OpenedBytes | None = None
+        self._texts: OpenedTexts | None = None
+        """One of both is what is open."""
+        self._text = bytearray()
+        """A message of several frames."""
         self._events: deque[Frame] = deque()
         self._unread = memoryview(b"")
         """What the parser has not had yet."""
@@ -205,23 +224,38 @@ class WebSocket(asyncio.Protocol):
             return
         self.flush()
         self._settled()
-        subprotocol = str(protocol.subprotocol)
-        self._opened = self._open(subprotocol, WebSocketTransport(self))
+        if protocol.subprotocol == JSON:
+            self._opened = self._texts = self._open_texts(self)
+        else:
+            self._opened = self._bytes = self._open(WebSocketTransport(self))
 
     def _take(self, frame: Frame) -> None:
         from websockets.frames import Opcode
 
         if self._is_over:
             return
-        if frame.opcode in (Opcode.BINARY, Opcode.CONT):
-            self._pass_on(memoryview(frame.data))
-        elif frame.opcode is Opcode.TEXT:
-            self.fail(WRONG_KIND, "a text, and Kafka's protocol is binary")
-        elif frame.opcode is Opcode.PING:
+        if frame.opcode is Opcode.PING:
             self._pinged()
+        elif frame.opcode is Opcode.TEXT and self._texts is None:
+            self.fail(WRONG_KIND, "a text, and Kafka's protocol is binary")
+        elif frame.opcode is Opcode.BINARY and self._texts is not None:
+            self.fail(WRONG_KIND, f"bytes, and {JSON} is text")
+        elif frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+            if self._texts is None:
+                self._pass_on(memoryview(frame.data))
+            else:
+                self._take_text(frame, self._texts)
+
+    def _take_text(self, frame: Frame, texts: OpenedTexts) -> None:
+        self._text += frame.data
+        if len(self._text) > self._rules.max_frame_bytes:
+            self.fail(TOO_BIG, f"a message of more than {self._rules.max_frame_bytes} bytes")
+        elif frame.fin:
+            text, self._text = bytes(self._text), bytearray()
+            texts.received_text(text)
 
     def _pass_on(self, data: memoryview) -> None:
-        opened = self._opened
+        opened = self._bytes
         assert opened is not None
         while data and not self._transport.is_closing():
             room = opened.get_buffer(len(data))
@@ -253,6 +287,20 @@ class WebSocket(asyncio.Protocol):
             self._protocol.send_binary(view[:MAX_SENT_BYTES])
             view = view[MAX_SENT_BYTES:]
             self.flush()
+
+    def send_text(self, data: bytes) -> None:
+        """As one message."""
+        from websockets.protocol import State
+
+        if self._protocol.state is not State.OPEN:
+            return
+        for at in range(0, max(len(data), 1), MAX_SENT_BYTES):
+            part, is_last = data[at : at + MAX_SENT_BYTES], at + MAX_SENT_BYTES >= len(data)
+            if at == 0:
+                self._protocol.send_text(part, fin=is_last)
+            else:
+                self._protocol.send_continuation(part, fin=is_last)
+        self.flush()
 
     def close(self, code: int = NORMAL, reason: str = "") -> None:
         """Says goodbye, and ends the connection when the other side has said so, too."""

@@ -12,6 +12,7 @@ from tests.journey.model.partitioner_lives import live_partitioner
 from tests.journey.model.statements import UntrueError
 
 from ottla.journey import partitioner
+from ottla.records.murmur2 import murmur2
 from ottla.tracing.near_keys import near_keys
 
 LIVES: Final = 10
@@ -43,7 +44,7 @@ def keys_of_every_producer(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_hash_with_its_sign(patch: pytest.MonkeyPatch) -> None:
-    with_sign = {"murmur2": lambda key, count: partitioner.murmur2(key) % count}
+    with_sign = {"murmur2": lambda key, count: murmur2(key) % count}
     patch.setattr(partitioner, "_PARTITIONERS", {**partitioner._PARTITIONERS, **with_sign})
 
 
