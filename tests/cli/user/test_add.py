@@ -85,6 +85,7 @@ def test_a_user_that_exists_is_not_changed_unasked(
         (["alice", "--iterations", "100"], "4096 or more"),
         (["alice", "-m", "PLAIN"], "PLAIN"),
         ([""], "must have a name"),
+        (["User:alice"], "Give the name alone: ottla user add alice"),
     ],
 )
 def test_wrong_usage(

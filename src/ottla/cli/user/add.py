@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -19,7 +20,8 @@ from ottla.cli.value_types import WholeNumber
 from ottla.client.admin.users import Login, User, set_password, users
 from ottla.security.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS
 
-MAX_PASSWORD_BYTES = 10_000
+MAX_PASSWORD_BYTES: Final = 10_000
+PRINCIPAL: Final = "User:"
 
 
 @command()
@@ -61,6 +63,11 @@ def add(
     """
     if not user:
         raise UsageFailed("a user must have a name.")
+    if user.startswith(PRINCIPAL):
+        raise UsageFailed(
+            f"{user!r} is how an ACL names user {user.removeprefix(PRINCIPAL)!r}.",
+            f"Give the name alone: ottla user add {user.removeprefix(PRINCIPAL) or 'NAME'}",
+        )
     chosen = list(dict.fromkeys(mechanisms))
     (found,) = users(cluster.client, [user]) or [User(user, ())]
     has = [login.mechanism for login in found.logins if login.mechanism in chosen]
