@@ -43,12 +43,17 @@ class Refusing:
         return path
 
     def said(
-        self, listener: str, settings: Mapping[str, str], *words: str, data: bytes = b""
+        self,
+        listener: str,
+        settings: Mapping[str, str],
+        *words: str,
+        data: bytes = b"",
+        code: int = 1,
     ) -> str:
-        """What a command says that fails."""
+        """What a command says, by default one that fails."""
         given = [word for pair in settings.items() for word in ("--client-config", "=".join(pair))]
         typed = Typed(self.addresses[listener])
-        found = typed.run(*(words or ("topic", "list")), *given, code=1, data=data)
+        found = typed.run(*(words or ("topic", "list")), *given, code=code, data=data)
         return found.stderr.decode()
 
     def sasl(
@@ -178,3 +183,8 @@ def test_anonymous_is_named(refusing: Refusing) -> None:
     assert "User:ANONYMOUS lacks Describe on topic t" in refusing.said(
         "PLAINTEXT", {}, "topic", "describe", "t"
     )
+
+
+def test_a_list_without_what_is_hidden_says_so(refusing: Refusing) -> None:
+    said = refusing.said("SASL_SSL", refusing.sasl("SASL_SSL"), "topic", "list", code=0)
+    assert "or none that User:app may describe" in said

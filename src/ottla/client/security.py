@@ -15,6 +15,8 @@ from ottla.client.errors import SettingsError
 if TYPE_CHECKING:
     import ssl
 
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""A client that has not authenticated."""
 PROTOCOLS: Final = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 
 
@@ -78,4 +80,4 @@ def principal_of(settings: Mapping[str, Any]) -> str | None:
         user = settings.get("sasl.username")
         return None if user is None else f"User:{user}"
     has_certificate = protocol == "ssl" and "ssl.certificate.location" in settings
-    return None if has_certificate else "User:ANONYMOUS"
+    return None if has_certificate else ANONYMOUS

@@ -13,6 +13,7 @@ from ottla.cli.options import AS_JSON, FILTER, INTERNAL
 from ottla.cli.rows import column, emit, only_json, row
 from ottla.cli.screen import note
 from ottla.client.admin.topics import is_internal, replication_factor_of
+from ottla.client.security import ANONYMOUS
 from ottla.messaging.patterns import name_filter
 
 if TYPE_CHECKING:
@@ -60,8 +61,16 @@ def list_topics(
         for name, topic in sorted(cluster.client.metadata().topics.items())
         if (internal or not is_internal(name)) and matches(name)
     }
-    none = NO_TOPICS if filter_ is None else f"No topic's name matches {filter_}."
+    none = no_topics(cluster) if filter_ is None else f"No topic's name matches {filter_}."
     emit(sized(cluster, topics) if sizes else listed(topics), as_json=as_json, none=none)
+
+
+def no_topics(cluster: Cluster) -> str:
+    """A list leaves out what the client may not describe: who is known by name may lack an ACL."""
+    principal = cluster.client.principal
+    if principal in (None, ANONYMOUS):
+        return NO_TOPICS
+    return f"No topics yet, or none that {principal} may describe."
 
 
 def listed(topics: dict[str, Topic]) -> list[Listed]:
