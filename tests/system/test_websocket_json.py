@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
+from ottla.network.authentication import MIN_REAUTHENTICATION_MS
 from ottla.testing import BrokerProcess
 from ottla.testing.ports import HOST, free_ports
 
@@ -289,6 +291,18 @@ def test_a_page_logs_in(new_broker: Callable[..., BrokerProcess]) -> None:
                 assert found["message"] == "log in first"
                 assert page.ask(type="login", id=1, **way)["type"] == "welcome"
                 assert page.ask(type="produce", id=2, topic="t", value="a")["offset"] == number
+        with site.page() as page:
+            page.ask(type="login", id=1, **ways[2])
+            page.ask(type="subscribe", id=2, topic="t", permits=9)
+            for number in range(3, 6):
+                # Again, while it reads.
+                again = page.ask(type="login", id=1, **ways[2])
+                assert 0 < again["lifetimeMs"] <= 600_000
+                assert (
+                    page.ask(type="produce", id=3, topic="t", value=str(number))["offset"] == number
+                )
+                assert page.values(1) == [str(number)]
+                time.sleep(MIN_REAUTHENTICATION_MS / 1000)
         with site.page() as page:
             page.ask(type="login", id=1, mechanism="OAUTHBEARER", token=issuer.token("bob"))
             found = page.ask(type="subscribe", id=2, topic="t")

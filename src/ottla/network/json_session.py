@@ -93,6 +93,9 @@ class JsonSession:
         """A subscription has permits."""
         self._may_write = asyncio.Event()
         self._may_write.set()
+        self._may_ask = asyncio.Event()
+        """No login is under way: a fetch between its requests would end the connection."""
+        self._may_ask.set()
         self._subscriptions: dict[Any, Subscription] = {}
         self._next_partition = 0
         self._tasks = Background(logger, "a page's session")
@@ -180,6 +183,7 @@ class JsonSession:
         mechanism = message.get("mechanism")
         if mechanism not in MECHANISMS:
             raise MessageError(f"mechanism must be one of {', '.join(MECHANISMS)}")
+        self._may_ask.clear()
         try:
             if mechanism == OAUTHBEARER:
                 lifetime_ms = await self._show_token(_text(message, "token"))
@@ -188,6 +192,8 @@ class JsonSession:
                 lifetime_ms = await log_in(login, self.pipe.ask)
         except SaslError as error:
             raise RequestRefusedError(ErrorCode.sasl_authentication_failed, str(error)) from None
+        finally:
+            self._may_ask.set()
         self._needs_login = False
         self._say("welcome", number, lifetimeMs=lifetime_ms)
 
@@ -343,6 +349,7 @@ class JsonSession:
             subscription = self._subscriptions.pop(number)
             self._subscriptions[number] = subscription
             wait_ms = FETCH_WAIT_MS if len(wanted) == 1 else 0
+            await self._may_ask.wait()
             try:
                 await self._read(number, subscription, wait_ms)
             except (PipeClosedError, DecodeError):
