@@ -92,3 +92,12 @@ def test_refused_quotas_name_whom_they_are_for() -> None:
         ("user", "a"),
         ("client-id", None),
     ]
+
+
+def test_refused_passwords_name_their_users() -> None:
+    build = messages_of(51, 0, "request")
+    gone = build.ScramCredentialDeletion(name="a", mechanism=1)
+    new = build.ScramCredentialUpsertion(name="b", mechanism=1)
+    request = build.AlterUserScramCredentialsRequest(deletions=(gone,), upsertions=(new,))
+    response = error_response(request, CODE)
+    assert [(each.user, each.error_code) for each in response.results] == [("a", CODE), ("b", CODE)]

@@ -20,7 +20,15 @@ _SOURCES: Final = {
     "topics": ("topics",),
     "groups": ("groups", "group_ids"),
     "coordinators": ("coordinator_keys",),
-    "results": ("topics", "resources", "groups_names", "dirs", "creations"),
+    "results": (
+        "topics",
+        "resources",
+        "groups_names",
+        "dirs",
+        "creations",
+        "deletions",
+        "upsertions",
+    ),
     "filter_results": ("filters",),
     "members": ("members",),
     "markers": ("markers",),
@@ -34,7 +42,9 @@ _SOURCES: Final = {
     "replica_election_results": ("topic_partitions",),
     "partition_result": ("partitions",),
 }
-_RENAMED: Final = {"topic_name": "name", "partition_index": "partition", "index": "partition"}
+_RENAMED: Final = {
+    "topic_name": "name", "partition_index": "partition", "index": "partition", "user": "name",
+}  # fmt: skip
 """A field of the response, and its name in the request where that is another."""
 _IDENTIFYING: Final = ("entity",)
 """Arrays that say what their element is about."""
@@ -109,13 +119,13 @@ def _filled(cls: type, source: Any, code: ErrorCode) -> Any:
 def _items(name: str, cls: type, source: Any, code: ErrorCode) -> tuple[Any, ...]:
     if not _has_error(cls) and name not in _IDENTIFYING:
         return ()  # data that a refused request does not get
+    items: list[Any] = []
     for other in _SOURCES.get(name, ()):
-        given = getattr(source, other, None)
-        if given is not None and other == "dirs":  # AlterReplicaLogDirs answers by topic
+        given = getattr(source, other, None) or ()
+        if other == "dirs":  # AlterReplicaLogDirs answers by topic
             given = [topic for folder in given for topic in folder.topics]
-        if given is not None:
-            return tuple(_filled(cls, each, code) for each in given)
-    return ()
+        items += [_filled(cls, each, code) for each in given]
+    return tuple(items)
 
 
 def _copied(name: str, source: Any, default: Any) -> Any:
