@@ -37,7 +37,11 @@ def chosen(only: str) -> dict[str, list[str]]:
             )
         names = wanted.setdefault(suite, [])
         known = {
-            "A": (*librdkafka.NUMBERS, *librdkafka.WITH_SEVERAL),
+            "A": (
+                *librdkafka.NUMBERS,
+                *librdkafka.WITH_SEVERAL,
+                *librdkafka.IN_CONSUMER_GROUPS,
+            ),
             "C": apache_tools.names(),
             "D": list(differential.scripts()),
         }.get(suite)

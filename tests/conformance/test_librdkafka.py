@@ -42,7 +42,7 @@ def test_topics_with_three_replicas_need_three_brokers() -> None:
 
 
 def test_all_numbers_of_the_list_are_planned() -> None:
-    assert (len(librdkafka.tests([], 1)), len(librdkafka.tests([], 3))) == (69, 70)
+    assert (len(librdkafka.tests([], 1)), len(librdkafka.tests([], 3))) == (86, 87)
 
 
 def test_one_process_runs_one_number_against_the_given_broker(tmp_path: Path) -> None:
@@ -56,3 +56,16 @@ def test_one_process_runs_one_number_against_the_given_broker(tmp_path: Path) ->
     assert outcome.state == "passed"
     assert "bootstrap.servers=127.0.0.1:1" in (tmp_path / "A-0001.log").read_text()
     assert not list(tmp_path.glob("stats_*"))
+
+
+def test_a_number_in_a_consumer_group(tmp_path: Path) -> None:
+    runner = tmp_path / "test-runner"
+    runner.write_text(
+        '#!/bin/sh\necho "$TEST_CONSUMER_GROUP_PROTOCOL"\necho "=== Test $TESTS PASSED ==="\n'
+    )
+    runner.chmod(0o755)
+    for number, protocol in (("0018", "classic"), ("0018-consumer", "consumer")):
+        outcome = librdkafka.run_one(Suite(tmp_path, tmp_path), number, "127.0.0.1:1")
+        assert (outcome.name, outcome.state) == (number, "passed")
+        said = (tmp_path / f"A-{number}.log").read_text()
+        assert said == f"{protocol}\n=== Test 0018 PASSED ===\n"
