@@ -27,11 +27,15 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from ottla.cli import context
 from ottla.cli.app import COMMANDS, root
 from ottla.cli.main import main
+from ottla.client.admin.acls import create_acls
+from ottla.client.admin.users import set_password
+from ottla.client.client import Client
 from ottla.client.profiles import FILE_VARIABLE
 from ottla.devcluster.lock import held
 from ottla.devcluster.requests import Requests
 from ottla.pipelines.kafka import brokers
 from ottla.pipelines.progress import group
+from ottla.security.acl_words import parse_acls
 from ottla.testing import Broker
 
 NOBODY: Final = "127.0.0.1:1"
@@ -40,6 +44,11 @@ FAILED, USAGE, CLOSED = 1, 2, 141
 MAX_LINES: Final = 5
 WITHIN_S: Final = 60
 PYTHON: Final = ("Traceback", "Errno", "KafkaError{", " object at 0x", "Error(", "None")
+AUTHORIZED: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+"""ACLs can be made, and the clients may do everything."""
 MISTAKES: Final = (
     "unknown option",
     "missing",
@@ -221,6 +230,79 @@ ROWS: Final = {
         missing="",
         unknown="nothing",
         cannot={**OWN_FILE, "wrong type": "a name is any text"},
+    ),
+    "user add": Row(
+        "{fresh} --password-file {text}",
+        missing="",
+        wrong="{fresh} --iterations x",
+        unknown="{fresh} --password-file {empty}/no",
+        unknown_code=USAGE,
+        denied="AlterUserScramCredentials",
+    ),
+    "user list": Row(
+        "--json", wrong=PLAIN, unknown=NO_SETTING, unknown_code=USAGE,
+        denied="DescribeUserScramCredentials",
+    ),
+    "user describe": Row(
+        "{user}", missing="", wrong=f"x {PLAIN}", unknown="nothing",
+        denied="DescribeUserScramCredentials",
+    ),
+    "user delete": Row(
+        "{user} --yes", missing="", wrong=f"x {PLAIN}", unknown="nothing -y",
+        denied="AlterUserScramCredentials",
+    ),
+    "acl add": Row(
+        "alice Read topic {fresh}",
+        missing="alice",
+        wrong="alice Raed topic x",
+        unknown="alice Read tpic x",
+        unknown_code=USAGE,
+        denied="CreateAcls",
+    ),
+    "acl list": Row(
+        "--json", wrong=PLAIN, unknown="--kind tpic", unknown_code=USAGE, denied="DescribeAcls"
+    ),
+    "acl describe": Row(
+        "topic {topic} --json", missing="", wrong="tpic x", denied="DescribeAcls",
+        cannot={"unknown name": "every name may have ACLs"},
+    ),
+    "acl check": Row(
+        "ANONYMOUS Read topic {topic}", missing="alice", wrong="alice Raed topic x",
+        denied="DescribeAcls", cannot={"unknown name": "every name may have ACLs"},
+    ),
+    "acl delete": Row(
+        "{allowed} --yes", missing="", wrong="alice Raed topic x", unknown="nothing --yes",
+        denied="DeleteAcls",
+    ),
+    "certificate authority": Row(
+        "--folder {empty}/{fresh}",
+        missing="--folder",
+        wrong="--days x",
+        denied="--folder /sys/ottla",
+        cannot={**NO_BROKER, "unknown name": "it needs no name"},
+    ),
+    "certificate broker": Row(
+        "--folder {authority} --name {fresh}",
+        missing="--folder",
+        wrong="--days x",
+        unknown="--folder {empty}/no",
+        denied="--folder /sys/ottla",
+        cannot=NO_BROKER,
+    ),
+    "certificate client": Row(
+        "{fresh} --folder {authority}",
+        missing="",
+        wrong="x --days x",
+        unknown="x --folder {empty}/no",
+        denied="x --folder /sys/ottla",
+        cannot=NO_BROKER,
+    ),
+    "certificate show": Row(
+        "{authority}/authority.pem",
+        missing="",
+        wrong="--json=x",
+        unknown="{empty}/no.pem",
+        cannot={**NO_BROKER, "no permission": "it only reads"},
     ),
     "group export": Row(
         "{group}", missing="", wrong="{group} -t {topic}:x", unknown="nothing", denied="OffsetFetch"
@@ -492,6 +574,20 @@ def a_profile(_place: Place) -> str:
     return name
 
 
+def a_user(place: Place) -> str:
+    name = f"u-{uuid4().hex}"
+    with Client(place.broker.bootstrap) as client:
+        set_password(client, name, "SCRAM-SHA-256", "secret", 4096)
+    return name
+
+
+def a_principal_with_an_acl(place: Place) -> str:
+    name = f"u-{uuid4().hex}"
+    with Client(place.broker.bootstrap) as client:
+        create_acls(client, parse_acls(f"{name} Read topic t"))
+    return name
+
+
 def an_open_transaction(place: Place) -> str:
     name = f"x-{uuid4().hex}"
     producer = Producer(
@@ -517,6 +613,8 @@ def strays(place: Place) -> str:
 
 MAKERS: Final[dict[str, Callable[[Place], str]]] = {
     "fresh": fresh,
+    "user": a_user,
+    "allowed": a_principal_with_an_acl,
     "made": a_topic,
     "filled": a_filled_topic,
     "made_group": a_group,
@@ -624,7 +722,7 @@ class ClusterFolder:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("mistakes")
     with ExitStack() as ending:
-        broker = ending.enter_context(Broker(data=folder / "data"))
+        broker = ending.enter_context(Broker(AUTHORIZED, data=folder / "data"))
         other = OtherServer()
         ending.callback(other.socket.close)
         running = ClusterFolder(folder / "running")
@@ -634,9 +732,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         (folder / "text").write_text("this is a letter\n")
         (folder / "offsets").write_text("mistakes,0,1\n")
         (folder / "empty").mkdir()
+        assert main(["certificate", "authority", "--folder", str(folder / "authority")]) == 0
         names = {
             "topic": topic.name,
             "empty": str(folder / "empty"),
+            "authority": str(folder / "authority"),
             "text": str(folder / "text"),
             "offsets": str(folder / "offsets"),
             "partition": str(folder / "data" / "mistakes-0"),

@@ -105,6 +105,10 @@ def delete_password(client: Client, name: str, mechanism: str) -> None:
 def _alter(client: Client, build: Any, doing: str) -> None:
     question = Question(ALTER_USERS, 0, build, since=SINCE)
     response = client.ask_controller(question, doing, _first_error)
+    if not response.results:
+        # Ottla once refused so, and nothing else would say that nothing was done.
+        code = ErrorCode.cluster_authorization_failed
+        raise RefusedError(doing, code, "the response names no user", Needs("Alter"))
     for each in response.results:
         if each.error_code is not ErrorCode.none:
             raise RefusedError(doing, each.error_code, each.error_message, Needs("Alter"))
