@@ -251,6 +251,26 @@ ROWS: Final = {
         "{user} --yes", missing="", wrong=f"x {PLAIN}", unknown="nothing -y",
         denied="AlterUserScramCredentials",
     ),
+    "quota add": Row(
+        "--user {fresh} producer_byte_rate=10MB",
+        missing="",
+        wrong="--user x producer_byte_rate=x",
+        unknown="--user x producer_byte_rat=1",
+        unknown_code=USAGE,
+        denied="AlterClientQuotas",
+    ),
+    "quota list": Row(
+        "--json", wrong=PLAIN, unknown=NO_SETTING, unknown_code=USAGE,
+        denied="DescribeClientQuotas",
+    ),
+    "quota describe": Row(
+        "--user {fresh} --json", wrong=PLAIN, unknown=NO_SETTING, unknown_code=USAGE,
+        denied="DescribeClientQuotas",
+    ),
+    "quota delete": Row(
+        "--user {limited} --yes", missing="", wrong=f"--user x {PLAIN}",
+        unknown="--user nobody --yes", denied="AlterClientQuotas",
+    ),
     "acl add": Row(
         "alice Read topic {fresh}",
         missing="alice",
@@ -581,6 +601,13 @@ def a_user(place: Place) -> str:
     return name
 
 
+def a_user_with_a_quota(place: Place) -> str:
+    name = f"u-{uuid4().hex}"
+    words = ["quota", "add", "--user", name, "producer_byte_rate=10MB"]
+    assert main([*words, "--bootstrap", place.broker.bootstrap]) == 0
+    return name
+
+
 def a_principal_with_an_acl(place: Place) -> str:
     name = f"u-{uuid4().hex}"
     with Client(place.broker.bootstrap) as client:
@@ -614,6 +641,7 @@ def strays(place: Place) -> str:
 MAKERS: Final[dict[str, Callable[[Place], str]]] = {
     "fresh": fresh,
     "user": a_user,
+    "limited": a_user_with_a_quota,
     "allowed": a_principal_with_an_acl,
     "made": a_topic,
     "filled": a_filled_topic,
