@@ -52,7 +52,6 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "TestConsumerFetchFollowerFailover": _DOCKER,
     "TestFuncAdminListConsumerGroupOffsets": _DOCKER,
     "TestFuncTxnProduceWithBrokerFailure": _DOCKER,
-    "TestFuncAdminQuotas": "Ottla does not serve client quotas (docs/differences.md)",
     "TestFuncIdempotentBufferedSequence": "it reads the brokers' logs with Docker",
     "TestFuncJavaInteropCooperativeRebalance": _JAVA,
     "TestJavaConsumerCompressionRoundTrip": _JAVA,
