@@ -29,6 +29,7 @@ from ottla.client.admin.records import DELETE_RECORDS
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
+from ottla.protocol.versions import CONSUMER_GROUP_DESCRIBE
 
 Place = tuple[str, int]
 
@@ -330,6 +331,26 @@ def groups(known: Mapping[str, Group], commits: Mapping[str, dict[Place, int]]) 
             )
         )
 
+    def of_new_protocol(address: str, request: Any) -> Any:
+        """All of these groups are classic ones."""
+        build = messages_of(CONSUMER_GROUP_DESCRIBE, request.__version__)
+        code = ErrorCode.group_id_not_found
+        return build.ConsumerGroupDescribeResponse(
+            groups=tuple(
+                build.DescribedGroup(
+                    error_code=code,
+                    error_message=None,
+                    group_id=name,
+                    group_state="",
+                    group_epoch=0,
+                    assignment_epoch=0,
+                    assignor_name="",
+                    members=(),
+                )
+                for name in request.group_ids
+            )
+        )
+
     def fetched(address: str, request: Any) -> Any:
         build = messages_of(OFFSET_FETCH, request.__version__)
         at = commits.get(request.group_id, {})
@@ -369,6 +390,7 @@ def groups(known: Mapping[str, Group], commits: Mapping[str, dict[Place, int]]) 
     return {
         LIST_GROUPS: [listed],
         DESCRIBE_GROUPS: [described],
+        CONSUMER_GROUP_DESCRIBE: [of_new_protocol],
         OFFSET_FETCH: [fetched],
         OFFSET_COMMIT: [committed],
         DELETE_GROUPS: [deleted],

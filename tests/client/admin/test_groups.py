@@ -103,7 +103,7 @@ def test_a_group_of_the_new_protocol_is_described_with_its_assignment() -> None:
         return build.ConsumerGroupDescribeResponse(groups=(found, missing))
 
     old = Group("old", "preparing rebalancing", "classic", "range", 2, False, ())
-    cluster = FakeCluster({CONSUMER_GROUP_DESCRIBE: [answer], **groups({"old": old}, {})})
+    cluster = FakeCluster({**groups({"old": old}, {}), CONSUMER_GROUP_DESCRIBE: [answer]})
     for address in ("b1:9092", "b2:9092"):
         cluster.versions[address] = {CONSUMER_GROUP_DESCRIBE: (0, 1)}
     found = described_groups(cluster.client(), ["old", "new"])
