@@ -211,7 +211,9 @@ async def test_tls_on_a_plain_port(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert "it speaks TLS, and listener PLAINTEXT does not" in record.getMessage()
 
 
-async def test_a_client_that_leaves_during_the_handshake(tmp_path: Path) -> None:
+async def test_a_client_that_leaves_during_the_handshake(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     secured = Secured(tmp_path)
     async with secured.serving() as server:
         _, writer = await asyncio.open_connection(HOST, server.port)
@@ -221,6 +223,7 @@ async def test_a_client_that_leaves_during_the_handshake(tmp_path: Path) -> None
             await asyncio.sleep(0.01)
         writer.close()
         await until_gone(server)
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
 async def test_handshakes_that_never_end_make_room(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 
 @cache
@@ -39,6 +40,8 @@ async def accept(
     if is_direct():
         import aiofastnet
 
+        if loop.get_exception_handler() is None:
+            loop.set_exception_handler(_report)
         transport, _ = await aiofastnet.connect_accepted_socket(
             loop, protocol_factory, accepted, ssl=context, ssl_handshake_timeout=within_s
         )
@@ -47,3 +50,11 @@ async def accept(
         protocol_factory, accepted, ssl=context, ssl_handshake_timeout=within_s
     )
     return transport
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Of a client that leaves during its handshake, aiofastnet 1.2 gives the loop a class instead
+    of an exception, which logging cannot print. It is no error, and the acceptor is told.
+    """
+    if not isinstance(context.get("exception"), type):
+        loop.default_exception_handler(context)
