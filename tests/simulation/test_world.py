@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from simulation.faults import Fault
@@ -49,6 +50,14 @@ def test_the_invariants_hold_in_a_group_of_the_consumer_protocol() -> None:
     assert "30 seeds, 0 failed" in done.stdout
 
 
+def kept(why: str, *values: Any, is_full: bool = False) -> Any:
+    """A seed that stays, with what it has found as the name of its test."""
+    found = values if len(values) > 1 else (*values, None)
+    return pytest.param(
+        *found, marks=[pytest.mark.full] if is_full else [], id=f"{values[0]}: {why}"
+    )
+
+
 CUT_OFF = (
     Fault(2104, "depose", 1, 2, 6026, 275982232),
     Fault(3303, "cut", 3, 2, 5868, 423007218),
@@ -57,23 +66,15 @@ CUT_OFF = (
     Fault(8687, "cut tree", 1, 2, 6027, 603686542),
     Fault(9431, "pause", 3, 2, 5829, 703169894),
 )
-FOUND = (
-    (604, None),
-    (717, CUT_OFF),
-    (1517, None),
+FOUND: Final = (
+    kept("a request that nobody continued held the controller's lock", 604),
+    kept("a replaced coordinator tells a member its old generation, as Kafka's", 717, CUT_OFF),
+    kept("a static leader came back with JoinGroup 5 and saw no new partition (KIP-814)", 1517),
     # Their lessons are in tests of the checker.
-    pytest.param(717, None, marks=pytest.mark.full),
-    pytest.param(1193, None, marks=pytest.mark.full),
+    kept("a leader that was replaced uncleanly acknowledged, as Kafka's", 717, is_full=True),
+    kept("an unclean leader brought back an older record", 1193, is_full=True),
 )
-"""Seeds that were not held, each with its faults if these are not the drawn ones.
-
-- A request that nobody continued held the controller's lock.
-- A coordinator that had been replaced told a member its old generation, as Kafka's does: the
-  checker has to allow that.
-- A leader that had been replaced uncleanly acknowledged a record, as Kafka's does.
-- An unclean leader brought back a record that was older than the committed one.
-- A static leader came back with JoinGroup 5, so nobody noticed a new partition (KIP-814).
-"""
+"""Seeds that were not held, at the full pace."""
 
 
 @pytest.mark.parametrize(("seed", "faults"), FOUND)
@@ -105,67 +106,108 @@ LATE_CUT = (
     Fault(3226, "expire", 3, 4, 259, 5228882),
     Fault(3232, "add partition", 2, 4, 222, 652058093),
 )
-FOUND_AT_OWN_PACE = (
-    (182, False, None),
-    (100089, False, NEW_PARTITION),
-    (100176, False, None),
-    (101276, False, STOPPED_STARTING),
-    (103221, False, LATE_CUT),
-    (111856, False, None),
-    (125720, False, None),
-    (147089, False, None),
-    (167257, False, None),
-    (171516, False, None),
-    (190210, False, None),
-    (300034, True, LATE_FAILURE),
-    (301266, True, None),
-    (302341, True, None),
-    (306294, True, None),
-    (307409, True, None),
-    (310812, True, None),
-    (323772, True, None),
-    (325154, True, None),
-    (334968, True, None),
-    (335381, True, None),
-    (347596, True, None),
-    (351567, True, None),
-    (353142, True, None),
-    (359080, True, None),
-    (369755, True, None),
+FOUND_AT_OWN_PACE: Final = (
+    kept(
+        "all brokers lost commits of a group, and a journey said that it was set back",
+        182,
+        False,
+        None,
+    ),
+    kept(
+        "a member took an offset that a coordinator without a new partition refused as committed",
+        100089,
+        False,
+        NEW_PARTITION,
+    ),
+    kept("the last checks began while a broker was starting or stopping", 100176, False, None),
+    kept(
+        "a broker that was told to stop while it started could not start",
+        101276,
+        False,
+        STOPPED_STARTING,
+    ),
+    kept("a cut of a stalled proposal began after all was healed", 103221, False, LATE_CUT),
+    kept(
+        "a member with old metadata asked a leader that was behind, and began at 0 (KIP-320)",
+        111856,
+        False,
+        None,
+    ),
+    kept(
+        "a member with old metadata asked a leader that was behind (KIP-320)",
+        125720,
+        False,
+        None,
+    ),
+    kept("a former controller wrote to a partition of a deleted topic", 147089, False, None),
+    kept("a paused member heard of a generation of a removed group", 167257, False, None),
+    kept("a member was killed while a commit of it was under way", 171516, False, None),
+    kept("the last checks asked a broker for the controller while it stopped", 190210, False, None),
+    kept("a disk that had been full at markers failed after the end", 300034, True, LATE_FAILURE),
+    kept(
+        "a coordinator that lost its last records gave up markers of an old epoch",
+        301266,
+        True,
+        None,
+    ),
+    kept(
+        "a coordinator that lost its last records gave up markers of an old epoch, again",
+        302341,
+        True,
+        None,
+    ),
+    kept(
+        "the second of two batches found the new leader first and was refused", 306294, True, None
+    ),
+    kept(
+        "a broker with a disk that had been full ended itself during the last checks",
+        307409,
+        True,
+        None,
+    ),
+    kept("a cut-off broker that did not know its successors fenced a producer", 310812, True, None),
+    kept(
+        "a new leader that did not know the producer accepted the second batch first",
+        323772,
+        True,
+        None,
+    ),
+    kept(
+        "a new leader that did not know the producer accepted the second batch first, again",
+        325154,
+        True,
+        None,
+    ),
+    kept("a paused leader counted a fetch from before a power failure", 334968, True, None),
+    kept("a paused leader counted a fetch from before a power failure, again", 335381, True, None),
+    kept(
+        "a static leader of a lost generation took the partitions of a later one (KIP-814)",
+        347596,
+        True,
+        None,
+    ),
+    kept(
+        "a restarted leader knew only the last batch of a producer, from the snapshot",
+        351567,
+        True,
+        None,
+    ),
+    kept(
+        "a leader that was yet to learn it asked itself as the coordinator that it had been",
+        353142,
+        True,
+        None,
+    ),
+    kept(
+        "a leader that was yet to learn it asked itself as the coordinator, again",
+        359080,
+        True,
+        None,
+    ),
+    kept("the second batch was accepted on a new partition before the first", 369755, True, None),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
-simulation.
-
-- A coordinator that did not know a new partition refused its offset alone: the member took it as
-  committed.
-- The last checks began while a broker was starting, or stopping.
-- A broker that was told to stop while it started, and could not start.
-- A cut that belongs to a stalled proposal began after all was healed.
-- A member with old metadata asked a leader that had been replaced and was behind, got
-  OFFSET_OUT_OF_RANGE and began at 0 (KIP-320; two seeds).
-- A former controller wrote to a partition whose topic the next one had deleted, and the stall of
-  writes looked for its state.
-- A member that was paused heard of a generation of the group that had been removed meanwhile.
-- A member was killed while a commit of it had no response, and the history did not have it.
-- A coordinator of transactions had lost its last records, and gave up markers of an epoch that was
-  over (two seeds).
-- Two batches were sent again at once, the second one found the new leader first, and its refusal
-  for its sequence was not expected.
-- The first of two batches came before the new leader was elected and the second one after it, which
-  is accepted of a producer that the partition does not know; the first one is then out of order
-  (three seeds, one with a new partition).
-- A leader that had been paused committed records by a fetch from before a power failure, in which
-  the follower lost them (two seeds).
-- A broker that did not know that others led its partitions found a producer fenced: its coordinator
-  was one of them, and knew only an old epoch (three seeds).
-- A leader that was started again had only the last batch of a producer, from the snapshot, and the
-  one before it was out of order when it was sent again.
-- A broker that ended itself during the last checks, for a write to the disk that had been full (two
-  seeds).
-- The coordinator lost a generation, and the leader of the group came back to the one before it as a
-  static member (KIP-814). The assignment of that one did not have a new partition.
-- All brokers lost commits of the group in a power failure, and a journey rightly said that the
-  group was set back.
+simulation or its checker.
 """
 
 
@@ -176,29 +218,25 @@ def test_a_seed_that_found_something_at_its_own_pace(
     assert run(seed, faults, transactions=transactions).violation is None
 
 
-FOUND_IN_LOGS = (
-    (40, False),
-    (13, True),
-    (500100, False),
-    (500372, False),
-    (510244, False),
-    (510828, False),
-    (511169, False),
-    (511423, False),
+FOUND_IN_LOGS: Final = (
+    kept("a power failure left a hole in the log, which recovery did not see", 40, False),
+    kept("the simulation did not see such a hole, and expected the records behind it", 13, True),
+    kept("a power failure took all records after the log start: the broker says so", 500100, False),
+    kept("a reader was polled by the last checks while its own poll was under way", 500372, False),
+    kept(
+        "DeleteRecords began the log inside of a transaction, which a new leader did not know",
+        510244,
+        False,
+    ),
+    kept("the checker took an empty segment above a gap for part of the log", 510828, False),
+    kept("the checker expected deleted records of a broker that was down", 511169, False),
+    kept(
+        "a leader that was emptied at a log start did not know the transaction around it",
+        511423,
+        False,
+    ),
 )
-"""The same for faults of logs, with and without transactions.
-
-- A power failure took the last batch of a segment and left the next segment: the log had a hole,
-  which recovery did not see.
-- The simulation did not see such a hole either, and expected the records behind it.
-- A power failure took all records after the log start: the broker says so, and may.
-- A reader was polled by the last checks while its own poll was under way.
-- DeleteRecords began the log inside of an open transaction. A leader that was elected before it
-  knew that start had an earlier last stable offset, as Kafka's: the checker has to allow that.
-- The checker took an empty segment above a gap for part of the log after its truncation.
-- A leader that had been emptied at a log start inside a transaction did not know that transaction.
-- The checker expected deleted records of a broker that a power failure had stopped.
-"""
+"""The same for faults of logs, with and without transactions."""
 
 
 @pytest.mark.parametrize(("seed", "transactions"), FOUND_IN_LOGS)
