@@ -58,7 +58,7 @@ def test_a_run_that_breaks_off_is_a_failure() -> None:
 
 def suite(folder: Path, script: str = "") -> sarama.Suite:
     (folder / "functional_a_test.go").write_text(
-        "func TestFuncOne(t *testing.T) {\nfunc TestFuncAdminQuotas(t *testing.T) {\n"
+        "func TestFuncOne(t *testing.T) {\nfunc TestJavaMurmur2PartitionerInterop(t *testing.T) {\n"
     )
     (folder / "sarama_test.go").write_text("func TestOfAUnit(t *testing.T) {\n")
     program = folder / sarama.TESTS
@@ -68,8 +68,8 @@ def suite(folder: Path, script: str = "") -> sarama.Suite:
 
 
 def test_only_functional_tests_that_can_run_may_be_named(tmp_path: Path) -> None:
-    assert suite(tmp_path).names() == ["TestFuncOne", "TestFuncAdminQuotas"]
-    for name in ("TestOfAUnit", "TestFuncAdminQuotas"):
+    assert suite(tmp_path).names() == ["TestFuncOne", "TestJavaMurmur2PartitionerInterop"]
+    for name in ("TestOfAUnit", "TestJavaMurmur2PartitionerInterop"):
         with pytest.raises(ValueError, match=name):
             list(sarama.run(suite(tmp_path), [name]))
 

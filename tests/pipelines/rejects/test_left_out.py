@@ -197,6 +197,8 @@ def test_where_rows_lie_that_did_not_parse(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_a_journey_learns_of_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, AT_MOST_ONCE)
-    assert world.runner.destination == Destination("topic", "out")
+    assert world.runner.destination == Destination(
+        "topic", "out", called="a topic", place_is="topic"
+    )
     assert world.runner.table == "topic out"
     assert world.runner.version_of(3) is None
