@@ -28,6 +28,8 @@ BREADTH: Final = frozenset(
         "tests/pipelines/rejects/test_rejects.py"
         "::test_the_journey_of_a_rejected_message_and_of_one_that_is_a_row",
         "tests/pipelines/run/test_start.py::test_rows_arrive_once_with_their_place_over_restarts",
+        "tests/pipelines/sinks/iceberg/test_to_iceberg.py"
+        "::test_another_job_may_write_between_two_batches",
         "tests/pipelines/sinks/topic/test_to_topic.py"
         "::test_rows_arrive_once_also_when_a_batch_is_tried_again",
         "tests/pipelines/sinks/delta/test_merge.py"
