@@ -202,6 +202,9 @@ def main() -> int:
         return 0
     if (why := why_from_source()) is not None:
         console.print(f"Ottla runs from source, which is slower: {why}", highlight=False)
+        if not (options.quick or options.ottla_alone or options.profile):
+            print("bench: that is nothing for RESULTS.md (--quick stores nothing)", file=sys.stderr)
+            return 1
     try:
         entries = run_all(options, console)
     except FAULTS as fault:
