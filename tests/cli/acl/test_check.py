@@ -148,3 +148,13 @@ def test_brokers_without_an_authorizer(known: Credentials, typed: Typed) -> None
 )
 def test_wrong_usage(words: str, typed: Typed) -> None:
     assert "For example" in typed(words, 2)
+
+
+def test_wrong_words_get_an_example_of_the_same_command(typed: Typed) -> None:
+    for words, right in {
+        "check alice Read topic:orders": "check alice Read topic orders",
+        "add alice Reed topic orders": "add alice Read topic orders",
+        "describe topics orders": "describe topic orders",
+        "list --kind topics": "list --kind topic",
+    }.items():
+        assert f"For example: ottla acl {right}" in typed(words, code=2), words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.cli.acl.options import (
+    AN_ACL,
     DENY,
     HOSTS,
     PREFIXED,
@@ -54,14 +55,14 @@ def delete(
     as_json: bool,
 ) -> None:
     """Delete ACLs, named as for `add`, or all that name a principal. Asks first, unless --yes."""
-    with words_are_usage():
+    with words_are_usage(AN_ACL):
         doomed = acls_of_principal(cluster.client, principal_of(principal))
     whole = operation is None and not (deny or prefixed or hosts)
     if not whole:
         if operation is None or kind is None:
             raise UsageFailed(
                 "an ACL has an operation and a resource.",
-                "For example: ottla acl delete alice Read topic orders",
+                f"For example: ottla acl delete {AN_ACL}",
             )
         wanted = named_acls(
             principal, operation, kind, name, deny=deny, prefixed=prefixed, hosts=hosts

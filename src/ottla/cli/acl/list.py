@@ -33,7 +33,7 @@ from ottla.security.acl_words import CLUSTER, principal_of, resource_of
 @cluster_options
 def list_acls(cluster: Cluster, principal: str | None, kind: str | None, as_json: bool) -> None:
     """List ACLs. For those that decide about one resource: ottla acl describe."""
-    with words_are_usage():
+    with words_are_usage("--kind topic"):
         wanted = EVERY_ACL._replace(
             principal=None if principal is None else principal_of(principal),
             resource=ANY

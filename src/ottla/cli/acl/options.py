@@ -15,7 +15,8 @@ from ottla.protocol.access import Operation, Resource
 from ottla.security.acl import Acl, word
 from ottla.security.acl_words import KINDS, AclWordsError, acls_of, resource_of
 
-EXAMPLE: Final = "For example: ottla acl add alice Read,Write topic orders"
+AN_ACL: Final = "alice Read topic orders"
+A_RESOURCE: Final = "topic orders"
 NO_ACLS: Final = "No ACLs. Add one with: ottla acl add PRINCIPAL OPERATION KIND NAME"
 COMPLETE: Final = {Resource.TOPIC: complete_topic, Resource.GROUP: complete_group}
 
@@ -94,12 +95,13 @@ HOSTS: Final = click.option(
 
 
 @contextmanager
-def words_are_usage() -> Iterator[None]:
-    """What is wrong with the words is wrong usage."""
+def words_are_usage(right: str) -> Iterator[None]:
+    """What is wrong with the words is wrong usage; `right` are words for this command."""
     try:
         yield
     except AclWordsError as error:
-        raise UsageFailed(str(error), EXAMPLE) from None
+        command = click.get_current_context().command_path
+        raise UsageFailed(str(error), f"For example: {command} {right}") from None
 
 
 def named_acls(
@@ -113,11 +115,11 @@ def named_acls(
     hosts: Sequence[str],
 ) -> list[Acl]:
     """What the words mean. Raises UsageFailed."""
-    with words_are_usage():
+    with words_are_usage(AN_ACL):
         return acls_of(principal, operation, kind, name, deny=deny, prefixed=prefixed, hosts=hosts)
 
 
 def named_resource(kind: str, name: str | None) -> tuple[Resource, str]:
     """Raises UsageFailed."""
-    with words_are_usage():
+    with words_are_usage(A_RESOURCE):
         return resource_of(kind, name)
