@@ -39,12 +39,15 @@ class Load:
         *,
         transactions: bool = False,
         security: Mapping[str, str] | None = None,
+        first_number: int = 0,
     ) -> None:
+        """`first_number`: of the clients, for a second load with the same history."""
         rate = rate or Rate()
         self._clients = Clients(
             bootstrap, topic, partitions, recorder, rate, security=security or {}
         )
         self._transactions = transactions
+        self._numbers = range(first_number, first_number + rate.producers)
         self._producers_stop = threading.Event()
         self._consumers_stop = threading.Event()
         self._producers = [
@@ -53,11 +56,11 @@ class Load:
                 args=(self._producers_stop,),
                 name=f"producer-{number}",
             )
-            for number in range(self._clients.rate.producers)
+            for number in self._numbers
         ]
         self._consumers = [
             threading.Thread(target=self._consume, args=(number,), name=f"consumer-{number}")
-            for number in range(self._clients.rate.consumers)
+            for number in range(first_number, first_number + rate.consumers)
         ]
 
     def _producer(self, number: int, policy: Policy) -> PlainProducer | TransactionalProducer:
@@ -106,7 +109,7 @@ class Load:
             offsets = tuple((each.partition, max(each.offset, -1)) for each in found)
             recorder.record(FinalCommitted(recorder.now_ms(), offsets))
             if self._transactions:
-                for number in range(clients.rate.producers):
+                for number in self._numbers:
                     self._read_offset(id_of(number), until)
         except KafkaException as fault:
             raise LoadError(f"the final read: {fault}") from fault

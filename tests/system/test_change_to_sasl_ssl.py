@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from faults.anomaly import Policy
+from faults.checker import check
+from faults.clients import Rate
+from faults.history import Recorder, Refused, Unknown
+from faults.load import Load
+from faults.watch import ElectionWatch
 from tests.security.authority import Authority
+from tests.system.cluster_load import PARTITIONS, TOPIC, Loaded, wait_for
 
 from ottla.testing import BrokerProcess
 from ottla.testing.ports import HOST, free_ports
@@ -24,6 +28,7 @@ TITLE = "## From PLAINTEXT to SASL_SSL while the cluster runs"
 WAIT_S = 60
 SIZE = 3
 SECRET = "secret"
+RATE = Rate(producers=2, consumers=2, records_per_s=200)
 
 
 def steps() -> tuple[list[list[str]], list[dict[str, str]]]:
@@ -94,132 +99,62 @@ class RollingCluster:
 
 
 def wait_in_sync(admin: AdminClient) -> None:
-    until = time.monotonic() + WAIT_S
-    while True:
+    def whole() -> bool:
         topics = admin.list_topics(timeout=WAIT_S).topics.values()
         partitions = [each for topic in topics for each in topic.partitions.values()]
-        if partitions and all(len(each.isrs) == SIZE for each in partitions):
-            return
-        assert time.monotonic() < until, [(each.id, each.isrs) for each in partitions]
-        time.sleep(0.1)
+        return bool(partitions) and all(len(each.isrs) == SIZE for each in partitions)
 
-
-class Application:
-    """Writes numbers and reads them in a group, until it is stopped: what it was told is kept."""
-
-    def __init__(self, settings: dict[str, Any], first: int) -> None:
-        self.next, self.acknowledged = first, list[int]()
-        self.read: list[int] = []
-        self.failures: list[str] = []
-        self._stopping = threading.Event()
-        self._settings = settings
-        self._threads = [threading.Thread(target=each) for each in (self._write, self._read)]
-        for thread in self._threads:
-            thread.start()
-
-    def wait_acknowledged(self, count: int) -> None:
-        until = time.monotonic() + WAIT_S
-        while len(self.acknowledged) < count:
-            assert time.monotonic() < until, self.failures
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join(2 * WAIT_S)
-            assert not thread.is_alive()
-
-    def _write(self) -> None:
-        producer = Producer(self._settings | {"enable.idempotence": True, "linger.ms": 1})
-
-        def told(error: Any, message: Any) -> None:
-            if error is None:
-                self.acknowledged.append(int(message.value()))
-            else:
-                self.failures.append(str(error))
-
-        while not self._stopping.is_set():
-            producer.produce("t", str(self.next).encode(), partition=0, on_delivery=told)
-            self.next += 1
-            producer.poll(0.002)
-        assert producer.flush(WAIT_S) == 0
-
-    def _read(self) -> None:
-        reset = {"auto.offset.reset": "earliest", "group.id": "readers"}
-        consumer = Consumer(self._settings | reset)
-        consumer.subscribe(["t"])
-        while not self._stopping.is_set():
-            message = consumer.poll(0.1)
-            if message is not None and message.error() is None:
-                self.read.append(int(message.value() or b""))
-        consumer.close()  # commits, and leaves the group
-
-
-def stored(settings: dict[str, Any]) -> list[int]:
-    """All values of the partition, in order."""
-    consumer = Consumer(settings | {"group.id": "checking", "enable.auto.commit": False})
-    consumer.assign([TopicPartition("t", 0, 0)])
-    _, end = consumer.get_watermark_offsets(TopicPartition("t", 0), WAIT_S)
-    found: list[int] = []
-    while True:
-        (at,) = consumer.position([TopicPartition("t", 0)])
-        if at.offset >= end:
-            break
-        for message in consumer.consume(10_000, 1):
-            assert message.error() is None, message.error()
-            value = message.value()
-            assert value is not None
-            found.append(int(value))
-    consumer.close()
-    return found
+    wait_for("all replicas to be in sync", whole, WAIT_S)
 
 
 def test_nothing_is_lost_or_doubled_while_a_cluster_changes_its_listener(tmp_path: Path) -> None:
     commands, (second, among_brokers, without_first) = steps()
     ensemble = ZooKeeperEnsemble(tmp_path / "zookeeper")
     cluster = RollingCluster(tmp_path, ensemble.connect)
-    running: list[Application] = []
+    recorder = Recorder(tmp_path / "history.jsonl", lambda: time.monotonic_ns() // 1_000_000)
+    loaded = Loaded(recorder)
+    security = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "app",
+        "sasl.password": SECRET,
+        "ssl.ca.location": str(tmp_path / "authority.pem"),
+    }
+    first, last = cluster.bootstrap(0), cluster.bootstrap(1)
+    at = (TOPIC, PARTITIONS, recorder, Policy.strict, RATE)
+    before = Load(first, *at)
+    after = Load(last, *at, security=security, first_number=RATE.producers)
+    watch = ElectionWatch(ensemble.connect, TOPIC, PARTITIONS, recorder)
     try:
         ensemble.start()
         for number in cluster.ports:
             cluster.start(number)
-        plain: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap(0), "log_level": 0}
-        secured = {
-            **plain,
-            "bootstrap.servers": cluster.bootstrap(1),
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "SCRAM-SHA-512",
-            "sasl.username": "app",
-            "sasl.password": SECRET,
-            "ssl.ca.location": str(tmp_path / "authority.pem"),
-        }
-        admin = AdminClient(plain)
-        admin.create_topics([NewTopic("t", 1, SIZE)], request_timeout=WAIT_S)["t"].result(WAIT_S)
-        running.append(Application(plain, 0))
+        admin = AdminClient({"bootstrap.servers": first})
+        topic = NewTopic(TOPIC, PARTITIONS, SIZE)
+        admin.create_topics([topic], request_timeout=WAIT_S)[TOPIC].result(WAIT_S)
+        watch.start()
+        before.start()
+        loaded.wait_progress(timeout_s=WAIT_S)
         for command in commands:
             add_user(command, cluster)
         cluster.change(second, admin)
         cluster.change(among_brokers, admin)
         # A group has members on both listeners for a moment.
-        running.append(Application(secured, 10**9))
-        running[1].wait_acknowledged(1000)
-        running[0].stop()
-        cluster.change(without_first, AdminClient(secured))
-        running[1].stop()
-        values = stored(secured)
+        after.start()
+        loaded.wait_progress(timeout_s=WAIT_S)
+        before.stop()
+        loaded.wait_progress(timeout_s=WAIT_S)
+        cluster.change(without_first, AdminClient({"bootstrap.servers": last, **security}))
+        loaded.wait_progress(timeout_s=WAIT_S)
+        after.stop()
+        after.read_all()
     finally:
-        for application in running:
-            application.stop()
+        watch.stop()
         cluster.end()
         ensemble.stop()
-    assert not any(each.failures for each in running)
-    for application, first in zip(running, (0, 10**9), strict=True):
-        own = [value for value in values if (value >= 10**9) == (first > 0)]
-        assert own == list(range(first, application.next)), "each once, in order"
-        assert application.acknowledged == own
-        assert application.read
-    read = {value for each in running for value in each.read}
-    assert read == set(values[: len(read)]), "each member goes on where the one before it was"
+    recorder.close()
+    assert check(recorder.events, Policy.strict).anomalies == ()
+    assert loaded.events(Refused, Unknown) == [], "and every record is acknowledged"
 
 
 def add_user(command: list[str], cluster: RollingCluster) -> None:
