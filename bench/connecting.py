@@ -6,19 +6,17 @@ SCRAM and one request. "close" closes each before the next, "keep" keeps them op
 ends. Prints "ready" first, then the seconds that each line took.
 """
 
-import subprocess
 import sys
 import time
 from contextlib import ExitStack
-from typing import IO, Self
+from typing import Self
 
-from bench.measure import ClientError
+from bench.client_process import WAIT_SECONDS, ClientProcess
 from bench.secured import Secured
 from ottla.client.addresses import Address
 from ottla.client.connection import Connection, open_connection
 from ottla.client.security import Security, security_of
 
-WAIT_SECONDS = 300.0
 CLOSE = "close"
 KEEP = "keep"
 
@@ -28,52 +26,29 @@ class Connecting:
 
     def __init__(self, secured: Secured, processes: int) -> None:
         settings = [f"{name}={value}" for name, value in secured.client.items()]
-        self._command = [sys.executable, "-m", "bench.connecting", secured.address, *settings]
-        self._processes: list[subprocess.Popen[str]] = []
+        self._words = [secured.address, *settings]
         self._count = processes
+        self._processes: list[ClientProcess] = []
+        self._running = ExitStack()
 
     def __enter__(self) -> Self:
-        for _ in range(self._count):
-            started = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
-            self._processes.append(started)
-        for each in self._processes:
-            _line(each)
+        with ExitStack() as started:
+            for _ in range(self._count):
+                process = ClientProcess("a client", "bench.connecting", self._words)
+                self._processes.append(started.enter_context(process))
+            for process in self._processes:
+                process.wait_ready()
+            self._running = started.pop_all()
         return self
 
     def connect(self, count: int, how: str) -> float:
         """Open `count` connections by all processes together; the seconds until the last."""
-        for each in self._processes:
-            told = _stdin(each)
-            told.write(f"{count // len(self._processes)} {how}\n")
-            told.flush()
-        return max(float(_line(each)) for each in self._processes)
+        for process in self._processes:
+            process.tell(f"{count // len(self._processes)} {how}")
+        return max(float(process.line()) for process in self._processes)
 
     def __exit__(self, *_: object) -> None:
-        for each in self._processes:
-            _stdin(each).close()
-        for each in self._processes:
-            try:
-                each.wait(10)
-            except subprocess.TimeoutExpired:
-                each.kill()
-                each.wait()
-            assert each.stdout is not None
-            each.stdout.close()
-
-
-def _stdin(process: subprocess.Popen[str]) -> IO[str]:
-    assert process.stdin is not None
-    return process.stdin
-
-
-def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise ClientError(f"a client ended with {process.wait(WAIT_SECONDS)}")
-    return line
+        self._running.close()
 
 
 def _connected(address: Address, security: Security) -> Connection:

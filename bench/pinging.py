@@ -9,11 +9,11 @@ import gc
 import select
 import socket
 import struct
-import subprocess
 import sys
 import time
-from typing import IO, Self
+from typing import Self
 
+from bench.client_process import ClientProcess
 from bench.measure import ClientError
 
 EVERY_MS = 4
@@ -39,45 +39,22 @@ class Pings:
     """A context manager with the process that pings; so the load does not slow it down."""
 
     def __init__(self, address: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.pinging", address],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._process = ClientProcess("the pings", "bench.pinging", [address])
 
     def __enter__(self) -> Self:
-        self._line()
+        self._process.wait_ready()
         return self
 
     def worst_ms(self) -> float:
         """Of the pings since the last call."""
-        told = self._stdin()
-        told.write("\n")
-        told.flush()
-        worst, count = self._line().split()
+        self._process.tell("")
+        worst, count = self._process.line().split()
         if not int(count):
             raise ClientError("no ping was answered")
         return float(worst)
 
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise ClientError(f"the pings ended with {self._process.wait(WAIT_SECONDS)}")
-        return line
-
-    def _stdin(self) -> IO[str]:
-        assert self._process.stdin is not None
-        return self._process.stdin
-
     def __exit__(self, *_: object) -> None:
-        self._stdin().close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.__exit__()
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from ottla.testing.ports import free_ports
 USER = "bench"
 PASSWORD = "secret"
 MECHANISM = "SCRAM-SHA-256"
+FIRST_USER = f"{MECHANISM}=[name={USER},password={PASSWORD}]"
 TLS = "TLSv1.3"
 SASL_SSL = "SASL_SSL"
 SASL_PLAINTEXT = "SASL_PLAINTEXT"
@@ -70,9 +71,8 @@ def running(
             broker = _SecuredOttla(folder, f"{protocol}://{address}", secured, bench.prefix)
         else:
             assert bench.jars is not None
-            user = f"{MECHANISM}=[name={USER},password={PASSWORD}]"
             broker = _SecuredKafka(
-                bench.jars, folder, secured, format_options=("--add-scram", user)
+                bench.jars, folder, secured, format_options=("--add-scram", FIRST_USER)
             )
             broker.add(f"{protocol}://{address}")
         client = {
@@ -94,8 +94,7 @@ class _SecuredOttla(Ottla):
     def __init__(
         self, folder: Path, listener: str, settings: Mapping[str, str], prefix: Sequence[str]
     ) -> None:
-        user = f"{MECHANISM}=[name={USER},password={PASSWORD}]"
-        super().__init__(folder, {**settings, "ottla.first.users": user}, prefix)
+        super().__init__(folder, {**settings, "ottla.first.users": FIRST_USER}, prefix)
         at = self._command.index("--listen")
         listeners = f"listeners=PLAINTEXT://{self.address},{listener}"
         self._command[at : at + 2] = ["--config", listeners]

@@ -1,7 +1,5 @@
 """Requests with one record each over TLS, and under 1,000 ACLs: the fixed cost of a request."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -11,7 +9,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bench import rdkafka
+from bench.figures import small_requests
 from bench.figures.small_requests import CLIENTS, ONE_A_REQUEST, RECORD_BYTES, WARM_UP_SHARE
 from bench.figures.start import first_produce
 from bench.measure import Bench, Measure
@@ -77,19 +75,9 @@ def begin(secured: Secured) -> None:
 
 
 def produce(secured: Secured, bench: Bench, clients: int, count: int) -> tuple[float, float]:
-    """Write `count` records with this many clients: requests/s, and CPU microseconds a request."""
-    command = [str(bench.rdkafka_performance), "-P", "-p", "0", "-s", str(RECORD_BYTES)]
-    command += ["-c", str(count // clients), "-a", "1", "-b", secured.address, *ONE_A_REQUEST]
-    command += secured.options
-    topics = [f"small-{number}" for number in range(clients)]
-    before = secured.broker.child.cpu_seconds()
-    with ThreadPoolExecutor(clients) as threads:
-        said = list(
-            threads.map(lambda topic: rdkafka.run([*command, "-t", topic], codes=(0, 1)), topics)
-        )
-    cpu_seconds = secured.broker.child.cpu_seconds() - before
-    rate = sum(rdkafka.produced(each, count // clients)[1] for each in said)
-    return rate, cpu_seconds * 1e6 / (count // clients * clients)
+    return small_requests.produce(
+        secured.broker, bench, clients, count, secured.address, secured.options
+    )
 
 
 def add_acls(address: str) -> None:

@@ -1,15 +1,14 @@
 """Requests with one record or offset each: the fixed cost of a request."""
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO
+from contextlib import ExitStack
 
 from bench import rdkafka
 from bench.brokers import Broker, running
+from bench.client_process import ClientProcess
 from bench.figures.start import first_produce
-from bench.measure import Bench, ClientError, Measure
+from bench.measure import Bench, Measure
 
 CLIENTS = 4
 PRODUCED = 200_000
@@ -21,7 +20,6 @@ ONE_A_REQUEST = (
     *("-X", "linger.ms=0", "-X", "batch.num.messages=1"),
     *("-X", "message.send.max.retries=2147483647"),
 )
-CLIENT_SECONDS = 300
 
 
 class SmallRequests:
@@ -58,10 +56,20 @@ class SmallRequests:
         return dict(zip((measure.name for measure in self.measures), values, strict=True))
 
 
-def produce(broker: Broker, bench: Bench, clients: int, count: int) -> tuple[float, float]:
-    """Write `count` records with this many clients: requests/s, and CPU microseconds a request."""
+def produce(
+    broker: Broker,
+    bench: Bench,
+    clients: int,
+    count: int,
+    address: str | None = None,
+    options: Sequence[str] = (),
+) -> tuple[float, float]:
+    """Write `count` records with this many clients: requests/s, and CPU microseconds a request.
+    `address`: another listener of the broker; `options`: the tool's, for it.
+    """
     command = [str(bench.rdkafka_performance), "-P", "-p", "0", "-s", str(RECORD_BYTES)]
-    command += ["-c", str(count // clients), "-a", "1", "-b", broker.address, *ONE_A_REQUEST]
+    command += ["-c", str(count // clients), "-a", "1", "-b", address or broker.address]
+    command += [*ONE_A_REQUEST, *options]
     topics = [f"small-{number}" for number in range(clients)]
     before = broker.child.cpu_seconds()
     with ThreadPoolExecutor(clients) as threads:
@@ -77,48 +85,22 @@ def produce(broker: Broker, bench: Bench, clients: int, count: int) -> tuple[flo
 
 def commit(broker: Broker, count: int) -> tuple[float, float]:
     """`count` commits by each consumer: requests/s, and CPU microseconds a request."""
-    command = [sys.executable, "-m", "bench.committing", broker.address]
-    consumers = [
-        subprocess.Popen(
-            [*command, f"small-{number}", f"group-{number}", str(count)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(CLIENTS)
-    ]
-    try:
+    with ExitStack() as running:
+        consumers = [
+            running.enter_context(
+                ClientProcess(
+                    "a consumer",
+                    "bench.committing",
+                    [broker.address, f"small-{number}", f"group-{number}", str(count)],
+                )
+            )
+            for number in range(CLIENTS)
+        ]
         for each in consumers:
-            if _out(each).readline() != "ready\n":
-                raise ClientError(f"a consumer ended with {each.wait(CLIENT_SECONDS)}")
+            each.wait_ready()
         before = broker.child.cpu_seconds()
         for each in consumers:
-            assert each.stdin is not None
-            each.stdin.write("go\n")
-            each.stdin.flush()
-        took = [_seconds(each) for each in consumers]
+            each.tell("go")
+        took = [float(each.line()) for each in consumers]
         cpu_seconds = broker.child.cpu_seconds() - before
-    finally:
-        _end(consumers)
     return count * CLIENTS / max(took), cpu_seconds * 1e6 / (count * CLIENTS)
-
-
-def _out(consumer: subprocess.Popen[str]) -> IO[str]:
-    assert consumer.stdout is not None
-    return consumer.stdout
-
-
-def _seconds(consumer: subprocess.Popen[str]) -> float:
-    said = _out(consumer).readline()
-    if not said:
-        raise ClientError(f"a consumer ended with {consumer.wait(CLIENT_SECONDS)}")
-    return float(said)
-
-
-def _end(consumers: Sequence[subprocess.Popen[str]]) -> None:
-    for each in consumers:
-        try:
-            each.wait(10)
-        except subprocess.TimeoutExpired:
-            each.kill()
-            each.wait()
