@@ -182,12 +182,11 @@ def requests_of_classic_members(session: Session) -> None:
     protocol = build.JoinGroupRequestProtocol(
         name="range", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff"
     )
-    for group_word in ("g",):
-        request = build.JoinGroupRequest(
-            group_id=session.name(group_word), session_timeout=10_000, rebalance_timeout=10_000,
-            member_id="", protocol_type="consumer", protocols=(protocol,),
-        )  # fmt: skip
-        session.ask("classic join", request)
+    request = build.JoinGroupRequest(
+        group_id=group, session_timeout=10_000, rebalance_timeout=10_000, member_id="",
+        protocol_type="consumer", protocols=(protocol,),
+    )  # fmt: skip
+    session.ask("classic join", request)
     request = session.build(42, 2).DeleteGroupsRequest(groups_names=(group,))
     session.ask("delete", request)
     build = session.build(47, 0)
