@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ottla.client.admin.controller import code_of_each
 from ottla.client.admin.partitions import in_chunks
 from ottla.client.client import Client
 from ottla.client.errors import Needs, RefusedError, UnsupportedError
@@ -127,9 +128,8 @@ def _create(client: Client, some: Sequence[Acl]) -> None:
         )
 
     doing = "add ACLs"
-    response = client.ask_controller(
-        Question(CREATE_ACLS, 3, build, 1, SINCE), doing, _first(lambda each: each.results)
-    )
+    question = Question(CREATE_ACLS, 3, build, 1, SINCE)
+    response = client.ask_controller(question, doing, code_of_each("results"))
     for each in response.results:
         if each.error_code is not ErrorCode.none:
             raise refused(doing, each, "Alter")
@@ -160,9 +160,8 @@ def _delete(client: Client, filters: Sequence[AclFilter]) -> None:
         )
 
     doing = "delete ACLs"
-    response = client.ask_controller(
-        Question(DELETE_ACLS, 3, build, 1, SINCE), doing, _first(lambda each: each.filter_results)
-    )
+    question = Question(DELETE_ACLS, 3, build, 1, SINCE)
+    response = client.ask_controller(question, doing, code_of_each("filter_results"))
     for result in response.filter_results:
         for each in (result, *result.matching_acls):
             if each.error_code is not ErrorCode.none:
@@ -183,16 +182,6 @@ def _wait(client: Client, is_done: Callable[[set[Acl]], bool]) -> None:
         )
     except (RefusedError, UnsupportedError):
         return
-
-
-def _first(results: Callable[[Any], Sequence[Any]]) -> Callable[[Any], ErrorCode]:
-    """As long as the controller is another one, all results say so."""
-
-    def code(response: Any) -> ErrorCode:
-        other = any(each.error_code is ErrorCode.not_controller for each in results(response))
-        return ErrorCode.not_controller if other else ErrorCode.none
-
-    return code
 
 
 def _acl(resource: int, name: str, pattern: int, entry: Any) -> Acl | None:

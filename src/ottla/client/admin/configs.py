@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.client.admin.controller import code_of_each
 from ottla.client.admin.partitions import in_chunks
 from ottla.client.client import Client
 from ottla.client.errors import Needs, RefusedError
@@ -119,7 +120,7 @@ def alter_settings(
         f"change the settings of {kind} {name!r}",
     )
     if kind == "topic":
-        response = client.ask_controller(question, doing, _whole)
+        response = client.ask_controller(question, doing, code_of_each("responses"))
     else:
         response = client.ask_broker(int(name), question)
     for each in response.responses:
@@ -142,8 +143,3 @@ def alter_settings(
         pause_s=APPLIED_PAUSE_S,
         patience=client.patience,
     )
-
-
-def _whole(response: Any) -> ErrorCode:
-    other = any(each.error_code is ErrorCode.not_controller for each in response.responses)
-    return ErrorCode.not_controller if other else ErrorCode.none

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from ottla.client.admin.controller import code_of_each
 from ottla.client.client import Client
 from ottla.client.errors import RefusedError
 from ottla.client.question import Question
@@ -73,15 +74,8 @@ def alter_quotas(client: Client, entity: Entity, values: Mapping[Kind, float | N
 
     doing = f"change the quotas of {entity}"
     client.metadata([])  # a broker that cannot be reached is no reason to wait for a controller
-    response = client.ask_controller(
-        Question(ALTER_QUOTAS, 1, build, since=SINCE), doing, _first_error
-    )
+    question = Question(ALTER_QUOTAS, 1, build, since=SINCE)
+    response = client.ask_controller(question, doing, code_of_each("entries"))
     for each in response.entries:
         if each.error_code is not ErrorCode.none:
             raise RefusedError(doing, each.error_code, each.error_message)
-
-
-def _first_error(response: Any) -> ErrorCode:
-    """As long as the controller is another one, all entries say so."""
-    other = any(each.error_code is ErrorCode.not_controller for each in response.entries)
-    return ErrorCode.not_controller if other else ErrorCode.none

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.client.admin.controller import code_of_each
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, Needs, RefusedError
 from ottla.client.metadata import Topic
@@ -89,7 +90,7 @@ def create_topics(client: Client, topics: Sequence[NewTopic]) -> None:
 
     oldest = 2 if all(has_numbers(each) for each in topics) else WITH_DEFAULTS
     question = Question(CREATE_TOPICS, 7, build, oldest, "2.4")
-    response = client.ask_controller(question, "create topics", _of_topics)
+    response = client.ask_controller(question, "create topics", code_of_each("topics"))
     _raise_first(response.topics, "create topic", "Create")
     await_leaders(
         client, {each.name: len(each.assignment) or max(1, each.partitions) for each in topics}
@@ -111,7 +112,7 @@ def add_partitions(client: Client, topic: str, partitions: int) -> None:
         )
 
     question, doing = Question(CREATE_PARTITIONS, 3, build), "add partitions to"
-    response = client.ask_controller(question, f"{doing} {topic!r}", _of_results)
+    response = client.ask_controller(question, f"{doing} {topic!r}", code_of_each("results"))
     _raise_first(response.results, doing, "Alter")
     await_leaders(client, {topic: partitions})
 
@@ -123,7 +124,8 @@ def delete_topic(client: Client, topic: str) -> None:
         return messages.DeleteTopicsRequest(topic_names=(topic,), timeout=ANSWER_TIMEOUT_MS)
 
     question = Question(DELETE_TOPICS, DELETE_BY_NAME, build, 1)
-    response = client.ask_controller(question, f"delete topic {topic!r}", _of_responses)
+    doing = f"delete topic {topic!r}"
+    response = client.ask_controller(question, doing, code_of_each("responses"))
     _raise_first(response.responses, "delete topic", "Delete")
 
 
@@ -156,24 +158,6 @@ def has_leaders(topic: Topic, partitions: int) -> bool:
     """Whether it has that many partitions, all with a leader."""
     found = topic.partitions.values()
     return len(found) >= partitions and all(each.leader >= 0 for each in found)
-
-
-def _of_topics(response: Any) -> ErrorCode:
-    return _whole(response.topics)
-
-
-def _of_results(response: Any) -> ErrorCode:
-    return _whole(response.results)
-
-
-def _of_responses(response: Any) -> ErrorCode:
-    return _whole(response.responses)
-
-
-def _whole(items: Iterable[Any]) -> ErrorCode:
-    """Of a response that has errors of its items only: whether another broker must be asked."""
-    other = any(each.error_code is ErrorCode.not_controller for each in items)
-    return ErrorCode.not_controller if other else ErrorCode.none
 
 
 def _raise_first(items: Iterable[Any], doing: str, operation: str) -> None:

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.client.admin.controller import code_of_each
 from ottla.client.client import Client
 from ottla.client.errors import Needs, RefusedError
 from ottla.client.question import Question
@@ -104,7 +105,7 @@ def delete_password(client: Client, name: str, mechanism: str) -> None:
 
 def _alter(client: Client, build: Any, doing: str) -> None:
     question = Question(ALTER_USERS, 0, build, since=SINCE)
-    response = client.ask_controller(question, doing, _first_error)
+    response = client.ask_controller(question, doing, code_of_each("results"))
     if not response.results:
         # Ottla once refused so, and nothing else would say that nothing was done.
         code = ErrorCode.cluster_authorization_failed
@@ -112,9 +113,3 @@ def _alter(client: Client, build: Any, doing: str) -> None:
     for each in response.results:
         if each.error_code is not ErrorCode.none:
             raise RefusedError(doing, each.error_code, each.error_message, Needs("Alter"))
-
-
-def _first_error(response: Any) -> ErrorCode:
-    """As long as the controller is another one, all results say so."""
-    other = any(each.error_code is ErrorCode.not_controller for each in response.results)
-    return ErrorCode.not_controller if other else ErrorCode.none
