@@ -174,5 +174,8 @@ def test_what_is_not_there_cannot_be_deleted(
 def test_a_refusal_is_told(kept: Kept, cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
     kept.refused = ErrorCode.cluster_authorization_failed
     assert carry_out(["quota", "list"], cluster) == 1
+    assert "DescribeConfigs cluster" in " ".join(capsys.readouterr().err.split())
     assert carry_out(["quota", "add", "--user", "a", "producer_byte_rate=1"], cluster) == 1
-    assert "change the quotas of user a" in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert "change the quotas of user a" in said
+    assert "ottla acl add User:ANONYMOUS AlterConfigs cluster" in said

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.controller import code_of_each
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
+from ottla.client.errors import Needs, RefusedError
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
@@ -36,7 +36,12 @@ def quotas(client: Client) -> list[ClientQuota]:
 
     response = client.ask_any(Question(DESCRIBE_QUOTAS, 1, build, since=SINCE))
     if response.error_code is not ErrorCode.none:
-        raise RefusedError("list the quotas", response.error_code, response.error_message)
+        raise RefusedError(
+            "list the quotas",
+            response.error_code,
+            response.error_message,
+            Needs("DescribeConfigs"),
+        )
     known = {kind.value: kind for kind in Kind}
     found = []
     for entry in response.entries or ():
@@ -78,4 +83,4 @@ def alter_quotas(client: Client, entity: Entity, values: Mapping[Kind, float | N
     response = client.ask_controller(question, doing, code_of_each("entries"))
     for each in response.entries:
         if each.error_code is not ErrorCode.none:
-            raise RefusedError(doing, each.error_code, each.error_message)
+            raise RefusedError(doing, each.error_code, each.error_message, Needs("AlterConfigs"))
