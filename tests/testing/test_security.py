@@ -108,6 +108,14 @@ def test_no_password_is_among_the_words_of_a_process(tmp_path: Path) -> None:
     assert (tmp_path / "sasl_ssl-ssl.properties").stat().st_mode & 0o777 == 0o600
 
 
+def test_the_key_of_the_authority_may_be_elsewhere(tmp_path: Path) -> None:
+    made = SecuredClients(Security(), tmp_path)
+    (tmp_path / "authority.key").unlink()
+    assert SecuredClients(Security(), tmp_path).kit_settings() == made.kit_settings()
+    with pytest.raises(KitError, match=r"authority\.key"):
+        SecuredClients(Security(certificates=["app"]), tmp_path)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("proxies", [False, True])
 def test_a_secured_cluster(proxies: bool) -> None:

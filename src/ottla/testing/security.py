@@ -67,14 +67,20 @@ class SecuredClients:
             raise KitError(f"the user {min(taken)} is the kit's own")
         try:
             self._folder = secure_folder(folder, HOSTS)
-            authority = read_authority(folder / "authority.key", self._folder.authority)
-            self._certificates: dict[str, Path] = {}
-            for number, name in enumerate(security.certificates):
-                path = folder / f"client-{number}.pem"
-                write(path, issue(authority, name, [], CERTIFICATE_DAYS).together, replace=True)
-                self._certificates[name] = path
+            self._certificates = self._issued(security.certificates)
         except CertificateError as error:
             raise KitError(f"{error.message} {error.hint or ''}".strip()) from None
+
+    def _issued(self, names: Sequence[str]) -> dict[str, Path]:
+        """By name. Without names, the authority's key may be elsewhere. Raises CertificateError."""
+        found: dict[str, Path] = {}
+        if names:
+            folder = self._folder
+            authority = read_authority(folder.authority_key, folder.authority)
+            for number, name in enumerate(names):
+                path = found[name] = folder.path / f"client-{number}.pem"
+                write(path, issue(authority, name, [], CERTIFICATE_DAYS).together, replace=True)
+        return found
 
     @property
     def authority(self) -> Path:

@@ -60,6 +60,11 @@ class SecureFolder:
         return self.path / "authority.pem"
 
     @property
+    def authority_key(self) -> Path:
+        """Makes the next certificate; nothing else needs it."""
+        return self.path / "authority.key"
+
+    @property
     def certificate(self) -> Path:
         """The brokers' key and certificate."""
         return self.path / "broker.pem"
@@ -135,7 +140,7 @@ def _passwords(path: Path) -> tuple[dict[str, str], list[str]]:
 
 def _certificates(folder: SecureFolder, hosts: Sequence[str]) -> list[str]:
     """Makes what is missing; returns what it made."""
-    key, made = folder.path / "authority.key", []
+    key, made = folder.authority_key, []
     if not folder.authority.exists() or not key.exists():
         if folder.authority.exists() and folder.certificate.exists():
             return []  # somebody keeps the authority's key elsewhere
