@@ -37,6 +37,8 @@ def test_the_password_is_said_once(tmp_path: Path) -> None:
     second = introduction(folder(tmp_path), "127.0.0.1:1", warned.append)
     assert any("secret" in line for line in first)
     assert not any("secret" in line for line in second)
+    renewed = folder(tmp_path, "a certificate (the one before was not for admin.example.org)")
+    assert not any("secret" in line for line in introduction(renewed, "127.0.0.1:1", warned.append))
     assert str(tmp_path / "client.properties") in second[0]
     assert second[-1] == "  ottla topic list --profile secure"
     assert warned == []

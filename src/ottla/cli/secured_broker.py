@@ -25,6 +25,7 @@ from ottla.security.development.secure_folder import (
     ADMIN,
     FOLDER,
     MECHANISM,
+    NEW_ADMIN,
     PROTOCOL,
     SecureFolder,
     secure_folder,
@@ -83,7 +84,7 @@ def introduction(folder: SecureFolder, bootstrap: str, warn: Callable[[str], Non
     if folder.made:
         lines.append(f"Made {' and '.join(folder.made)}, in {folder.path}.")
     password = folder.passwords[ADMIN]
-    if any(ADMIN in each for each in folder.made):
+    if NEW_ADMIN in folder.made:
         lines.append(f"  user {ADMIN}, password {password} (shown this once)")
     else:
         lines.append(f"The password of {ADMIN} is in {folder.client_properties}.")

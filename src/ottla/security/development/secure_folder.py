@@ -38,6 +38,8 @@ FOLDER: Final = "secure"
 """In a folder of data."""
 ADMIN: Final = "admin"
 BROKER: Final = "broker"
+NEW_ADMIN: Final = f"the user {ADMIN}"
+"""What was made, where the passwords were."""
 MECHANISM: Final = "SCRAM-SHA-512"
 PROTOCOL: Final = "SASL_SSL"
 AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -128,7 +130,7 @@ def _passwords(path: Path) -> tuple[dict[str, str], list[str]]:
     if not path.exists():
         passwords = {name: secrets.token_urlsafe(PASSWORD_BYTES) for name in (ADMIN, BROKER)}
         write(path, json.dumps(passwords, indent=2).encode() + b"\n")
-        return passwords, [f"the user {ADMIN}"]
+        return passwords, [NEW_ADMIN]
     try:
         found = json.loads(read(path))
         return {name: str(found[name]) for name in (ADMIN, BROKER)}, []
