@@ -48,6 +48,7 @@ def test_from_nothing_to_a_broker(capsys: pytest.CaptureFixture[str], tmp_path: 
     [
         ("certificate client authority", "cannot have the name"),
         ("certificate client ..", "cannot have the name"),
+        ("certificate broker --name authority --replace", "cannot have the name"),
         ("certificate broker --days 0", "1 or more"),
     ],
 )

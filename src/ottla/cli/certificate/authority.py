@@ -6,15 +6,13 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.certificate.options import FOLDER, REPLACE, authority_files, made
+from ottla.cli.certificate.options import FOLDER, REPLACE, authority_files, days_option, made
 from ottla.cli.command import command
 from ottla.cli.failures import Failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import emit
-from ottla.cli.value_types import WholeNumber
 from ottla.security.development.certificates import (
     AUTHORITY_DAYS,
-    MAX_DAYS,
     PUBLIC_MODE,
     make_authority,
     write,
@@ -24,13 +22,7 @@ from ottla.security.development.certificates import (
 @command()
 @FOLDER
 @click.option("--name", default="Ottla development", help="The authority's name.")
-@click.option(
-    "--days",
-    type=WholeNumber(1, MAX_DAYS),
-    default=AUTHORITY_DAYS,
-    metavar="N",
-    help="How long it counts.",
-)
+@days_option(AUTHORITY_DAYS)
 @REPLACE
 @AS_JSON
 def authority(folder: Path, name: str, days: int, replace: bool, as_json: bool) -> None:

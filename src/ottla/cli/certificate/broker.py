@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from ottla.cli.certificate.options import (
+    AUTHORITY,
+    BROKER,
     DAYS,
     FOLDER,
     REPLACE,
     authority_files,
     authority_in,
+    file_of,
     made,
 )
 from ottla.cli.command import command
@@ -52,9 +54,9 @@ def broker(
     Clients check that it is for the host that they connect to: name each one of
     advertised.listeners.
     """
+    path = file_of(folder, BROKER if name is None else name, taken=(AUTHORITY,))
     names = list(hosts) or own_hosts()
     signed = issue(authority_in(folder), names[0][:MAX_COMMON_NAME_CHARACTERS], names, days)
-    path = folder / f"{file_name(name or 'broker')}.pem"
     write(path, signed.together, replace=replace)
     settings = {
         "ssl.keystore.type": "PEM",
@@ -63,8 +65,3 @@ def broker(
         "ssl.truststore.location": str(authority_files(folder)[1].resolve()),
     }
     emit(made(path, signed, settings), as_json=as_json)
-
-
-def file_name(name: str) -> str:
-    """The name, as one that files may have everywhere."""
-    return re.sub(r"[^\w.@-]+", "-", name).lstrip(".-") or "broker"

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
 
 from ottla.cli.certificate.options import (
+    AUTHORITY,
+    BROKER,
     DAYS,
     FOLDER,
     REPLACE,
     authority_files,
     authority_in,
+    file_of,
     made,
 )
 from ottla.cli.command import command
-from ottla.cli.failures import UsageFailed
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import emit
 from ottla.security.development.certificates import issue, write
-
-OWN_FILES = ("authority", "broker")
 
 
 @command()
@@ -35,11 +34,8 @@ def client(name: str, folder: Path, days: int, replace: bool, as_json: bool) -> 
 
     It is for listeners with ssl.client.auth=required or requested.
     """
-    file = re.sub(r"[^\w.@-]+", "-", name).strip(".-")
-    if not file or file in OWN_FILES:
-        raise UsageFailed(f"a client's certificate cannot have the name {name!r}.")
+    path = file_of(folder, name, taken=(AUTHORITY, BROKER))
     signed = issue(authority_in(folder), name, [], days)
-    path = folder / f"{file}.pem"
     write(path, signed.together, replace=replace)
     settings = {
         "security.protocol": "SSL",

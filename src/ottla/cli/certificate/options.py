@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import click
 
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.options import Parameter
 from ottla.cli.rows import column, only_json, row
 from ottla.cli.screen import say, write
 from ottla.cli.value_types import WholeNumber
@@ -20,8 +23,11 @@ from ottla.security.development.certificates import (
     facts_of,
     read_authority,
 )
+from ottla.wording.plural import plural
 
 AUTHORITY: Final = "authority"
+BROKER: Final = "broker"
+NOT_IN_FILES: Final = re.compile(r"[^\w.@-]+")
 FOLDER: Final = click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -29,14 +35,20 @@ FOLDER: Final = click.option(
     metavar="DIR",
     help="Where the authority and its certificates lie. Created if missing.",
 )
-DAYS: Final = click.option(
-    "--days",
-    type=WholeNumber(1, MAX_DAYS),
-    default=CERTIFICATE_DAYS,
-    metavar="N",
-    help="How long the certificate counts.",
-)
 REPLACE: Final = click.option("--replace", is_flag=True, help="Replace what exists.")
+
+
+def days_option(default: int) -> Parameter:
+    return click.option(
+        "--days",
+        type=WholeNumber(1, MAX_DAYS),
+        default=default,
+        metavar="N",
+        help="How long the certificate counts.",
+    )
+
+
+DAYS: Final = days_option(CERTIFICATE_DAYS)
 
 
 @row
@@ -60,7 +72,7 @@ class ShownCertificate:
     def shown_days(self) -> str:
         if self.days_left < 0:
             return "expired"
-        return f"{self.days_left} day{'' if self.days_left == 1 else 's'}"
+        return plural(self.days_left, "day")
 
 
 @row
@@ -109,10 +121,18 @@ def authority_files(folder: Path) -> tuple[Path, Path]:
     return folder / f"{AUTHORITY}.key", folder / f"{AUTHORITY}.pem"
 
 
-def authority_in(folder: Path) -> Signed:
-    """Raises CertificateError, with what to do where there is none."""
-    from ottla.cli.failures import Failed
+def file_of(folder: Path, name: str, *, taken: Collection[str]) -> Path:
+    """Of the certificate with this name, as one that files may have everywhere. Raises UsageFailed
+    for those that are `taken`.
+    """
+    file = NOT_IN_FILES.sub("-", name).strip(".-")
+    if not file or file in taken:
+        raise UsageFailed(f"this certificate cannot have the name {name!r}.")
+    return folder / f"{file}.pem"
 
+
+def authority_in(folder: Path) -> Signed:
+    """Raises CertificateError, and Failed where there is none."""
     key, certificate = authority_files(folder)
     if not key.exists() and not certificate.exists():
         raise Failed(
