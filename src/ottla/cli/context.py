@@ -77,7 +77,7 @@ class Cluster:
 
 
 def permission_hint(cluster: Cluster, lacking: Sequence[str] | None) -> str | None:
-    """What is to be allowed, where an ACL refuses; `lacking` as of RefusedError."""
+    """Which permission is missing, and the command that gives it; `lacking` as of RefusedError."""
     if lacking is None:
         return None
     # Imported late: only a refusal needs it.

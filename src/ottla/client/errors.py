@@ -57,7 +57,7 @@ class UnsupportedError(ClientError):
 
 
 class Needs(NamedTuple):
-    """What a request needs where authorization is refused; the kind of resource is in the error."""
+    """The permission that a request needs; the kind of resource follows from the error code."""
 
     operation: str
     """As in an ACL: "Read"."""
@@ -66,8 +66,8 @@ class Needs(NamedTuple):
 
 
 class RefusedError(ClientError):
-    """The broker's error code. The text is "cannot <doing>: <reason>.". `needs` is what the client
-    may lack.
+    """The broker's error code. The text is "cannot <doing>: <reason>.". `needs`: what the request
+    needed, if it was refused for lack of a permission.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class RefusedError(ClientError):
 
     @property
     def lacking(self) -> tuple[str, ...] | None:
-        """Operation, kind of resource and its name, as words of an ACL; None for another error, or
-        if it is not known.
+        """The missing permission: operation, kind of resource and its name, as words of an ACL.
+        None for another error, or if it is not known.
         """
         kind = _KINDS.get(self.code.name)
         if kind is None or self.needs is None or (kind != "cluster" and self.needs.name is None):
