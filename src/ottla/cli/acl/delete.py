@@ -17,15 +17,12 @@ from ottla.cli.acl.options import (
 )
 from ottla.cli.acl_rows import shown_acls
 from ottla.cli.command import command
-from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.deletion import delete_shown
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.options import AS_JSON, YES
-from ottla.cli.rows import emit, show_rows
-from ottla.cli.screen import say
 from ottla.client.admin.acls import acls_of_principal, delete_acls
 from ottla.security.acl_words import principal_of, words_of
-from ottla.wording.plural import plural
 
 
 @command()
@@ -76,17 +73,10 @@ def delete(
         doomed = wanted
     if not doomed:
         raise Failed(f"no ACL names {principal_of(principal)}.", "To list all: ottla acl list")
-    if not yes and not as_json:
-        show_rows(shown_acls(doomed))
-    confirm(
-        f"Delete {plural(len(doomed), 'ACL')}?",
+    delete_shown(
+        shown_acls(doomed),
+        "ACL",
+        lambda: delete_acls(cluster.client, doomed),
         yes=yes,
-        what_else="To delete without confirmation, add --yes.",
-        refused="Nothing was deleted.",
+        as_json=as_json,
     )
-    delete_acls(cluster.client, doomed)
-    if as_json:
-        emit(shown_acls(doomed), as_json=True)
-        return
-    say(f"Deleted {plural(len(doomed), 'ACL')}:")
-    show_rows(shown_acls(doomed))

@@ -7,17 +7,14 @@ from collections.abc import Sequence
 import click
 
 from ottla.cli.command import command
-from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
+from ottla.cli.deletion import delete_shown
 from ottla.cli.failures import Failed
 from ottla.cli.options import AS_JSON, YES
 from ottla.cli.quota.entity import entity_options, named
 from ottla.cli.quota.rows import kind_of, shown
-from ottla.cli.rows import emit, show_rows
-from ottla.cli.screen import say
 from ottla.client.admin.quotas import ClientQuota, alter_quotas, quotas
 from ottla.quotas.entity import Entity
-from ottla.wording.plural import plural
 
 
 @command()
@@ -40,18 +37,10 @@ def delete(
         what = missing[0].value if missing else "quota"
         raise Failed(f"{entity} has no {what}.", "To list all: ottla quota list")
     doomed = {kind: value for kind, value in present.items() if not kinds or kind in kinds}
-    rows = shown(ClientQuota(entity, doomed))
-    if not yes and not as_json:
-        show_rows(rows)
-    confirm(
-        f"Delete {plural(len(doomed), 'quota')}?",
+    delete_shown(
+        shown(ClientQuota(entity, doomed)),
+        "quota",
+        lambda: alter_quotas(cluster.client, entity, dict.fromkeys(doomed)),
         yes=yes,
-        what_else="To delete without confirmation, add --yes.",
-        refused="Nothing was deleted.",
+        as_json=as_json,
     )
-    alter_quotas(cluster.client, entity, dict.fromkeys(doomed))
-    if as_json:
-        emit(rows, as_json=True)
-        return
-    say(f"Deleted {plural(len(doomed), 'quota')}:")
-    show_rows(rows)
