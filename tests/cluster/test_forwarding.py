@@ -12,6 +12,7 @@ from ottla.cluster.forwarding import ControllerForwarding
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller.image import NO_LEADER, BrokerImage, ClusterImage
+from ottla.network.client_session import ClientSession
 from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.handlers import Handler, Handlers
@@ -26,7 +27,7 @@ from ottla.runtime.clock import SystemClock
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.security.principal import ANONYMOUS
 
-HEARTBEAT, DELETE_TOPICS, ENVELOPE = 12, 20, 58
+HEARTBEAT, DELETE_TOPICS = 12, 20
 
 
 class Broker:
@@ -59,27 +60,30 @@ class Broker:
         handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
         self.limits = ConnectionLimits(self.config)
         throttling = Throttling(self.config, SystemClock(), lambda session: True)
+        self.dispatcher = Dispatcher(
+            self,
+            Handlers((), handlers.get),
+            forwarding,
+            cpu_thread=CpuThread(),
+            throttling=throttling,
+            is_broker=self.is_broker,
+        )
         self.server = Listener(
             self.config.endpoints[0],
             self.config,
-            Dispatcher(
-                self,
-                Handlers((), handlers.get),
-                forwarding,
-                [self.note],
-                cpu_thread=CpuThread(),
-                throttling=throttling,
-                is_broker=lambda session: True,
-            ),
+            self.dispatcher,
             self.limits,
             throttling=throttling,
             next_connection_id=itertools.count(1).__next__,
             monotonic_ms=SystemClock().monotonic_ms,
         )
 
-    def note(self, handler: Handler, request: Any, context: RequestContext[Any]) -> None:
-        if handler.key == ENVELOPE:
-            self.envelopes.append(context.client_id)
+    def is_broker(self, session: ClientSession) -> bool:
+        """Only who sends an envelope must be one."""
+        request, _, client_id = self.dispatcher.last_request().partition(" (client ")
+        assert request == f"envelope version 0 from {session.host}"
+        self.envelopes.append(client_id.removesuffix(")"))
+        return True
 
     def endpoint_of(self, broker_id: int) -> Endpoint | None:
         broker = self.image.brokers.get(broker_id)

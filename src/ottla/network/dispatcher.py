@@ -1,4 +1,4 @@
-"""The path of one request: header, handler, body, checks, then answer it or forward it.
+"""The path of one request: header, handler, body, then answer it or forward it.
 
 Invalid requests, and requests without a handler, end their connection.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Generic, Protocol, TypeAlias
+from typing import Any, Final, Generic, Protocol
 
 from ottla.network.client_session import ClientSession
 from ottla.network.connection import Part
@@ -17,7 +17,6 @@ from ottla.network.envelope import sender
 from ottla.network.handlers import EndConnectionError, Handler, Handlers, always, never
 from ottla.network.request_context import BrokerT, RequestContext
 from ottla.network.throttling import Throttling
-from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.error_response import bare_error_response, error_response
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.frames import (
@@ -38,9 +37,6 @@ from ottla.runtime.turns import Turns
 
 _UNKNOWN_VERSION: Final = -1
 _REFUSED: Final = ErrorCode.cluster_authorization_failed
-
-Check: TypeAlias = Callable[[Handler, Any, RequestContext[Any]], None]
-"""Called with each decoded request before it is answered; raises EndConnectionError."""
 
 
 class Forwarding(Protocol):
@@ -93,7 +89,6 @@ class Dispatcher(Generic[BrokerT]):
         broker: BrokerT,
         handlers: Handlers,
         forwarding: Forwarding,
-        checks: Sequence[Check] = (),
         *,
         cpu_thread: CpuThread,
         throttling: Throttling,
@@ -111,7 +106,6 @@ class Dispatcher(Generic[BrokerT]):
         self._broker = broker
         self._handlers = handlers
         self._forwarding = forwarding
-        self._checks = tuple(checks)
         self._cpu_thread = cpu_thread
         self._turns = Turns()
         self._last: tuple[RequestHeader, ClientSession] | None = None
@@ -155,7 +149,7 @@ class Dispatcher(Generic[BrokerT]):
                 refusal = await self._cpu_thread.run(partial(error_response, request, _REFUSED))
                 parts = self._written(refusal, header.correlation_id)
                 return parts or await self._write_long(refusal, header.correlation_id)
-            context = self._checked(route, header, request, session)
+            context = self._context(route, header, session)
             if route.is_for_controller and not self._forwarding.is_controller:
                 forwarded = await self._forwarding.forward(key, frame, session)
                 if forwarded is not None:
@@ -208,18 +202,15 @@ class Dispatcher(Generic[BrokerT]):
         """The parts of a response with more elements than LOOP, encoded in a thread."""
         return await self._cpu_thread.run(partial(write_response, response, correlation_id))
 
-    def _checked(
-        self, route: _Route, header: RequestHeader, request: Any, session: ClientSession
+    def _context(
+        self, route: _Route, header: RequestHeader, session: ClientSession
     ) -> RequestContext[BrokerT]:
-        """The context of a decoded request, which the checks have let through."""
         context = session.contexts.get(route)
         if context is None or context.client_id != header.client_id:
             # Bounded: there are as many routes as request types in all their versions.
             context = session.contexts[route] = RequestContext(
                 self._broker, session, route.version, header.client_id, route.messages
             )
-        for check in self._checks:
-            check(route.handler, request, context)
         return context
 
     def _new_route(self, key: int, version: int) -> _Route:
@@ -256,9 +247,6 @@ class Dispatcher(Generic[BrokerT]):
             return _refused(header, takes_json=False)
         envelope = read_request_body(header, frame)
         build = messages_of(ENVELOPE, 0)
-        context = RequestContext(self._broker, session, 0, header.client_id, build)
-        for check in self._checks:
-            check(_ENVELOPE_HANDLER, envelope, context)
         if not self._forwarding.is_controller:
             response = build.EnvelopeResponse(error_code=ErrorCode.not_controller)
             return write_response(response, header.correlation_id)
@@ -277,7 +265,7 @@ class Dispatcher(Generic[BrokerT]):
             request = self._read(route, inside, data, LOOP)
         except LongMessageError:
             request = await self._cpu_thread.run(partial(self._read, route, inside, data, MESSAGE))
-        context = self._checked(route, inside, request, client)
+        context = self._context(route, inside, client)
         throttling = self._throttling
         if throttling.is_on:
             # The broker that forwarded it mutes the client.
@@ -306,17 +294,3 @@ def _read_json(frame: Buffer, position: int, budget: Budget) -> bytes:
 def _framed(correlation_id: int, body: bytes) -> list[Part]:
     size = (4 + len(body)).to_bytes(4, "big")
     return [size + correlation_id.to_bytes(4, "big", signed=True) + body]
-
-
-async def _not_dispatched(request: Any, context: RequestContext[Any]) -> Any:
-    raise AssertionError("the dispatcher opens envelopes itself")
-
-
-_ENVELOPE_HANDLER: Final = Handler(
-    ENVELOPE,
-    0,
-    0,
-    _not_dispatched,
-    access=BETWEEN_BROKERS,
-    is_between_brokers=always,
-)

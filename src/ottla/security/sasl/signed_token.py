@@ -197,7 +197,7 @@ def load_joserfc() -> None:
 def _registry() -> JWSRegistry:
     from joserfc.jws import JWSRegistry
 
-    # An issuer may put more into the header than RFC 7515 has: it is to be ignored.
+    # An issuer may put more into the header than RFC 7515 has: it is ignored.
     registry = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
     registry.max_header_length = MAX_HEADER_CHARACTERS
     registry.max_payload_length = MAX_TOKEN_CHARACTERS
