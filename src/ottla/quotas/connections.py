@@ -7,11 +7,10 @@ from ipaddress import ip_address
 from typing import Final
 
 from ottla.quotas.entity import DEFAULT
+from ottla.quotas.forgetting import make_room
 from ottla.quotas.rate import Rate, Windows, in_ms
 
 MAX_ADDRESSES: Final = 10_000
-FORGOTTEN: Final = MAX_ADDRESSES // 10
-"""How many are forgotten at once when there are too many."""
 
 
 def address(text: str) -> str:
@@ -57,7 +56,7 @@ class ConnectionRates:
         rate = self._rates.get(host)
         if rate is None:
             if len(self._rates) >= MAX_ADDRESSES:
-                self._forget(now_ms)
+                make_room(self._rates, MAX_ADDRESSES, lambda each: each.is_like_new(0, now_ms))
             rate = self._rates[host] = Rate(self._windows, now_ms)
         if not limit:
             return self._windows.size_ms
@@ -67,11 +66,3 @@ class ConnectionRates:
             return 0
         rate.record(-1, now_ms)
         return max(1, in_ms(min(throttle, self._windows.size_ms)))
-
-    def _forget(self, now_ms: int) -> None:
-        rates = self._rates
-        for host in [each for each, rate in rates.items() if rate.is_like_new(0, now_ms)]:
-            del rates[host]
-        if len(rates) >= MAX_ADDRESSES:
-            for host in sorted(rates, key=lambda each: rates[each].used_ms)[:FORGOTTEN]:
-                del rates[host]

@@ -12,12 +12,11 @@ from hashlib import sha256
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.quotas.entity import Entity, Kind
+from ottla.quotas.forgetting import make_room
 from ottla.quotas.limits import MAX_NAME_CHARACTERS, Limits, Share
 from ottla.quotas.rate import Rate, TokenBucket, Windows, in_ms
 
 MAX_METERS: Final = 10_000
-FORGOTTEN: Final = MAX_METERS // 10
-"""How many are forgotten at once when there are too many."""
 MAX_REMEMBERED: Final = 10_000
 """Clients whose quotas have been looked up; beyond it all are looked up again."""
 MAX_KEPT_CHARACTERS: Final = 250
@@ -178,7 +177,7 @@ class Meters:
         meter = meters.get(share)
         if meter is None:
             if len(meters) >= MAX_METERS:
-                _forget(meters, now_ms)
+                make_room(meters, MAX_METERS, lambda each: each.is_like_new(now_ms))
             meter = meters[share] = self._new(kind, limit, now_ms)
         meter.limit = limit
         return meter
@@ -187,12 +186,3 @@ class Meters:
         if kind is Kind.MUTATION:
             return _Meter(limit, None, TokenBucket(self._mutation_windows, now_ms, limit))
         return _Meter(limit, Rate(self._windows, now_ms), None)
-
-
-def _forget(meters: _Meters, now_ms: int) -> None:
-    for share in [each for each, meter in meters.items() if meter.is_like_new(now_ms)]:
-        del meters[share]
-    if len(meters) >= MAX_METERS:
-        by_age = sorted(meters, key=lambda share: meters[share].used_ms)
-        for share in by_age[:FORGOTTEN]:
-            del meters[share]
