@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import uvloop
@@ -412,6 +412,35 @@ async def test_a_client_that_does_not_answer_a_goodbye(monkeypatch: pytest.Monke
         client.send(bytes(write_request(beat(1, "end"), 1, "")))
         while await client.reader.read(1000):
             pass
+
+
+@pytest.mark.parametrize(
+    ("subprotocol", "says_goodbye"), [("kafka", False), ("kafka", True), ("ottla.json", False)]
+)
+async def test_a_client_that_reads_nothing_keeps_no_connection(
+    subprotocol: str, says_goodbye: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket, "CLOSED_WITHIN_MS", 20)
+    async with serving(socket_send_buffer_bytes="4096") as bench:
+        client = await bench.opened(subprotocols=(subprotocol,))
+        cast("asyncio.ReadTransport", client.writer.transport).pause_reading()
+        (connection,) = bench.server.connections
+        while connection.unsent_bytes < 60_000:
+            for _ in range(1_000):
+                if subprotocol == "kafka":
+                    client.protocol.send_binary(bytes(write_request(beat(1), 1, "")))
+                else:
+                    client.protocol.send_text(b"no object")
+            client.flush()
+            await asyncio.sleep(0.01)
+        if says_goodbye:
+            client.protocol.send_close(1000)
+            client.flush()
+        else:
+            await bench.server.close(0)
+        async with asyncio.timeout(60):
+            while bench.server.limits.count:
+                await asyncio.sleep(0.01)
 
 
 async def test_a_request_that_ends_the_connection() -> None:

@@ -6,7 +6,8 @@ input or output of its own. No extension is agreed on: a compressed frame could 
 
     opening: a request of HTTP, within HANDSHAKE_WITHIN_MS, from a known origin
     open:    frames of the agreed subprotocol, at most MAX_FRAMES_A_TURN in one turn of the loop
-    closing: a close frame has been sent; the other side has CLOSED_WITHIN_MS to answer it
+    closing: a close frame has been sent; the other side has CLOSED_WITHIN_MS to answer it, and to
+             read what was sent before
 """
 
 from __future__ import annotations
@@ -306,13 +307,15 @@ class WebSocket(asyncio.Protocol):
         """Says goodbye, and ends the connection when the other side has said so, too."""
         from websockets.protocol import State
 
+        self._is_over = True
         if self._protocol.state is State.OPEN:
-            self._is_over = True
             self._protocol.send_close(code, reason)
             self.flush()
             # The answer must be read.
             self.pause_reading(False)
-            self._end_after(CLOSED_WITHIN_MS, self._transport.close)
+            self._end_after(CLOSED_WITHIN_MS, self._transport.abort)
+        else:
+            self._end_if_due()
 
     def flush(self) -> None:
         """Sends what the package has to say."""
@@ -328,8 +331,12 @@ class WebSocket(asyncio.Protocol):
         self._end_if_due()
 
     def _end_if_due(self) -> None:
+        if self._transport.is_closing():
+            return
         if self._is_ended and (self._is_over or not self._events):
             self._transport.close()
+            # A client that reads nothing would keep what is unsent, and the connection, for ever.
+            self._end_after(CLOSED_WITHIN_MS, self._transport.abort)
 
     def pause_reading(self, is_paused: bool) -> None:
         """What is open wants no more, or more again."""
