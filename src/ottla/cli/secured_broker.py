@@ -30,14 +30,13 @@ from ottla.security.development.secure_folder import (
     SecureFolder,
     secure_folder,
 )
-from ottla.security.sasl.scram import MIN_ITERATIONS, salted_password
+from ottla.security.sasl.scram import MIN_ITERATIONS, SALT_BYTES, salted_password
 
 if TYPE_CHECKING:
     from ottla.node.node import Node
 
 PROFILE: Final = "secure"
 ANYWHERE: Final = ("", "0.0.0.0", "[::]")
-SALT_BYTES: Final = 24
 
 
 def secured(data: Path, addresses: list[str]) -> SecureFolder:

@@ -12,6 +12,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from ottla.controller import layout
 from ottla.controller.first_users import first_users
+from ottla.security.sasl.scram import SALT_BYTES
 from ottla.testing.broker_metadata import KnownPartition
 from ottla.testing.errors import KitError, is_for_the_test
 
@@ -19,7 +20,6 @@ __tracebackhide__ = is_for_the_test
 
 CONNECT_WITHIN_S: Final = 20.0
 SESSION_TIMEOUT_S: Final = 10.0
-SALT_BYTES: Final = 24
 RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 """kazoo's default delays grow to a minute: after such an outage it would reconnect only after its
 session has expired."""

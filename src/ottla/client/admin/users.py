@@ -17,7 +17,7 @@ from ottla.client.errors import Needs, RefusedError
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
-from ottla.security.sasl.scram import salted_password
+from ottla.security.sasl.scram import SALT_BYTES, salted_password
 
 DESCRIBE_USERS: Final = 50
 ALTER_USERS: Final = 51
@@ -25,7 +25,6 @@ SINCE: Final = "2.7"
 NUMBERS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 """The mechanisms as numbered in the protocol."""
 MECHANISMS: Final = {number: name for name, number in NUMBERS.items()}
-SALT_BYTES: Final = 24
 
 
 class Login(NamedTuple):

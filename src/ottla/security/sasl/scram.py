@@ -27,6 +27,8 @@ from ottla.security.sasl.mechanism import Identity, RefusedError
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
+SALT_BYTES: Final = 24
+"""Of a new password."""
 MAX_MESSAGE_CHARACTERS: Final = 8192
 _FIRST: Final = re.compile(
     r"n,(?:a=(?P<acts_as>[^,]*))?,(?P<bare>(?:m=[^,]*,)?n=(?P<name>[^,]+),r=(?P<nonce>[!-+\--~]+)"
