@@ -9,11 +9,18 @@ from tests.client.fake_cluster import FakeCluster
 
 from ottla.cli.failures import Failed
 from ottla.cli.records.producing import count_partitions, sending_settings
+from ottla.client.metadata import METADATA
 
 
 def test_only_acks_of_all_are_idempotent() -> None:
     assert sending_settings("zstd", "all")["enable.idempotence"] is True
     assert sending_settings("none", "1")["enable.idempotence"] is False
+
+
+def test_a_topic_that_exists_is_asked_for_once() -> None:
+    fake = FakeCluster()
+    assert count_partitions(fake.client(), "t", create=False) == 3
+    assert len(fake.requests(METADATA)) == 1
 
 
 @pytest.mark.parametrize(

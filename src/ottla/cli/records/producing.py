@@ -47,12 +47,12 @@ def count_partitions(client: Client, topic: str, create: bool) -> int:
     found = client.metadata([topic]).topics.get(topic)
     if found is not None and found.error is ErrorCode.topic_authorization_failed:
         raise RefusedError(f"produce to {topic!r}", found.error, None, Needs("Write", topic))
-    if topic not in (known := known_topics(client, [topic])):
+    if found is None or not found.partitions:
         if not create:
             hint = f"To create it: ottla topic create {topic}, or add --create."
             if Path(topic).is_file():
                 hint = f"To send the lines of this file: ottla produce TOPIC --file {topic}"
             raise unknown("topic", topic, client.metadata().topics, hint)
         create_topics(client, [NewTopic(topic)])
-        known = known_topics(client, [topic])
-    return len(known[topic].partitions)
+        found = known_topics(client, [topic])[topic]
+    return len(found.partitions)
