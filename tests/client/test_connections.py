@@ -93,6 +93,16 @@ def test_the_reason_if_nobody_responds() -> None:
         brokers.client(BOTH).ask_any(question())
 
 
+def test_only_a_broker_with_tls_is_asked_for_its_certificate() -> None:
+    brokers, place = cluster(), Address("b2", 9092)
+    brokers.certificate_ends_s = 7
+    assert brokers.client().certificate_ends_s(place) is None
+    assert brokers.connected == []
+    client = Client("b1:9092", {"security.protocol": "SSL"}, connect=brokers.connect)
+    assert client.certificate_ends_s(place) == 7
+    assert brokers.connected == ["b2:9092"]
+
+
 def test_a_wrong_address() -> None:
     with pytest.raises(AddressError, match="bootstrap must be HOST:PORT, not 'a:b'"):
         Client("a:b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from ottla.client.addresses import Address, addresses
@@ -53,7 +54,6 @@ class Connections:
         self._client_id = client_id
         self._patience = patience
         self._connect = connect
-        self._security: Security | None = None
         self._open: dict[Address, OpenConnection] = {}
         # Addresses that did not respond are tried last.
         self._silent: set[Address] = set()
@@ -99,7 +99,11 @@ class Connections:
         """When the certificate of the broker at this address expires, in s since 1970; None if that
         is not known.
         """
-        return self._at(address).certificate_ends_s
+        if self._security.tls is None:
+            return None
+        if address not in self._open:
+            self._open[address] = self._connected(address, self._patience.silent_s)
+        return self._open[address].certificate_ends_s
 
     def close(self) -> None:
         for connection in self._open.values():
@@ -163,11 +167,14 @@ class Connections:
         return UnreachableError(f"cannot reach a broker at {self._bootstrap}: {reason}.")
 
     def _connected(self, address: Address, answer_s: float) -> OpenConnection:
-        if self._security is None:
-            self._security = security_of(self._settings)
         return self._connect(
             address, self._security, self._client_id, self._patience.connect_s, answer_s
         )
+
+    @cached_property
+    def _security(self) -> Security:
+        """Read with the first connection."""
+        return security_of(self._settings)
 
     def _drop(self, connection: OpenConnection) -> None:
         connection.close()
