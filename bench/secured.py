@@ -4,7 +4,6 @@ Both brokers get the same certificate, the same user and the same settings. The 
 plaintext: by it the bench finds out that the broker has started, and Apache Kafka speaks to itself.
 """
 
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from components.apache_kafka import ApacheKafka
 
 from bench.brokers import SAME_SETTINGS, START_WAIT_MS, Broker, Ottla, started
 from bench.measure import OTTLA, Bench
+from ottla.security.development.certificates import issue, make_authority, write
 from ottla.testing.ports import free_ports
 
 USER = "bench"
@@ -28,7 +28,7 @@ AUTHORIZERS = {
     OTTLA: "kafka.security.authorizer.AclAuthorizer",
     ApacheKafka.name: "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 }
-_OPENSSL_SECONDS = 60
+_DAYS = 2
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,11 @@ class _SecuredKafka(ApacheKafka):
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate of 127.0.0.1 that signs itself; and one file with its key and itself, as
+    """An authority's certificate; and one file with the key and the certificate of 127.0.0.1, as
     `ssl.keystore.location` has them.
     """
-    path, key = folder / "broker.crt", folder / "broker.key"
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    named = ["-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1"]
-    words = ["openssl", "req", "-x509", *curve, *named, "-keyout", str(key), "-out", str(path)]
-    subprocess.run(words, check=True, capture_output=True, timeout=_OPENSSL_SECONDS)
-    store = folder / "broker.pem"
-    store.write_text(key.read_text() + path.read_text())
+    authority = make_authority("bench", _DAYS)
+    path, store = folder / "authority.pem", folder / "broker.pem"
+    write(path, authority.certificate)
+    write(store, issue(authority, "bench", ["127.0.0.1"], _DAYS).together)
     return path, store
