@@ -11,7 +11,7 @@ import pytest
 from ottla.config import BrokerConfig
 from ottla.security.development import certificates
 from ottla.security.development import secure_folder as module
-from ottla.security.development.certificates import CertificateError, Signed, facts_of, issue
+from ottla.security.development.certificates import CertificateError, Signed, is_signed_by, issue
 from ottla.security.development.secure_folder import (
     PROTOCOL,
     SecureFolder,
@@ -36,10 +36,8 @@ def usable(found: SecureFolder) -> bool:
     names = [user.name for user in parse_scram_users(config.ottla_first_users or "")]
     server_context(TlsOptions(key_store=str(found.certificate)))
     client_context(TlsOptions(trust_store=str(found.authority)))
-    (certificate, *_), (authority, *_) = (
-        facts_of(path.read_bytes()) for path in (found.certificate, found.authority)
-    )
-    return names == ["admin", "broker"] and certificate.issuer == authority.subject
+    signed = is_signed_by(found.certificate.read_bytes(), found.authority.read_bytes())
+    return names == ["admin", "broker"] and signed
 
 
 def test_the_second_time_nothing_changes(tmp_path: Path) -> None:
@@ -56,10 +54,8 @@ def test_the_second_time_nothing_changes(tmp_path: Path) -> None:
     assert contents(second.path) == before
 
 
-@pytest.mark.parametrize("written", range(5))
-def test_an_interrupted_start(
-    written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def interrupt(written: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start that ends after so many files."""
     left = written
 
     def interrupted(*arguments: Any, **options: Any) -> None:
@@ -72,7 +68,14 @@ def test_an_interrupted_start(
     with monkeypatch.context() as patch:
         patch.setattr(module, "write", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            secure_folder(tmp_path, HOSTS)
+            secure_folder(folder, HOSTS)
+
+
+@pytest.mark.parametrize("written", range(5))
+def test_an_interrupted_start(
+    written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(written, tmp_path, monkeypatch)
     there = contents(tmp_path)
     assert len(there) == written
     found = secure_folder(tmp_path, HOSTS)
@@ -98,6 +101,15 @@ def test_a_certificate_that_expires_is_replaced(tmp_path: Path) -> None:
     found.certificate.write_bytes(issue(authority, "broker", HOSTS, 20).together)
     assert secure_folder(tmp_path, HOSTS).made == ("a certificate (the one before expires)",)
     assert secure_folder(tmp_path, HOSTS).made == ()
+
+
+def test_a_certificate_of_another_authority_is_replaced(tmp_path: Path) -> None:
+    older, newer = (secure_folder(tmp_path / name, HOSTS) for name in ("older", "newer"))
+    newer.authority_key.write_bytes(older.authority_key.read_bytes())
+    newer.authority.write_bytes(older.authority.read_bytes())
+    reason = "a certificate (the one before was of another authority)"
+    assert secure_folder(newer.path, HOSTS).made == (reason,)
+    assert secure_folder(newer.path, HOSTS).made == ()
 
 
 def test_an_authority_whose_key_is_elsewhere_is_left_alone(tmp_path: Path) -> None:

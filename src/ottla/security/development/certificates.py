@@ -120,12 +120,8 @@ def facts_of(pem: bytes) -> list[Facts]:
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    try:
-        found = x509.load_pem_x509_certificates(pem)
-    except ValueError:
-        raise CertificateError("there is no certificate in PEM.") from None
     facts = []
-    for each in found:
+    for each in _certificates(pem):
         try:
             constraints = each.extensions.get_extension_for_class(x509.BasicConstraints)
             is_authority = constraints.value.ca
@@ -142,6 +138,19 @@ def facts_of(pem: bytes) -> list[Facts]:
             )
         )
     return facts
+
+
+def is_signed_by(certificate: bytes, authority: bytes) -> bool:
+    """Of the first certificates of two PEM texts. Raises CertificateError without one."""
+    check_installed()
+    from cryptography.exceptions import InvalidSignature
+
+    own, signer = _certificates(certificate)[0], _certificates(authority)[0]
+    try:
+        own.verify_directly_issued_by(signer)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
 
 
 def read_authority(key: Path, certificate: Path) -> Signed:
@@ -294,6 +303,15 @@ def _signed(
         ),
         certificate.public_bytes(encoding),
     )
+
+
+def _certificates(pem: bytes) -> list[x509.Certificate]:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise CertificateError("there is no certificate in PEM.") from None
 
 
 def _loaded(

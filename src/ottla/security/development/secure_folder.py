@@ -27,6 +27,7 @@ from ottla.security.development.certificates import (
     CertificateError,
     facts_of,
     is_installed,
+    is_signed_by,
     issue,
     make_authority,
     read,
@@ -164,12 +165,11 @@ def _why_not(folder: SecureFolder, hosts: Sequence[str]) -> str | None:
         return ""
     if not is_installed():
         return None  # it can be used, but not read here
-    (own, *_), (authority, *_) = (
-        facts_of(read(path)) for path in (folder.certificate, folder.authority)
-    )
+    certificate = read(folder.certificate)
+    own = facts_of(certificate)[0]
     if own.days_left(datetime.now(UTC)) < MIN_DAYS_LEFT:
         return " (the one before expires)"
-    if own.issuer != authority.subject or own.not_before < authority.not_before:
+    if not is_signed_by(certificate, read(folder.authority)):
         return " (the one before was of another authority)"
     missing = [host for host in hosts if host.strip("[]") not in own.names]
     if missing:
