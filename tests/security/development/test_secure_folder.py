@@ -84,6 +84,18 @@ def test_an_interrupted_start(
         assert json.loads(there["passwords.json"]) == found.passwords
 
 
+@pytest.mark.parametrize("gone", [("authority.key", "broker.pem"), ("authority.pem",)])
+@pytest.mark.parametrize("written", range(3))
+def test_an_interrupted_start_without_a_part_of_the_authority(
+    gone: tuple[str, ...], written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secure_folder(tmp_path, HOSTS)
+    for name in gone:
+        (tmp_path / name).unlink()
+    interrupt(written, tmp_path, monkeypatch)
+    assert usable(secure_folder(tmp_path, HOSTS))
+
+
 def test_another_host_needs_another_certificate(tmp_path: Path) -> None:
     first = secure_folder(tmp_path, HOSTS)
     before = contents(tmp_path)

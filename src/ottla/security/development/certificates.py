@@ -194,6 +194,14 @@ def write(path: Path, data: bytes, *, replace: bool = False, mode: int = SECRET_
         raise CertificateError(f"cannot write {path}: {error.strerror or error}.") from None
 
 
+def remove(path: Path) -> None:
+    """If it exists. Raises CertificateError."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise CertificateError(f"cannot remove {path}: {error.strerror}.") from None
+
+
 def check_installed() -> None:
     """Raises CertificateError, with the command that installs what is missing."""
     if not is_installed():

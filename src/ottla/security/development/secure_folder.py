@@ -32,6 +32,7 @@ from ottla.security.development.certificates import (
     make_authority,
     read,
     read_authority,
+    remove,
     write,
 )
 
@@ -148,6 +149,8 @@ def _certificates(folder: SecureFolder, hosts: Sequence[str]) -> list[str]:
         if folder.authority.exists() and folder.certificate.exists():
             return []  # somebody keeps the authority's key elsewhere
         authority = make_authority("Ottla development", AUTHORITY_DAYS)
+        for half in (folder.authority, key):  # a crash leaves no key beside another's certificate
+            remove(half)
         write(key, authority.key, replace=True)
         write(folder.authority, authority.certificate, replace=True, mode=PUBLIC_MODE)
         made.append("an authority")
