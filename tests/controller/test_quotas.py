@@ -1,6 +1,6 @@
 """Quotas in the tree: what is written, and what is refused."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -112,6 +112,27 @@ def test_what_does_not_change_is_not_written(image: ClusterImage) -> None:
     alter(image, rate(USER))
     plan = alter(image, rate(USER))
     assert (plan.writes, codes(plan)) == ((), [ErrorCode.none])
+
+
+class Looked(list[QuotaChange]):
+    """Counts how often one is taken from it."""
+
+    taken = 0
+
+    def __iter__(self) -> Iterator[QuotaChange]:
+        for each in super().__iter__():
+            self.taken += 1
+            yield each
+
+
+def test_many_changes_are_looked_at_in_steps(image: ClusterImage) -> None:
+    changes = Looked(rate((("user", str(number)),)) for number in range(20_000))
+    steps = alter_quotas(changes, image)
+    before = 0
+    for _ in steps:
+        assert changes.taken - before <= 10_000
+        before = changes.taken
+    assert changes.taken == 40_000
 
 
 def test_validation_alone_changes_nothing(image: ClusterImage) -> None:

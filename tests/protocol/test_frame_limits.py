@@ -2,8 +2,14 @@ import base64
 import json
 
 from ottla.api.journey import MAX_KEY_BYTES
-from ottla.protocol.frame_limits import MAX_JSON_BYTES, MAX_REQUEST_BYTES, limits_by_type
-from ottla.protocol.versions import ENVELOPE, JOURNEY, PRODUCE
+from ottla.protocol.frame_limits import (
+    MAX_ADMIN_ELEMENTS,
+    MAX_JSON_BYTES,
+    MAX_REQUEST_BYTES,
+    budget_of,
+    limits_by_type,
+)
+from ottla.protocol.versions import APIS, ENVELOPE, FOR_CONTROLLER, INTERNAL, JOURNEY, PRODUCE
 
 
 def test_only_produce_may_have_frames_of_the_setting() -> None:
@@ -19,6 +25,13 @@ def test_an_envelope_holds_any_request_for_the_controller() -> None:
 
 def test_a_smaller_setting_limits_every_type() -> None:
     assert {limits_by_type(1000)(key) for key in (PRODUCE, 3, ENVELOPE, JOURNEY)} == {1000}
+
+
+def test_what_changes_the_cluster_has_a_tenth_of_the_elements() -> None:
+    others = {"list_partition_reassignments", "update_features"}
+    for key in FOR_CONTROLLER - INTERNAL:
+        is_decided_as_a_whole = APIS[key].name not in others
+        assert (budget_of(key).elements == MAX_ADMIN_ELEMENTS) is is_decided_as_a_whole
 
 
 def test_json_has_room_for_the_largest_journey() -> None:

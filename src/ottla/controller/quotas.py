@@ -32,6 +32,7 @@ from ottla.quotas.entity import CLIENT_ID, DEFAULT, IP, OF_CLIENTS, USER, Entity
 from ottla.quotas.limits import MAX_NAME_CHARACTERS
 
 CHANGE_US: Final = 50
+COUNT_US: Final = 2
 _TYPES: Final = (USER, CLIENT_ID, IP)
 _LONG_MAX: Final = 2**63 - 1
 _INT_MAX: Final = 2**31 - 1
@@ -171,7 +172,11 @@ def alter_quotas(
     """Make the valid changes; an entity may be named once."""
     plan, step = _Change(image), Step()
     results: list[QuotaOutcome] = []
-    counts = Counter(frozenset(each.entity) for each in changes)
+    counts: Counter[frozenset[tuple[str, str | None]]] = Counter()
+    for change in changes:
+        if step.is_full(COUNT_US):
+            yield
+        counts[frozenset(change.entity)] += 1
     for change in changes:
         if step.is_full(CHANGE_US):
             yield
