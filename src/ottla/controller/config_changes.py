@@ -193,8 +193,8 @@ def _alter_topic(
         return
     check_size(values, present)
     path = layout.topic_config_path(topic.name)
-    builder.writes.append(_write(path, values, topic.config_version))
-    version = _next_version(topic.config_version)
+    builder.writes.append(config_write(path, values, topic.config_version))
+    version = next_version(topic.config_version)
     changed = replace(topic, overrides=values, config_version=version)
     builder.deltas.append(TopicConfigChanged(changed))
 
@@ -254,8 +254,8 @@ def _alter_broker(
         return
     check_size(values, present.values)
     path = layout.broker_config_path(resource.name)
-    builder.writes.append(_write(path, values, present.version))
-    changed = ConfigImage(values, _next_version(present.version))
+    builder.writes.append(config_write(path, values, present.version))
+    changed = ConfigImage(values, next_version(present.version))
     builder.deltas.append(BrokerConfigChanged(resource.name, changed))
 
 
@@ -375,12 +375,14 @@ def _edited_list(
     return result
 
 
-def _write(path: str, values: Mapping[str, str], version: int | None) -> Operation:
+def config_write(path: str, values: Mapping[str, str], version: int | None) -> Operation:
+    """Writes a node of settings; `version` is the present one's, None if there is none."""
     data = layout.write_config(values)
     return Create(path, data) if version is None else SetData(path, data, version)
 
 
-def _next_version(version: int | None) -> int:
+def next_version(version: int | None) -> int:
+    """The version of a node after `config_write`."""
     return 0 if version is None else version + 1
 
 

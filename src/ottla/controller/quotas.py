@@ -17,6 +17,7 @@ from math import isfinite
 from typing import Final, NamedTuple
 
 from ottla.controller import layout
+from ottla.controller.config_changes import config_write, next_version
 from ottla.controller.image import (
     NO_CONFIG,
     ClusterImage,
@@ -25,7 +26,7 @@ from ottla.controller.image import (
     UserConfigChanged,
 )
 from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps, refused
-from ottla.coordination.tree import Create, Delete, SetData
+from ottla.coordination.tree import Delete
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.quotas.connections import address
 from ottla.quotas.entity import CLIENT_ID, DEFAULT, IP, OF_CLIENTS, USER, Entity, Kind
@@ -244,11 +245,9 @@ class _Change:
         return self._image.quotas.get(place, NO_CONFIG)
 
     def _put(self, place: str, values: dict[str, str], version: int | None) -> None:
-        path, data = f"{layout.CONFIG}/{place}", layout.write_config(values)
-        self.builder.writes.append(
-            Create(path, data) if version is None else SetData(path, data, version)
-        )
-        self._is_now(place, ConfigImage(values, 0 if version is None else version + 1))
+        path = f"{layout.CONFIG}/{place}"
+        self.builder.writes.append(config_write(path, values, version))
+        self._is_now(place, ConfigImage(values, next_version(version)))
 
     def _is_now(self, place: str, config: ConfigImage) -> None:
         self._changed[place] = config

@@ -11,14 +11,13 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.controller import layout
-from ottla.controller.config_changes import check_size
+from ottla.controller.config_changes import check_size, config_write, next_version
 from ottla.controller.image import ClusterImage, ConfigImage, UserConfigChanged
 from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps, refused
-from ottla.coordination.tree import Create, Operation, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.security.sasl.scram import (
     MAX_ITERATIONS,
@@ -145,9 +144,10 @@ def _alter(builder: PlanBuilder, change: Deletion | Upsertion, image: ClusterIma
             credential_of(mechanism, change.salted_password, change.salt, change.iterations)
         )
     check_size(values, present.values)
-    builder.writes.append(_write(change.user, values, present.version))
-    version = 0 if present.version is None else present.version + 1
-    builder.deltas.append(UserConfigChanged(change.user, ConfigImage(values, version)))
+    path = layout.user_config_path(change.user)
+    builder.writes.append(config_write(path, values, present.version))
+    changed = ConfigImage(values, next_version(present.version))
+    builder.deltas.append(UserConfigChanged(change.user, changed))
 
 
 def _check(change: Upsertion) -> None:
@@ -157,11 +157,6 @@ def _check(change: Upsertion) -> None:
         raise _unacceptable("Too many iterations")
     if len(change.salt) > MAX_SALT_BYTES:
         raise _unacceptable(f"A salt must not have more than {MAX_SALT_BYTES} bytes")
-
-
-def _write(user: str, values: Mapping[str, str], version: int | None) -> Operation:
-    path, data = layout.user_config_path(user), layout.write_config(values)
-    return Create(path, data) if version is None else SetData(path, data, version)
 
 
 def _unacceptable(message: str) -> ApiError:
