@@ -43,7 +43,12 @@ MAX_PARTITIONS: Final = 1_000
 """Of one topic that a page may subscribe to."""
 MAX_PERMITS: Final = 1_000_000
 MAX_WAITING: Final = 100
-"""Commands; with more, nothing is read."""
+MAX_WAITING_BYTES: Final = 256 << 10
+"""Commands; with more, nothing is read until all have been carried out."""
+MAX_ID_CHARACTERS: Final = 100
+"""It is in each record."""
+MAX_KEY_BYTES: Final = 64 << 10
+"""Of a subscription, which keeps it."""
 FETCH_BYTES: Final = 1 << 20
 FETCH_WAIT_MS: Final = 500
 PARTITION_BYTES: Final = 256 << 10
@@ -89,6 +94,8 @@ class JsonSession:
         self._commands: deque[dict[str, Any]] = deque()
         self._is_due = asyncio.Event()
         """There are commands."""
+        self._waiting_bytes = 0
+        """Of the texts that were commands since there were none."""
         self._may_fetch = asyncio.Event()
         """A subscription has permits."""
         self._may_write = asyncio.Event()
@@ -124,14 +131,15 @@ class JsonSession:
             message = json.loads(text)
         except (ValueError, RecursionError):
             message = None
-        if not isinstance(message, dict) or not isinstance(message.get("id", 0), int | str):
+        if not isinstance(message, dict) or not _is_id(message.get("id", 0)):
             self._say_error(None, "INVALID_REQUEST", "not an object of JSON with a type and an id")
             return
         if message.get("type") == "permit":
             self._permit(message)
             return
         self._commands.append(message)
-        if len(self._commands) >= MAX_WAITING:
+        self._waiting_bytes += len(text)
+        if len(self._commands) >= MAX_WAITING or self._waiting_bytes >= MAX_WAITING_BYTES:
             self._page.pause_reading(True)
         self._is_due.set()
 
@@ -158,6 +166,7 @@ class JsonSession:
             await self._may_write.wait()
             message = self._commands.popleft()
             if not self._commands:
+                self._waiting_bytes = 0
                 self._is_due.clear()
                 self._page.pause_reading(False)
             number, kind = message.get("id"), message.get("type")
@@ -240,6 +249,8 @@ class JsonSession:
     async def _subscribe(self, number: Any, message: Mapping[str, Any]) -> None:
         topic = _text(message, "topic")
         key = bytes_in(message.get("key"), "key")
+        if key is not None and len(key) > MAX_KEY_BYTES:
+            raise MessageError(f"key must not have more than {MAX_KEY_BYTES} bytes")
         permits = _count(message, "permits")
         if number in self._subscriptions or len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
             raise MessageError(f"one of at most {MAX_SUBSCRIPTIONS} subscriptions, each with an id")
@@ -405,6 +416,12 @@ def _text(message: Mapping[str, Any], name: str) -> str:
         value.encode()
         return value
     raise MessageError(f"{name} must be a text of Unicode")
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= MAX_ID_CHARACTERS
+    return isinstance(value, int) and abs(value) < 2**63
 
 
 def _is_count(value: object) -> bool:
