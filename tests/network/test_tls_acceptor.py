@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -241,6 +242,23 @@ async def test_handshakes_that_never_end_make_room(tmp_path: Path) -> None:
         assert await silent[0][0].read() == b""
         for _, writer in silent:
             writer.close()
+        await until_gone(server)
+
+
+async def test_those_that_come_at_once_and_have_to_go_are_not_counted(tmp_path: Path) -> None:
+    """They have to go before anything of their handshake has run."""
+    secured = Secured(tmp_path)
+    async with secured.serving() as server:
+        server.newcomers.maximum = 1
+        # All have connected before the loop accepts the first.
+        silent = [socket.create_connection((HOST, server.port)) for _ in range(20)]
+        async with asyncio.timeout(20):
+            while server.newcomers.expelled < 19:
+                await asyncio.sleep(0.01)
+            while server.limits.count > 1:
+                await asyncio.sleep(0.01)
+        for each in silent:
+            each.close()
         await until_gone(server)
 
 

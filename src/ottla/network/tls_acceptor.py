@@ -12,6 +12,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from ottla.network.newcomers import HANDSHAKE_WITHIN_MS, Newcomers
@@ -104,7 +105,7 @@ class TlsAcceptor:
         """Accepts no more; ends handshakes that are under way."""
         self._tasks.cancel()
         for task in self._handshakes:
-            task.cancel()
+            _cancel_soon(task)
         for each in self._sockets:
             each.close()
         self._sockets.clear()
@@ -132,7 +133,7 @@ class TlsAcceptor:
                 continue
             task = loop.create_task(self._shake_hands(accepted, host))
             self._handshakes.add(task)
-            self._newcomers.add(task, task.cancel)
+            self._newcomers.add(task, partial(_cancel_soon, task))
             task.add_done_callback(self._shook_hands)
 
     async def _close_later(self, accepted: socket.socket, host: str, throttle_ms: int) -> None:
@@ -218,6 +219,12 @@ class TlsAcceptor:
             self.certificate_ends_s = await asyncio.to_thread(key_store_ends_s, self._options)
             self._warn_again_s = 0
             logger.info("listener %s has read its changed certificates", self._name)
+
+
+def _cancel_soon(handshake: asyncio.Task[None]) -> None:
+    # Not at once: a task that is cancelled before its first step runs none of its code. Then the
+    # connection would be counted for ever, and its socket stay open.
+    handshake.get_loop().call_soon(handshake.cancel)
 
 
 def why(error: ssl.SSLError) -> str:
