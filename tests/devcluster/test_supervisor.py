@@ -12,6 +12,7 @@ from ottla.devcluster import supervisor
 from ottla.devcluster.errors import DevClusterError, OptionError
 from ottla.devcluster.layout import Layout
 from ottla.devcluster.supervisor import check_settings, check_zookeeper, run_cluster
+from ottla.security.development.secure_folder import OwnSettingError
 from ottla.testing.errors import KitError
 from ottla.testing.ports import HOST
 
@@ -24,6 +25,13 @@ def test_invalid_settings_are_rejected_before_the_start() -> None:
         check_settings({"num.partition": "3"})
     with pytest.raises(OptionError, match=r"--config node\.id cannot be the same"):
         check_settings({"node.id": "3", "num.partitions": "3"})
+
+
+def test_what_secure_sets_itself_is_rejected_before_the_start(tmp_path: Path) -> None:
+    data, given = tmp_path / "data", {"super.users": "User:me"}
+    with pytest.raises(OwnSettingError, match=r"--secure sets super\.users itself"):
+        run_cluster(1, None, data, None, None, given, Reports(), secure=True)
+    assert not data.exists()
 
 
 @pytest.mark.parametrize("given", ["nowhere", "h:0", "h:99999", ":::", "h,", ":2181", "/kafka"])

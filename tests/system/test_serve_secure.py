@@ -87,6 +87,7 @@ def test_what_does_not_go_together(
     said = typed("serve", "--secure", "--data", str(tmp_path / "data"), *words, code=2)
     assert why in said
     assert not profiles.exists()
+    assert not (tmp_path / "data").exists(), "and no password is made that nobody sees"
 
 
 def test_a_certificate_that_expires_soon(

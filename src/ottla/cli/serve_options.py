@@ -223,22 +223,18 @@ def _secured(
         )
     # Imported late: other brokers make no certificates.
     from ottla.cli.secured_broker import beside, secured
+    from ottla.security.development.secure_folder import check_given
 
+    check_given(properties)
     addresses = [each for each in (options.listen, options.advertise) if each is not None]
     data = properties.get("log.dirs") or properties.get("log.dir") or DEFAULT_DATA
     folder = secured(Path(data.partition(",")[0]), addresses)
-    settings = folder.broker_settings()
-    given = sorted(settings.keys() & properties.keys())
-    if given:
-        raise UsageFailed(
-            f"--secure sets {given[0]} itself.", "Leave one of them out; docs/security.md has all."
-        )
 
     def say(text: str) -> None:
         if not options.quiet:
             print(text, flush=True)
 
-    return properties | settings, beside(folder, say, print_error)
+    return properties | folder.broker_settings(), beside(folder, say, print_error)
 
 
 def _print_failure(why: str) -> None:

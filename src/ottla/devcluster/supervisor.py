@@ -17,7 +17,12 @@ from ottla.devcluster.requests import Requests
 from ottla.devcluster.watch import ClusterWatch
 from ottla.security.development.certificates import CertificateError
 from ottla.security.development.hosts import own_hosts
-from ottla.security.development.secure_folder import FOLDER, SecureFolder, secure_folder
+from ottla.security.development.secure_folder import (
+    FOLDER,
+    SecureFolder,
+    check_given,
+    secure_folder,
+)
 from ottla.testing.broker_process import POLL_S, BrokerProcess
 from ottla.testing.cluster import Cluster
 from ottla.testing.errors import KitError, ProcessEndedError
@@ -48,16 +53,18 @@ def run_cluster(
     exited by itself.
 
     Returns whether it was interrupted, and all processes ended then. Raises DevClusterError if the
-    cluster cannot start.
+    cluster cannot start, and OwnSettingError for a setting that --secure sets itself.
     """
     layout = chosen_layout(data, brokers, port, racks, secure=secure)
     check_settings(config)
+    if layout.secure:
+        check_given(config)
     check_zookeeper(zookeeper, reporter)
     with (
         held(data),
         claimed(layout, data, own_zookeeper=zookeeper is None) as layout,
     ):
-        folder = secured(data, config) if layout.secure else None
+        folder = secured(data) if layout.secure else None
         cluster = Cluster(
             layout.brokers,
             config,
@@ -97,20 +104,14 @@ def check_settings(settings: Mapping[str, str]) -> None:
         raise OptionError(f"--config: {error}") from None
 
 
-def secured(data: Path, settings: Mapping[str, str]) -> SecureFolder:
+def secured(data: Path) -> SecureFolder:
     """The certificates and passwords of a cluster in this folder; what is missing is made. Raises
     DevClusterError.
     """
     try:
-        folder = secure_folder(data / FOLDER, own_hosts())
+        return secure_folder(data / FOLDER, own_hosts())
     except CertificateError as error:
         raise DevClusterError(error.message, error.hint) from None
-    given = sorted(folder.broker_settings().keys() & settings.keys())
-    if given:
-        raise OptionError(
-            f"--secure sets {given[0]} itself.", "Leave one of them out; docs/security.md has all."
-        )
-    return folder
 
 
 def check_zookeeper(given: str | None, reporter: Reporter) -> None:

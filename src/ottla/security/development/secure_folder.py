@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +35,7 @@ from ottla.security.development.certificates import (
     remove,
     write,
 )
+from ottla.wording.errors import ReportedError
 
 FOLDER: Final = "secure"
 """In a folder of data."""
@@ -107,6 +108,22 @@ class SecureFolder:
             "sasl.username": user,
             "sasl.password": self.passwords[user] if password is None else password,
         }
+
+
+class OwnSettingError(ReportedError):
+    """A setting was given that --secure sets itself."""
+
+    is_usage = True
+
+
+def check_given(settings: Iterable[str]) -> None:
+    """Of a broker, before the folder is made. Raises OwnSettingError."""
+    own = SecureFolder(Path(), {ADMIN: "", BROKER: ""}).broker_settings()
+    twice = sorted(own.keys() & set(settings))
+    if twice:
+        raise OwnSettingError(
+            f"--secure sets {twice[0]} itself.", "Leave one of them out; docs/security.md has all."
+        )
 
 
 def login_setting(listener: str) -> str:
