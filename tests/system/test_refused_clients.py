@@ -17,7 +17,8 @@ from ottla.security.development.secure_folder import SecureFolder, secure_folder
 from ottla.testing import BrokerProcess
 from ottla.testing.ports import HOST, free_ports
 
-LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "CERTIFIED")
+LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "CERTIFIED", "CERTIFIED_SASL")
+OWN_NAMES = {"CERTIFIED": "SSL", "CERTIFIED_SASL": "SASL_SSL"}
 
 
 class Refusing:
@@ -31,12 +32,13 @@ class Refusing:
 
     def properties(self, path: Path) -> Path:
         where = ",".join(f"{name}://{address}" for name, address in self.addresses.items())
-        kinds = ",".join(f"{name}:{name.replace('CERTIFIED', 'SSL')}" for name in LISTENERS)
+        kinds = ",".join(f"{name}:{OWN_NAMES.get(name, name)}" for name in LISTENERS)
         settings = {
             **self.folder.broker_settings(),
             "listeners": where,
             "listener.security.protocol.map": kinds,
             "listener.name.certified.ssl.client.auth": "required",
+            "listener.name.certified_sasl.ssl.client.auth": "required",
             "group.initial.rebalance.delay.ms": "0",
         }
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
@@ -104,10 +106,13 @@ def test_another_protocol_is_named(listener: str, spoken: str, refusing: Refusin
     assert f"Set security.protocol={listener}" in " ".join(said.split())
 
 
-def test_a_certificate_that_is_missing(refusing: Refusing) -> None:
-    said = refusing.said("CERTIFIED", refusing.tls())
+@pytest.mark.parametrize("listener", ["CERTIFIED", "CERTIFIED_SASL"])
+def test_a_certificate_that_is_missing(listener: str, refusing: Refusing) -> None:
+    settings = refusing.tls() if listener == "CERTIFIED" else refusing.sasl("SASL_SSL")
+    said = refusing.said(listener, settings)
     assert "want a certificate of the client" in said
     assert "ssl.certificate.location" in said
+    assert "security.protocol" not in said
 
 
 def test_an_authority_that_is_not_known(refusing: Refusing) -> None:

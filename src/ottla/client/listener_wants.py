@@ -25,6 +25,7 @@ ALERT_WITHIN_S: Final = 0.3
 SASL_HANDSHAKE: Final = 17
 ASKED_FOR: Final = "CERTIFICATE_REQUIRED"
 """In the alert with which a server ends a connection without a client's certificate (RFC 8446)."""
+CERTIFICATE_SETTINGS: Final = ("ssl.certificate.location", "ssl.key.location")
 
 
 class Wanted(NamedTuple):
@@ -50,7 +51,7 @@ class Wanted(NamedTuple):
         if self.has_tls:
             words.append("ssl.ca.location if the authority is your own")
         if self.asks_for_certificate:
-            words += ["ssl.certificate.location", "ssl.key.location"]
+            words += CERTIFICATE_SETTINGS
         return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
 
 
@@ -60,11 +61,12 @@ def explained(address: Address, security: Security, error: ClientError) -> Clien
     if wanted is None:
         return error
     own = Wanted(security.tls is not None, () if security.sasl is None else ("",))
-    if wanted.asks_for_certificate and own.protocol == wanted.protocol:
+    if wanted.asks_for_certificate and own.has_tls:
+        # Whether it asks for SASL, too, it tells those with a certificate only.
         return SecurityError(
             f"the listener at {address} ends the connection after the handshake: it seems to want "
             "a certificate of the client.",
-            f"Set {wanted.settings}.",
+            f"Set {' and '.join(CERTIFICATE_SETTINGS)} (with --client-config, or in a profile).",
         )
     if own.protocol == wanted.protocol:
         return error
