@@ -105,7 +105,7 @@ class Server(Listener):
         """Answers the requests of the group "held"."""
         broker = SimpleNamespace(under_way=self.under_way, release=self.release)
         forwarding = SimpleNamespace(is_controller=True)
-        throttling = Throttling(config, SystemClock(), lambda session: False)
+        self.throttling = Throttling(config, SystemClock(), lambda session: False)
         super().__init__(
             config.endpoints[0],
             config,
@@ -114,10 +114,10 @@ class Server(Listener):
                 Handlers((), FOUND.get),
                 forwarding,
                 cpu_thread=CpuThread(),
-                throttling=throttling,
+                throttling=self.throttling,
             ),
             self.limits,
-            throttling=throttling,
+            throttling=self.throttling,
             next_connection_id=itertools.count(1).__next__,
             monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
         )

@@ -317,6 +317,20 @@ async def test_the_limit_of_connections() -> None:
         assert await client.beat(1) == 1
 
 
+async def test_who_connects_too_often_waits_before_it_is_closed() -> None:
+    """For a window, as over TCP: closed at once, it would come again at once."""
+    async with serving() as bench:
+        bench.server.throttling.connections.set(HOST, 0.05)
+        client, loop = await bench.connect(), asyncio.get_running_loop()
+        connected = loop.time()
+        client.writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        assert await client.reader.read() == b""
+        assert loop.time() > connected + 0.5
+        assert not bench.server.connections
+        bench.server.throttling.connections.set(HOST, None)
+        assert await (await bench.opened()).beat(1) == 1
+
+
 async def test_a_text_where_binary_belongs(caplog: pytest.LogCaptureFixture) -> None:
     async with serving() as bench:
         client = await bench.opened()

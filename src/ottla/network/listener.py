@@ -75,7 +75,6 @@ class Listener:
         self._next_connection_id = next_connection_id
         self._now_ms = now_ms
         self._monotonic_ms = monotonic_ms
-        self._now_ms = now_ms
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._connections: dict[int, Connection] = {}
         self._server: asyncio.Server | None = None
@@ -216,7 +215,7 @@ class Listener:
 
     def _new_protocol(self) -> asyncio.BaseProtocol:
         if self._websocket is not None:
-            return self._new_websocket(self._websocket, self._admit_now)
+            return self._new_websocket(self._websocket, self._admit, self._throttling.connected)
         reader = self._new_reader()
         return FrameProtocol(self._scratch, reader, partial(self._accepted, reader))
 
@@ -227,7 +226,7 @@ class Listener:
                 begun()  # and before the handshake of TLS it was counted
                 return True
 
-            return self._new_websocket(self._websocket, admitted)
+            return self._new_websocket(self._websocket, admitted, lambda host: 0)
         reader = self._new_reader()
 
         def decrypted(transport: asyncio.Transport) -> Connection:
@@ -236,12 +235,18 @@ class Listener:
 
         return FrameProtocol(self._scratch, reader, decrypted)
 
-    def _new_websocket(self, rules: WebSocketRules, admit: Callable[[str], bool]) -> WebSocket:
+    def _new_websocket(
+        self,
+        rules: WebSocketRules,
+        admit: Callable[[str], bool],
+        throttle_ms: Callable[[str], int],
+    ) -> WebSocket:
         return WebSocket(
             rules,
             self._newcomers,
             admit=admit,
             release=self._release,
+            throttle_ms=throttle_ms,
             opened=self._websocket_opened,
             opened_texts=self._page_opened,
             refused=self._refusals.say,
@@ -378,10 +383,6 @@ class Listener:
                     "refused %d connections so far, the last from %s: %s", refused, host, reason
                 )
         return reason is None
-
-    def _admit_now(self, host: str) -> bool:
-        """The same, and not too soon after others of its address."""
-        return self._admit(host) and not self._throttling.connected(host)
 
     def _release(self, host: str) -> None:
         self._open -= 1
