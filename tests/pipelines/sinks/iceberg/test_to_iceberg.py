@@ -17,6 +17,7 @@ from ottla.pipelines import PipelineError, to_iceberg, topic
 from ottla.pipelines.file.read import read_text
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.iceberg import IcebergSpec
+from ottla.pipelines.spark.jvm.attributes import java_class, java_session
 from ottla.pipelines.spec.problem import FileError
 from ottla.pipelines.spec.sink import SinkSpec
 from ottla.pipelines.target.commit_metadata import read_metadata
@@ -178,6 +179,37 @@ def test_a_rollback_while_the_query_runs_is_noticed_before_the_next_batch(
     finally:
         query.stop()
     assert max(job.rows()) < 10
+
+
+def expire(job: Job) -> None:
+    """All snapshots but the latest one, and those that a tag or a branch keeps."""
+    catalog, _, table = job.table.partition(".")
+    job.spark.sql(
+        f"CALL {catalog}.system.expire_snapshots(table => '{table}', "
+        "older_than => current_timestamp(), retain_last => 1)"
+    )
+
+
+def iceberg_table(job: Job) -> Any:
+    """The table as Iceberg's own API has it: Spark's SQL knows no tags here."""
+    loader = java_class(job.spark, "org.apache.iceberg.spark.Spark3Util")
+    table = loader.loadIcebergTable(java_session(job.spark), job.table)
+    table.refresh()
+    return table
+
+
+def test_a_batch_that_a_tag_keeps_was_not_taken_out(job: Job, produce: Callable[..., None]) -> None:
+    produce(job.name, records(0, 5))
+    job.run()
+    table = iceberg_table(job)
+    table.manageSnapshots().createTag("kept", table.currentSnapshot().snapshotId()).commit()
+    for first in (5, 10):
+        produce(job.name, records(first, first + 5))
+        job.run()
+    expire(job)
+    produce(job.name, records(15, 20))
+    job.run()
+    assert job.rows() == list(range(20))
 
 
 def test_another_job_may_write_between_two_batches(job: Job, produce: Callable[..., None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,14 +24,14 @@ _CATALOGS: Final = (f"{_ICEBERG}.SparkCatalog",)
 class Snapshot:
     """One snapshot of a table; `metadata` is that of its batch, empty where it is of none.
 
-    `sequence`: the number of the commit, 0 in a table of Iceberg's first format. `is_first`: there
-    was none before it.
+    `sequence`: the number of the commit, 0 in a table of Iceberg's first format. `parent`: the id
+    of the one before it, which may have expired; None for the first one.
     """
 
     id: int
     sequence: int
     metadata: str
-    is_first: bool
+    parent: int | None
 
 
 def has_iceberg(spark: SparkSession) -> bool:
@@ -88,19 +88,46 @@ class LoadedTable:
             # An expired one is known by its id alone.
             found = None if parent is None else self._table.snapshot(parent)
 
-    def all(self) -> list[Snapshot]:
-        """Return all snapshots that have not expired, also those that are in no branch."""
-        found = list(self._table.snapshots())[-MAX_SNAPSHOTS:]
-        return [_snapshot(one) for one in reversed(found)]
+    def since(self, snapshot_id: int | None) -> list[Snapshot] | None:
+        """Return the snapshots after one, the newest first; None: after a table without any.
+
+        None where that one is no ancestor of the latest: the table was set back. It may have
+        expired itself, but none after it.
+        """
+        if self.current_id() == snapshot_id:
+            return []
+        found = []
+        for one in self.ancestors():
+            found.append(one)
+            if one.parent == snapshot_id:
+                return found
+        return None
+
+    def set_aside(self, ancestors: Sequence[Snapshot]) -> list[Snapshot]:
+        """Return the snapshots that are there, and are known to be no ancestors of the latest one.
+
+        Where the ancestors end at one that has expired, a tag or a branch may have kept one before
+        it: of those nothing is known. A table lists its snapshots in the order of their commits.
+        """
+        oldest = ancestors[-1] if ancestors else None
+        known = {one.id for one in ancestors}
+        found = []
+        for raw in reversed(list(self._table.snapshots())[-MAX_SNAPSHOTS:]):
+            one = _snapshot(raw)
+            if oldest is not None and oldest.parent is not None and one.id == oldest.id:
+                break
+            if one.id not in known:
+                found.append(one)
+        return found
 
 
 def _snapshot(found: Any) -> Snapshot:
-    metadata = found.summary().get(MARK)
+    metadata, parent = found.summary().get(MARK), found.parentId()
     return Snapshot(
         int(found.snapshotId()),
         int(found.sequenceNumber()),
         str(metadata or ""),
-        found.parentId() is None,
+        None if parent is None else int(parent),
     )
 
 

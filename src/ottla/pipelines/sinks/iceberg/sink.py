@@ -257,13 +257,12 @@ class IcebergSink(Sink):
         there = list(table.ancestors())
         texts = [one.metadata for one in there]
         newest = latest_of_query(texts, query_id)
-        ids = {one.id for one in there}
-        gone = [read_metadata(one.metadata) for one in table.all() if one.id not in ids]
+        gone = [read_metadata(one.metadata) for one in table.set_aside(there)]
         return Held(
             f"the table {self.name}",
             None if newest is None else newest.batch,
             None if newest is None else newest.offsets,
-            is_complete=newest is not None or not there or there[-1].is_first,
+            is_complete=newest is not None or not there or there[-1].parent is None,
             taken_out=tuple(one.batch for one in gone if one and one.query_id == query_id),
             taken_out_by="a rollback",
             continued_by=continued_by(texts, query_id),
