@@ -212,6 +212,45 @@ def test_a_batch_that_a_tag_keeps_was_not_taken_out(job: Job, produce: Callable[
     assert job.rows() == list(range(20))
 
 
+def test_a_rollback_while_a_batch_is_written_is_noticed_after_it(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    for first in (0, 5):
+        produce(job.name, records(first, first + 5))
+        job.run()
+    produce(job.name, records(10, 15))
+    inside, changed = job.folder / "inside", job.folder / "changed"
+
+    def wait(number: int) -> int:
+        """As soon as the batch is computed, the sink has looked at the table."""
+        inside.touch()
+        until = time.monotonic() + 60
+        while not changed.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        return number
+
+    def change() -> None:
+        until = time.monotonic() + 60
+        while not inside.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        # Iceberg's own API: Spark's procedures may need a core, which the batch has.
+        table = iceberg_table(job)
+        table.manageSnapshots().rollbackTo(table.currentSnapshot().parentId()).commit()
+        changed.touch()
+
+    job.spark.udf.register("wait_in_batch", wait, "bigint")
+    columns = ("wait_in_batch(value.id) AS id", *COLUMNS[1:], "value.word")
+    other = threading.Thread(target=change)
+    other.start()
+    try:
+        with pytest.raises(PipelineError, match="was set back by a rollback") as said:
+            job.run(columns=columns)
+    finally:
+        other.join()
+    assert "no longer has batch 1 of this query" in str(said.value)
+    assert "Its batch 2 was written before that was noticed" in str(said.value)
+
+
 def test_another_job_may_write_between_two_batches(job: Job, produce: Callable[..., None]) -> None:
     query = job.start(columns=("value.*",))
     try:

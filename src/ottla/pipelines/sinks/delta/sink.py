@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
+from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta.batch_order import BatchOrder
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER, Compaction
@@ -31,10 +31,11 @@ from ottla.pipelines.target.delta_table import (
     last_commit,
 )
 from ottla.pipelines.target.far_ahead import order_constraints, watched
-from ottla.pipelines.target.keyed_table import check_kind, harm
+from ottla.pipelines.target.keyed_table import check_kind
 from ottla.pipelines.target.narrower_types import added_columns, narrower
 from ottla.pipelines.target.port import Sink
 from ottla.pipelines.target.restored import still_held
+from ottla.pipelines.target.written import check_written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -401,13 +402,7 @@ class DeltaSink(Sink):
                 f"lack the batches before batch {batch.number} of this query. Restore its newest "
                 "version, or use a new checkpoint and a new table"
             )
-        planned = Planned(batch.place, batch.number, ends="", promised=batch.number)
-        answer = decide(planned, self.held(batch.query_id))
-        if isinstance(answer, Refuse):
-            raise PipelineError(
-                f"{answer.sentence}. Its batch {batch.number} was written before that was noticed: "
-                f"{harm(self.keyed)}"
-            )
+        check_written(batch, self.held(batch.query_id), self.keyed)
 
     def _compact(self, session: SparkSession) -> None:
         if self.compact_after == 0:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
@@ -36,6 +36,7 @@ from ottla.pipelines.target.keyed_table import check_kind
 from ottla.pipelines.target.narrower_types import added_columns, narrower
 from ottla.pipelines.target.port import NO_VERSION, Sink
 from ottla.pipelines.target.upsert_statement import upsert_statement
+from ottla.pipelines.target.written import check_written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -291,6 +292,7 @@ class IcebergSink(Sink):
         session = frame.sparkSession
         table = LoadedTable(session, self.table)
         table.refresh()
+        before = table.current_id()
         if batch.once and self._has(table, batch):
             return None
         if self.keyed is not None:
@@ -301,21 +303,39 @@ class IcebergSink(Sink):
                 rows = frame.selectExpr("*", *(_null(*one) for one in self._missing.items()))
             writer = rows.writeTo(in_sql(self.table))
             writer.option(f"snapshot-property.{MARK}", batch.metadata).append()
+        return self._find_written(batch, before)
+
+    def _find_written(self, batch: Batch, before: int | None) -> int:
+        """Return the number of the commit that holds a batch which was just written.
+
+        `before` is the snapshot that was looked at before. Iceberg commits an append after whatever
+        others have committed since, a rollback as well. Raises PipelineError for one, and where
+        another query continues; the batch is in the table.
+        """
         # The query has a copy of the user's session, in which the catalog keeps the table, too.
-        users = LoadedTable(self.spark, self.table)
-        users.refresh()
-        newest = next(users.ancestors(), None)
-        is_ours = newest is not None and newest.metadata == batch.metadata
-        self._last = newest.id if newest is not None and is_ours else None
-        return newest.sequence or NO_VERSION if newest is not None and is_ours else NO_VERSION
+        table = LoadedTable(self.spark, self.table)
+        table.refresh()
+        since = table.since(before) or []
+        mine = next((one for one in since if one.metadata == batch.metadata), None)
+        texts = [one.metadata for one in since]
+        if batch.once and (mine is None or continued_by(texts, batch.query_id)):
+            held = replace(self._held(table, batch.query_id), is_complete=True)
+            check_written(batch, held, self.keyed)
+        self._last = None if mine is None else mine.id
+        return NO_VERSION if mine is None else mine.sequence or NO_VERSION
 
     def _has(self, table: LoadedTable, batch: Batch) -> bool:
         """Tell whether the table has a batch; it has the batches before, and no more.
 
         Raises PipelineError where it was rolled back, or another query continues.
         """
-        if self._last is not None and table.current_id() == self._last:
-            return False  # nobody has written since this run's last batch
+        since = None if self._last is None else table.since(self._last)
+        if since is not None:
+            texts = [one.metadata for one in since]
+            if not continued_by(texts, batch.query_id) and not latest_of_query(
+                texts, batch.query_id
+            ):
+                return False  # this run's last batch is in the table, and others have none of it
         held = self._held(table, batch.query_id)
         if held.batch is not None and held.batch >= batch.number and not held.taken_out:
             return True
