@@ -89,6 +89,24 @@ def test_a_target_without_promised_batches_was_set_back() -> None:
     assert decide(NEW, replace(TABLE, batch=1)) == Write(), "nothing is promised"
 
 
+def test_a_target_that_forgot_its_commits_takes_no_batch_again_that_it_may_have() -> None:
+    held = Held("the table t", since_ms=1_000, forgets="only its latest 2 snapshots are known")
+    cut_off = replace(AGAIN, begun_ms=999)
+    assert refusal(cut_off, held) == (
+        "Batch 3 of the checkpoint cp was cut off, and whether the table t has it is not known: "
+        "only its latest 2 snapshots are known. Start once with delivery='at-least-once', which "
+        "may write its rows twice, or use a new checkpoint with explicit offsets: topic(..., "
+        "starting={0: 4711})"
+    )
+    assert "the table t shows none of this query: only its latest 2" in refusal(
+        replace(NEW, promised=2), replace(held, is_complete=True)
+    )
+    for planned in (NEW, AGAIN, replace(cut_off, begun_ms=1_000)):
+        assert decide(planned, held) == Write(), "nothing of it is there"
+    assert decide(cut_off, replace(held, since_ms=None)) == Write(), "it knows all its commits"
+    assert decide(cut_off, replace(held, batch=3, ends=NINE)) == Skip()
+
+
 def test_batches_that_a_restore_took_out_are_named() -> None:
     restored = replace(TABLE, batch=2, ends=FIVE, taken_out=(4, 3))
     assert refusal(AGAIN, restored).startswith(

@@ -37,7 +37,8 @@ class Planned:
     `place` names the checkpoint. `begins` and `ends`: the offsets of the batch, None where they are
     not known; a batch that is not planned has no end yet. `promised`: the last batch that the
     target must have, None where the delivery does not promise that. `is_skipped`: the target says
-    that it has the batch.
+    that it has the batch. `begun_ms`: when a batch began that was cut off and must not be written
+    twice, in ms since 1970; None for others.
     """
 
     place: str
@@ -46,6 +47,7 @@ class Planned:
     ends: Ends | None = None
     promised: int | None = None
     is_skipped: bool = False
+    begun_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ class Held:
     newer batch, or of any. `taken_out`: batches that were taken out again, and
     `taken_out_by` what does that, such as Delta's RESTORE TABLE. `continued_by`:
     the query that goes on where this one ended, with another checkpoint; empty for none. `kept_in`:
-    what was set back where batches are missing, and `way_out` how to go on then.
+    what was set back where batches are missing, and `way_out` how to go on then. `since_ms`: the
+    target knows of no commit before then, in ms since 1970, though it had some, and `forgets` says
+    why; None where it is not known to forget.
     """
 
     name: str
@@ -71,6 +75,8 @@ class Held:
     way_out: str = (
         "Use a new checkpoint with topic(..., starting='table') to continue where the table ends"
     )
+    since_ms: int | None = None
+    forgets: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,8 @@ def decide(planned: Planned, held: Held) -> Answer:
     is_behind = last is None or (planned.promised is not None and last < planned.promised)
     if planned.promised is not None and held.is_complete and is_behind:
         return Refuse(_missing(planned.place, planned.promised, held))
+    if last is None and _is_before(planned.begun_ms, held.since_ms):
+        return Refuse(_forgotten(planned, held))
     if last is not None and last == number - 1 and _differ(held.ends, planned.begins):
         return Refuse(_other(planned.place, held, planned.begins))
     if planned.is_skipped:
@@ -164,6 +172,10 @@ def _differ(held: Ends | None, here: Ends | None) -> bool:
     return any(here.get(topic) != offsets for topic, offsets in held.items())
 
 
+def _is_before(begun_ms: int | None, since_ms: int | None) -> bool:
+    return begun_ms is not None and since_ms is not None and begun_ms < since_ms
+
+
 def _which(batches: tuple[int, ...]) -> str:
     first, last = min(batches), max(batches)
     return f"batch {first}" if first == last else f"the batches {first} to {last}"
@@ -204,7 +216,23 @@ def _other(place: str, held: Held, here: Ends | None) -> str:
     )
 
 
+def _forgotten(planned: Planned, held: Held) -> str:
+    return (
+        f"Batch {planned.number} of the checkpoint {planned.place} was cut off, and whether "
+        f"{held.name} has it is not known: {held.forgets}. Start once with "
+        "delivery='at-least-once', which may write its rows twice, or use a new checkpoint with "
+        "explicit offsets: topic(..., starting={0: 4711})"
+    )
+
+
 def _missing(place: str, promised: int, held: Held) -> str:
+    if held.batch is None and held.since_ms is not None:
+        return (
+            f"The checkpoint {place} has delivered batches, and {held.name} shows none of this "
+            f"query: {held.forgets}, or it was set back or made again. If it has their rows, "
+            "continue with a new checkpoint and explicit offsets: topic(..., starting={0: 4711}); "
+            "otherwise start from the beginning of the topic with a new checkpoint"
+        )
     if held.batch is None:
         return (
             f"The checkpoint {place} has delivered batches that {held.name} does not hold: it "

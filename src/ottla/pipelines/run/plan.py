@@ -339,7 +339,13 @@ def next_of(
     elif identity.delivery != DeliveryGuarantee.AT_LEAST_ONCE:
         held = replace(held, is_complete=True)  # its number is kept with the rows
     place = str(specification.checkpoint)
-    planned = replace(checkpoint.plans(place), promised=checkpoint.promised(query_id))
+    # At-most-once writes no row of a batch again, and at-least-once may.
+    is_once = DeliveryGuarantee(specification.delivery) is DeliveryGuarantee.EXACTLY_ONCE
+    planned = replace(
+        checkpoint.plans(place),
+        promised=checkpoint.promised(query_id),
+        begun_ms=checkpoint.begun_ms() if is_once else None,
+    )
     answer = decide(planned, held)
     if isinstance(answer, Refuse):
         raise PipelineError(answer.sentence)

@@ -212,6 +212,53 @@ def test_a_batch_that_a_tag_keeps_was_not_taken_out(job: Job, produce: Callable[
     assert job.rows() == list(range(20))
 
 
+def insert(job: Job, *ids: int) -> None:
+    """What another job writes, a snapshot for each row."""
+    for number in ids:
+        job.spark.sql(f"INSERT INTO {job.table} VALUES ({number}, 'of another')")
+
+
+def test_a_batch_that_was_cut_off_is_not_repeated_where_its_snapshot_may_have_expired(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    columns = ("value.*",)
+    job.spark.sql(f"CREATE TABLE {job.table} (id BIGINT, word STRING) USING iceberg")
+    produce(job.name, records(0, 5))
+    job.run(columns=columns)
+    insert(job, 99)
+    expire(job)
+    with pytest.raises(PipelineError, match="shows none of this query: only its latest 1 snaps"):
+        job.run(columns=columns)
+    job.forget_that_the_batch_is_done(0)
+    with pytest.raises(PipelineError, match=r"Batch 0 of the checkpoint .* was cut off, and wheth"):
+        job.run(columns=columns)
+    assert job.rows() == [*range(5), 99]
+
+    job.run(columns=columns, delivery="at-least-once")
+    assert job.rows() == sorted([*range(5), *range(5), 99])
+
+
+def test_a_running_query_knows_its_last_batch_until_a_snapshot_after_it_expires(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    query = job.start(columns=("value.*",))
+    try:
+        produce(job.name, records(0, 3))
+        query.processAllAvailable()
+        insert(job, 97)
+        expire(job)
+        produce(job.name, records(3, 6))
+        query.processAllAvailable()
+        insert(job, 98, 99)
+        expire(job)
+        produce(job.name, records(6, 9))
+        with pytest.raises(PipelineError, match="shows none of this query: only its latest 1 sna"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    assert job.rows() == [*range(6), 97, 98, 99]
+
+
 def test_a_rollback_while_a_batch_is_written_is_noticed_after_it(
     job: Job, produce: Callable[..., None]
 ) -> None:

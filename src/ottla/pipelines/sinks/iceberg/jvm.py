@@ -25,13 +25,15 @@ class Snapshot:
     """One snapshot of a table; `metadata` is that of its batch, empty where it is of none.
 
     `sequence`: the number of the commit, 0 in a table of Iceberg's first format. `parent`: the id
-    of the one before it, which may have expired; None for the first one.
+    of the one before it, which may have expired; None for the first one. `committed_ms`: when it
+    was committed, in ms since 1970.
     """
 
     id: int
     sequence: int
     metadata: str
     parent: int | None
+    committed_ms: int
 
 
 def has_iceberg(spark: SparkSession) -> bool:
@@ -128,6 +130,7 @@ def _snapshot(found: Any) -> Snapshot:
         int(found.sequenceNumber()),
         str(metadata or ""),
         None if parent is None else int(parent),
+        int(found.timestampMillis()),
     )
 
 

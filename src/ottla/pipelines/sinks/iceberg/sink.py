@@ -13,7 +13,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide
 from ottla.pipelines.errors import PipelineError
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.target.keyed_table import KeyedTable
     from ottla.pipelines.target.port import Batch
+
+MAX_CLOCKS_APART_MS: Final = 60_000
+"""How far the clocks of those that commit are apart at most: Iceberg assumes a minute, too."""
 
 
 @dataclass
@@ -258,15 +261,18 @@ class IcebergSink(Sink):
         there = list(table.ancestors())
         texts = [one.metadata for one in there]
         newest = latest_of_query(texts, query_id)
+        is_cut = bool(there) and there[-1].parent is not None
         gone = [read_metadata(one.metadata) for one in table.set_aside(there)]
         return Held(
             f"the table {self.name}",
             None if newest is None else newest.batch,
             None if newest is None else newest.offsets,
-            is_complete=newest is not None or not there or there[-1].parent is None,
+            is_complete=newest is not None or not is_cut,
             taken_out=tuple(one.batch for one in gone if one and one.query_id == query_id),
             taken_out_by="a rollback",
             continued_by=continued_by(texts, query_id),
+            since_ms=there[-1].committed_ms + MAX_CLOCKS_APART_MS if is_cut else None,
+            forgets=f"only its latest {len(there)} snapshots are known" if is_cut else "",
         )
 
     def metadata(self) -> Iterable[str]:
@@ -337,6 +343,8 @@ class IcebergSink(Sink):
             ):
                 return False  # this run's last batch is in the table, and others have none of it
         held = self._held(table, batch.query_id)
+        if self._last is not None:
+            held = replace(held, is_complete=True)  # it had that batch
         if held.batch is not None and held.batch >= batch.number and not held.taken_out:
             return True
         planned = Planned(batch.place, batch.number, batch.begins, "", batch.promised)
