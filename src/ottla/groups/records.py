@@ -16,10 +16,10 @@ Record: TypeAlias = CoordinatorRecord | ConsumerRecord
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
-    """The record's key and value."""
+    """The record's key and value. Every offset commit comes here: no call more than it takes."""
     if isinstance(record, ConsumerRecord):
         return consumer_format.encode(record)
-    return record_format.encode(record)
+    return record_format.encode_key(record.key), record_format.encode_value(record.value)
 
 
 def decode(key: bytes, value: bytes | None) -> Record | None:

@@ -191,8 +191,7 @@ class GroupShard:
     # Groups of either type.
 
     def _group(self, group_id: str) -> ClassicGroup | ConsumerGroup | None:
-        found = self.groups.get(group_id)
-        return self.consumer.groups.get(group_id) if found is None else found
+        return self.groups.get(group_id) or self.consumer.groups.get(group_id)
 
     def group_ids(self) -> list[str]:
         return [*self.groups, *self.consumer.groups]
@@ -389,7 +388,8 @@ class GroupShard:
 
     def commit(self, request: CommitRequest, step: Step) -> list[ErrorCode]:
         """OffsetCommit: the error of each offset; raises ApiError for all of them."""
-        group = self._group(request.group)
+        # A classic group, most often: without a call.
+        group = self.groups.get(request.group) or self._group(request.group)
         if group is None and self._is_full(step):
             raise ApiError(ErrorCode.invalid_commit_offset_size)
         return commit(group, request, self.offsets, self.pending, step)
