@@ -13,6 +13,7 @@ from ottla.coordinator.consumer_decisions import ConsumerDecisions
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import group_kind
 from ottla.groups.consumer.aside import MAX_AT_ONCE
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.requests import HeartbeatRequest
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.settings import GroupSettings
@@ -104,6 +105,34 @@ async def test_it_is_decided_again_where_the_group_has_changed_meanwhile(bench: 
     bench.before = leave
     await bench.decisions.heartbeat(0, joining("b"), 1)
     assert (await bench.members(), bench.long) == (["b"], 3)
+
+
+async def test_it_is_decided_again_where_the_groups_were_loaded_again(bench: Bench) -> None:
+    """The log may have other records of the group than before, although as many."""
+    await bench.decisions.heartbeat(0, joining("a"), 1)
+
+    async def fail_over() -> None:
+        bench.runtime.elected(0)
+
+    bench.before = fail_over
+    answer = await bench.decisions.heartbeat(0, joining("b"), 1)
+    assert (answer.member_id, await bench.members(), bench.long) == ("b", ["a", "b"], 3)
+
+
+async def test_a_heartbeat_copies_the_group_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = []
+    copied = ConsumerGroup.copied
+
+    def counted(group: ConsumerGroup) -> ConsumerGroup:
+        copies.append(group.group_id)
+        return copied(group)
+
+    monkeypatch.setattr(ConsumerGroup, "copied", counted)
+    names = ["a", "b", "c"]
+    await asyncio.gather(*(bench.decisions.heartbeat(0, joining(name), 1) for name in names))
+    assert len(copies) == 3
 
 
 async def test_a_refusal_in_the_thread_is_the_answer(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
-from ottla.groups.consumer.aside import Aside
+from ottla.groups.consumer.aside import Aside, Copied
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import heartbeat
 from ottla.groups.consumer.regexes import resolved
@@ -69,19 +69,23 @@ class ConsumerDecisions:
         self,
         index: int,
         group: str,
-        copy: Callable[[GroupShard, Step], Aside | T],
+        begin: Callable[[GroupShard, Step], Aside | T],
         work: Callable[[ConsumerGroup, Topics, ConsumerStep], T],
     ) -> T:
-        """`copy` may also have the result at once, as the group is not that large any more."""
+        """`begin` may also have the result at once, as the group is not that large any more.
+
+        Heartbeats that change a large group wait for each other here, so what changes it meanwhile
+        is members that leave: there are only so many until one of these is taken over.
+        """
         lock = self._locks.setdefault(group, asyncio.Lock())
         async with lock:
             while True:
-                copied = await self._runtime.decide(index, copy)
-                if not isinstance(copied, Aside):
-                    return copied
-                step = await self._runtime.decide(index, _consumer_step)
-                result, encoded = await self._run_long(partial(copied.decide, work, step))
-                done = partial(_take_over, copied, step, encoded)
+                aside = await self._runtime.decide(index, begin)
+                if not isinstance(aside, Aside):
+                    return aside
+                copied = aside.copied()
+                result, encoded = await self._run_long(partial(copied.decide, work))
+                done = partial(_take_over, copied, encoded)
                 if await self._runtime.decide(index, done):
                     made: T = result
                     return made
@@ -94,18 +98,10 @@ def _heartbeat(
 
 
 def _aside_of(group: str, shard: GroupShard, step: Step) -> Aside | None:
-    return shard.aside_of(group)
-
-
-def _consumer_step(shard: GroupShard, step: Step) -> ConsumerStep:
-    return shard.consumer_step(step)
+    return shard.aside_of(group, step)
 
 
 def _take_over(
-    aside: Aside,
-    decided: ConsumerStep,
-    encoded: list[tuple[bytes, bytes | None]],
-    shard: GroupShard,
-    step: Step,
+    copied: Copied, encoded: list[tuple[bytes, bytes | None]], shard: GroupShard, step: Step
 ) -> bool:
-    return shard.take_over(aside, decided, encoded, step)
+    return shard.take_over(copied, encoded, step)

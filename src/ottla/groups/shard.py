@@ -33,7 +33,7 @@ from ottla.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE
 from ottla.groups.classic.sync import sync
 from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
 from ottla.groups.consumer import requests as consumer_requests
-from ottla.groups.consumer.aside import Aside
+from ottla.groups.consumer.aside import Aside, Copied
 from ottla.groups.consumer.commit import check_fetch
 from ottla.groups.consumer.departure import leave_group
 from ottla.groups.consumer.describe import (
@@ -302,37 +302,36 @@ class GroupShard:
         elif request.group not in self.consumer.groups and self._is_full(step):
             raise ApiError(ErrorCode.group_max_size_reached)
         topics = self._topics()
-        aside = None if step.records else self.consumer.aside(request, topics)
-        if aside is not None:
-            return aside
         inner = self.consumer_step(step)
+        large = None if step.records else self.consumer.large_group(request, topics)
+        if large is not None:
+            return Aside(large, topics, inner)
         result = self.consumer.heartbeat(request, topics, inner, version)
         _add(inner, step)
         return result
 
     def take_over(
         self,
-        aside: Aside,
-        decided: ConsumerStep,
+        copied: Copied,
         encoded: list[tuple[bytes, bytes | None]],
         step: Step,
     ) -> bool:
         """What was decided elsewhere is done; False where the group has changed meanwhile."""
-        group_id = aside.group.group_id
-        if group_id in self.groups or not self.consumer.is_unchanged(aside.group):
+        group = copied.original
+        if group.group_id in self.groups or not self.consumer.is_unchanged(copied):
             return False
-        group = self.consumer.groups.get(group_id)
-        if group is not None:
-            group.checked_version = aside.group.checked_version
-            group.regex_version = aside.group.regex_version
-        _add(decided, step)
+        group.checked_version = copied.group.checked_version
+        group.regex_version = copied.group.regex_version
+        _add(copied.step, step)
         step.encoded = encoded
         return True
 
-    def aside_of(self, group_id: str) -> Aside | None:
-        """A copy of a consumer group that decides elsewhere; None if there is none."""
+    def aside_of(self, group_id: str, step: Step) -> Aside | None:
+        """A consumer group that decides elsewhere; None if there is none."""
         group = self.consumer.groups.get(group_id)
-        return None if group is None else Aside(group.copied(), self._topics())
+        if group is None:
+            return None
+        return Aside(group, self._topics(), self.consumer_step(step))
 
     def _replace(self, group: ClassicGroup, request: ConsumerHeartbeat, step: Step) -> None:
         """An empty classic group makes room; raises ApiError (GROUP_ID_NOT_FOUND) otherwise."""

@@ -9,6 +9,7 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import heartbeat
 from ottla.groups.consumer.record_format import encode
 from ottla.groups.consumer.requests import HeartbeatRequest
+from ottla.groups.consumer.stored import ConsumerRecord, GroupKey
 
 
 def request(member: str, epoch: int, **changes: Any) -> HeartbeatRequest:
@@ -49,17 +50,41 @@ def test_a_copy_decides_as_the_group_would() -> None:
     world.heartbeat(request("a", 0))
     before = stored(world.shard)
     group = world.shard.groups["g"]
-    aside = Aside(group.copied(), world.topics)
     step, alone = world.step(), world.step()
+    copied = Aside(group, world.topics, step).copied()
     asked = request("b", 0)
-    result, encoded = aside.decide(
-        lambda copy, topics, step: heartbeat(copy, asked, topics, step), step
-    )
+    result, encoded = copied.decide(lambda copy, topics, step: heartbeat(copy, asked, topics, step))
     assert world.shard.heartbeat(asked, world.topics, alone) == result
     assert (step.records, step.timers) == (alone.records, alone.timers)
     assert encoded == [encode(record) for record in step.records]
     assert stored(world.shard) == before
-    assert world.shard.is_unchanged(aside.group)
+    assert world.shard.is_unchanged(copied)
     world.run(step)
-    assert not world.shard.is_unchanged(aside.group)
-    assert list(aside.group.members) == ["a"]
+    assert not world.shard.is_unchanged(copied)
+    assert list(copied.group.members) == ["a"]
+
+
+def test_a_group_made_again_is_another_although_it_had_as_many_records() -> None:
+    world = World()
+    world.set_topic("t", 4)
+    world.heartbeat(request("a", 0))
+    group = world.shard.groups["g"]
+    copied = Aside(group, world.topics, world.step()).copied()
+    assert world.shard.is_unchanged(copied)
+    world.heartbeat(request("a", -1))
+    world.shard.apply(ConsumerRecord(GroupKey("g"), None))
+    assert not world.shard.is_unchanged(copied)
+    world.heartbeat(request("b", 0))
+    assert world.shard.groups["g"].revision == copied.group.revision
+    assert not world.shard.is_unchanged(copied)
+
+
+def test_a_new_group_is_unchanged_until_another_heartbeat_makes_it() -> None:
+    world = World()
+    world.set_topic("t", MAX_AT_ONCE)
+    group = world.shard.large_group(request("a", 0), world.topics)
+    assert group is not None
+    copied = Aside(group, world.topics, world.step()).copied()
+    assert world.shard.is_unchanged(copied)
+    world.heartbeat(request("b", 0))
+    assert not world.shard.is_unchanged(copied)

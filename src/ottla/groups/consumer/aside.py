@@ -23,17 +23,31 @@ TOPIC_WEIGHT: Final = 4
 
 
 class Aside(NamedTuple):
-    """A copy of a group, for another thread, and the topics."""
+    """A group that decides elsewhere, as the shard has it now, the topics, and the step."""
 
     group: ConsumerGroup
     topics: Topics
+    step: Step
+
+    def copied(self) -> Copied:
+        """Of the group as it is now. Only the one whose turn it is needs a copy."""
+        return Copied(self.group, self.group.copied(), self.topics, self.step)
+
+
+class Copied(NamedTuple):
+    """A copy of a group, for another thread."""
+
+    original: ConsumerGroup
+    group: ConsumerGroup
+    topics: Topics
+    step: Step
 
     def decide(
-        self, work: Callable[[ConsumerGroup, Topics, Step], T], step: Step
+        self, work: Callable[[ConsumerGroup, Topics, Step], T]
     ) -> tuple[T, list[tuple[bytes, bytes | None]]]:
         """The result of the decision, and the step's records encoded; raises ApiError."""
-        result = work(self.group, self.topics, step)
-        return result, [encode(record) for record in step.records]
+        result = work(self.group, self.topics, self.step)
+        return result, [encode(record) for record in self.step.records]
 
 
 def is_large(group: ConsumerGroup, request: HeartbeatRequest, topics: Topics) -> bool:
