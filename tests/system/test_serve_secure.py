@@ -44,6 +44,11 @@ def output(broker: BrokerProcess) -> str:
     return broker.data.with_name(f"{broker.data.name}.stdout").read_text()
 
 
+def wait_until_said(broker: BrokerProcess, text: str) -> None:
+    while text not in broker.said():
+        time.sleep(0.1)
+
+
 def test_from_nothing_to_a_secured_broker(
     new_broker: Callable[..., BrokerProcess], profiles: Path
 ) -> None:
@@ -73,6 +78,18 @@ def test_a_broker_that_was_there_before(
     assert "t" in typed("topic", "list", "--profile", "secure").split()
 
 
+def test_an_admin_who_was_there_before_keeps_its_password(
+    new_broker: Callable[..., BrokerProcess], profiles: Path
+) -> None:
+    broker = new_broker("-c", "ottla.first.users=SCRAM-SHA-512=[name=admin,password=other]")
+    assert broker.stop() == 0
+    broker.options[:] = ["--secure"]
+    broker.start()
+    wait_until_said(broker, "the user admin has another password than that in")
+    typed("topic", "list", "--profile", "secure", code=1)
+    typed("topic", "list", "--profile", "secure", "--client-config", "sasl.password=other")
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -99,7 +116,6 @@ def test_a_certificate_that_expires_soon(
     authority = read_authority(folder / "authority.key", folder / "authority.pem")
     soon = issue(authority, "broker", ["localhost", "127.0.0.1"], 12)
     write(folder / "broker.pem", soon.together, replace=True)
-    while "expires in 11 days" not in broker.said():  # changed files are read within seconds
-        time.sleep(0.1)
+    wait_until_said(broker, "expires in 11 days")  # changed files are read within seconds
     said = typed("health", "--profile", "secure", code=1)
     assert "the certificate of broker 1 expires in 11 days" in said

@@ -19,7 +19,7 @@ from ottla.client.profiles import (
     read_profiles,
     write_profiles,
 )
-from ottla.controller.users import MECHANISMS, Upsertion
+from ottla.controller.users import MECHANISMS, Upsertion, credential
 from ottla.security.development.hosts import own_hosts
 from ottla.security.development.secure_folder import (
     ADMIN,
@@ -30,7 +30,7 @@ from ottla.security.development.secure_folder import (
     SecureFolder,
     secure_folder,
 )
-from ottla.security.sasl.scram import MIN_ITERATIONS, SALT_BYTES, salted_password
+from ottla.security.sasl.scram import MIN_ITERATIONS, SALT_BYTES, credential_of, salted_password
 
 if TYPE_CHECKING:
     from ottla.node.node import Node
@@ -55,6 +55,11 @@ def beside(
     async def opened(node: Node) -> AsyncIterator[None]:
         if ADMIN not in node.image.users:
             await _add_admin(node, folder)
+        elif not await asyncio.to_thread(_has_password, node, folder):
+            warn(
+                f"the user {ADMIN} has another password than that in {folder.client_properties}. "
+                f"To give it that one, or another: ottla user add {ADMIN} --replace"
+            )
         endpoint = next(each for each in node.endpoints if each.protocol == PROTOCOL)
         host = "127.0.0.1" if endpoint.every_interface else endpoint.host
         bootstrap = f"[{host}]:{endpoint.port}" if ":" in host else f"{host}:{endpoint.port}"
@@ -63,6 +68,15 @@ def beside(
         yield
 
     return opened
+
+
+def _has_password(node: Node, folder: SecureFolder) -> bool:
+    """Whether the password of the user, who may have been there before, is that of the folder."""
+    kept = credential(node.image, MECHANISM, ADMIN)
+    if kept is None:
+        return False
+    salted = salted_password(MECHANISM, folder.passwords[ADMIN], kept.salt, kept.iterations)
+    return credential_of(MECHANISM, salted, kept.salt, kept.iterations) == kept
 
 
 async def _add_admin(node: Node, folder: SecureFolder) -> None:
