@@ -116,9 +116,10 @@ async def _request(request: Any, context: Context, slices: Slices) -> HeartbeatR
 async def _owned(topics: Any, slices: Slices) -> Partitions | None:
     if topics is None:
         return None
-    owned: dict[UUID, frozenset[int]] = {}
+    owned: dict[UUID, set[int]] = {}
     for topic in topics:
         await slices.count(1 + len(topic.partitions) // 100)
         if topic.topic_id is not None:
-            owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()).union(topic.partitions)
-    return owned
+            # One that is named again and again must not be copied each time.
+            owned.setdefault(topic.topic_id, set()).update(topic.partitions)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}

@@ -41,6 +41,28 @@ async def test_what_a_member_owns(api: Any) -> None:
     assert "greater member epoch (9)" in fenced.error_message
 
 
+async def test_a_topic_that_a_member_names_again(api: Any) -> None:
+    """A member that has given up a partition owns the union of what it names."""
+    await api.beat()
+    group = api.shard.consumer.groups["g"]
+    group.target_timestamp_ms = 0  # the next target may be made
+    await api.beat(member_id="n")
+    await api.beat(member_epoch=2, topic_partitions=None)
+    (kept,) = group.members["m"].assigned[TOPIC_ID]
+
+    async def beat(*partitions: int) -> int:
+        owned = tuple(
+            api.struct("TopicPartitions", 68, 1, topic_id=TOPIC_ID, partitions=(partition,))
+            for partition in partitions
+        )
+        answer = await api.beat(member_epoch=2, topic_partitions=owned)
+        assert answer.error_code is ErrorCode.none
+        return int(answer.member_epoch)
+
+    assert await beat(1 - kept, kept, kept) == 2, "it still has to give up the other"
+    assert await beat(kept, kept) == 3
+
+
 async def test_what_a_request_must_say(api: Any) -> None:
     for fields, message in (
         ({"group_id": ""}, "GroupId can't be empty."),
