@@ -22,9 +22,9 @@ class DescribedMember(NamedTuple):
     @property
     def owned(self) -> Partitions:
         """Also what it is to give up and may still read."""
-        owned = partitions_of(self.member.assigned)
+        owned = dict(partitions_of(self.member.assigned))
         for topic, partitions in self.member.pending_revocation.items():
-            owned = {**owned, topic: owned.get(topic, frozenset()).union(partitions)}
+            owned[topic] = owned.get(topic, frozenset()).union(partitions)
         return owned
 
 
