@@ -41,7 +41,7 @@ from ottla.groups.consumer.describe import (
     DescribedConsumerGroup,
 )
 from ottla.groups.consumer.describe import describe as describe_consumer
-from ottla.groups.consumer.group import ConsumerGroup, GroupState
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import JOIN_EPOCH
 from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
 from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
@@ -512,7 +512,9 @@ class GroupShard:
 
 
 def _is_empty(group: ClassicGroup | ConsumerGroup) -> bool:
-    return group.state is EMPTY or group.state is GroupState.EMPTY
+    if isinstance(group, ConsumerGroup):
+        return not group.members
+    return group.state is EMPTY
 
 
 def _add(inner: ConsumerStep, step: Step) -> None:
