@@ -44,6 +44,7 @@ class Bench:
                 return range(1)
 
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(kind, Led(), clock)
+        self.log = log
         self.decisions = ConsumerDecisions(self.runtime, self.run_long)
         self.long = 0
         self.running = 0
@@ -154,5 +155,19 @@ async def test_what_expressions_match_is_stored(bench: Bench) -> None:
     result = await bench.decisions.heartbeat(0, request, 1)
     assert result.due_regexes == ("l.*",)
     await bench.decisions.regexes_resolved(0, "g", {"l.*": ("large",)}, 1)
+    found = await bench.runtime.decide(0, lambda shard, _: shard.consumer.groups["g"])
+    assert (found.regexes["l.*"].topics, found.regex_version) == (("large",), 1)
+
+
+async def test_expressions_are_due_again_where_what_they_match_could_not_be_stored(
+    bench: Bench,
+) -> None:
+    request = joining("a")._replace(subscribed_topics=frozenset(), subscribed_regex="l.*")
+    await bench.decisions.heartbeat(0, request, 1)
+    await bench.decisions.regexes_resolved(0, "g", {"l.*": ("large",)}, 1)
+    bench.log.refuse = ErrorCode.not_enough_replicas
+    with pytest.raises(ApiError):
+        await bench.decisions.regexes_resolved(0, "g", {"l.*": ()}, 2)
+    bench.log.refuse = None
     found = await bench.runtime.decide(0, lambda shard, _: shard.consumer.groups["g"])
     assert (found.regexes["l.*"].topics, found.regex_version) == (("large",), 1)

@@ -320,8 +320,12 @@ class GroupShard:
         group = copied.original
         if group.group_id in self.groups or not self.consumer.is_unchanged(copied):
             return False
-        group.checked_version = copied.group.checked_version
-        group.regex_version = copied.group.regex_version
+
+        def appended(later: Step) -> None:
+            group.checked_version = copied.group.checked_version
+            group.regex_version = copied.group.regex_version
+
+        step.when_appended = appended
         _add(copied.step, step)
         step.encoded = encoded
         return True
