@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 from tests.groups.consumer.world import World, named
+from tests.turns import calls_of
 
+from ottla.groups.consumer.member import Member
 from ottla.groups.consumer.regexes import MAX_GROUP_REGEXES, resolved
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.consumer.stored import ConsumerRecord, GroupKey, RegexKey, RegexValue
+from ottla.groups.consumer.subscription import Change, subscribed_names
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -129,3 +132,33 @@ def test_a_group_has_a_limited_number_of_expressions(world: RegexWorld) -> None:
         world.beat("late", subscribed_regex="late.*")
     assert refused.value.code is ErrorCode.invalid_request
     world.beat("another", subscribed_regex="7.*")
+
+
+def test_what_a_group_subscribes_to_after_a_change_of_one_member(world: RegexWorld) -> None:
+    for member, regex in (("a", "t.*"), ("b", "t.*"), ("c", "u.*")):
+        world.beat(member, subscribed_regex=regex)
+    world.match(t=("t1", "t2"), u=("u1",))
+    group = world.shard.groups["g"]
+    a, c = group.members["a"], group.members["c"]
+    everything = {"t1", "t2", "u1"}
+
+    def names(before: Member | None, after: Member | None) -> set[str]:
+        return subscribed_names(group, Change(before, after))
+
+    assert names(a, a) == names(a, None) == everything
+    assert names(c, c._replace(subscribed_regex="t.*")) == names(c, None) == {"t1", "t2"}
+    assert names(c, c._replace(subscribed_regex="", subscribed_topics=frozenset({"n"}))) == {
+        "t1", "t2", "n",
+    }  # fmt: skip
+    assert names(None, Member("d", subscribed_regex="unresolved.*")) == everything
+
+
+def test_what_an_expression_matches_is_added_once_for_all_members(world: RegexWorld) -> None:
+    for number in range(100):
+        world.beat(f"member-{number}")
+    world.match(t=("t1", "t2"))
+    group = world.shard.groups["g"]
+    member = group.members["member-1"]
+    names, calls = calls_of(lambda: subscribed_names(group, Change(member, member)))
+    assert names == {"t1", "t2"}
+    assert calls < 20

@@ -42,14 +42,18 @@ def members_after(group: ConsumerGroup, change: Change) -> list[Member]:
 def subscribed_names(group: ConsumerGroup, change: Change) -> set[str]:
     """All names that any member subscribes to, by name or by a resolved regular expression."""
     names = set(group.subscribers)
+    had = has = None
     if change.before is not None:
         # A member that is not in the group yet has no topics before.
         names -= {name for name in change.before.subscribed_topics if group.subscribers[name] <= 1}
+        had = change.before.subscribed_regex
     if change.after is not None:
         names |= change.after.subscribed_topics
-    if group.regexes:
-        for member in members_after(group, change):
-            names |= group.topics_of(member)
+        has = change.after.subscribed_regex
+    for regex, resolved in group.regexes.items():
+        # Members may be thousands with one expression: what it matches is added once.
+        if group.regex_subscribers[regex] - (regex == had) + (regex == has):
+            names.update(resolved.topics)
     return names
 
 
