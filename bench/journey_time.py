@@ -39,8 +39,8 @@ def fill(address: str) -> None:
     for first in range(0, GROUPS, AT_ONCE):
         work = []
         for number in range(first, first + AT_ONCE):
-            place = TopicPartition(TOPIC, 0, random.randint(1, RECORDS))
-            asked = ConsumerGroupTopicPartitions(f"group-{number}", [place])
+            partition = TopicPartition(TOPIC, 0, random.randint(1, RECORDS))
+            asked = ConsumerGroupTopicPartitions(f"group-{number}", [partition])
             work += admin.alter_consumer_group_offsets([asked]).values()
         wait(work, WAIT_S)
         for future in work:

@@ -40,16 +40,16 @@ class KafkaJars:
     java: str
 
     @staticmethod
-    def place(version: str = VERSION) -> Path:
+    def cached_in(version: str = VERSION) -> Path:
         return cache.folder(f"kafka-{version}")
 
     @classmethod
     def at_hand(cls, version: str = VERSION) -> "KafkaJars | None":
         """The jars in the cache, or None if they or Java are missing. Downloads nothing."""
-        if not cache.is_ready(cls.place(version)):
+        if not cache.is_ready(cls.cached_in(version)):
             return None
         try:
-            return cls(cls.place(version), java.find())
+            return cls(cls.cached_in(version), java.find())
         except java.NoJavaError:
             return None
 
@@ -59,13 +59,13 @@ class KafkaJars:
 
         `settings` is an Ivy settings file. Raises ivy.FetchError or java.NoJavaError.
         """
-        if not cache.is_ready(cls.place(version)):
+        if not cache.is_ready(cls.cached_in(version)):
             wanted = [
                 f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools")
             ]
-            with cache.making(cls.place(version)) as place:
-                ivy.fetch(wanted, place, settings)
-        return cls(cls.place(version), java.find())
+            with cache.making(cls.cached_in(version)) as cached_in:
+                ivy.fetch(wanted, cached_in, settings)
+        return cls(cls.cached_in(version), java.find())
 
     def command(self, main: str, *arguments: str, jvm: Sequence[str] = ("-Xmx512m",)) -> list[str]:
         """The command line that runs one of Kafka's classes."""

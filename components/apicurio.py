@@ -33,18 +33,18 @@ class ApicurioError(Exception):
 
 def fetched() -> Path:
     """Return the jar to run, from the cache. Raises ApicurioError where it cannot be fetched."""
-    place = cache.folder(f"apicurio-{VERSION}")
-    if not cache.is_ready(place):
+    folder = cache.folder(f"apicurio-{VERSION}")
+    if not cache.is_ready(folder):
         source = os.environ.get(VARIABLE, MAVEN_CENTRAL).rstrip("/")
         url = f"{source}/io/apicurio/{_NAME}/{VERSION}/{_NAME}-{VERSION}-all.tar.gz"
         try:
-            with cache.making(place) as into, tempfile.TemporaryFile() as archive:
+            with cache.making(folder) as into, tempfile.TemporaryFile() as archive:
                 _download(url, archive)
                 with tarfile.open(fileobj=archive) as files:
                     files.extractall(into, filter="data")
         except OSError as error:
             raise ApicurioError(f"{url} cannot be fetched: {error}") from error
-    return place / f"{_NAME}-{VERSION}-runner.jar"
+    return folder / f"{_NAME}-{VERSION}-runner.jar"
 
 
 def _download(url: str, into: IO[bytes]) -> None:

@@ -13,15 +13,15 @@ def folder(name: str) -> Path:
     return Path(base) / "ottla" / name
 
 
-def is_ready(place: Path) -> bool:
+def is_ready(path: Path) -> bool:
     """Whether `making` has filled this folder completely."""
-    return (place / ".ready").is_file()
+    return (path / ".ready").is_file()
 
 
 @contextmanager
-def making(place: Path) -> Iterator[Path]:
+def making(path: Path) -> Iterator[Path]:
     """Fill a cache folder. Refill one that an earlier run left incomplete."""
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    yield place
-    (place / ".ready").touch()
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    yield path
+    (path / ".ready").touch()

@@ -24,7 +24,7 @@ def main() -> int:
 
 
 def _fetch(version: str, settings: Path | None) -> int:
-    if cache.is_ready(KafkaJars.place(version)):
+    if cache.is_ready(KafkaJars.cached_in(version)):
         return 0
     print(f"Fetching Apache Kafka {version} for the tests (once; 60 MB) ...", flush=True)
     try:

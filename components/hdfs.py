@@ -25,11 +25,11 @@ class HdfsError(Exception):
 
 def fetched_jars(settings: Path | None = None) -> Path:
     """The folder with the jars, fetched first if they are missing (90 MB). Raises FetchError."""
-    place = cache.folder(f"hadoop-{COORDINATE.rpartition(':')[2]}")
-    if not cache.is_ready(place):
-        with cache.making(place) as into:
+    folder = cache.folder(f"hadoop-{COORDINATE.rpartition(':')[2]}")
+    if not cache.is_ready(folder):
+        with cache.making(folder) as into:
             ivy.fetch([COORDINATE], into, settings)
-    return place
+    return folder
 
 
 class Hdfs:

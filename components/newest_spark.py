@@ -24,9 +24,9 @@ TOKENS_VERSIONS = (SPARK, "4.0.0")
 
 def fetch(settings: Path | None) -> Path:
     """Fill the cache once; return the folder for SPARK_CONF_DIR. Raises ivy.FetchError."""
-    place = cache.folder(f"spark-{SPARK}-delta-{DELTA}")
-    if not cache.is_ready(place):
-        with cache.making(place) as into:
+    folder = cache.folder(f"spark-{SPARK}-delta-{DELTA}")
+    if not cache.is_ready(folder):
+        with cache.making(folder) as into:
             jars = into / "jars"
             jars.mkdir()
             ivy.fetch(WITH_NEEDS, jars, settings)
@@ -35,7 +35,7 @@ def fetch(settings: Path | None) -> Path:
             keep_what_spark_lacks(jars)
             listed = ",".join(sorted(str(jar) for jar in jars.glob("*.jar")))
             (into / "spark-defaults.conf").write_text(f"spark.jars {listed}\n")
-    return place
+    return folder
 
 
 def fetch_tokens(jars: Path, settings: Path | None) -> None:

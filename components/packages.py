@@ -68,11 +68,11 @@ def npm_package(name: str, into: Path) -> Path:
 
 def python_environment(name: str, requirements: Sequence[str]) -> Path:
     """The Python of an environment with these packages; creates it if the cache has none."""
-    place = cache.folder(f"{name}-{zlib.crc32(' '.join(requirements).encode()):08x}")
-    python = place / "bin" / "python"
-    if not cache.is_ready(place):
+    folder = cache.folder(f"{name}-{zlib.crc32(' '.join(requirements).encode()):08x}")
+    python = folder / "bin" / "python"
+    if not cache.is_ready(folder):
         print(f"Making an environment with {', '.join(requirements)} ...", flush=True)
-        with cache.making(place) as into:
+        with cache.making(folder) as into:
             run([sys.executable, "-m", "venv", str(into)], into)
             install = [str(python), "-m", "pip", "install", "--quiet"]
             run([*install, "--disable-pip-version-check", *requirements], into)
@@ -118,14 +118,14 @@ def librdkafka(name: str, package: str, debian: Sequence[str], *goal: str) -> Pa
     """librdkafka's sources from an npm package that ships them, with its libraries and `make *goal`
     built; fetches and builds them if the cache has no `name`. Raises PackageError.
     """
-    place = cache.folder(name)
-    if not cache.is_ready(place):
+    folder = cache.folder(name)
+    if not cache.is_ready(folder):
         need_debian_packages(debian)
         print(f"Building {name} from {package}, one to three minutes ...", flush=True)
         make = ("nice", "make", f"-j{os.cpu_count() or 1}")
-        with cache.making(place) as into:
+        with cache.making(folder) as into:
             source = npm_package(package, into) / "deps" / "librdkafka"
             run(["./configure"], source)
             run([*make, "libs"], source)
             run([*make, *goal], source)
-    return place / "package" / "deps" / "librdkafka"
+    return folder / "package" / "deps" / "librdkafka"

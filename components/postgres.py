@@ -37,20 +37,20 @@ class PostgresError(Exception):
     """A program of PostgreSQL failed; the message has its output."""
 
 
-def driver_place() -> Path:
+def driver_folder() -> Path:
     return cache.folder(f"postgresql-jdbc-{DRIVER.rpartition(':')[2]}")
 
 
 def driver_jar() -> Path | None:
     """The JDBC driver in the cache, None where it is missing. Downloads nothing."""
-    place = driver_place()
-    return next(iter(place.glob("*.jar")), None) if cache.is_ready(place) else None
+    cached = driver_folder()
+    return next(iter(cached.glob("*.jar")), None) if cache.is_ready(cached) else None
 
 
 def fetched_driver(settings: Path | None = None) -> Path:
     """The JDBC driver, fetched first if it is missing (1 MB). Raises FetchError, NoJavaError."""
     if driver_jar() is None:
-        with cache.making(driver_place()) as into:
+        with cache.making(driver_folder()) as into:
             ivy.fetch([DRIVER], into, settings, alone=True)
     found = driver_jar()
     assert found is not None
@@ -76,16 +76,16 @@ def fetched_programs() -> Path:
     found = find_programs()
     if found is not None:
         return found
-    place = cache.folder(f"postgresql-{PACKAGE.rpartition('=')[2]}")
-    if not cache.is_ready(place):
+    cached = cache.folder(f"postgresql-{PACKAGE.rpartition('=')[2]}")
+    if not cache.is_ready(cached):
         try:
-            with cache.making(place) as into:
+            with cache.making(cached) as into:
                 pypi.fetch(PACKAGE, into, alone=True)
         except pypi.PypiError as error:
             raise PostgresError(
                 f"PostgreSQL is not installed, and {error}. On Debian: apt-get install postgresql"
             ) from error
-    return place / _IN_PACKAGE
+    return cached / _IN_PACKAGE
 
 
 def _shared(programs: Path, folder: Path) -> Path:
@@ -95,8 +95,8 @@ def _shared(programs: Path, folder: Path) -> Path:
         return programs
     # The programs of PyPI's package find its libraries by their place beside them.
     inside = _IN_PACKAGE if programs.parts[-3:] == _IN_PACKAGE.parts else Path(programs.name)
-    place = programs.parents[len(inside.parts) - 1]
-    shutil.copytree(place, folder / "programs", symlinks=True)
+    cached = programs.parents[len(inside.parts) - 1]
+    shutil.copytree(cached, folder / "programs", symlinks=True)
     return folder / "programs" / inside
 
 

@@ -26,20 +26,20 @@ class S3Error(Exception):
 
 def fetched_jars(settings: Path | None = None) -> list[Path]:
     """The jars, fetched first if they are missing (560 MB). Raises FetchError, NoJavaError."""
-    place = cache.folder(f"hadoop-aws-{COORDINATE.rpartition(':')[2]}")
-    if not cache.is_ready(place):
-        with cache.making(place) as into:
+    folder = cache.folder(f"hadoop-aws-{COORDINATE.rpartition(':')[2]}")
+    if not cache.is_ready(folder):
+        with cache.making(folder) as into:
             ivy.fetch([COORDINATE], into, settings)
-    return sorted(place.glob("*.jar"))
+    return sorted(folder.glob("*.jar"))
 
 
 def fetched_server() -> Path:
     """The folder with moto's server, fetched first if it is missing. Raises PypiError."""
-    place = cache.folder(f"moto-server-{SERVER.rpartition('=')[2]}")
-    if not cache.is_ready(place):
-        with cache.making(place) as into:
+    folder = cache.folder(f"moto-server-{SERVER.rpartition('=')[2]}")
+    if not cache.is_ready(folder):
+        with cache.making(folder) as into:
             pypi.fetch(SERVER, into)
-    return place
+    return folder
 
 
 class S3:

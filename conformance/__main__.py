@@ -154,9 +154,9 @@ def not_had(
 
 def logs() -> Path:
     """The folder with the suites' own output, to read after a failure."""
-    place = cache.folder("conformance-logs")
-    place.mkdir(parents=True, exist_ok=True)
-    return place
+    folder = cache.folder("conformance-logs")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def keep_logs(target: Target) -> None:

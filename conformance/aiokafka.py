@@ -141,14 +141,14 @@ def prepare(logs: Path, checkout: Path | None) -> Suite:
 
     `checkout`: a folder with aiokafka's repository at this release; by default it is cloned.
     """
-    place = cache.folder(f"aiokafka-tests-{VERSION}")
-    if checkout is not None or not cache.is_ready(place):
-        with cache.making(place) as into:
+    folder = cache.folder(f"aiokafka-tests-{VERSION}")
+    if checkout is not None or not cache.is_ready(folder):
+        with cache.making(folder) as into:
             _take(checkout or _cloned(into), into)
     # Written each time, as the cache may be older than these.
-    (place / "pytest.ini").write_text(INI)
-    (place / "tests" / "conftest.py").write_text(CONFTEST)
-    return Suite(place, packages.python_environment("aiokafka", NEEDS), logs)
+    (folder / "pytest.ini").write_text(INI)
+    (folder / "tests" / "conftest.py").write_text(CONFTEST)
+    return Suite(folder, packages.python_environment("aiokafka", NEEDS), logs)
 
 
 def _cloned(into: Path) -> Path:

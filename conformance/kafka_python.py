@@ -89,18 +89,18 @@ class Suite:
 
 def prepare(logs: Path) -> Suite:
     """Fetch the suite unless it is in the cache. Raises PackageError."""
-    place = cache.folder("kafka-python-tests")
-    if not cache.is_ready(place):
+    folder = cache.folder("kafka-python-tests")
+    if not cache.is_ready(folder):
         print(f"Fetching the tests of {PACKAGE} ...", flush=True)
-        with cache.making(place) as into:
+        with cache.making(folder) as into:
             source = packages.source_distribution(PACKAGE, into)
             (source / "test" / "__init__.py").touch()
             (source / "test" / "service.py").write_text(SERVICE)
             packages.run([sys.executable, "-m", "venv", "venv"], into)
             packages.run(["venv/bin/pip", "install", "--quiet", *NEEDS], into)
-    source = next(place.glob("kafka_python-*[0-9]"))
+    source = next(folder.glob("kafka_python-*[0-9]"))
     (source / "all_brokers.py").write_text(PLUGIN)
-    return Suite(source, place / "venv" / "bin" / "python", logs)
+    return Suite(source, folder / "venv" / "bin" / "python", logs)
 
 
 def run(suite: Suite, addresses: Sequence[str], wanted: Sequence[str]) -> Iterator[Outcome]:

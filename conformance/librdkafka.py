@@ -62,8 +62,8 @@ def verdict(output: str, exit_code: int) -> tuple[bool, str]:
     text = COLOURS.sub("", output)
     failures = re.findall(r'### Test "[^"]*" failed at ([^#]*?): ###\n(.*)', text)
     if failures:
-        place, why = failures[0]
-        return False, f"{why.strip()} [{place.strip()}]"
+        at, why = failures[0]
+        return False, f"{why.strip()} [{at.strip()}]"
     if exit_code == TIMED_OUT:
         return False, f"not ended after {SECONDS} s"
     if exit_code != 0:

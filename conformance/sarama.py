@@ -83,17 +83,17 @@ class Suite:
 
 def prepare(logs: Path) -> Suite:
     """Fetch and build the suite unless it is in the cache (a minute). Raises PackageError."""
-    place = cache.folder(f"sarama-{MODULE.rpartition('@v')[2]}")
-    if not cache.is_ready(place):
+    folder = cache.folder(f"sarama-{MODULE.rpartition('@v')[2]}")
+    if not cache.is_ready(folder):
         if shutil.which("go") is None:
             raise packages.PackageError("go is not installed. On Debian: apt-get install golang")
         print(f"Building the tests of {MODULE}, a minute ...", flush=True)
-        with cache.making(place) as into:
+        with cache.making(folder) as into:
             told = packages.run(["go", "mod", "download", "-json", MODULE], into)
             _take(_downloaded(told), into / "sarama")
             build = ["nice", "go", "test", "-tags", "functional", "-c", "-o", TESTS, "."]
             packages.run(build, into / "sarama")
-    return Suite(place / "sarama", logs)
+    return Suite(folder / "sarama", logs)
 
 
 def _downloaded(told: str) -> Path:

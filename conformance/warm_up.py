@@ -32,7 +32,7 @@ def warm_up(bootstrap: str) -> None:
         while (message := consumer.poll(0.2)) is None or message.error():
             if time.monotonic() > limit:
                 raise NotReadyError(f"a group on {bootstrap} read nothing in {WAIT_SECONDS:.0f} s")
-        place = TopicPartition(topic, message.partition() or 0, 1)
-        consumer.commit(offsets=[place], asynchronous=False)
+        offset = TopicPartition(topic, message.partition() or 0, 1)
+        consumer.commit(offsets=[offset], asynchronous=False)
     finally:
         consumer.close()

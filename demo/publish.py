@@ -78,7 +78,7 @@ class Broker:
         show(sent)
         return sent
 
-    def place(self, group: str) -> tuple[int, int]:
+    def committed(self, group: str) -> tuple[int, int]:
         """Return how many records the topic has and how many of them the group has read."""
         from confluent_kafka.admin import OffsetSpec
 
@@ -90,7 +90,7 @@ class Broker:
             ends = sum(future.result(timeout=_TIMEOUT_S).offset for future in asked.values())
             request = [ConsumerGroupTopicPartitions(group, partitions)]
             answer = self._admin.list_consumer_group_offsets(request)[group]
-            places = answer.result(timeout=_TIMEOUT_S).topic_partitions
+            committed_offsets = answer.result(timeout=_TIMEOUT_S).topic_partitions
         except KafkaException as error:
             raise DemoError(f"The broker does not respond: {error.args[0].str()}") from error
-        return ends, sum(max(place.offset, 0) for place in places)
+        return ends, sum(max(committed.offset, 0) for committed in committed_offsets)

@@ -86,7 +86,7 @@ class Demo:
         with self.step("queries on the table"), self.console.status("Asking the table") as status:
             found = self.ask_the_table(status.update)
         with self.step("journey"):
-            journey = self.ottla("journey", bootstrap, *self.worst_place(found))
+            journey = self.ottla("journey", bootstrap, *self.worst_message(found))
         self.report(sent, found, journey, bootstrap)
 
     def wait_for_spark(self, pipeline: Pipeline, file: Path) -> None:
@@ -97,10 +97,12 @@ class Demo:
     def wait_for_lag(self, broker: Broker, pipeline: Pipeline, bar: Progress, task: Any) -> None:
         until = time.monotonic() + _DELIVERED_S
         while time.monotonic() < until:
-            end, place = broker.place(GROUP)
-            words = "Streaming them into Delta" if place else "Spark plans and runs its first batch"
-            bar.update(task, completed=place, description=words)
-            if end == place:
+            end, committed = broker.committed(GROUP)
+            words = (
+                "Streaming them into Delta" if committed else "Spark plans and runs its first batch"
+            )
+            bar.update(task, completed=committed, description=words)
+            if end == committed:
                 return
             pipeline.state(0.2)
         raise DemoError(f"The lag does not end: Spark's words are in {self.folder}/spark.log")
@@ -118,7 +120,7 @@ class Demo:
         return found
 
     @staticmethod
-    def worst_place(found: dict[str, Any]) -> tuple[str, str, str]:
+    def worst_message(found: dict[str, Any]) -> tuple[str, str, str]:
         worst = found["airlines"][0]["worst"]
         return TOPIC, str(worst["partition"]), str(worst["offset"])
 

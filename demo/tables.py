@@ -108,14 +108,14 @@ class TablesDemo(Demo):
     def wait_for_groups(self, brokers: dict[str, Broker], pipeline: Pipeline, show: Any) -> None:
         until = time.monotonic() + _DELIVERED_S
         while time.monotonic() < until:
-            places = [
-                broker.place(f"{topic}-{kind}")
+            ends = [
+                broker.committed(f"{topic}-{kind}")
                 for topic, broker in brokers.items()
                 for kind in KINDS
             ]
-            delivered = sum(place for _, place in places)
+            delivered = sum(committed for _, committed in ends)
             show(delivered, "" if delivered else "Spark plans and runs its first batches")
-            if all(end == place for end, place in places):
+            if all(end == committed for end, committed in ends):
                 return
             pipeline.state(0.2)
         raise DemoError(f"The lag does not end: Spark's words are in {self.folder}/spark.log")
@@ -166,16 +166,16 @@ def told(changes: list[Change]) -> dict[str, Change]:
     newest: dict[tuple[str, bytes], int] = {}
     late, withdrawn = (0, changes[0]), (0, changes[0])
     for number, change in enumerate(changes):
-        place = change.topic, change.key
-        before = newest.get(place, number)
-        distance = number - before if last[place] == number else 0
+        key = change.topic, change.key
+        before = newest.get(key, number)
+        distance = number - before if last[key] == number else 0
         if change.timestamp_ms < changes[before].timestamp_ms:
             if change.topic == FLIGHTS and distance > late[0]:
                 late = distance, change
             continue
         if change.topic == WEATHER and change.value is None and distance > withdrawn[0]:
             withdrawn = distance, change
-        newest[place] = number
+        newest[key] = number
     return {
         "An announcement that came after its flight": late[1],
         "A measurement that was withdrawn": withdrawn[1],

@@ -76,8 +76,8 @@ def show(outcome: Outcome, console: Console) -> None:
     ):
         for anomaly in anomalies[:MAX_SHOWN]:
             why = f" ({anomaly.because})" if anomaly.because else ""
-            place = f"{anomaly.kind.value}, partition {anomaly.partition}"
-            console.print(f"{title}: {place}: {anomaly.what}{why}", markup=False, soft_wrap=True)
+            where = f"{anomaly.kind.value}, partition {anomaly.partition}"
+            console.print(f"{title}: {where}: {anomaly.what}{why}", markup=False, soft_wrap=True)
         if len(anomalies) > MAX_SHOWN:
             console.print(f"... and {len(anomalies) - MAX_SHOWN} more")
 

@@ -34,7 +34,7 @@ class Facts:
     acknowledged: dict[str, Acknowledged] = field(default_factory=dict)
     refused: dict[str, Refused] = field(default_factory=dict)
     polled: dict[tuple[int, int], dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
-    """When the group first read each value at each place."""
+    """When the group first read each value at each offset."""
     epochs: dict[tuple[int, int, str], int] = field(default_factory=dict)
     """By (partition, offset, value): the newest leader epoch in which it was seen, if known."""
     final: dict[int, FinalRead] = field(default_factory=dict)
@@ -63,19 +63,19 @@ class Facts:
         return facts
 
     def _seen(self, partition: int, offset: int, value: str, epoch: int) -> None:
-        place = (partition, offset, value)
-        self.epochs[place] = max(epoch, self.epochs.get(place, -1))
+        record = (partition, offset, value)
+        self.epochs[record] = max(epoch, self.epochs.get(record, -1))
 
-    def first_epoch(self, places: Iterable[tuple[int, int, str]]) -> int:
-        """The oldest known leader epoch at any of these places; -1 if none is known."""
-        known = (self.epochs.get(place, -1) for place in places)
+    def first_epoch(self, records: Iterable[tuple[int, int, str]]) -> int:
+        """The oldest known leader epoch of any of these records; -1 if none is known."""
+        known = (self.epochs.get(record, -1) for record in records)
         return min((epoch for epoch in known if epoch >= 0), default=-1)
 
     @property
     def is_transactional(self) -> bool:
         return any(sent.transaction is not None for sent in self.sent.values())
 
-    def read_places(self) -> Iterator[tuple[int, int, str]]:
+    def read_records(self) -> Iterator[tuple[int, int, str]]:
         """(partition, offset, value) of every read, by the group or by the final read."""
         for (partition, offset), values in self.polled.items():
             for value in values:
@@ -107,7 +107,7 @@ def _shown(facts: Facts) -> dict[int, list[int]] | None:
     if not facts.is_transactional:
         return None
     shown: dict[int, set[int]] = defaultdict(set)
-    for partition, offset, _ in facts.read_places():
+    for partition, offset, _ in facts.read_records():
         shown[partition].add(offset)
     return {partition: sorted(offsets) for partition, offsets in shown.items()}
 
@@ -169,7 +169,7 @@ def _excuse_unclean(
 
 
 def _never_written(facts: Facts) -> Iterator[Anomaly]:
-    for partition, offset, value in facts.read_places():
+    for partition, offset, value in facts.read_records():
         sent = facts.sent.get(value)
         if sent is None or sent.partition != partition:
             what = f"{value} was read at offset {offset}, and was not sent there"
@@ -183,9 +183,9 @@ def _never_written(facts: Facts) -> Iterator[Anomaly]:
 def _two_values(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
     """Acknowledgements, polls and the final read must agree on the value at an offset."""
     at: dict[tuple[int, int], dict[str, int | None]] = defaultdict(dict)
-    for place, first_read in facts.polled.items():
-        at[place].update(first_read)
-    read = {place: set(values) for place, values in facts.polled.items()}
+    for record, first_read in facts.polled.items():
+        at[record].update(first_read)
+    read = {record: set(values) for record, values in facts.polled.items()}
     for partition, final in facts.final.items():
         for offset, value in final.records:
             at[partition, offset].setdefault(value, None)
@@ -237,23 +237,23 @@ def _twice(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anoma
     A retry without idempotence may write a duplicate. After an unclean election, a record retried
     because its response was lost may get another offset than a consumer saw before.
     """
-    places: dict[str, dict[int, int]] = defaultdict(dict)
+    records: dict[str, dict[int, int]] = defaultdict(dict)
     partition_of: dict[str, int] = {}
     for (partition, offset), values in facts.polled.items():
         for value, at_ms in values.items():
-            places[value].setdefault(offset, at_ms)
+            records[value].setdefault(offset, at_ms)
             partition_of[value] = partition
     finals: dict[str, set[int]] = defaultdict(set)
     for partition, final in facts.final.items():
         for offset, value in final.records:
             finals[value].add(offset)
-            places[value].setdefault(offset, final.at_ms)
+            records[value].setdefault(offset, final.at_ms)
             partition_of[value] = partition
     for value, ack in facts.acknowledged.items():
         if ack.offset >= 0:
-            places[value].setdefault(ack.offset, ack.at_ms)
+            records[value].setdefault(ack.offset, ack.at_ms)
             partition_of[value] = ack.partition
-    for value, offsets in places.items():
+    for value, offsets in records.items():
         if len(offsets) == 1:
             continue
         because = None

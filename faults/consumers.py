@@ -62,18 +62,18 @@ def check(
         match event:
             case Assigned():
                 for partition in event.partitions:
-                    place = (event.consumer, partition)
-                    group.next_offset.pop(place, None)
+                    key = (event.consumer, partition)
+                    group.next_offset.pop(key, None)
                     # A replaced coordinator answers OffsetFetch from memory, like Kafka's.
                     floor = 0 if event.by_deposed else group.floor[partition]
-                    group.floor_at_assignment[place] = floor
+                    group.floor_at_assignment[key] = floor
             case Revoked():
                 for partition in event.partitions:
                     group.next_offset.pop((event.consumer, partition), None)
             case Polled():
                 found += _polled(group, event, elections, policy)
-                places = ((event.partition, offset) for offset, _ in event.records)
-                group.epochs.update(zip(places, event.leader_epochs, strict=False))
+                offsets = ((event.partition, offset) for offset, _ in event.records)
+                group.epochs.update(zip(offsets, event.leader_epochs, strict=False))
             case Committed(error=None):
                 for partition, offset in event.offsets:
                     group.floor[partition] = max(group.floor[partition], offset)
@@ -83,11 +83,11 @@ def check(
 
 
 def _polled(group: Group, event: Polled, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
-    place = (event.consumer, event.partition)
+    key = (event.consumer, event.partition)
     who = f"consumer {event.consumer} at {event.at_ms} ms"
     for offset, _ in event.records:
-        expected = group.next_offset.get(place)
-        group.next_offset[place] = offset + 1
+        expected = group.next_offset.get(key)
+        group.next_offset[key] = offset + 1
         if expected is None:
             yield from _first(group, event, offset, elections, policy)
         elif group.is_skipped(event.partition, expected, offset):

@@ -70,10 +70,10 @@ class GroupMember:
                     f"consumer-{self.number}", str(error.name()), is_fatal=False
                 )
                 break
-            place = message.partition()
+            partition = message.partition()
             record = message.offset(), message.value().decode()
-            self._runs.setdefault(place, []).append((*record, self._epoch_of(message)))
-            self._positions[place] = message.offset() + 1
+            self._runs.setdefault(partition, []).append((*record, self._epoch_of(message)))
+            self._positions[partition] = message.offset() + 1
         self._record_polled()
 
     @staticmethod
@@ -101,32 +101,32 @@ class GroupMember:
         sent_ms = recorder.now_ms()
         error = None
         try:
-            places = [TopicPartition(self._clients.topic, *offset) for offset in offsets]
-            answers = self._consumer.commit(offsets=places, asynchronous=False) or []
+            partitions = [TopicPartition(self._clients.topic, *offset) for offset in offsets]
+            answers = self._consumer.commit(offsets=partitions, asynchronous=False) or []
             failed = [each.error for each in answers if each.error is not None]
             error = str(failed[0].name()) if failed else None
         except KafkaException as fault:
             error = str(fault.args[0].name())
         recorder.record(Committed(recorder.now_ms(), sent_ms, self.number, offsets, error))
 
-    def _on_assign(self, _consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+    def _on_assign(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         now_ms = self._recorder.now_ms()
-        self._recorder.record(Assigned(now_ms, self.number, _indexes(places)))
+        self._recorder.record(Assigned(now_ms, self.number, _indexes(partitions)))
 
-    def _on_revoke(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+    def _on_revoke(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         self._record_polled()
         self._commit()
-        self._revoked(places)
+        self._revoked(partitions)
 
-    def _on_lost(self, _consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+    def _on_lost(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         self._record_polled()
         self._positions.clear()
-        self._revoked(places)
+        self._revoked(partitions)
 
-    def _revoked(self, places: Sequence[TopicPartition]) -> None:
+    def _revoked(self, partitions: Sequence[TopicPartition]) -> None:
         now_ms = self._recorder.now_ms()
-        self._recorder.record(Revoked(now_ms, self.number, _indexes(places)))
+        self._recorder.record(Revoked(now_ms, self.number, _indexes(partitions)))
 
 
-def _indexes(places: Sequence[TopicPartition]) -> tuple[int, ...]:
-    return tuple(place.partition for place in places)
+def _indexes(partitions: Sequence[TopicPartition]) -> tuple[int, ...]:
+    return tuple(partition.partition for partition in partitions)

@@ -104,8 +104,12 @@ class Load:
             for partition in range(clients.partitions):
                 self._wait_stable(partition, until)
                 self._read_partition(reader, partition, until)
-            places = [TopicPartition(clients.topic, each) for each in range(clients.partitions)]
-            found = retried(lambda: reader.committed(places, timeout=CALL_WITHIN_S), until)
+            topic_partitions = [
+                TopicPartition(clients.topic, each) for each in range(clients.partitions)
+            ]
+            found = retried(
+                lambda: reader.committed(topic_partitions, timeout=CALL_WITHIN_S), until
+            )
             offsets = tuple((each.partition, max(each.offset, -1)) for each in found)
             recorder.record(FinalCommitted(recorder.now_ms(), offsets))
             if self._transactions:
@@ -129,11 +133,11 @@ class Load:
 
     def _wait_stable(self, partition: int, until: float) -> None:
         """Wait until no transaction is open in the partition. Raises LoadError."""
-        place = TopicPartition(self._clients.topic, partition)
+        topic_partition = TopicPartition(self._clients.topic, partition)
         readers = [self._reader(GROUP, each) for each in (READ_COMMITTED, READ_UNCOMMITTED)]
         try:
             while True:
-                stable, end = (_watermarks(each, place, until)[1] for each in readers)
+                stable, end = (_watermarks(each, topic_partition, until)[1] for each in readers)
                 if stable == end:
                     return
                 if time.monotonic() > until:
@@ -168,8 +172,10 @@ class Load:
         """What the transactions of an id committed as the offset of its group."""
         reader = self._reader(transactional_id, READ_COMMITTED)
         try:
-            place = TopicPartition(self._clients.topic, 0)
-            (found,) = retried(lambda: reader.committed([place], timeout=CALL_WITHIN_S), until)
+            topic_partition = TopicPartition(self._clients.topic, 0)
+            (found,) = retried(
+                lambda: reader.committed([topic_partition], timeout=CALL_WITHIN_S), until
+            )
             recorder = self._clients.recorder
             offset = max(found.offset, 0)
             recorder.record(FinalOffset(recorder.now_ms(), transactional_id, offset))
@@ -177,12 +183,12 @@ class Load:
             reader.close()
 
 
-def _watermarks(reader: Consumer, place: TopicPartition, until: float) -> tuple[int, int]:
+def _watermarks(reader: Consumer, topic_partition: TopicPartition, until: float) -> tuple[int, int]:
     """The start and end offsets of a partition; under read_committed, the end is the last stable
     offset."""
 
     def asked() -> Any:
-        return reader.get_watermark_offsets(place, timeout=CALL_WITHIN_S, cached=False)
+        return reader.get_watermark_offsets(topic_partition, timeout=CALL_WITHIN_S, cached=False)
 
     start, end = retried(asked, until)
     return int(start), int(end)

@@ -124,8 +124,10 @@ class TransactionalProducer:
             recorder.record(Sent(recorder.now_ms(), value, partition, name))
             self._clients.produce(producer, value, partition)
         producer.poll(0)
-        place = TopicPartition(self._clients.topic, 0, self._transactions)
-        _repeated(lambda: producer.send_offsets_to_transaction([place], self._group, CALL_WITHIN_S))
+        offset = TopicPartition(self._clients.topic, 0, self._transactions)
+        _repeated(
+            lambda: producer.send_offsets_to_transaction([offset], self._group, CALL_WITHIN_S)
+        )
 
     def _end(self, producer: Producer, name: str, instance: int, *, is_commit: bool) -> None:
         """Raises KafkaException if the outcome is unknown."""

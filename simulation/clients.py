@@ -83,7 +83,7 @@ class Producer:
     def __init__(
         self,
         number: int,
-        place: tuple[str, int],
+        partition_key: tuple[str, int],
         addresses: Mapping[int, tuple[str, int]],
         note: Note,
         now_ms: Callable[[], int],
@@ -98,7 +98,7 @@ class Producer:
         self.acknowledged = 0
         self.stopping = False
         self.has_stopped = False
-        self._topic, self._partition = place
+        self._topic, self._partition = partition_key
         self._connections = Connections(f"producer-{number}", addresses)
         self._brokers = list(addresses)
         self._note = note
@@ -157,14 +157,14 @@ class Producer:
 
     def _acknowledged(self, values: list[str], offset: int, crc: int) -> None:
         """`offset` is -1 where the answer names none."""
-        place = self._topic, self._partition
-        epoch = self._observer.epoch_of(*place, offset, crc) if offset >= 0 else -1
+        partition_key = self._topic, self._partition
+        epoch = self._observer.epoch_of(*partition_key, offset, crc) if offset >= 0 else -1
         for number, value in enumerate(values):
             at = offset + number if offset >= 0 else -1
             self._note(Acknowledged(self._now_ms(), value, self._partition, at, epoch))
         self.acknowledged += len(values)
         if offset >= 0:
-            self._observer.acknowledged(*place, offset, crc, self._topic_id)
+            self._observer.acknowledged(*partition_key, offset, crc, self._topic_id)
 
 
 async def init_producer_id(connections: Connections, choose: Callable[[], int]) -> tuple[int, int]:
@@ -211,7 +211,7 @@ class Reader:
     def __init__(
         self,
         number: int,
-        place: tuple[str, int],
+        partition_key: tuple[str, int],
         addresses: Mapping[int, tuple[str, int]],
         note: Note,
         now_ms: Callable[[], int],
@@ -220,7 +220,7 @@ class Reader:
         self.number = number
         self.offset = 0
         self.records: list[tuple[int, str]] = []
-        self._topic, self._partition = place
+        self._topic, self._partition = partition_key
         self._connections = Connections(f"reader-{number}", addresses)
         self._note = note
         self._now_ms = now_ms

@@ -64,10 +64,10 @@ class Connections:
     def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
         """A committed offset names this leader epoch: a leader of an earlier one is not asked
         (KIP-320). -1 names none."""
-        place = topic, partition
-        self._last_epochs[place] = max(epoch, self._last_epochs.get(place, -1))
-        if place in self.leaders and self.leaders[place][1] < epoch:
-            del self.leaders[place]
+        partition_key = topic, partition
+        self._last_epochs[partition_key] = max(epoch, self._last_epochs.get(partition_key, -1))
+        if partition_key in self.leaders and self.leaders[partition_key][1] < epoch:
+            del self.leaders[partition_key]
 
     def forget_leader(self, topic: str, partition: int) -> None:
         """The leader returned an error or no response: look it up again."""
@@ -122,7 +122,7 @@ class Connections:
 
     def _take(self, topic: str, partition: Any) -> None:
         """Keep a partition's leader, unless the client has heard of a newer epoch (KIP-320)."""
-        place = topic, partition.partition_index
-        if partition.leader_epoch >= self._last_epochs.get(place, -1):
-            self._last_epochs[place] = partition.leader_epoch
-            self.leaders[place] = partition.leader_id, partition.leader_epoch
+        partition_key = topic, partition.partition_index
+        if partition.leader_epoch >= self._last_epochs.get(partition_key, -1):
+            self._last_epochs[partition_key] = partition.leader_epoch
+            self.leaders[partition_key] = partition.leader_id, partition.leader_epoch

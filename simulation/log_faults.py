@@ -194,18 +194,18 @@ class LogFaults:
         return broker
 
     async def _delete_records(
-        self, place: tuple[str, int], random: Random, *, is_to_end: bool = False
+        self, partition_key: tuple[str, int], random: Random, *, is_to_end: bool = False
     ) -> None:
         """Up to the high watermark, or to some offset before."""
-        leader = self._copy(self._state(*place)["leader"], *place)
+        leader = self._copy(self._state(*partition_key)["leader"], *partition_key)
         if leader is None:
             raise _EndedError
         start, end = leader.log.start_offset, leader.high_watermark
         is_to_end = is_to_end or random.random() < 0.6
         before = end if is_to_end else random.randint(min(start, end), end)
-        self._cluster.invariants.deleting_records(*place, before)
-        self._writers.deleting_records(place, before)
-        await self._cluster.operator.delete_records(*place, before)
+        self._cluster.invariants.deleting_records(*partition_key, before)
+        self._writers.deleting_records(partition_key, before)
+        await self._cluster.operator.delete_records(*partition_key, before)
 
     async def _lead(self, broker: Broker, topic: str, index: int) -> None:
         """Let a broker lead a partition that it has."""
@@ -222,8 +222,8 @@ class LogFaults:
             await self._sleep(self._cluster.pace.s(0.4))
 
     async def _outrun(self, random: Random) -> None:
-        cluster, place = self._cluster, (WRITTEN, 0)
-        state = self._state(*place)
+        cluster, partition_key = self._cluster, (WRITTEN, 0)
+        state = self._state(*partition_key)
         followers = [each for each in state["isr"] if each != state["leader"]]
         if not followers:
             return
@@ -232,8 +232,8 @@ class LogFaults:
         # Then nobody but this one's transaction is open, and nothing of it comes later.
         self._writers.pause(is_paused=random.random() < 0.8)
         try:
-            producer, process = self._writers.write_once(place)
-            await self._until(lambda: self._is_open(*place))
+            producer, process = self._writers.write_once(partition_key)
+            await self._until(lambda: self._is_open(*partition_key))
             process.is_paused = True
             try:
                 if random.random() < 0.7:
@@ -242,22 +242,24 @@ class LogFaults:
                     broker.kill()
             finally:
                 process.is_paused = False
-            end = cluster.invariants.end_of(broker.number, *place)
+            end = cluster.invariants.end_of(broker.number, *partition_key)
             try:
-                await self._until(lambda: producer.has_stopped and self._committed(*place) > end)
-                await self._delete_records(place, random, is_to_end=True)
+                await self._until(
+                    lambda: producer.has_stopped and self._committed(*partition_key) > end
+                )
+                await self._delete_records(partition_key, random, is_to_end=True)
                 await self._sleep(random.random() * 0.1)
             finally:
                 broker.start()
-            await self._until(lambda: self._is_in_sync(broker, *place))
+            await self._until(lambda: self._is_in_sync(broker, *partition_key))
             await self._sleep(random.random() * 0.1)
             if random.random() < 0.7:
                 broker.kill()
                 await self._sleep(0.02)
                 broker.start()
                 await self._sleep(0.1)
-                await self._until(lambda: self._is_in_sync(broker, *place))
-            await self._lead(broker, *place)
+                await self._until(lambda: self._is_in_sync(broker, *partition_key))
+            await self._lead(broker, *partition_key)
             await self._sleep(random.random() * 0.3)
         finally:
             self._writers.pause(is_paused=False)
@@ -277,15 +279,15 @@ class LogFaults:
         return 0 if leader is None else int(leader.high_watermark)
 
     async def _cut_and_stop(self, random: Random) -> None:
-        cluster, place = self._cluster, (WRITTEN, 0)
-        broker = self._may_fail(self._state(*place)["leader"])
-        await self._until(lambda: self._is_open(*place))
+        cluster, partition_key = self._cluster, (WRITTEN, 0)
+        broker = self._may_fail(self._state(*partition_key)["leader"])
+        await self._until(lambda: self._is_open(*partition_key))
         cluster.note(f"{broker.name} is to cut its end off {WRITTEN}-0 and to stop")
         self._fetches_until_s = cluster.loop.time() + cluster.pace.s(LAGS_S)
         try:
-            while not self._has_own_tail(broker, *place):
+            while not self._has_own_tail(broker, *partition_key):
                 # The first one answers fetches that wait. Writers could not ask their coordinator.
-                cluster.spawn(self._write_plainly(*place))
+                cluster.spawn(self._write_plainly(*partition_key))
                 await self._sleep(4 * POLL_S)
                 if cluster.loop.time() > self._fetches_until_s:
                     raise _EndedError
@@ -295,16 +297,16 @@ class LogFaults:
         is_idle = random.random() < 0.8
         self._writers.pause(is_paused=is_idle)
         try:
-            await self._until(lambda: self._state(*place)["leader"] != broker.number)
+            await self._until(lambda: self._state(*partition_key)["leader"] != broker.number)
         finally:
             broker.start()
         try:
-            await self._until(lambda: self._has_cut(broker, *place))
+            await self._until(lambda: self._has_cut(broker, *partition_key))
             await self._sleep(random.random() * 0.02)
             await broker.stop()
             broker.start()
-            await self._until(lambda: self._is_in_sync(broker, *place))
-            await self._lead(broker, *place)
+            await self._until(lambda: self._is_in_sync(broker, *partition_key))
+            await self._lead(broker, *partition_key)
             await self._sleep(0.2)
         finally:
             self._writers.pause(is_paused=False)

@@ -38,7 +38,7 @@ def check_owners(group: Any, where: str) -> None:
                             f"group {group.group_id} on {where}: members {other.member_id} and "
                             f"{member.member_id} both have partition {number}"
                         )
-    known = {place: member.epoch for place, member in owners.items()}
+    known = {partition: member.epoch for partition, member in owners.items()}
     if known != group.owner_epochs:
         raise Violation(
             f"group {group.group_id} on {where}: it has owners {group.owner_epochs}, its members "

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from simulation.instances import Instances
 from simulation.ledger import NOTHING, Fate
 
-Place = tuple[str, int]
+PartitionKey = tuple[str, int]
 """Topic and partition."""
 
 
@@ -53,7 +53,7 @@ class _Transaction:
     begun_ms: int
     fate: Fate = Fate.OPEN
     next_position: int = 0
-    acknowledged: dict[int, tuple[Place, int]] = field(default_factory=dict)
+    acknowledged: dict[int, tuple[PartitionKey, int]] = field(default_factory=dict)
     """By position; with the offset, -1 where it is unknown."""
     has_offset: bool = False
     """Its number is accepted as the offset of the ledger's group,"""
@@ -78,12 +78,12 @@ class RecordLedger:
         self.instances = Instances()
         self.committed = 0
         """How many transactions are known to be committed."""
-        self._written: dict[tuple[int, Place], None] = {}
+        self._written: dict[tuple[int, PartitionKey], None] = {}
         self._transactions: dict[int, _Transaction] = {}
-        self._committed_reads: dict[Value, Place] = {}
-        self._uncommitted_reads: dict[Value, Place] = {}
-        self._last_read: dict[Place, Value] = {}
-        self._deleted: dict[Place, int] = {}
+        self._committed_reads: dict[Value, PartitionKey] = {}
+        self._uncommitted_reads: dict[Value, PartitionKey] = {}
+        self._last_read: dict[PartitionKey, Value] = {}
+        self._deleted: dict[PartitionKey, int] = {}
         """Up to where DeleteRecords was asked to delete records."""
         self._offset_floor = NOTHING
 
@@ -115,10 +115,10 @@ class RecordLedger:
 
     # Producers.
 
-    def may_be_forgotten(self, place: Place) -> bool:
+    def may_be_forgotten(self, partition_key: PartitionKey) -> bool:
         """A replica that is emptied, because its leader's log begins after its end, forgets the
         producers of what was deleted, as in Kafka."""
-        return place in self._deleted
+        return partition_key in self._deleted
 
     def begun(self, now_ms: int) -> int:
         """A transaction begins; returns its number."""
@@ -133,21 +133,21 @@ class RecordLedger:
         transaction.next_position += 1
         return Value(self.name, number, position)
 
-    def acknowledged(self, value: Value, place: Place, offset: int = -1) -> None:
+    def acknowledged(self, value: Value, partition_key: PartitionKey, offset: int = -1) -> None:
         """A record of an open transaction is on all in-sync replicas; -1: at an unknown offset."""
-        self._transactions[value.number].acknowledged[value.position] = place, offset
+        self._transactions[value.number].acknowledged[value.position] = partition_key, offset
 
-    def deleting(self, place: Place, before: int) -> None:
+    def deleting(self, partition_key: PartitionKey, before: int) -> None:
         """DeleteRecords is about to be asked for."""
-        self._deleted[place] = max(before, self._deleted.get(place, 0))
+        self._deleted[partition_key] = max(before, self._deleted.get(partition_key, 0))
 
-    def is_new(self, producer_id: int, place: Place) -> bool:
+    def is_new(self, producer_id: int, partition_key: PartitionKey) -> bool:
         """Whether this producer has had no records acknowledged there."""
-        return (producer_id, place) not in self._written
+        return (producer_id, partition_key) not in self._written
 
-    def written(self, producer_id: int, place: Place) -> None:
+    def written(self, producer_id: int, partition_key: PartitionKey) -> None:
         """The producer's records there are acknowledged."""
-        self._written[producer_id, place] = None
+        self._written[producer_id, partition_key] = None
 
     def offset_accepted(self, number: int) -> None:
         """The group's coordinator has the number as an offset of the open transaction."""
@@ -189,27 +189,29 @@ class RecordLedger:
 
     # Readers.
 
-    def read(self, value: Value, place: Place) -> None:
+    def read(self, value: Value, partition_key: PartitionKey) -> None:
         """A record was returned under read_committed."""
         what = f"{value.number}.{value.position}"
         transaction = self._transactions[value.number]
         if transaction.fate in (Fate.OPEN, Fate.ABORTED):
             self._fail(f"{what} was read, and its transaction is {transaction.fate.value}")
         if value in self._committed_reads:
-            self._fail(f"{what} was read twice, in {self._committed_reads[value]} and {place}")
-        last = self._last_read.get(place)
+            self._fail(
+                f"{what} was read twice, in {self._committed_reads[value]} and {partition_key}"
+            )
+        last = self._last_read.get(partition_key)
         if last is not None and value <= last:
-            self._fail(f"{what} was read after {last.number}.{last.position} in {place}")
-        self._committed_reads[value] = place
-        self._last_read[place] = value
+            self._fail(f"{what} was read after {last.number}.{last.position} in {partition_key}")
+        self._committed_reads[value] = partition_key
+        self._last_read[partition_key] = value
         if transaction.fate is Fate.UNKNOWN:
             self._commit(value.number)
 
-    def read_uncommitted(self, value: Value, place: Place) -> None:
+    def read_uncommitted(self, value: Value, partition_key: PartitionKey) -> None:
         """A record was returned under read_uncommitted."""
         if value in self._uncommitted_reads:
-            self._fail(f"{value.number}.{value.position} is in the log twice, in {place}")
-        self._uncommitted_reads[value] = place
+            self._fail(f"{value.number}.{value.position} is in the log twice, in {partition_key}")
+        self._uncommitted_reads[value] = partition_key
 
     def read_offset(self, number: int, floor: int) -> None:
         """The group has this stable offset; `floor` is `offset_floor` before the request."""
@@ -245,15 +247,18 @@ class RecordLedger:
         elif transaction.fate is Fate.UNKNOWN:
             self._abort(number)
 
-    def settle(self, places: set[Place]) -> None:
-        """No transaction is open, and both kinds of readers have read all of these places."""
+    def settle(self, partitions: set[PartitionKey]) -> None:
+        """No transaction is open, and both kinds of readers have read all of these partitions."""
         for number, transaction in self._transactions.items():
             if transaction.fate in (Fate.OPEN, Fate.UNKNOWN):
                 self._abort(number)
-            for position, (place, offset) in transaction.acknowledged.items():
-                if place not in places or offset < self._deleted.get(place, -1):
+            for position, (partition_key, offset) in transaction.acknowledged.items():
+                if partition_key not in partitions or offset < self._deleted.get(partition_key, -1):
                     continue
-                value, what = Value(self.name, number, position), f"{number}.{position} of {place}"
+                value, what = (
+                    Value(self.name, number, position),
+                    f"{number}.{position} of {partition_key}",
+                )
                 if value not in self._uncommitted_reads:
                     self._fail(f"{what} was acknowledged and is not in the log")
                 if transaction.fate is Fate.COMMITTED and value not in self._committed_reads:

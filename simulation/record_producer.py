@@ -31,7 +31,7 @@ from simulation.coordinator_client import (
     ask_coordinator,
 )
 from simulation.pace import Pace
-from simulation.record_ledger import Place, RecordLedger, Value
+from simulation.record_ledger import PartitionKey, RecordLedger, Value
 from simulation.transactional_offsets import Transaction, TransactionalOffsets
 
 END_TXN: Final = 26
@@ -102,8 +102,8 @@ class RecordProducer:
         self,
         connections: Connections,
         ledger: RecordLedger,
-        places: Callable[[], Sequence[Place]],
-        leader_epoch: Callable[[Place], int],
+        partitions: Callable[[], Sequence[PartitionKey]],
+        leader_epoch: Callable[[PartitionKey], int],
         is_behind: Callable[[int], bool],
         now_ms: Callable[[], int],
         random: Random,
@@ -111,15 +111,16 @@ class RecordProducer:
         offsets: TransactionalOffsets,
         pace: Pace,
     ) -> None:
-        """`places` are written to, `leader_epoch` returns that of the elected leader, `is_behind`
-        whether a broker has yet to learn of an election. Transactions' offsets go to `offsets`.
+        """`partitions` are written to, `leader_epoch` returns that of the elected leader,
+        `is_behind` whether a broker has yet to learn of an election.
+        Transactions' offsets go to `offsets`.
         """
         self.stopping = False
         self.has_stopped = False
         self._connections = connections
         self._offsets = offsets
         self._ledger = ledger
-        self._places = places
+        self._partitions = partitions
         self._leader_epoch = leader_epoch
         self._is_behind = is_behind
         self._now_ms = now_ms
@@ -127,11 +128,11 @@ class RecordProducer:
         self._versions = versions
         self._pace = pace
         self._producer = (-1, -1)
-        self._sequences: dict[Place, int] = {}
-        self._added: set[Place] = set()
+        self._sequences: dict[PartitionKey, int] = {}
+        self._added: set[PartitionKey] = set()
         self._offsets_of: dict[Value, int] = {}
         """By the first record of each batch: the offset in the newest answer."""
-        self._written_in: dict[Place, int] = {}
+        self._written_in: dict[PartitionKey, int] = {}
         """The leader epoch of the last answer with success."""
         self._is_unsure = False
         """A batch of the transaction has no answer: it may arrive later."""
@@ -241,10 +242,10 @@ class RecordProducer:
 
     async def _write(self, number: int) -> None:
         """Write some records of the transaction to one partition."""
-        place = self._random.choice(self._places())
-        if self._versions.adds_partitions and place not in self._added:
-            await self._add(place)
-        first = self._sequences.get(place, 0)
+        partition_key = self._random.choice(self._partitions())
+        if self._versions.adds_partitions and partition_key not in self._added:
+            await self._add(partition_key)
+        first = self._sequences.get(partition_key, 0)
         batches = []
         for _ in range(self._random.randrange(1, MAX_UNDER_WAY + 1)):
             count = self._random.randrange(1, MAX_IN_BATCH + 1)
@@ -256,11 +257,13 @@ class RecordProducer:
         # A leader that does not know the producer accepts any first sequence, as Kafka's does, and
         # so the second batch if the first one came before the leader was elected. In version 2 it
         # accepts only 0 (KIP-890).
-        may_overtake = self._versions.adds_partitions and self._ledger.is_new(producer_id, place)
-        await self._deliver(number, place, batches, may_overtake=may_overtake)
+        may_overtake = self._versions.adds_partitions and self._ledger.is_new(
+            producer_id, partition_key
+        )
+        await self._deliver(number, partition_key, batches, may_overtake=may_overtake)
         self._is_unsure = False
-        self._ledger.written(producer_id, place)
-        self._sequences[place] = first
+        self._ledger.written(producer_id, partition_key)
+        self._sequences[partition_key] = first
 
     def _batch(self, values: tuple[Value, ...], sequence: int) -> _Batch:
         now_ms = FIRST_WALL_MS + self._now_ms()
@@ -275,27 +278,31 @@ class RecordProducer:
         return _Batch(values, data)
 
     async def _deliver(
-        self, number: int, place: Place, batches: list[_Batch], *, may_overtake: bool
+        self, number: int, partition_key: PartitionKey, batches: list[_Batch], *, may_overtake: bool
     ) -> None:
         """Send batches until each is acknowledged. Raises RefusedError.
 
         `may_overtake`: the leader may accept the second batch before the first.
         """
         has_overtaken = may_be_stored = False
-        first_epoch = self._leader_epoch(place)
+        first_epoch = self._leader_epoch(partition_key)
         code = None
         later_s = self._random.random() * MAX_LATER_S if self._random.random() < LATER else 0.0
         for _ in range(MAX_TRIES):
-            sending = [self._send(place, each, turn * later_s) for turn, each in enumerate(batches)]
+            sending = [
+                self._send(partition_key, each, turn * later_s) for turn, each in enumerate(batches)
+            ]
             codes = await asyncio.gather(*sending)
             later_s, first = 0.0, batches[0]
             while codes and codes[0] in (ErrorCode.none, ErrorCode.duplicate_sequence_number):
                 codes.pop(0)
                 values = batches.pop(0).values
-                self._written_in[place] = self._leader_epoch(place)
+                self._written_in[partition_key] = self._leader_epoch(partition_key)
                 offset = self._offsets_of.pop(values[0], -1)
                 for turn, value in enumerate(values):
-                    self._ledger.acknowledged(value, place, offset + turn if offset >= 0 else -1)
+                    self._ledger.acknowledged(
+                        value, partition_key, offset + turn if offset >= 0 else -1
+                    )
             if not codes:
                 return
             code = codes[0]
@@ -307,10 +314,10 @@ class RecordProducer:
             is_forgotten = (
                 may_be_stored
                 and any(each in (ErrorCode.none, *MAY_BE_STORED) for each in codes[1:])
-                and self._leader_epoch(place) > first_epoch
+                and self._leader_epoch(partition_key) > first_epoch
             )
-            is_forgotten |= self._ledger.may_be_forgotten(place) and (
-                self._leader_epoch(place) > self._written_in.get(place, -1)
+            is_forgotten |= self._ledger.may_be_forgotten(partition_key) and (
+                self._leader_epoch(partition_key) > self._written_in.get(partition_key, -1)
             )
             if is_out_of_order and (has_overtaken or is_forgotten):
                 raise RefusedError(ErrorCode.out_of_order_sequence_number)
@@ -323,18 +330,20 @@ class RecordProducer:
             if not is_out_of_order and not self._may_retry(code):
                 assert code is not None
                 raise RefusedError(code)
-            self._connections.forget_leader(*place)
+            self._connections.forget_leader(*partition_key)
             await asyncio.sleep(RETRY_S)
         raise RefusedError(code or ErrorCode.request_timed_out)
 
     def _may_retry(self, code: ErrorCode | None) -> bool:
         return code is None or code in RETRIABLE or code is ErrorCode.concurrent_transactions
 
-    async def _send(self, place: Place, batch: _Batch, later_s: float) -> ErrorCode | None:
+    async def _send(
+        self, partition_key: PartitionKey, batch: _Batch, later_s: float
+    ) -> ErrorCode | None:
         """One request's error code; None without an answer."""
         await asyncio.sleep(later_s)
         build = messages_of(PRODUCE, self._versions.produce, "request")
-        topic, partition = place
+        topic, partition = partition_key
         data = build.PartitionProduceData(index=partition, records=batch.data)
         request = build.ProduceRequest(
             transactional_id=self._ledger.name,
@@ -360,9 +369,9 @@ class RecordProducer:
 
     # The coordinator.
 
-    async def _add(self, place: Place) -> None:
+    async def _add(self, partition_key: PartitionKey) -> None:
         build = messages_of(ADD_PARTITIONS_TO_TXN, 3, "request")
-        topic, partition = place
+        topic, partition = partition_key
         producer_id, epoch = self._producer
         request = build.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._ledger.name,
@@ -381,7 +390,7 @@ class RecordProducer:
                 answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
             ),
         )
-        self._added.add(place)
+        self._added.add(partition_key)
 
     async def _end(self, token: int, number: int, *, is_commit: bool) -> None:
         """Commit or abort; asks again where no answer comes, as clients do."""

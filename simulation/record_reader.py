@@ -18,7 +18,7 @@ from ottla.records.header import BatchHeader, iterate_headers
 from ottla.records.iterate import iterate_records
 from simulation.clients import FETCH_VERSION, LIST_OFFSETS, MAX_FETCH_BYTES, RETRY_S
 from simulation.connection import Connections, NoAnswerError
-from simulation.record_ledger import Place, RecordLedger, decode
+from simulation.record_ledger import PartitionKey, RecordLedger, decode
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
@@ -31,18 +31,18 @@ class RecordReader:
 
     def __init__(
         self,
-        place: Place,
+        partition_key: PartitionKey,
         isolation: int,
         connections: Connections,
         ledgers: Mapping[str, RecordLedger],
         fail: Callable[[str], None],
-        start_of: Callable[[Place], int] = lambda place: 0,
+        start_of: Callable[[PartitionKey], int] = lambda partition_key: 0,
         *,
         polls_per_latest: int = POLLS_PER_LATEST,
     ) -> None:
         """`fail` is called for an anomaly of the partition. `start_of`: where a reader begins again
         whose offset is out of range: where DeleteRecords was asked to begin the partition."""
-        self.place = place
+        self.partition_key = partition_key
         self.offset = 0
         self.high_watermark = 0
         """Of the newest answer."""
@@ -71,7 +71,7 @@ class RecordReader:
 
     async def poll(self, max_wait_ms: int = 300) -> bool:
         """Fetch once; False if the fetch failed."""
-        topic, partition = self.place
+        topic, partition = self.partition_key
         before = self.offset
         try:
             leader, epoch = await self._connections.leader_and_epoch(topic, partition)
@@ -88,7 +88,7 @@ class RecordReader:
             if ErrorCode(found.error_code) is ErrorCode.offset_out_of_range:
                 # Else only the loss of all in-sync replicas removes what was read; the ledgers are
                 # not judged then.
-                self.offset = self._start_of(self.place)
+                self.offset = self._start_of(self.partition_key)
                 self._may_be_inside = True
             return False
         self.high_watermark, self.stable_offset = found.high_watermark, found.last_stable_offset
@@ -98,7 +98,7 @@ class RecordReader:
 
     def _request(self, epoch: int, max_wait_ms: int) -> Any:
         build = messages_of(FETCH, FETCH_VERSION, "request")
-        topic, partition = self.place
+        topic, partition = self.partition_key
         wanted = build.FetchPartition(
             partition=partition,
             current_leader_epoch=epoch,
@@ -156,9 +156,9 @@ class RecordReader:
                 continue
             value = decode(record.value or b"")
             if is_committed:
-                self._ledgers[value.name].read(value, self.place)
+                self._ledgers[value.name].read(value, self.partition_key)
             else:
-                self._ledgers[value.name].read_uncommitted(value, self.place)
+                self._ledgers[value.name].read_uncommitted(value, self.partition_key)
 
     async def _ask_latest(self) -> None:
         """Tell whether the latest offset, under read_committed, goes back; or has no answer though
@@ -176,7 +176,7 @@ class RecordReader:
 
     async def _ask_latest_under(self, isolation: int) -> tuple[ErrorCode | None, int]:
         """The answer's code, None without one, and the leader epoch that the client knew."""
-        topic, index = self.place
+        topic, index = self.partition_key
         build = messages_of(LIST_OFFSETS, 4, "request")
         partition = build.ListOffsetsPartition(partition_index=index, timestamp=LATEST)
         request = build.ListOffsetsRequest(
@@ -207,7 +207,7 @@ class RecordReader:
         offset is neither compared nor remembered.
         """
         known_epoch, known = self._stable
-        is_inside = offset <= self._start_of(self.place)
+        is_inside = offset <= self._start_of(self.partition_key)
         if is_latest:
             known = max(known, self._latest)
             if not is_inside:
@@ -224,5 +224,5 @@ class RecordReader:
 
     @property
     def _name(self) -> str:
-        topic, partition = self.place
+        topic, partition = self.partition_key
         return f"{topic}-{partition}"

@@ -28,7 +28,7 @@ class Replica:
     """A copy of one replica's log by offset, kept up to date with the files.
 
     Reads only the bytes appended since the last update, as long as the last known batch is still at
-    its place in the file; otherwise reads everything.
+    its position in the file; otherwise reads everything.
     """
 
     def __init__(self, *, is_compacted: bool = False) -> None:

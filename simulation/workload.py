@@ -123,9 +123,9 @@ class Workload:
 
     def is_deposed(self, group: str, broker: int) -> bool:
         """See `simulation.clients.Observer`."""
-        place = OFFSETS, partition_for(group, OFFSETS_PARTITIONS)
-        state, node = self._cluster.state(*place), self._cluster.brokers[broker].node
-        partition = None if node is None else node.partitions.get(*place)
+        offsets = OFFSETS, partition_for(group, OFFSETS_PARTITIONS)
+        state, node = self._cluster.state(*offsets), self._cluster.brokers[broker].node
+        partition = None if node is None else node.partitions.get(*offsets)
         if state is None or partition is None:
             return False
         return bool(partition.leader_epoch < state["leader_epoch"])
@@ -142,8 +142,8 @@ class Workload:
         """Start the initial clients."""
         for index in range(self._cluster.partitions):
             self._start_clients(index)
-        for place in range(len(self.members)):
-            self._start_member(place)
+        for index in range(len(self.members)):
+            self._start_member(index)
 
     def add_partition(self) -> None:
         """Start the clients of a new partition, like those of the others."""
@@ -202,11 +202,11 @@ class Workload:
 
     # The group.
 
-    def _start_member(self, place: int) -> None:
+    def _start_member(self, index: int) -> None:
         self._members_made += 1
         # A static member is the same consumer after a restart.
-        number = place + 1 if self._static else self._members_made
-        member = self.members[place] = self._member(
+        number = index + 1 if self._static else self._members_made
+        member = self.members[index] = self._member(
             number,
             TOPIC,
             self._cluster.addresses,
@@ -216,28 +216,28 @@ class Workload:
             lambda: self._cluster.partitions,
             self,
             self._cluster.pace,
-            f"instance-{place}" if self._static else None,
+            f"instance-{index}" if self._static else None,
         )
-        process = self._processes[place] = Process(f"10.0.6.{self._members_made}")
+        process = self._processes[index] = Process(f"10.0.6.{self._members_made}")
         self._cluster.note(f"member {number} of the group starts")
         self._loop.start_in(process, member.run)
 
     def kill_member(self, seed: int, down_s: float) -> None:
         """Kill a member; another one replaces it later."""
-        place = seed % len(self.members)
-        process, member = self._processes[place], self.members[place]
+        index = seed % len(self.members)
+        process, member = self._processes[index], self.members[index]
         if process is None or member is None:
             return
         self._cluster.note(f"member {member.number} of the group is killed")
         if member.unanswered is not None:
             member.unanswered()
         self._end(process)
-        self._processes[place] = self.members[place] = None
-        self._loop.call_later(down_s, self._replace_member, place)
+        self._processes[index] = self.members[index] = None
+        self._loop.call_later(down_s, self._replace_member, index)
 
-    def _replace_member(self, place: int) -> None:
-        if self._processes[place] is None:
-            self._start_member(place)
+    def _replace_member(self, index: int) -> None:
+        if self._processes[index] is None:
+            self._start_member(index)
 
     def pause_member(self, seed: int, paused_s: float) -> None:
         """Pause a member for a while."""
@@ -248,9 +248,9 @@ class Workload:
 
     def resume_members(self) -> None:
         """Resume all members; none leaves from now on."""
-        for place, process in enumerate(self._processes):
+        for index, process in enumerate(self._processes):
             if process is None:
-                self._start_member(place)
+                self._start_member(index)
             else:
                 process.is_paused = False
         for member in self.members:
@@ -259,11 +259,11 @@ class Workload:
 
 
 def merged(common: list[Event], own: list[tuple[int, Event]]) -> list[Event]:
-    """Both histories in one, each event at its place."""
+    """Both histories in one, each event where it happened."""
     events: list[Any] = []
     taken = 0
-    for place, event in own:
-        events += common[taken:place]
-        taken = place
+    for position, event in own:
+        events += common[taken:position]
+        taken = position
         events.append(event)
     return [*events, *common[taken:]]

@@ -308,7 +308,7 @@ class World:
 
     async def _check(self) -> None:
         cluster, workload = self.cluster, self.workload
-        ends, asked, places = {}, [], []
+        ends, asked, searched = {}, [], []
         for name, state in cluster.states().items():
             assert state is not None
             topic, _, index = name.rpartition("-")
@@ -319,9 +319,9 @@ class World:
             await self._read_all(int(index), partition)
             spans = spans_of(workload.history.common, int(index))
             leader = cluster.brokers[state["leader"]]
-            place = cluster, topic, int(index), leader, partition, spans
-            asked += await check_journeys(*place)
-            places.append(place)
+            search = cluster, topic, int(index), leader, partition, spans
+            asked += await check_journeys(*search)
+            searched.append(search)
         cluster.invariants.ended()
         if self.of_logs is not None and self.nemesis.of_logs is not None:
             self.nemesis.of_logs.check_incarnations()
@@ -330,8 +330,8 @@ class World:
         policy = Policy.unclean if cluster.is_unclean else Policy.strict
         self._judge(workload.history.of_readers(), policy)
         self._judge(workload.history.of_group(), policy)
-        for place in places:
-            asked += await check_journeys(*place, again=" again")
+        for search in searched:
+            asked += await check_journeys(*search, again=" again")
         await self._until(lambda: not workload.is_committing)
         self._judge_reads(asked)
 
@@ -347,8 +347,8 @@ class World:
             )
             wrong = said.untrue(GROUP)
             if wrong is not None:
-                place = f"{one.topic}-{one.partition} {one.said['offset']}"
-                raise Violation(f"the journey of {place} says of the group: {wrong}")
+                message = f"{one.topic}-{one.partition} {one.said['offset']}"
+                raise Violation(f"the journey of {message} says of the group: {wrong}")
 
     async def _read_all(self, index: int, partition: Any) -> None:
         reader = self.workload.reader(0, index, lambda event: None)

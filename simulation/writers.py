@@ -18,7 +18,7 @@ from simulation.cluster import OFFSETS, TOPIC, TRANSACTIONS, WRITTEN, Cluster
 from simulation.connection import Connections, NoAnswerError
 from simulation.consumers import RefusedError
 from simulation.process import Process
-from simulation.record_ledger import Place, RecordLedger
+from simulation.record_ledger import PartitionKey, RecordLedger
 from simulation.record_producer import RecordProducer, Versions
 from simulation.record_reader import (
     POLLS_PER_LATEST,
@@ -123,17 +123,17 @@ class Writers:
 
     def add_partition(self) -> None:
         """The topic has another partition."""
-        place = (WRITTEN, self._cluster.written_partitions)
+        partition_key = (WRITTEN, self._cluster.written_partitions)
         self._cluster.written_partitions += 1
-        self._start_readers(place)
+        self._start_readers(partition_key)
 
     # Readers.
 
-    def _start_readers(self, place: Place) -> None:
+    def _start_readers(self, partition_key: PartitionKey) -> None:
         for isolation in (READ_COMMITTED, READ_UNCOMMITTED):
-            connections = Connections(f"record reader {place[1]}", self._cluster.addresses)
+            connections = Connections(f"record reader {partition_key[1]}", self._cluster.addresses)
             reader = RecordReader(
-                place,
+                partition_key,
                 isolation,
                 connections,
                 self._ledgers,
@@ -144,14 +144,14 @@ class Writers:
             self._readers.append(reader)
             self._cluster.loop.start_in(self._process(), reader.run)
 
-    def _start_of(self, place: Place) -> int:
-        account = self._cluster.invariants.account(*place)
+    def _start_of(self, partition_key: PartitionKey) -> int:
+        account = self._cluster.invariants.account(*partition_key)
         return 0 if account is None else account.deleted_before
 
-    def deleting_records(self, place: Place, before: int) -> None:
+    def deleting_records(self, partition_key: PartitionKey, before: int) -> None:
         """DeleteRecords is about to be asked for."""
         for ledger in self._ledgers.values():
-            ledger.deleting(place, before)
+            ledger.deleting(partition_key, before)
 
     def pause(self, *, is_paused: bool) -> None:
         """Stop the producers where they are, and let them go on; not those of one transaction."""
@@ -159,14 +159,14 @@ class Writers:
             for process in writer.processes:
                 process.is_paused = is_paused
 
-    def write_once(self, place: Place) -> tuple[RecordProducer, Process]:
+    def write_once(self, partition_key: PartitionKey) -> tuple[RecordProducer, Process]:
         """A new transactional id has one transaction in one partition."""
         name = f"once-{len(self._once) + 1}"
         versions = self._random.choice(VERSIONS)
         writer = _Writer(versions, self._ledger(name))
         self._once.append(writer)
         self._ledgers[name] = writer.ledger
-        producer = self._producer(writer, name, versions, lambda: [place])
+        producer = self._producer(writer, name, versions, lambda: [partition_key])
         self._cluster.note(f"producer {name} of {versions} starts")
         self._cluster.loop.start_in(writer.processes[-1], producer.run_once)
         return producer, writer.processes[-1]
@@ -196,16 +196,16 @@ class Writers:
         self._hosts += 1
         return Process(f"{HOSTS}{self._hosts}")
 
-    def _places(self) -> list[Place]:
-        places = [(WRITTEN, index) for index in range(self._cluster.written_partitions)]
+    def _partitions(self) -> list[PartitionKey]:
+        partitions = [(WRITTEN, index) for index in range(self._cluster.written_partitions)]
         short = self._cluster.short_lived
         if short is not None and self._random.random() < SHORT_LIVED:
             return [(short, 0)]
-        return places
+        return partitions
 
-    def _leader_epoch(self, place: Place) -> int:
+    def _leader_epoch(self, partition_key: PartitionKey) -> int:
         """-1: the topic is deleted."""
-        state = self._cluster.state(*place)
+        state = self._cluster.state(*partition_key)
         return -1 if state is None else int(state["leader_epoch"])
 
     def _start_producer(self, writer: _Writer) -> None:
@@ -215,7 +215,7 @@ class Writers:
         versions = writer.versions
         if random.random() < CHANGES:
             versions = random.choice(VERSIONS)
-        producer = self._producer(writer, name, versions, self._places, random)
+        producer = self._producer(writer, name, versions, self._partitions, random)
         self._cluster.note(f"producer {name} of {versions} starts")
         self._cluster.loop.start_in(writer.processes[-1], producer.run)
         pause_s = self._cluster.pace.s(2 + self._random.random() * 6)
@@ -226,7 +226,7 @@ class Writers:
         writer: _Writer,
         name: str,
         versions: Versions,
-        places: Callable[[], Sequence[Place]],
+        partitions: Callable[[], Sequence[PartitionKey]],
         random: Random | None = None,
     ) -> RecordProducer:
         """A producer and its process, which are not started."""
@@ -234,7 +234,7 @@ class Writers:
         producer = RecordProducer(
             connections,
             writer.ledger,
-            places,
+            partitions,
             self._leader_epoch,
             self._cluster.is_behind,
             self._cluster.now_ms,
@@ -270,14 +270,15 @@ class Writers:
                     break
                 if self._cluster.loop.now_ms > until_ms:
                     raise Violation(
-                        f"a transaction is stuck in {reader.place}: read to {reader.offset}, "
-                        f"stable to {reader.stable_offset} of {reader.high_watermark}"
+                        f"a transaction is stuck in {reader.partition_key}: "
+                        f"read to {reader.offset}, stable "
+                        f"to {reader.stable_offset} of {reader.high_watermark}"
                     )
-        places = {reader.place for reader in self._readers}
+        partitions = {reader.partition_key for reader in self._readers}
         for writer in self._all:
             if not self._are_offsets_forgiven:
                 await self._settle_offsets(writer.ledger)
-            writer.ledger.settle(places)
+            writer.ledger.settle(partitions)
 
     async def _settle_offsets(self, ledger: RecordLedger) -> None:
         offsets = self._offsets_of(f"offsets of {ledger.name}")

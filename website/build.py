@@ -71,7 +71,7 @@ def gather(source: Path) -> list[str]:
     sites = sources()
     pictures = {str(path.relative_to(ROOT)) for path in PICTURES.rglob("*.svg")}
     faults: list[str] = []
-    for name, place in sites.items():
+    for name, page in sites.items():
         text = (ROOT / name).read_text()
         try:
             text = rewritten(text, name, sites, pictures)
@@ -83,7 +83,7 @@ def gather(source: Path) -> list[str]:
             text = with_rooms(text, source)
         elif name == "docs/decisions/README.md":
             text += list_of(Path(each).name for each in decisions() if each != name)
-        put(source / place, text)
+        put(source / page, text)
     put(source / "commands.md", commands.page())
     put(source / "python-testing.md", python_api.testing_page())
     put(source / "python-pipelines.md", python_api.pipelines_page())

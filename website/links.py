@@ -41,14 +41,14 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def target(link: str, source: str, sites: Mapping[str, str], files: Container[str]) -> str:
-    """One link of the page `source`, relative to its place on the site."""
+    """One link of the page `source`, relative to its path on the site."""
     path, mark, heading = link.partition("#")
     if ":" in path or not path:
         return link
     meant = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-    place = sites.get(meant) or sites.get(f"{meant}/README.md")
-    if place is None and meant in files:
-        place = meant.removeprefix("docs/")
-    if place is None:
+    page = sites.get(meant) or sites.get(f"{meant}/README.md")
+    if page is None and meant in files:
+        page = meant.removeprefix("docs/")
+    if page is None:
         raise BrokenLink(f"{source}: {link} is neither a page of the site nor a picture")
-    return posixpath.relpath(place, posixpath.dirname(sites[source]) or ".") + mark + heading
+    return posixpath.relpath(page, posixpath.dirname(sites[source]) or ".") + mark + heading

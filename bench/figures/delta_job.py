@@ -122,11 +122,11 @@ def run(spark: SparkSession, job: str, arguments: list[str]) -> dict[str, Any]:
         trigger = {"processingTime": interval} if interval else {}
     if "table_rows" in scenario:
         JOBS[job].make_table(spark, folder, scenario["table_rows"])
-    place = {name: scenario[name] for name in ("url", "target") if name in scenario}
+    target = {name: scenario[name] for name in ("url", "target") if name in scenario}
     began = time.time()
     with CpuOverTime() as cpu:
         query = JOBS[job].start(
-            spark, address, topic, SCHEMA, folder, trigger, scenario.get("max_rows"), **place
+            spark, address, topic, SCHEMA, folder, trigger, scenario.get("max_rows"), **target
         )
         if live:
             produce(query, address, topic, scenario)
@@ -136,8 +136,8 @@ def run(spark: SparkSession, job: str, arguments: list[str]) -> dict[str, Any]:
             query.awaitTermination()
             found = batches(query)
     seconds = time.time() - began
-    if place:
-        rows = JOBS[job].count(spark, address, **place)
+    if target:
+        rows = JOBS[job].count(spark, address, **target)
     else:
         rows = spark.read.format("delta").load(str(folder / "table")).count()
     told = [(batch.rows, batch.ms, cpu.at(batch.ended)) for batch in found]

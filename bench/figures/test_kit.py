@@ -54,9 +54,9 @@ class TestKit:
         return values
 
 
-def run(way: str, *place: str) -> dict[str, float]:
+def run(way: str, *given: str) -> dict[str, float]:
     """One process; seconds by name. Raises ClientError."""
     program = [sys.executable, "-m", "bench.figures.test_kit_job", way]
-    output = rdkafka.run([*program, str(time.monotonic()), *place], JOB_SECONDS)
+    output = rdkafka.run([*program, str(time.monotonic()), *given], JOB_SECONDS)
     found: dict[str, float] = json.loads(output.splitlines()[-1])
     return found

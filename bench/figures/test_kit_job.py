@@ -77,7 +77,7 @@ def test(address: str, topic: str, *, create: bool) -> None:
     consumer.close()
 
 
-def main(way: str, began_s: float, *place: str) -> dict[str, float]:
+def main(way: str, began_s: float, *given: str) -> dict[str, float]:
     """Seconds: `import`, `first` (with import and start) and `further`, the median of a test."""
     before_s = time.monotonic()
     import confluent_kafka.admin  # noqa: F401 - what every test needs
@@ -88,7 +88,7 @@ def main(way: str, began_s: float, *place: str) -> dict[str, float]:
     create = way != MOCK
     starts: dict[str, Callable[..., AbstractContextManager[str]]]
     starts = {KIT: kit, MOCK: mock, KAFKA: kafka}
-    with starts[way](*place) as address:
+    with starts[way](*given) as address:
         test(address, "test-0", create=create)
         first_s = time.monotonic() - began_s
         times_s = []

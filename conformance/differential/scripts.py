@@ -97,15 +97,15 @@ def a_transaction_of_version_2(session: Session) -> None:
         session.describe("t")
         session.describe_producers(A0, A1)
         session.list_transactions()
-        for place in (A0, A1):
-            session.fetch(place)
-            session.list_offsets(place)
+        for partition in (A0, A1):
+            session.fetch(partition)
+            session.list_offsets(partition)
         producer = session.end("t", producer, is_commit=is_commit)
         session.describe("t")
         session.describe_producers(A0, A1)
-        for place in (A0, A1):
-            session.fetch(place)
-            session.list_offsets(place)
+        for partition in (A0, A1):
+            session.fetch(partition)
+            session.list_offsets(partition)
 
 
 def a_transaction_below_version_2(session: Session) -> None:
@@ -220,8 +220,8 @@ def add_partitions_as_a_broker(session: Session) -> None:
             producer = session.init(word)
             for wrong in (_epoch(producer, -1), _epoch(producer, 1), _other_id(producer)):
                 session.add_as_broker(word, wrong, [A0], version, verify_only=verify_only)
-            for places in ([A0, ("no", 0)], [A0], [A0, A1]):
-                session.add_as_broker(word, producer, places, version, verify_only=verify_only)
+            for partitions in ([A0, ("no", 0)], [A0], [A0, A1]):
+                session.add_as_broker(word, producer, partitions, version, verify_only=verify_only)
                 session.describe(word)
             session.add(word, producer, [A0])
             session.add_as_broker(word, producer, [A0, A1], version, verify_only=True)

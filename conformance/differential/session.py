@@ -123,9 +123,11 @@ class Session:
         for index in range(partitions):
             self._wait(f"{word}-{index} has a leader", partial(self._is_led, word, index))
 
-    def _by_topic(self, places: Sequence[tuple[str, int]]) -> list[tuple[str, tuple[int, ...]]]:
+    def _by_topic(
+        self, topic_partitions: Sequence[tuple[str, int]]
+    ) -> list[tuple[str, tuple[int, ...]]]:
         topics: dict[str, tuple[int, ...]] = {}
-        for topic, index in places:
+        for topic, index in topic_partitions:
             topics[self.name(topic)] = (*topics.get(self.name(topic), ()), index)
         return list(topics.items())
 
@@ -176,13 +178,13 @@ class Session:
         self,
         word: str,
         producer: ProducerEpoch,
-        places: Sequence[tuple[str, int]],
+        topic_partitions: Sequence[tuple[str, int]],
         version: int = 3,
     ) -> None:
         build = self.build(24, version)
         topics = tuple(
             build.AddPartitionsToTxnTopic(name=name, partitions=indexes)
-            for name, indexes in self._by_topic(places)
+            for name, indexes in self._by_topic(topic_partitions)
         )
         request = build.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.name(word),
@@ -196,7 +198,7 @@ class Session:
         self,
         word: str,
         producer: ProducerEpoch,
-        places: Sequence[tuple[str, int]],
+        topic_partitions: Sequence[tuple[str, int]],
         version: int = 5,
         *,
         verify_only: bool,
@@ -209,7 +211,7 @@ class Session:
             verify_only=verify_only,
             topics=tuple(
                 build.AddPartitionsToTxnTopic(name=name, partitions=indexes)
-                for name, indexes in self._by_topic(places)
+                for name, indexes in self._by_topic(topic_partitions)
             ),
         )
         request = build.AddPartitionsToTxnRequest(transactions=(transaction,))
@@ -314,7 +316,7 @@ class Session:
         self,
         word: str | None,
         producer: ProducerEpoch,
-        place: tuple[str, int],
+        topic_partition: tuple[str, int],
         values: Sequence[str],
         version: int = 12,
         *,
@@ -322,7 +324,7 @@ class Session:
         is_transactional: bool = True,
     ) -> None:
         build = self.build(0, version)
-        topic, index = place
+        topic, index = topic_partition
         now_ms = int(time.time() * 1000)
         batch = build_batch(
             [Record(0, now_ms, None, value.encode()) for value in values],
@@ -344,9 +346,9 @@ class Session:
         )
         self.ask(f"Produce {version} {word} to {topic}-{index}", request)
 
-    def fetch(self, place: tuple[str, int], offset: int = 0, version: int = 12) -> None:
+    def fetch(self, topic_partition: tuple[str, int], offset: int = 0, version: int = 12) -> None:
         """Under both isolation levels."""
-        topic, index = place
+        topic, index = topic_partition
         build = self.build(1, version)
         for isolation in (0, 1):
             wanted = build.FetchPartition(
@@ -371,9 +373,9 @@ class Session:
             self.ask(f"Fetch {version} {topic}-{index} from {offset}, isolation {isolation}",
                      request)  # fmt: skip
 
-    def list_offsets(self, place: tuple[str, int], version: int = 7) -> None:
+    def list_offsets(self, topic_partition: tuple[str, int], version: int = 7) -> None:
         """Earliest and latest under both isolation levels."""
-        topic, index = place
+        topic, index = topic_partition
         build = self.build(2, version)
         for isolation in (0, 1):
             for at in (-1, -2):
@@ -393,7 +395,7 @@ class Session:
     def markers(
         self,
         producer: ProducerEpoch,
-        places: Sequence[tuple[str, int]],
+        topic_partitions: Sequence[tuple[str, int]],
         version: int = 2,
         *,
         is_commit: bool,
@@ -409,7 +411,7 @@ class Session:
             transaction_version=transaction_version,
             topics=tuple(
                 build.WritableTxnMarkerTopic(name=self.name(topic), partition_indexes=(index,))
-                for topic, index in places
+                for topic, index in topic_partitions
             ),
         )
         self.ask(f"WriteTxnMarkers {version}", build.WriteTxnMarkersRequest(markers=(marker,)))
@@ -445,15 +447,15 @@ class Session:
         ]
         self.record(label, [answer.error_code, answer.unknown_state_filters, mine])
 
-    def describe_producers(self, *places: tuple[str, int]) -> None:
+    def describe_producers(self, *topic_partitions: tuple[str, int]) -> None:
         build = self.build(61, 0)
         request = build.DescribeProducersRequest(
             topics=tuple(
                 build.TopicRequest(name=self.name(topic), partition_indexes=(index,))
-                for topic, index in places
+                for topic, index in topic_partitions
             )
         )
-        self.ask(f"DescribeProducers {places}", request)
+        self.ask(f"DescribeProducers {topic_partitions}", request)
 
     def update_feature(
         self,

@@ -10,7 +10,7 @@ from ottla.shards.step import ProducerEpoch
 
 STEPS: Final = 40
 WORDS: Final = ("t1", "t2")
-PLACES: Final = (("a", 0), ("a", 1), ("b", 0))
+PARTITIONS: Final = (("a", 0), ("a", 1), ("b", 0))
 WRONG: Final = 0.12
 """How often a request is of a producer that is not the present one."""
 
@@ -43,10 +43,10 @@ class _Walk:
             case "produce":
                 self._produce(word, producer, 12)
             case "old produce":
-                place = self._random.choice(PLACES)
+                partition = self._random.choice(PARTITIONS)
                 if self._random.random() < 0.8:
-                    self._session.add(word, producer, [place])
-                self._produce(word, producer, 11, place)
+                    self._session.add(word, producer, [partition])
+                self._produce(word, producer, 11, partition)
             case "end":
                 is_commit = self._random.random() < 0.6
                 self._became(word, self._session.end(word, producer, 5, is_commit=is_commit))
@@ -57,9 +57,9 @@ class _Walk:
                 self._session.commit_offset(word, producer, "g", "a", offset, 5)
             case "look":
                 self._session.describe(*WORDS)
-                for place in PLACES:
-                    self._session.fetch(place)
-                self._session.describe_producers(*PLACES)
+                for partition in PARTITIONS:
+                    self._session.fetch(partition)
+                self._session.describe_producers(*PARTITIONS)
 
     def _producer(self, word: str) -> ProducerEpoch:
         producer = self._producers[word]
@@ -80,12 +80,12 @@ class _Walk:
         word: str,
         producer: ProducerEpoch,
         version: int,
-        place: tuple[str, int] | None = None,
+        partition: tuple[str, int] | None = None,
     ) -> None:
-        place = place or self._random.choice(PLACES)
-        sequence = self._sequences.get((producer, place), 0)
-        self._session.produce(word, producer, place, ["x"], version, sequence=sequence)
-        self._sequences[producer, place] = sequence + 1
+        partition = partition or self._random.choice(PARTITIONS)
+        sequence = self._sequences.get((producer, partition), 0)
+        self._session.produce(word, producer, partition, ["x"], version, sequence=sequence)
+        self._sequences[producer, partition] = sequence + 1
 
 
 def walk(session: Session, seed: int) -> None:

@@ -12,10 +12,10 @@ def test_jars_are_in_the_cache_only_after_a_complete_fetch(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert KafkaJars.at_hand() is None
-    with cache.making(KafkaJars.place()):
+    with cache.making(KafkaJars.cached_in()):
         assert KafkaJars.at_hand() is None
     monkeypatch.setattr(java, "find", lambda: "java")
-    assert KafkaJars.at_hand() == KafkaJars(KafkaJars.place(), "java")
+    assert KafkaJars.at_hand() == KafkaJars(KafkaJars.cached_in(), "java")
 
 
 def fake_jars(folder: Path, script: str) -> KafkaJars:

@@ -16,7 +16,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cached_jars_are_not_fetched_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with cache.making(KafkaJars.place()):
+    with cache.making(KafkaJars.cached_in()):
         pass
     monkeypatch.setattr(sys, "argv", ["fetch"])
     assert fetch.main() == 0

@@ -16,7 +16,7 @@ from ottla.controller.quotas import (
     check_filter,
     entity_of,
     matches,
-    place_of,
+    path_of,
     read_quotas,
 )
 from ottla.coordination.tree import Create, Delete, SetData
@@ -192,10 +192,10 @@ def test_an_entity_may_be_named_once(image: ClusterImage) -> None:
     ],
 )
 def test_places_of_entities(entity: Entity) -> None:
-    assert entity_of(place_of(entity)) == entity
+    assert entity_of(path_of(entity)) == entity
 
 
-def test_what_is_no_place_of_an_entity() -> None:
+def test_what_is_no_path_of_an_entity() -> None:
     assert entity_of("users/a/clients") is None
     assert entity_of("topics/t") is None
 

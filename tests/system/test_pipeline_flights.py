@@ -109,7 +109,7 @@ def test_every_flight_arrives_once_though_the_run_is_killed_and_its_checkpoint_d
         try:
             second.wait_until(lambda line: line["state"] == "running" and line["batch"] is not None)
             until = time.monotonic() + WITHIN_S
-            while broker.place("flights-delta") != (FLIGHTS, FLIGHTS):
+            while broker.committed("flights-delta") != (FLIGHTS, FLIGHTS):
                 assert time.monotonic() < until, second.out.read_text()[-2_000:]
                 time.sleep(0.5)
             stop = [sys.executable, "-m", "ottla", "pipeline", "stop", str(file), "--wait", "120"]

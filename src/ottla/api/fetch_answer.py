@@ -100,7 +100,7 @@ async def load_cold(
 
 
 def _truncated() -> Read:
-    """Other records may be at these offsets, and at this place of the file, by now."""
+    """Other records may be at these offsets, and at this position of the file, by now."""
     return refused_read(ErrorCode.not_leader_or_follower)
 
 

@@ -16,7 +16,7 @@ from ottla.api.context import Context
 from ottla.api.current_leader import current_leader, node_endpoints
 from ottla.api.transactional_produce import (
     NOT_TRANSACTIONAL,
-    Place,
+    PartitionKey,
     Verified,
     refused_without_id,
     verify,
@@ -58,13 +58,13 @@ _NOT_HERE: Final = (
 
 
 class _Append(NamedTuple):
-    """One partition's append, to be acknowledged at `place` of the topic's responses."""
+    """One partition's append, to be acknowledged at `position` of the topic's responses."""
 
     topic: Any
     partition: Partition
     appended: AppendResult
     answers: list[Any]
-    place: int
+    position: int
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -213,7 +213,7 @@ def _is_single(topics: Any) -> bool:
     return len(topics) == 1 and len(topics[0].partition_data) == 1
 
 
-def _batches(requested: dict[Any, tuple[Any, dict[int, Any]]]) -> list[tuple[Place, Any]]:
+def _batches(requested: dict[Any, tuple[Any, dict[int, Any]]]) -> list[tuple[PartitionKey, Any]]:
     return [
         ((key, each.index), each.records)
         for key, (_, named) in requested.items()
@@ -241,12 +241,12 @@ async def _acknowledge(appends: list[_Append], request: Any, context: Context) -
     """Wait until each append may be acknowledged, all within the request's timeout."""
     clock = context.broker.clock
     until_ms = clock.monotonic_ms() + request.timeout if len(appends) > 1 else 0
-    for topic, partition, appended, answers, place in appends:
+    for topic, partition, appended, answers, position in appends:
         try:
             left_ms = until_ms - clock.monotonic_ms() if until_ms else request.timeout
             await partition.acknowledged(appended, left_ms)
         except ApiError as error:
-            answers[place] = _refusal(topic, partition.index, error, context)
+            answers[position] = _refusal(topic, partition.index, error, context)
 
 
 def _leaders(topics: list[tuple[Any, list[Any]]]) -> list[int]:

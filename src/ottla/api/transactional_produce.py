@@ -22,10 +22,10 @@ from ottla.shards.step import ProducerEpoch
 from ottla.transactions.stored import TopicPartition
 from ottla.transactions.verification import asked_for_produce, produce_error
 
-Place: TypeAlias = tuple[Any, int]
+PartitionKey: TypeAlias = tuple[Any, int]
 """A topic's name or id, and a partition."""
-Verified: TypeAlias = dict[Place, Guard | ApiError | None]
-"""By place: the guard of the append, or why it is refused; None if the transaction is ongoing
+Verified: TypeAlias = dict[PartitionKey, Guard | ApiError | None]
+"""By partition: the guard of the append, or why it is refused; None if the transaction is ongoing
 there."""
 
 NOT_TRANSACTIONAL: Final[Verified] = {}
@@ -35,41 +35,41 @@ _ATTRIBUTES_END: Final = 23
 
 
 async def verify(
-    transactional_id: str, batches: Sequence[tuple[Place, Any]], context: Context
+    transactional_id: str, batches: Sequence[tuple[PartitionKey, Any]], context: Context
 ) -> Verified:
     """Ask the coordinator about the partitions of one request; `batches` are its records.
 
     What cannot be verified because it cannot be appended either is left out: the append says why.
     """
-    headers = {place: header for place, records in batches if (header := _header(records))}
+    headers = {key: header for key, records in batches if (header := _header(records))}
     producers = {ProducerEpoch(each.producer_id, each.producer_epoch) for each in headers.values()}
     if len(producers) > 1:
         refused = ApiError(
             ErrorCode.invalid_producer_id_mapping,
             "the request has transactional records of more than one producer",
         )
-        return {place: refused for place, _ in batches}
+        return {key: refused for key, _ in batches}
     asked = asked_for_produce(context.version)
     if not asked.adds and not context.broker.config.transaction_partition_verification_enable:
         return dict.fromkeys(headers, NOT_REQUIRED)
     found: Verified = {}
-    unverified: dict[TopicPartition, Place] = {}
-    for place, header in headers.items():
+    unverified: dict[TopicPartition, PartitionKey] = {}
+    for key, header in headers.items():
         try:
-            partition: Partition = context.broker.partitions.find(*place)
+            partition: Partition = context.broker.partitions.find(*key)
             if partition.topic in INTERNAL_TOPICS:
                 continue
-            found[place] = partition.appends.begin_verification(
+            found[key] = partition.appends.begin_verification(
                 header.producer_id,
                 header.producer_epoch,
                 header.base_sequence,
                 version_2=asked.adds,
             )
         except ApiError as error:
-            found[place] = error
+            found[key] = error
             continue
-        if found[place] is not None:
-            unverified[TopicPartition(partition.topic, partition.index)] = place
+        if found[key] is not None:
+            unverified[TopicPartition(partition.topic, partition.index)] = key
     if unverified:
         (producer,) = producers
         errors = await context.broker.transaction_verifier.verify(
@@ -85,7 +85,7 @@ async def verify(
     return found
 
 
-def refused_without_id(batches: Sequence[tuple[Place, Any]]) -> Verified:
+def refused_without_id(batches: Sequence[tuple[PartitionKey, Any]]) -> Verified:
     """For a request without a transactional id: all its partitions are refused if one has a
     transactional batch (KafkaApis.handleProduceRequest).
     """
@@ -95,7 +95,7 @@ def refused_without_id(batches: Sequence[tuple[Place, Any]]) -> Verified:
         ErrorCode.transactional_id_authorization_failed,
         "the request has transactional records but no transactional id",
     )
-    return {place: refused for place, _ in batches}
+    return {key: refused for key, _ in batches}
 
 
 def _header(records: Any) -> BatchHeader | None:

@@ -42,12 +42,12 @@ def addresses(bootstrap: str) -> list[Address]:
     return found
 
 
-def why_unreachable(places: Iterable[tuple[str, int]]) -> str | None:
+def why_unreachable(given: Iterable[tuple[str, int]]) -> str | None:
     """None as soon as one address accepts a connection; else the reason why the last one did
     not.
     """
     reason = ""
-    for host, port in places:
+    for host, port in given:
         try:
             socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
             return None

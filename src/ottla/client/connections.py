@@ -49,7 +49,7 @@ class Connections:
     ) -> None:
         """The arguments are those of `Client`. Raises AddressError."""
         self._bootstrap = bootstrap
-        self._places = addresses(bootstrap)
+        self._addresses = addresses(bootstrap)
         self._settings = settings
         self._client_id = client_id
         self._patience = patience
@@ -80,7 +80,7 @@ class Connections:
         """Whether one of these addresses can be reached. Those that are known are asked, too, if
         any broker will do.
         """
-        self._places += [each for each in advertised if each not in self._places]
+        self._addresses += [each for each in advertised if each not in self._addresses]
         if not self._open.keys().isdisjoint(advertised):
             return True
         return self._first_of(advertised, self._patience.silent_s, []) is not None
@@ -117,11 +117,11 @@ class Connections:
 
     def _any(self) -> OpenConnection:
         """A connection to a broker that responds; those that did not are tried last."""
-        for address in self._places:
+        for address in self._addresses:
             if address in self._open and self._is_good(self._open[address]):
                 return self._open[address]
         failures: list[ClientError] = []
-        *others, last = sorted(self._places, key=self._silent.__contains__)
+        *others, last = sorted(self._addresses, key=self._silent.__contains__)
         found = self._first_of(others, self._patience.silent_s, failures) or self._first_of(
             [last], self._patience.answer_s, failures
         )
@@ -131,7 +131,7 @@ class Connections:
 
     def _is_good(self, connection: OpenConnection) -> bool:
         """Whether to use an open connection: its broker responds, or is the only one."""
-        if len(self._places) == 1:
+        if len(self._addresses) == 1:
             return True
         try:
             connection.check(self._patience.silent_s)
@@ -143,10 +143,10 @@ class Connections:
         return True
 
     def _first_of(
-        self, places: Iterable[Address], answer_s: float, failures: list[ClientError]
+        self, tried: Iterable[Address], answer_s: float, failures: list[ClientError]
     ) -> OpenConnection | None:
         """A new connection to the first of these that responds. Adds to `failures`."""
-        for address in places:
+        for address in tried:
             try:
                 opened = self._connected(address, answer_s)
             except RetriableError as error:

@@ -107,10 +107,10 @@ class BrokerNode:
 
 def taken(other: BrokerImage, folder: Folder) -> IdTakenError:
     """The error that another process is registered under the id of the broker on `folder`."""
-    place = next((f"{each.host}:{each.port}" for each in other.endpoints), "no address")
+    address = next((f"{each.host}:{each.port}" for each in other.endpoints), "no address")
     whose = (
         "another broker with this id"
         if other.directory_id != folder.directory_id
         else "a broker with this id and a copy of this data folder"
     )
-    return IdTakenError(other.broker_id, whose, place)
+    return IdTakenError(other.broker_id, whose, address)

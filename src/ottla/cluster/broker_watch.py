@@ -109,8 +109,10 @@ class BrokerWatch:
             return True
         listener = self._config.inter_broker_listener
         missing = self._former.keys() - set(map(int, names))
-        places = [self._former[each].inter_broker_endpoint(listener) for each in missing]
-        found = await asyncio.gather(*(probe(place.host, place.port) for place in places if place))
+        endpoints = [self._former[each].inter_broker_endpoint(listener) for each in missing]
+        found = await asyncio.gather(
+            *(probe(endpoint.host, endpoint.port) for endpoint in endpoints if endpoint)
+        )
         return Probe.ALIVE in found
 
     async def current(self) -> None:

@@ -23,8 +23,8 @@ class ClientQuotas:
         match delta:
             case UserConfigChanged(user, config):
                 self._set(Entity(user), config.values)
-            case QuotaConfigChanged(place, config):
-                entity = entity_of(place)
+            case QuotaConfigChanged(path, config):
+                entity = entity_of(path)
                 if entity is not None:
                     self._set(entity, config.values)
 

@@ -8,9 +8,9 @@ class StartError(Exception):
 class IdTakenError(StartError):
     """Another process is registered under this broker's id."""
 
-    def __init__(self, broker_id: int, whose: str, place: str) -> None:
+    def __init__(self, broker_id: int, whose: str, address: str) -> None:
         super().__init__(
-            f"node.id={broker_id}: {whose} runs at {place}: stop it, or give this one another id"
+            f"node.id={broker_id}: {whose} runs at {address}: stop it, or give this one another id"
             " (--id) and another folder"
         )
-        self.place = place
+        self.address = address

@@ -257,7 +257,7 @@ class Membership:
                     logger.warning(
                         "node.id=%d is taken by a broker at %s: waiting up to %d s for its session"
                         " to end, in case it is dead",
-                        self._config.id, error.place, wait_ms // 1000,
+                        self._config.id, error.address, wait_ms // 1000,
                     )  # fmt: skip
             await asyncio.sleep(RETRY_MS / 1000)
 

@@ -107,8 +107,8 @@ def _refuse_twins(setting: str, endpoints: Sequence[Endpoint]) -> None:
     if len(set(names)) != len(names):
         raise ConfigError(f"Each listener must have a different name, {setting}: {','.join(names)}")
     if setting == "listeners":
-        places = [(endpoint.host, endpoint.port) for endpoint in endpoints if endpoint.port]
-        if len(set(places)) != len(places):
+        addresses = [(endpoint.host, endpoint.port) for endpoint in endpoints if endpoint.port]
+        if len(set(addresses)) != len(addresses):
             given = ",".join(str(endpoint) for endpoint in endpoints)
             raise ConfigError(f"Each listener must have a different port, {setting}: {given}")
 

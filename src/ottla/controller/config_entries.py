@@ -1,6 +1,6 @@
 """Describing settings: value, source, synonyms, type, documentation (KIP-226, KIP-569).
 
-A setting of a topic or broker can have a value in several places. The synonyms list every place
+A setting of a topic or broker can have values from several sources. The synonyms list every source
 that has one, the effective one first.
 """
 
@@ -33,7 +33,7 @@ class Source(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """One place that holds a value for a setting."""
+    """One value that a setting has, and its source."""
 
     name: str
     value: str | None
@@ -68,7 +68,7 @@ def topic_entries(
         if name in overrides:
             synonyms.append(ConfigSynonym(name, overrides[name], Source.TOPIC))
         for synonym in SYNONYMS.get(name, ()):
-            synonyms += _places(synonym.name, broker)
+            synonyms += _values_set(synonym.name, broker)
         synonyms.sort(key=lambda each: each.source)
         entries.append(
             ConfigEntry(
@@ -96,7 +96,7 @@ def broker_entries(
             continue
         synonyms: list[ConfigSynonym] = []
         for other in BROKER_SYNONYMS.get(name, (name,)):
-            synonyms += _places(other, broker)
+            synonyms += _values_set(other, broker)
         synonyms.sort(key=lambda each: each.source)
         # A setting of another name that overrides this one is not the source of its value.
         while synonyms and synonyms[0].name != name:
@@ -164,8 +164,8 @@ def _chosen(names: Iterable[str], keys: Sequence[str] | None) -> list[str]:
     return [name for name in names if name in wanted]
 
 
-def _places(name: str, broker: BrokerConfig) -> list[ConfigSynonym]:
-    """Every place that holds a value for one broker setting."""
+def _values_set(name: str, broker: BrokerConfig) -> list[ConfigSynonym]:
+    """Every value that one broker setting has, with its source."""
     definition = BrokerConfig.definitions[name]
     layers = (
         (broker.broker_dynamic, Source.DYNAMIC_BROKER),
@@ -203,7 +203,7 @@ def _stored_entry(name: str, text: str, source: Source) -> ConfigEntry:
     """A dynamic setting that has no effect, or an unknown one. The latter is sensitive, as it may
     be a plugin's password (ConfigHelper).
 
-    Its only synonym is the place where it was set.
+    Its only synonym is the source where it was set.
     """
     inert, reason = INERT.get(name), unneeded_reason(name)
     value = None if inert is None else text

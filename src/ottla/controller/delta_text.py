@@ -282,6 +282,6 @@ def _broker(
     first_epoch: int,
     features: Any,
 ) -> BrokerImage:
-    places = tuple(Endpoint(*each) for each in endpoints)
+    parsed = tuple(Endpoint(*each) for each in endpoints)
     ranges = tuple(FeatureRange(*each) for each in features)
-    return BrokerImage(broker_id, places, rack, epoch, directory_id, first_epoch, ranges)
+    return BrokerImage(broker_id, parsed, rack, epoch, directory_id, first_epoch, ranges)

@@ -82,10 +82,10 @@ def _before_topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDel
         config = new.users.get(user, NO_CONFIG)
         if config != old.users.get(user, NO_CONFIG):
             yield UserConfigChanged(user, config)
-    for place in sorted(old.quotas.keys() | new.quotas.keys()):
-        config = new.quotas.get(place, NO_CONFIG)
-        if config != old.quotas.get(place, NO_CONFIG):
-            yield QuotaConfigChanged(place, config)
+    for path in sorted(old.quotas.keys() | new.quotas.keys()):
+        config = new.quotas.get(path, NO_CONFIG)
+        if config != old.quotas.get(path, NO_CONFIG):
+            yield QuotaConfigChanged(path, config)
     features = (new.features, new.features_version)
     if (old.features, old.features_version) != features:
         yield FeaturesChanged(*features)

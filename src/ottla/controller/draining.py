@@ -35,17 +35,17 @@ def drained(
     leaders = dict.fromkeys(others, 0)
     for partitions in assignments.values():
         for each in partitions:
-            for place, broker in enumerate(each):
+            for position, broker in enumerate(each):
                 if broker in replicas:
                     replicas[broker] += 1
-                    leaders[broker] += place == 0
+                    leaders[broker] += position == 0
     targets: dict[str, dict[int, tuple[int, ...]]] = {}
     stuck: dict[str, int] = {}
     for topic in sorted(assignments):
         for index, each in enumerate(assignments[topic]):
             if broker_id not in each:
                 continue
-            place = list(each).index(broker_id)
+            position = list(each).index(broker_id)
             free = [b for b in others if b not in each]
             if not free:
                 stuck[topic] = stuck.get(topic, 0) + 1
@@ -53,11 +53,11 @@ def drained(
             # A rack without a replica of the partition keeps the copies apart (KIP-36).
             used = {racks.get(b) for b in each if b != broker_id}
             apart = [b for b in free if racks[b] is not None and racks[b] not in used]
-            load = leaders if place == 0 else replicas
+            load = leaders if position == 0 else replicas
             chosen = min(apart or free, key=lambda b: (load[b], replicas[b], b))
             replicas[chosen] += 1
-            leaders[chosen] += place == 0
-            target = (*each[:place], chosen, *each[place + 1 :])
+            leaders[chosen] += position == 0
+            target = (*each[:position], chosen, *each[position + 1 :])
             targets.setdefault(topic, {})[index] = target
     if stuck:
         topics = [f"{topic} ({count})" for topic, count in list(stuck.items())[:MAX_NAMED]]

@@ -201,9 +201,9 @@ class UserConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class QuotaConfigChanged:
-    """A node of quotas other than a user's has changed; `place` is its path below /config."""
+    """A node of quotas other than a user's has changed; `path` is its path below /config."""
 
-    place: str
+    path: str
     config: ConfigImage
 
 
@@ -346,8 +346,8 @@ class ClusterImage:
                 _set(self.configs, resource, config)
             case UserConfigChanged(user, config):
                 _set(self.users, user, config)
-            case QuotaConfigChanged(place, config):
-                _set(self.quotas, place, config)
+            case QuotaConfigChanged(path, config):
+                _set(self.quotas, path, config)
             case BrokerAppeared(broker):
                 self.brokers[broker.broker_id] = broker
             case BrokerVanished(broker_id):

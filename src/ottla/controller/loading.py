@@ -74,14 +74,14 @@ def load_image(
     Apply `recovery.healing_writes` first: raises LayoutError if a node is missing or its content
     is invalid.
     """
-    places = (
+    parents = (
         layout.BROKER_IDS,
         layout.BROKER_CONFIGS,
         layout.USER_CONFIGS,
         layout.TOPICS,
         layout.DIRECTORIES,
     )
-    brokers, configs, users, topics, directories = yield from children(tree, places)
+    brokers, configs, users, topics, directories = yield from children(tree, parents)
     image = ClusterImage(layout.read_cluster_id(tree[layout.CLUSTER_ID].data))
     epoch = int(tree[layout.CONTROLLER_EPOCH].data)
     image.apply(ControllerChanged(controller_id, epoch))
@@ -103,10 +103,10 @@ def load_image(
         node = tree[f"{layout.USER_CONFIGS}/{name}"]
         values = layout.read_config(f"{layout.USER_CONFIGS}/{name}", node.data)
         image.apply(UserConfigChanged(layout.name_of(name), ConfigImage(values, node.version)))
-    for place in (yield from quota_places(tree)):
-        node = tree[f"{layout.CONFIG}/{place}"]
-        values = layout.read_config(f"{layout.CONFIG}/{place}", node.data)
-        image.apply(QuotaConfigChanged(place, ConfigImage(values, node.version)))
+    for entity_path in (yield from quota_paths(tree)):
+        node = tree[f"{layout.CONFIG}/{entity_path}"]
+        values = layout.read_config(f"{layout.CONFIG}/{entity_path}", node.data)
+        image.apply(QuotaConfigChanged(entity_path, ConfigImage(values, node.version)))
         if step.is_full(USER_US):
             yield
     for name in topics:
@@ -126,16 +126,16 @@ def load_image(
     return image
 
 
-def quota_places(tree: Mapping[str, TreeNode]) -> Generator[None, None, list[str]]:
+def quota_paths(tree: Mapping[str, TreeNode]) -> Generator[None, None, list[str]]:
     """The paths of quotas below /config, but for those of users alone, and of their parents."""
     found: list[str] = []
     for number, path in enumerate(tree):
         if number % NODES_A_STEP == NODES_A_STEP - 1:
             yield
         if path.startswith(_QUOTAS):
-            place = path.removeprefix(f"{layout.CONFIG}/")
-            if not place.startswith(layout.USERS) or place.count("/") > 1:
-                found.append(place)
+            entity_path = path.removeprefix(f"{layout.CONFIG}/")
+            if not entity_path.startswith(layout.USERS) or entity_path.count("/") > 1:
+                found.append(entity_path)
     return found
 
 

@@ -41,10 +41,10 @@ def place(
     known: dict[tuple[int, int], tuple[int, ...]] = {}
     placed = []
     for partition in range(first, first + partitions):
-        place_of = (start + partition) % turn, (start + partition // turn) % distances
-        replicas = known.get(place_of)
+        turns = (start + partition) % turn, (start + partition // turn) % distances
+        replicas = known.get(turns)
         if replicas is None:
-            replicas = known[place_of] = _replicas(ring, racks, factor, *place_of)
+            replicas = known[turns] = _replicas(ring, racks, factor, *turns)
         placed.append(replicas)
     return tuple(placed)
 

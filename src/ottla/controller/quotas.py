@@ -88,7 +88,7 @@ def read_quotas(values: Mapping[str, str]) -> dict[Kind, float]:
     return found
 
 
-def place_of(entity: Entity) -> str:
+def path_of(entity: Entity) -> str:
     """The path of an entity's node, below /config."""
     if entity.ip is not None:
         return f"{layout.IPS}/{layout.node_name(entity.ip)}"
@@ -100,9 +100,9 @@ def place_of(entity: Entity) -> str:
     return "/".join(parts)
 
 
-def entity_of(place: str) -> Entity | None:
-    """The inverse of `place_of`; None for the parent of entities' nodes, and for what is none."""
-    match place.split("/"):
+def entity_of(entity_path: str) -> Entity | None:
+    """The inverse of `path_of`; None for the parent of entities' nodes, and for what is none."""
+    match entity_path.split("/"):
         case [layout.IPS, name]:
             return Entity(ip=layout.name_of(name))
         case [layout.CLIENTS, name]:
@@ -119,8 +119,8 @@ def all_quotas(image: ClusterImage) -> Iterator[tuple[Entity, dict[Kind, float]]
     for user, config in image.users.items():
         quotas = read_quotas(config.values)
         yield (Entity(user), quotas) if quotas else None
-    for place, config in image.quotas.items():
-        entity, quotas = entity_of(place), read_quotas(config.values)
+    for entity_path, config in image.quotas.items():
+        entity, quotas = entity_of(entity_path), read_quotas(config.values)
         yield (entity, quotas) if entity is not None and quotas else None
 
 
@@ -207,8 +207,8 @@ class _Change:
         self._changed: dict[str, ConfigImage] = {}
 
     def alter(self, entity: Entity, changes: Mapping[Kind, float | None]) -> None:
-        place = place_of(entity)
-        present = self._node(place)
+        entity_path = path_of(entity)
+        present = self._node(entity_path)
         values = dict(present.values)
         for kind, value in changes.items():
             if value is None:
@@ -217,47 +217,47 @@ class _Change:
                 values[kind.value] = _text(kind, value)
         if values == present.values:
             return
-        if not values and not self._is_of_user(place):
+        if not values and not self._is_of_user(entity_path):
             assert present.version is not None
-            self.builder.writes.append(Delete(f"{layout.CONFIG}/{place}", present.version))
-            self._is_now(place, NO_CONFIG)
+            self.builder.writes.append(Delete(f"{layout.CONFIG}/{entity_path}", present.version))
+            self._is_now(entity_path, NO_CONFIG)
             return
         if entity.user is not None and entity.client_id is not None:
-            user = place_of(Entity(entity.user))
+            user = path_of(Entity(entity.user))
             for parent in (user, f"{user}/{layout.CLIENTS}"):
                 if self._node(parent).version is None:
                     self._put(parent, {}, None)
-        self._put(place, values, present.version)
+        self._put(entity_path, values, present.version)
 
     @staticmethod
-    def _is_of_user(place: str) -> bool:
+    def _is_of_user(entity_path: str) -> bool:
         """It may have nodes below, and the user's credentials."""
-        return place.startswith(f"{layout.USERS}/") and place.count("/") == 1
+        return entity_path.startswith(f"{layout.USERS}/") and entity_path.count("/") == 1
 
-    def _node(self, place: str) -> ConfigImage:
-        if place in self._changed:
-            return self._changed[place]
-        if self._is_of_user(place):
-            entity = entity_of(place)
+    def _node(self, entity_path: str) -> ConfigImage:
+        if entity_path in self._changed:
+            return self._changed[entity_path]
+        if self._is_of_user(entity_path):
+            entity = entity_of(entity_path)
             assert entity is not None
             assert entity.user is not None
             return self._image.users.get(entity.user, NO_CONFIG)
-        return self._image.quotas.get(place, NO_CONFIG)
+        return self._image.quotas.get(entity_path, NO_CONFIG)
 
-    def _put(self, place: str, values: dict[str, str], version: int | None) -> None:
-        path = f"{layout.CONFIG}/{place}"
+    def _put(self, entity_path: str, values: dict[str, str], version: int | None) -> None:
+        path = f"{layout.CONFIG}/{entity_path}"
         self.builder.writes.append(config_write(path, values, version))
-        self._is_now(place, ConfigImage(values, next_version(version)))
+        self._is_now(entity_path, ConfigImage(values, next_version(version)))
 
-    def _is_now(self, place: str, config: ConfigImage) -> None:
-        self._changed[place] = config
-        if self._is_of_user(place):
-            entity = entity_of(place)
+    def _is_now(self, entity_path: str, config: ConfigImage) -> None:
+        self._changed[entity_path] = config
+        if self._is_of_user(entity_path):
+            entity = entity_of(entity_path)
             assert entity is not None
             assert entity.user is not None
             self.builder.deltas.append(UserConfigChanged(entity.user, config))
         else:
-            self.builder.deltas.append(QuotaConfigChanged(place, config))
+            self.builder.deltas.append(QuotaConfigChanged(entity_path, config))
 
 
 def _checked_entity(given: Sequence[tuple[str, str | None]]) -> Entity:

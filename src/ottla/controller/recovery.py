@@ -31,8 +31,8 @@ def healing_writes(tree: Mapping[str, TreeNode]) -> Generator[None, None, tuple[
     topic are deleted. Raises LayoutError.
     """
     writes: list[Operation] = []
-    places = (layout.DELETED_TOPICS, layout.TOPICS, layout.TOPIC_CONFIGS)
-    marked, names, configs = yield from children(tree, places)
+    parents = (layout.DELETED_TOPICS, layout.TOPICS, layout.TOPIC_CONFIGS)
+    marked, names, configs = yield from children(tree, parents)
     below = yield from _below(tree, marked)
     step = Step()
     for name in marked:

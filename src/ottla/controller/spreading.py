@@ -82,16 +82,16 @@ def _level_replicas(rows: list[list[int]], load: Counter[int], racks: Racks) -> 
         move = _next_move(rows, load, racks)
         if move is None:
             return
-        row, place, low = move
-        load[row[place]] -= 1
+        row, index, low = move
+        load[row[index]] -= 1
         load[low] += 1
-        row[place] = low
+        row[index] = low
 
 
 def _next_move(
     rows: list[list[int]], load: Counter[int], racks: Racks
 ) -> tuple[list[int], int, int] | None:
-    """A partition, the place of the replica in it that moves, and the broker that gets it."""
+    """A partition, the index of the replica in it that moves, and the broker that gets it."""
     ordered = sorted(load, key=lambda broker: (load[broker], broker))
     for high in reversed(ordered):
         for low in ordered:
@@ -101,10 +101,10 @@ def _next_move(
             for row in rows:
                 if high not in row or low in row or not _as_apart(row, high, low, racks):
                     continue
-                place = row.index(high)
-                if place:
-                    return row, place, low
-                leaders = leaders or (row, place, low)
+                index = row.index(high)
+                if index:
+                    return row, index, low
+                leaders = leaders or (row, index, low)
             if leaders is not None:
                 return leaders
     return None
@@ -136,7 +136,7 @@ def _level_leaders(rows: list[list[int]], brokers: Collection[int]) -> None:
         if pair is None:
             return
         row, low = pair
-        place = row.index(low)
+        index = row.index(low)
         first[row[0]] -= 1
         first[low] += 1
-        row[0], row[place] = low, row[0]
+        row[0], row[index] = low, row[0]

@@ -105,7 +105,7 @@ class EmbeddedTree:
             try:
                 return work(self._store)
             except sqlite3.Error as error:
-                raise store_error(self._store.place, error) from None
+                raise store_error(self._store.path, error) from None
         except StoreSyncError as error:
             self._lost_sync = error
             raise

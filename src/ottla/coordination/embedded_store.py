@@ -92,7 +92,7 @@ class EmbeddedStore:
 
     def __init__(self, folder: Path | None) -> None:
         """Raises StoreError."""
-        self.place = ":memory:" if folder is None else str(folder / FILE_NAME)
+        self.path = ":memory:" if folder is None else str(folder / FILE_NAME)
         """For messages."""
         self.may_lack_changes = False
         """The file was damaged, and its copy is older than it was, or may be."""
@@ -102,9 +102,9 @@ class EmbeddedStore:
             else:
                 self._database, found = self._opened_or_copy(folder)
         except sqlite3.Error as error:
-            raise store_error(self.place, error) from None
+            raise store_error(self.path, error) from None
         except DamagedStoreError as error:
-            raise StoreError(f"{self.place} is damaged ({error})") from None
+            raise StoreError(f"{self.path} is damaged ({error})") from None
         self.state = found.state
         self._added = 0
         """What the open transaction adds to the digest."""
@@ -138,7 +138,7 @@ class EmbeddedStore:
     def _opened(self) -> tuple[sqlite3.Connection, Scan]:
         """Opens and checks the file. Raises DamagedStoreError and sqlite3.Error."""
         database = sqlite3.connect(
-            self.place, isolation_level=None, check_same_thread=False, timeout=1
+            self.path, isolation_level=None, check_same_thread=False, timeout=1
         )
         try:
             database.execute("PRAGMA journal_mode=WAL")
@@ -187,7 +187,7 @@ class EmbeddedStore:
     def _checked(self, path: str, row: tuple[bytes, int, int, int, int]) -> TreeNode:
         node = TreeNode(*row[:4])
         if node_checksum(path, node) != row[4]:
-            raise StoreError(f"{self.place} is damaged ({path}): start the broker again")
+            raise StoreError(f"{self.path} is damaged ({path}): start the broker again")
         return node
 
     def children(self, path: str) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ class EmbeddedStore:
                 for operation in operations:
                     self._apply(operation, session, number, events)
         except sqlite3.Error as error:
-            raise store_error(self.place, error) from None
+            raise store_error(self.path, error) from None
         self._update_scanned(operations)
         return events
 

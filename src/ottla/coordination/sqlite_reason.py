@@ -14,16 +14,16 @@ _PROBE_BYTES: Final = 64 * 1024
 """More than SQLite adds at once: 32 KiB of shared memory, and pages of 4 KiB."""
 
 
-def sqlite_reason(place: str, error: sqlite3.Error) -> str:
+def sqlite_reason(path: str, error: sqlite3.Error) -> str:
     """The file, the system's reason if the disk refuses writes, and SQLite's own words."""
-    for path in (place, f"{place}-wal", f"{place}-shm"):
-        if os.path.isdir(path):
-            return f"{path} is a folder; rename it (SQLite says: {error})"
-    refusal = None if place == ":memory:" else _refusal(Path(place).parent)
+    for file in (path, f"{path}-wal", f"{path}-shm"):
+        if os.path.isdir(file):
+            return f"{file} is a folder; rename it (SQLite says: {error})"
+    refusal = None if path == ":memory:" else _refusal(Path(path).parent)
     if refusal is None:
-        return f"{place}: {error}"
+        return f"{path}: {error}"
     why = refusal.strerror or str(refusal)
-    return f"{place}: {why} (SQLite says: {error}); make room on this disk, or make it writable"
+    return f"{path}: {why} (SQLite says: {error}); make room on this disk, or make it writable"
 
 
 def _refusal(folder: Path) -> OSError | None:

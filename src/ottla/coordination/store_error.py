@@ -23,7 +23,7 @@ class StoreSyncError(StoreError):
     """An fsync failed: whether the file holds the transaction is known after the next start."""
 
 
-def store_error(place: str, error: sqlite3.Error) -> StoreError:
+def store_error(path: str, error: sqlite3.Error) -> StoreError:
     """What SQLite's error means for the file."""
     kind = StoreSyncError if getattr(error, "sqlite_errorcode", None) in _SYNC_CODES else StoreError
-    return kind(sqlite_reason(place, error))
+    return kind(sqlite_reason(path, error))

@@ -212,9 +212,9 @@ class ZooKeeperCoordination:
             async for part in self._read_many(parents, children=True):
                 for parent, names in part:
                     await slices.count(1 + len(names) // 10)
-                    place = parent.rstrip("/")
+                    base = parent.rstrip("/")
                     level += [
-                        f"{place}/{name}"
+                        f"{base}/{name}"
                         for name in sorted(names)
                         if not self._servers_own(parent, name)
                     ]

@@ -124,7 +124,7 @@ def check_zookeeper(given: str | None, reporter: Reporter) -> None:
         except KitError as error:
             raise failure(error) from None
         return
-    reason = why_unreachable(zookeeper_places(given))
+    reason = why_unreachable(zookeeper_addresses(given))
     if reason is not None:
         raise DevClusterError(
             f"cannot reach ZooKeeper at {given}: {reason}.",
@@ -132,7 +132,7 @@ def check_zookeeper(given: str | None, reporter: Reporter) -> None:
         )
 
 
-def zookeeper_places(given: str) -> Iterator[tuple[str, int]]:
+def zookeeper_addresses(given: str) -> Iterator[tuple[str, int]]:
     """`HOST:PORT,HOST:PORT/PATH` as pairs. Raises OptionError for anything else."""
     for word in given.partition("/")[0].split(","):
         host, _, port = word.strip().rpartition(":")

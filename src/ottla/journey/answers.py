@@ -97,10 +97,12 @@ def joined_lists(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The lists of several leaders as one. `unanswered` has the partitions of which none spoke."""
     lists = [answer for answer in answers if "error" not in answer]
     # A leader without such messages answers with an error that says how far it searched.
-    places = [
-        place for answer in answers for place in answer.get("error", answer).get("searched", ())
+    searched = [
+        partition
+        for answer in answers
+        for partition in answer.get("error", answer).get("searched", ())
     ]
-    known = {place["partition"] for place in places}
+    known = {partition["partition"] for partition in searched}
     others = {index for answer in answers for index in answer.get("elsewhere", ())}
     return {
         "journey": lists[0]["journey"],
@@ -109,7 +111,7 @@ def joined_lists(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
             (message for one in lists for message in one["messages"]),
             key=lambda message: (message["partition"], message["offset"]),
         ),
-        "searched": sorted(places, key=lambda place: place["partition"]),
+        "searched": sorted(searched, key=lambda partition: partition["partition"]),
         "unanswered": sorted(others - known),
     }
 

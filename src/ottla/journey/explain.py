@@ -365,7 +365,7 @@ def _delivered(
         return []  # no pipeline reads a marker
     transaction = _transaction(facts)
     outcome = transaction["state"] if transaction else "committed"
-    found = _one_a_place(deliveries(steps, facts.offset, written))
+    found = _one_per_target(deliveries(steps, facts.offset, written))
     known = {name for one in found for name in _names(one.pipeline)}
     for group, position in sorted(facts.positions.items()):
         delivery = read_delivery(position.metadata)
@@ -404,7 +404,7 @@ def _is_race(facts: Facts, one: Delivered) -> bool:
     return gone_ms is None or one.when.until_ms >= gone_ms
 
 
-def _one_a_place(found: list[Delivered]) -> list[Delivered]:
+def _one_per_target(found: list[Delivered]) -> list[Delivered]:
     """Earlier versions of pipelines said less of where their rows go, or gave the query another
     name, so one query may have steps with two names for one place. The steps that begin before the
     offset are the ones that count.

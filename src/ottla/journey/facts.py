@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ottla.journey.key_elsewhere import KeyElsewhere
-from ottla.journey.record_in_batch import PlacedRecord
+from ottla.journey.record_in_batch import RecordInBatch
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.journey.table_rows import KeyHistory
 from ottla.journey.transactions import TransactionFacts
@@ -64,7 +64,7 @@ class LogLocation:
     index_entry: tuple[int, int] | None
     batch_position: int
     header: BatchHeader
-    record: PlacedRecord | None
+    record: RecordInBatch | None
     damage: str | None = None
 
 

@@ -12,7 +12,7 @@ from ottla.records.record import Record
 from ottla.records.varint import decode_varint
 
 
-class PlacedRecord(NamedTuple):
+class RecordInBatch(NamedTuple):
     """A record and its position: its number in the batch (from 0), and its position and size in the
     uncompressed records.
     """
@@ -25,7 +25,7 @@ class PlacedRecord(NamedTuple):
     """The size of all records of the batch, uncompressed."""
 
 
-def find_record(header: BatchHeader, batch: bytes, offset: int) -> PlacedRecord | None:
+def find_record(header: BatchHeader, batch: bytes, offset: int) -> RecordInBatch | None:
     """The record at `offset` in this whole batch; None if compaction has removed it.
 
     Raises CorruptBatchError or InvalidRecordError, like `iterate_records`.
@@ -37,7 +37,7 @@ def find_record(header: BatchHeader, batch: bytes, offset: int) -> PlacedRecord 
         size, start = decode_varint(records, position)
         end = start + size
         if record.offset == offset:
-            return PlacedRecord(record, number, position, end - position, len(records))
+            return RecordInBatch(record, number, position, end - position, len(records))
         position = end
     return None
 

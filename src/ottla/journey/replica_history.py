@@ -235,9 +235,9 @@ def elections(known: Sequence[Leadership], cuts: Sequence[Dropped]) -> list[Elec
         for number, leadership in enumerate(known)
         if leadership.leader >= 0 and (number == 0 or not _continues(known, number))
     ]
-    for place, number in enumerate(starts):
+    for index, number in enumerate(starts):
         leadership = known[number]
-        until_ms = known[starts[place + 1]].since_ms if place + 1 < len(starts) else None
+        until_ms = known[starts[index + 1]].since_ms if index + 1 < len(starts) else None
         some = tuple(
             cut
             for cut in cuts

@@ -117,10 +117,10 @@ def explain_retention(
     """What may delete the record. `segments`: all of the log's, oldest first; one holds its
     offset, and their times are known up to that of the record that supersedes it.
     """
-    place = _segment_of(segments, record.offset)
+    index = _segment_of(segments, record.offset)
     rules: list[Rule] = []
-    rules += _by_time(config, segments, place, now_ms)
-    rules += _by_size(config, segments, place)
+    rules += _by_time(config, segments, index, now_ms)
+    rules += _by_size(config, segments, index)
     if config.cleanup_compact:
         rules.append(_by_compaction(config, segments, record, last_stable_offset, now_ms))
     if not rules:
@@ -139,11 +139,11 @@ def _segment_of(segments: Sequence[SegmentFacts], offset: int) -> int:
 
 
 def _by_time(
-    config: LogConfig, segments: Sequence[SegmentFacts], place: int, now_ms: int
+    config: LogConfig, segments: Sequence[SegmentFacts], index: int, now_ms: int
 ) -> Iterator[Rule]:
-    segment = segments[place]
+    segment = segments[index]
     # Older segments are deleted first, so the newest record of all of them decides.
-    newest = max(range(place + 1), key=lambda at: segments[at].largest_timestamp_ms)
+    newest = max(range(index + 1), key=lambda at: segments[at].largest_timestamp_ms)
     newest_ms = segments[newest].largest_timestamp_ms
     not_before_ms = expires_ms(newest_ms, config)
     if not_before_ms is None:
@@ -153,7 +153,7 @@ def _by_time(
         older: Statement = {"kind": "older", "of": "segment", "span_ms": span_ms}
         yield Rule("retention.ms", True, not_before_ms, older)
         return
-    whose = "segment" if newest == place else "older_segment"
+    whose = "segment" if newest == index else "older_segment"
     reason = {"kind": "not_old", "of": whose, "span_ms": span_ms, "newest_ms": newest_ms}
     delay = _until_rolled(config, segment, "newer_records") if segment.is_active else None
     yield Rule("retention.ms", False, not_before_ms, reason, delay)
@@ -173,8 +173,8 @@ def _until_rolled(
     }
 
 
-def _by_size(config: LogConfig, segments: Sequence[SegmentFacts], place: int) -> Iterator[Rule]:
-    missing = missing_bytes(sum(each.size_bytes for each in segments[place + 1 :]), config)
+def _by_size(config: LogConfig, segments: Sequence[SegmentFacts], index: int) -> Iterator[Rule]:
+    missing = missing_bytes(sum(each.size_bytes for each in segments[index + 1 :]), config)
     if missing is None:
         return
     keeps_bytes = config.retention_bytes

@@ -65,7 +65,7 @@ class Batches(NamedTuple):
         return self.first_batch == self.last_batch
 
 
-class _Placed(NamedTuple):
+class _InBatches(NamedTuple):
     record: KeyRecord
     batches: Batches
 
@@ -81,33 +81,33 @@ def row_of(
     `batches_of` gives the batches of an offset, None for one that is not delivered or was rejected.
     The message itself is delivered, and is one of the history.
     """
-    placed = [
-        _Placed(record, batches)
+    records = [
+        _InBatches(record, batches)
         for record in history.records
         if not (record.is_tombstone and to.deletes == "skip")
         and (batches := batches_of(record.offset)) is not None
     ]
-    own = next((one for one in placed if one.record.offset == offset), None)
+    own = next((one for one in records if one.record.offset == offset), None)
     if own is None:  # a tombstone that is skipped
         return _row("skipped", None, "gone")
     if to.order == "column":
         return _row(None, None, None)
     if to.rows == "history":
-        return _version(to, placed, own, history)
-    return _upserted(to, placed, own, history)
+        return _version(to, records, own, history)
+    return _upserted(to, records, own, history)
 
 
-def _order(to: Destination) -> Callable[[_Placed], tuple[int, int]]:
+def _order(to: Destination) -> Callable[[_InBatches], tuple[int, int]]:
     if to.order == "timestamp":
         return lambda one: (one.record.timestamp_ms, one.record.offset)
     return lambda one: (0, one.record.offset)
 
 
 def _version(
-    to: Destination, placed: Sequence[_Placed], own: _Placed, history: KeyHistory
+    to: Destination, records: Sequence[_InBatches], own: _InBatches, history: KeyHistory
 ) -> Document:
     """In a history each message is a version; the next one in their order closes it."""
-    ordered = sorted(placed, key=_order(to))
+    ordered = sorted(records, key=_order(to))
     at = ordered.index(own)
     before = ordered[at - 1] if at else None
     after = ordered[at + 1] if at + 1 < len(ordered) else None
@@ -122,16 +122,16 @@ def _version(
 
 
 def _upserted(
-    to: Destination, placed: Sequence[_Placed], own: _Placed, history: KeyHistory
+    to: Destination, records: Sequence[_InBatches], own: _InBatches, history: KeyHistory
 ) -> Document:
     """Follow the row of the key from batch to batch: the last record of each batch is merged."""
     if to.order == "timestamp" and not history.is_whole:
         return _row(None, None, None)  # an earlier message may be newer
     order = _order(to)
-    row: _Placed | None = None
+    row: _InBatches | None = None
     is_known = history.is_whole
     said: Document | None = None
-    for batches, group in groupby(placed, key=lambda one: one.batches):
+    for batches, group in groupby(records, key=lambda one: one.batches):
         of_batch = list(group)
         last = max(of_batch, key=order)
         if not batches.is_exact and len(of_batch) > 1 and own in of_batch:
@@ -158,7 +158,9 @@ def _upserted(
     return said
 
 
-def _first_deed(to: Destination, own: _Placed, row: _Placed | None, *, is_known: bool) -> Document:
+def _first_deed(
+    to: Destination, own: _InBatches, row: _InBatches | None, *, is_known: bool
+) -> Document:
     """What a record did that was the last of its batch, and newer than the row of its key."""
     had_row = row is not None and not row.record.is_tombstone
     if own.record.is_tombstone:
@@ -169,16 +171,16 @@ def _first_deed(to: Destination, own: _Placed, row: _Placed | None, *, is_known:
     return _row(did, row if had_row else None, "current")
 
 
-def _end(last: _Placed) -> str:
+def _end(last: _InBatches) -> str:
     return "deleted" if last.record.is_tombstone else "superseded"
 
 
-def _by(last: _Placed) -> Document:
+def _by(last: _InBatches) -> Document:
     return {"offset": last.record.offset, **last.batches._asdict()}
 
 
 def _row(
-    did: str | None, of: _Placed | None, then: str | None, by: _Placed | None = None
+    did: str | None, of: _InBatches | None, then: str | None, by: _InBatches | None = None
 ) -> Document:
     return {
         "did": did,

@@ -115,8 +115,8 @@ class TimeIndex:
         self._times, self._offsets = None, array("i")
 
 
-# A segment of 1 GiB has 260,000 entries. One by one they take 50 ms; by the bytes at the same place
-# of all entries, a fifth of that.
+# A segment of 1 GiB has 260,000 entries. One by one they take 50 ms; by the bytes at the same
+# position of all entries, a fifth of that.
 
 
 def _fields_of(entries: bytes) -> "tuple[array[int], array[int]]":

@@ -49,8 +49,8 @@ def text_renderer(shown: Shown, *, for_terminal: bool) -> Render:
     def render(message: Any) -> bytes:
         parts: list[bytes] = []
         if shown.offsets:
-            place = f"{message.topic()}-{message.partition()}@{message.offset()}"
-            parts.append(place.encode("utf-8"))
+            position = f"{message.topic()}-{message.partition()}@{message.offset()}"
+            parts.append(position.encode("utf-8"))
         if shown.times:
             parts.append(time_text(*message.timestamp()).encode("ascii"))
         if shown.headers:

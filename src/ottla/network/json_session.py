@@ -242,8 +242,8 @@ class JsonSession:
                 here.append(each.partition_index)
             else:
                 leader = brokers.get(each.leader_id)
-                place = {} if leader is None else {"host": leader.host, "port": leader.port}
-                elsewhere.append({"partition": each.partition_index} | place)
+                address = {} if leader is None else {"host": leader.host, "port": leader.port}
+                elsewhere.append({"partition": each.partition_index} | address)
         return here, len(found.partitions), elsewhere
 
     async def _subscribe(self, number: Any, message: Mapping[str, Any]) -> None:
@@ -329,8 +329,8 @@ class JsonSession:
             partition = here[self._next_partition % len(here)]
         if partition not in here:
             none: dict[str, Any] = {}
-            place = next((each for each in elsewhere if each["partition"] == partition), none)
-            raise RequestRefusedError(ErrorCode.not_leader_or_follower, "", **place)
+            address = next((each for each in elsewhere if each["partition"] == partition), none)
+            raise RequestRefusedError(ErrorCode.not_leader_or_follower, "", **address)
         build = self._build(PRODUCE)
         data = build.PartitionProduceData(index=partition, records=build_batch([record]))
         topics = (build.TopicProduceData(name=topic, partition_data=(data,)),)

@@ -125,7 +125,7 @@ class Throttling:
     def forwarded(self, key: int, version: int, frame: Buffer, session: ClientSession) -> None:
         """The controller's response to a request is on its way to this client."""
         if self.applies_to(session):
-            at = _place_of_throttle(key, version)
+            at = _offset_of_throttle(key, version)
             if at is not None:
                 session.throttle_ms = int.from_bytes(frame[at : at + 4], "big", signed=True)
 
@@ -237,7 +237,7 @@ def _measured(work: Awaitable[T], spent: _Spent) -> Generator[Any, Any, T]:
 
 
 @lru_cache(maxsize=256)
-def _place_of_throttle(key: int, version: int) -> int | None:
+def _offset_of_throttle(key: int, version: int) -> int | None:
     """Where a response has its throttle_time_ms, after the correlation id and tags of its header;
     None if it is not the first field.
     """

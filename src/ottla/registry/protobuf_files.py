@@ -129,12 +129,12 @@ def _compiled(schema: Registered, name: str, files: dict[str, Any]) -> Any:
             f"Type: {INSTALL_PROTOBUF}"
         )
     with tempfile.TemporaryDirectory(prefix="ottla-protoc-") as folder:
-        place = Path(folder)
+        work = Path(folder)
         # Names of references are any text, so the file to compile has a name of its own.
-        source, imports, out = place / _SOURCE, place / "imports", place / "out"
+        source, imports, out = work / _SOURCE, work / "imports", work / "out"
         source.write_text(schema.text, "utf-8")
         imports.write_bytes(FileDescriptorSet(file=files.values()).SerializeToString())
-        command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={place}"]
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={work}"]
         if files:
             command.append(f"--descriptor_set_in={imports}")
         command += [f"--descriptor_set_out={out}", source.name]

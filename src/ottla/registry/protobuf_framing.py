@@ -13,22 +13,22 @@ MAX_INDEXES = 100
 
 
 def read_indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
-    """Return the indexes at a place in the data, and where the message begins.
+    """Return the indexes at a position in the data, and where the message begins.
 
     Raises ValueError for data that ends before, and for indexes that no file has.
     """
-    count, place = _read_int(data, start)
+    count, position = _read_int(data, start)
     if count == 0:
-        return (0,), place
+        return (0,), position
     if not 0 < count <= MAX_INDEXES:
         raise ValueError(f"{count} message indexes")
     found = []
     for _ in range(count):
-        index, place = _read_int(data, place)
+        index, position = _read_int(data, position)
         if index < 0:
             raise ValueError(f"the message index {index}")
         found.append(index)
-    return tuple(found), place
+    return tuple(found), position
 
 
 def write_indexes(indexes: tuple[int, ...]) -> bytes:
@@ -38,16 +38,16 @@ def write_indexes(indexes: tuple[int, ...]) -> bytes:
     return b"".join(_write_int(one) for one in (len(indexes), *indexes))
 
 
-def _read_int(data: bytes, place: int) -> tuple[int, int]:
+def _read_int(data: bytes, position: int) -> tuple[int, int]:
     found = shift = 0
     while True:
-        if place >= len(data):
+        if position >= len(data):
             raise ValueError("no message indexes")
-        byte = data[place]
+        byte = data[position]
         found |= (byte & 0x7F) << shift
-        place += 1
+        position += 1
         if byte < 0x80:
-            return (found >> 1) ^ -(found & 1), place
+            return (found >> 1) ^ -(found & 1), position
         shift += 7
         if shift > 28:
             raise ValueError("a message index of more than 32 bits")

@@ -20,7 +20,7 @@ MAX_PARTITIONS: Final = 100
 MAX_PRODUCERS: Final = 20
 """Of each partition."""
 
-Place = tuple[Hashable, int]
+PartitionKey = tuple[Hashable, int]
 """A topic's name or id, and the partition's number: as the client named it."""
 
 
@@ -28,26 +28,26 @@ class EarlyBatches:
     """The refused batches of partitions that are not here."""
 
     def __init__(self) -> None:
-        self._by_place: dict[Place, RefusedBatches] = {}
+        self._by_partition: dict[PartitionKey, RefusedBatches] = {}
 
-    def add(self, place: Place, records: Buffer | None, code: ErrorCode, now_ms: int) -> None:
-        """A batch for this place was refused; `now_ms` is on the monotonic clock."""
+    def add(self, key: PartitionKey, records: Buffer | None, code: ErrorCode, now_ms: int) -> None:
+        """A batch for this partition was refused; `now_ms` is on the monotonic clock."""
         try:
             header = read_header(records or b"")
         except CorruptBatchError:
             return  # it would be refused in any case
         if header.producer_id < 0:
             return
-        refused = self._by_place.get(place)
+        refused = self._by_partition.get(key)
         if refused is None:
-            if len(self._by_place) >= MAX_PARTITIONS:
-                del self._by_place[next(iter(self._by_place))]
-            refused = self._by_place[place] = RefusedBatches(MAX_PRODUCERS)
+            if len(self._by_partition) >= MAX_PARTITIONS:
+                del self._by_partition[next(iter(self._by_partition))]
+            refused = self._by_partition[key] = RefusedBatches(MAX_PRODUCERS)
         refused.add(header.producer_id, header.producer_epoch, header.base_sequence, code, now_ms)
 
-    def take(self, *places: Place) -> RefusedBatches | None:
-        """The batches of one partition, which is here now; `places` are all its names. A client
+    def take(self, *keys: PartitionKey) -> RefusedBatches | None:
+        """The batches of one partition, which is here now; `keys` are all its names. A client
         uses one of them.
         """
-        found = [refused for each in places if (refused := self._by_place.pop(each, None))]
+        found = [refused for each in keys if (refused := self._by_partition.pop(each, None))]
         return found[0] if found else None

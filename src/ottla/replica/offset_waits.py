@@ -55,10 +55,10 @@ class OffsetWaits:
             waits.append((last_offset, future))
             return
         # A duplicate waits for an older offset than the waits after it.
-        place = len(waits)
-        while place > 0 and waits[place - 1][0] > last_offset:
-            place -= 1
-        waits.insert(place, (last_offset, future))
+        index = len(waits)
+        while index > 0 and waits[index - 1][0] > last_offset:
+            index -= 1
+        waits.insert(index, (last_offset, future))
 
     def reached(self, next_offset: int) -> None:
         """End the waits for the offsets before `next_offset`."""

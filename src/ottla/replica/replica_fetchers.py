@@ -61,12 +61,12 @@ class ReplicaFetchers:
         self._fetchers: dict[FetcherId, ReplicaFetcher] = {}
         self._tasks: dict[FetcherId, asyncio.Task[None]] = {}
         self._ending: dict[asyncio.Task[None], None] = {}
-        self._placed: dict[Key, FetcherId] = {}
+        self._assigned: dict[Key, FetcherId] = {}
         self._closed = False
 
     def __len__(self) -> int:
         """The number of copied partitions."""
-        return len(self._placed)
+        return len(self._assigned)
 
     def follow(self, partition: Partition) -> None:
         """Copy from the leader in the partition's state; stop copying from its previous leader at
@@ -79,21 +79,21 @@ class ReplicaFetchers:
         assert leader not in (NO_LEADER, self._config.id), partition.state
         key = partition.topic_id, partition.index
         wanted = FetcherId(leader, self._number(key))
-        if self._placed.get(key, wanted) != wanted:
+        if self._assigned.get(key, wanted) != wanted:
             self.unfollow(partition)
-        self._placed[key] = wanted
+        self._assigned[key] = wanted
         self._fetcher(wanted).follow(partition)
 
     def unfollow(self, partition: Partition) -> None:
         """Stop copying it: this broker leads, there is no leader, or the partition is deleted."""
         key = partition.topic_id, partition.index
-        placed = self._placed.pop(key, None)
-        if placed is None:
+        assigned = self._assigned.pop(key, None)
+        if assigned is None:
             return
-        fetcher = self._fetchers[placed]
+        fetcher = self._fetchers[assigned]
         fetcher.unfollow(key)
         if not len(fetcher):
-            self._end(placed)
+            self._end(assigned)
 
     async def resize(self) -> None:
         """num.replica.fetchers may have changed: moves the partitions to their fetchers
@@ -103,14 +103,14 @@ class ReplicaFetchers:
             each
             for fetcher in self._fetchers.values()
             for each in fetcher.partitions
-            if self._placed[each.topic_id, each.index].number
+            if self._assigned[each.topic_id, each.index].number
             != self._number((each.topic_id, each.index))
         ]
         for number, partition in enumerate(moved, start=1):
             if number % PARTITIONS_A_SLICE == 0:
                 await asyncio.sleep(0)
             # Otherwise it has gone, or another broker leads, since the slice before.
-            if (partition.topic_id, partition.index) in self._placed:
+            if (partition.topic_id, partition.index) in self._assigned:
                 self.follow(partition)
 
     def _number(self, key: Key) -> int:
@@ -180,7 +180,7 @@ class ReplicaFetchers:
         self._closed = True
         for which in list(self._fetchers):
             self._end(which)
-        self._placed.clear()
+        self._assigned.clear()
         await asyncio.gather(*self._ending, return_exceptions=True)
 
 

@@ -47,9 +47,9 @@ def force_rebalance(bootstrap: str, group: str, settings: Mapping[str, str] | No
         state = described.group_state or "unknown"
         raise KitError(f"group {group} cannot rebalance: its state is {state}, not {STABLE}")
     member_id = ask_broker(address, _join(group, "", described), settings=settings).member_id
-    (place,) = addresses(address)
+    (broker,) = addresses(address)
     with closing(
-        open_connection(place, security_of(settings), KIT_CLIENT_ID, _CONNECT_S, _CONNECT_S)
+        open_connection(broker, security_of(settings), KIT_CLIENT_ID, _CONNECT_S, _CONNECT_S)
     ) as connection:
         # The response comes when all members have joined again: nobody waits for it.
         with suppress(NoAnswerError):

@@ -179,14 +179,14 @@ def _line(line: Line, names_partition: bool) -> str:
     if line.found is None:
         assert line.expected is not None
         return f"  - {'missing':<12} {_text(line.expected)}"
-    place = f"offset {line.found.offset}"
+    position = f"offset {line.found.offset}"
     if names_partition:
-        place = f"{line.found.partition}:{line.found.offset}"
+        position = f"{line.found.partition}:{line.found.offset}"
     sign = "+" if line.expected is None else " "
     fields = {"key": line.found.key, "value": line.found.value}
     if line.found.headers:
         fields["headers"] = line.found.headers  # type: ignore[assignment]
-    return f"  {sign} {place:<12} {_text(fields)}"
+    return f"  {sign} {position:<12} {_text(fields)}"
 
 
 def _text(fields: Mapping[str, Any]) -> str:

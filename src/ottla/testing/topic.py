@@ -93,7 +93,7 @@ class Topic:
         if reasons or left:
             why = reasons[0] if reasons else f"no acknowledgement within {timeout_s:g} s"
             raise KitError(f"cannot produce to {self.name}: {why}")
-        return sorted(map(_record, done), key=_place)
+        return sorted(map(_record, done), key=_position)
 
     def consume(self, count: int | None = None, *, timeout_s: float = WAIT_S) -> list[ReadRecord]:
         """The committed records from the first on, by partition and offset.
@@ -176,7 +176,7 @@ class Topic:
                     raise KitError(f"cannot read {self.name}: {error.str()}")
         finally:
             consumer.close()
-        return sorted(found, key=_place)
+        return sorted(found, key=_position)
 
     def _partitions_of_topic(self) -> Sequence[int]:
         metadata = self._producer.list_topics(self.name, timeout=WAIT_S)
@@ -237,5 +237,5 @@ def _record(message: Message) -> ReadRecord:
     )
 
 
-def _place(record: ReadRecord) -> tuple[int, int]:
+def _position(record: ReadRecord) -> tuple[int, int]:
     return record.partition, record.offset

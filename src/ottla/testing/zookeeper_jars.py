@@ -2,7 +2,7 @@
 
 The jars are downloaded once, 7 MB, into `$XDG_CACHE_HOME/ottla/zookeeper-<version>` (by default
 below `~/.cache`). Each is checked against its SHA-256 below, when it arrives and before each use.
-A download is written beside its place and then renamed: a crash leaves the whole jar or a file
+A download is written beside its path and then renamed: a crash leaves the whole jar or a file
 `*.part`, which the next download replaces.
 
 `OTTLA_MAVEN=URL` names another repository with Maven's layout; its jars have to be the same.
@@ -113,8 +113,8 @@ def _of_pyspark() -> list[Path]:
 
 def _own(tell: Callable[[str], None] | None) -> list[Path]:
     folder = cache_folder()
-    wanted = {folder / place.rpartition("/")[2]: place for place in JARS}
-    missing = [jar for jar, place in wanted.items() if not _is_whole(jar, JARS[place])]
+    wanted = {folder / url.rpartition("/")[2]: url for url in JARS}
+    missing = [jar for jar, url in wanted.items() if not _is_whole(jar, JARS[url])]
     if missing:
         source = os.environ.get(VARIABLE, MAVEN_CENTRAL).rstrip("/")
         if tell is not None:

@@ -45,14 +45,14 @@ def session_password(session_id: int) -> bytes:
 
 def end_session(address: str, session_id: int) -> None:
     """Take the session over and close it; raises KitError if the session does not exist."""
-    place = f"ZooKeeper at {address}"
+    server = f"ZooKeeper at {address}"
     for tried in range(_MAX_TRIES):
         try:
             with _connected(address) as connection:
                 if not _taken_over(connection, session_id):
                     if tried:
                         return
-                    raise KitError(f"{place}: session {session_id:#x} is over already")
+                    raise KitError(f"{server}: session {session_id:#x} is over already")
                 connection.sendall(struct.pack(">i", len(_CLOSE)) + _CLOSE)
                 _packet(connection)
                 return
@@ -61,8 +61,8 @@ def end_session(address: str, session_id: int) -> None:
             # before the response arrived. The next try shows which.
             time.sleep(_PAUSE_S)
         except OSError as error:
-            raise KitError(f"{place}: {error}") from None
-    raise KitError(f"{place} closed the connection {_MAX_TRIES} times")
+            raise KitError(f"{server}: {error}") from None
+    raise KitError(f"{server} closed the connection {_MAX_TRIES} times")
 
 
 def _connected(address: str) -> socket.socket:

@@ -13,7 +13,7 @@ are big-endian.
                             what it rejected), of [producer id, client id] pairs, or a role:
                             [leader, leader epoch, [in-sync brokers], partition epoch]
             steps           24 bytes each:
-              kind u8, name u8 (its place in the list, 255: none), flags u16,
+              kind u8, name u8 (its index in the list, 255: none), flags u16,
               since u32, until u32 (ms: since - base time, until - since),
               before, first, last u32 (each minus base)
 
@@ -115,13 +115,13 @@ def _within_span(step: Step) -> Step:
 
 
 def _block(steps: Sequence[Step], names: Sequence[Name], base_ms: int, base: int) -> bytes:
-    places = {name: place for place, name in enumerate(names)}
+    indexes = {name: index for index, name in enumerate(names)}
     entries: list[bytes] = []
     for step in steps:
         entries.append(
             _ENTRY.pack(
                 step.kind,
-                _NO_NAME if step.name is None else places[step.name],
+                _NO_NAME if step.name is None else indexes[step.name],
                 (_UNKNOWN_BEFORE if step.unknown_before else 0)
                 | (_HAS_REJECTS if step.has_rejects else 0)
                 | (_IS_FIRST if step.is_first else 0)

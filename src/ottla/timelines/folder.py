@@ -289,5 +289,5 @@ def _home(step: Step, bases: Sequence[int]) -> int:
         return bases[-1]
     if step.kind is Kind.START:
         return bases[max(bisect_right(bases, step.last) - 1, 0)]
-    place = bisect_right(bases, step.last - 1) - 1
-    return bases[place] if place >= 0 else _REMOVED
+    index = bisect_right(bases, step.last - 1) - 1
+    return bases[index] if index >= 0 else _REMOVED

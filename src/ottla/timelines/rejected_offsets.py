@@ -67,8 +67,8 @@ def read_rejected(said: object) -> RejectedOffsets | None:
         ranges = [RejectedRange(min(one.first for one in ranges), ends, None)]
     if not ranges and again is None:
         return None
-    place = kept[:MAX_KEPT_CHARS] if isinstance(kept, str) else ""
-    return RejectedOffsets(tuple(ranges), place, again)
+    kept_in = kept[:MAX_KEPT_CHARS] if isinstance(kept, str) else ""
+    return RejectedOffsets(tuple(ranges), kept_in, again)
 
 
 def rejected_steps(

@@ -69,11 +69,11 @@ def _pairs_joined(steps: Sequence[Step]) -> list[Step]:
     single: dict[tuple[Kind, Name], int] = {}
     for step in steps:
         track = _track(step)
-        place = single.pop(track, None)
-        if place is not None:
-            joined = _joined(out[place], step)
+        index = single.pop(track, None)
+        if index is not None:
+            joined = _joined(out[index], step)
             if joined is not None:
-                out[place] = joined
+                out[index] = joined
                 continue
         if step.kind not in _KEPT_APART:
             single[track] = len(out)

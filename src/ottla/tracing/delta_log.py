@@ -97,8 +97,8 @@ def _read_commit(
         said = json.loads(info["userMetadata"])
         if said["ottla.pipeline"] != 1 or cluster_id not in str(said["cluster"]).split(","):
             return None
-        place = said["topics"][topic]
-        if place["id"] != topic_id:
+        read = said["topics"][topic]
+        if read["id"] != topic_id:
             return None
         return TableCommit(
             version,
@@ -106,7 +106,7 @@ def _read_commit(
             str(said["query"]),
             str(said["id"]),
             int(said["batch"]),
-            int(place["offsets"][str(partition)]),
+            int(read["offsets"][str(partition)]),
         )
     except (KeyError, ValueError, TypeError):
         return None

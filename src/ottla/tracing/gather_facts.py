@@ -11,7 +11,7 @@ from ottla.controller.image import PartitionState
 from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.key_elsewhere import KeyElsewhere, is_asked
 from ottla.journey.offset_history import destinations
-from ottla.journey.record_in_batch import PlacedRecord, find_record
+from ottla.journey.record_in_batch import RecordInBatch, find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.log import names
 from ottla.log.errors import CorruptIndexError, storage_error
@@ -191,7 +191,7 @@ def read_batch(file: OpenFile, found: Found) -> bytes:
         raise storage_error("cannot read a batch", error) from None
 
 
-def find_sound_record(header: BatchHeader, batch: bytes, offset: int) -> PlacedRecord | None:
+def find_sound_record(header: BatchHeader, batch: bytes, offset: int) -> RecordInBatch | None:
     """The record, from a batch with a valid checksum. Raises CorruptBatchError if it is not
     valid.
     """

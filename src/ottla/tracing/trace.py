@@ -90,7 +90,7 @@ async def _facts(
         replicas,
         broker.timelines,
         lambda at: turn.away(find_groups(topic, partition.index, at, broker)),
-        lambda ids, place: turn.away(find_transactions(ids, place, broker)),
+        lambda ids, topic_partition: turn.away(find_transactions(ids, topic_partition, broker)),
         lambda at, whom: turn.away(steps_of_some(topic, partition.index, at, whom, broker)),
         lambda key: find_key_elsewhere(key, topic, partition.index, broker),
         elsewhere,

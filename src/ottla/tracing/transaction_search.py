@@ -36,7 +36,7 @@ async def transaction_facts(
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
     log = partition.log
-    place = TopicPartition(partition.topic, partition.index)
+    topic_partition = TopicPartition(partition.topic, partition.index)
     for _ in range(MAX_LOOKS):
         transactions = open_transactions(log)
         stable = log.last_stable_offset(partition.high_watermark)
@@ -44,7 +44,7 @@ async def transaction_facts(
         if not asked:
             coordinated = Coordinated({}, ())
             break
-        coordinated = await find(asked, place)
+        coordinated = await find(asked, topic_partition)
         known = {number for number, each in coordinated.transactions.items() if each.has_partition}
         # What its coordinator completed meanwhile looks as if it hung: look again.
         if asked <= known or open_transactions(log) == transactions:

@@ -33,7 +33,9 @@ class Brokers:
     ) -> tuple[list[OpenProducer], dict[tuple[str, int], str]]:
         found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         wanted = set(places)
-        return [each for each in found if each.place in wanted], {("t", 2): "it has no leader"}
+        return [each for each in found if each.topic_partition in wanted], {
+            ("t", 2): "it has no leader"
+        }
 
     def listed(self, *, producer_ids: Iterable[int]) -> list[ListedTransaction]:
         self.filters.append(set(producer_ids))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.client.admin.reassignment_plan import check_places, spread_out
+from ottla.client.admin.reassignment_plan import check_partitions, spread_out
 from ottla.client.errors import ClientError
 
 REPLICAS = {"t": [[1], [2], [1]], "u": [[1, 2]]}
@@ -29,6 +29,6 @@ def test_too_few_brokers_names_the_topic() -> None:
 
 def test_what_does_not_exist_is_refused() -> None:
     with pytest.raises(ClientError, match="no topic 'w'"):
-        check_places(REPLICAS, {"w": {0: ()}})
+        check_partitions(REPLICAS, {"w": {0: ()}})
     with pytest.raises(ClientError, match="partitions 0 to 2, not 3"):
-        check_places(REPLICAS, {"t": {3: ()}})
+        check_partitions(REPLICAS, {"t": {3: ()}})

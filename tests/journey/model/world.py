@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.group_steps import about
-from ottla.journey.record_in_batch import PlacedRecord
+from ottla.journey.record_in_batch import RecordInBatch
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.journey.transactions import TransactionFacts
 from ottla.log.config import LogConfig
@@ -542,6 +542,6 @@ def _location(record: Written, broker: Broker) -> LogLocation:
         *(first, 100, record.leader_epoch, 2, 0, attributes, last - first, stamp, stamp),
         *(record.producer_id, 0, 0 if record.producer_id >= 0 else -1, count),
     )
-    placed = PlacedRecord(Record(record.offset, stamp, b"k", b"v"), record.offset - first, 0, 9, 90)
+    found = RecordInBatch(Record(record.offset, stamp, b"k", b"v"), record.offset - first, 0, 9, 90)
     segment = next(one for one in _segments(broker) if record.offset < one.next_offset)
-    return LogLocation(segment, "t-0", "0.log", "0.index", None, 0, header, placed)
+    return LogLocation(segment, "t-0", "0.log", "0.index", None, 0, header, found)

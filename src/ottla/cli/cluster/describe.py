@@ -80,9 +80,9 @@ def show_partitions(cluster: ClusterState) -> None:
         (cluster.under_replicated, "under-replicated"),
     ):
         for each in partitions:
-            place = (each.topic, each.partition)
-            states.setdefault(place, state)
-            troubled.setdefault(place, each)
+            partition = (each.topic, each.partition)
+            states.setdefault(partition, state)
+            troubled.setdefault(partition, each)
     if not cluster.partitions:
         say(NO_TOPICS)
         return
@@ -94,16 +94,16 @@ def show_partitions(cluster: ClusterState) -> None:
         [
             each.topic,
             each.partition,
-            states[place],
+            states[partition],
             each.leader,
             " ".join(map(str, each.replicas)),
             " ".join(map(str, each.in_sync)),
         ]
-        for place, each in troubled.items()
+        for partition, each in troubled.items()
         if not is_internal(each.topic)
     ]
     internal = Counter(
-        (place[0], state) for place, state in states.items() if is_internal(place[0])
+        (partition[0], state) for partition, state in states.items() if is_internal(partition[0])
     )
     sums: list[list[str | int | None]] = [
         [topic, plural(count, "partition"), state, "", "", ""]

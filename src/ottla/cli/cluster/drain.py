@@ -108,7 +108,7 @@ def drain_broker(
             TopicPartition(topic, index)
             for topic, partitions in targets.items()
             for index in partitions
-        } | {place for place, each in under_way.items() if broker_id in each.removing}
+        } | {partition for partition, each in under_way.items() if broker_id in each.removing}
         try:
             wait_moved(
                 client,

@@ -31,7 +31,7 @@ from ottla.cli.rows import column, emit, row
 from ottla.cli.screen import note, say
 from ottla.cli.topic.assignment import read_assignment
 from ottla.client.admin.reassignment_file import read_reassignments
-from ottla.client.admin.reassignment_plan import Targets, check_places, spread_out
+from ottla.client.admin.reassignment_plan import Targets, check_partitions, spread_out
 from ottla.client.admin.reassignments import (
     Move,
     Reassignment,
@@ -142,7 +142,9 @@ def reassign(
     existing_topics(client, topics)  # says at once if no broker answers
     under_way = reassignments(client)
     if list_moves or cancel:
-        chosen = {place: each for place, each in under_way.items() if is_chosen(place, topics)}
+        chosen = {
+            partition: each for partition, each in under_way.items() if is_chosen(partition, topics)
+        }
         if list_moves:
             show_under_way(chosen, as_json=as_json)
         else:
@@ -152,7 +154,7 @@ def reassign(
     live = {number: each.rack for number, each in client.metadata([]).brokers.items()}
     if file is not None:
         targets = read_reassignments(file)
-        check_places(assignments, targets)
+        check_partitions(assignments, targets)
     elif assign is not None:
         targets = assigned(assign, next(iter(topics), ""), partition, assignments)
     else:
@@ -195,15 +197,15 @@ def assigned(
 ) -> Targets:
     """The targets of `--assign`: of all partitions, or of the named ones in that order."""
     rows = read_assignment(text)
-    places = list(partition or range(len(assignments[topic])))
-    if len(rows) != len(places):
+    indexes = list(partition or range(len(assignments[topic])))
+    if len(rows) != len(indexes):
         raise UsageFailed(
             f"--assign names the brokers of {plural(len(rows), 'partition')}, "
-            f"but {len(places)} {'is' if len(places) == 1 else 'are'} to be moved.",
+            f"but {len(indexes)} {'is' if len(indexes) == 1 else 'are'} to be moved.",
             "Name as many with --partition N, or the brokers of all partitions.",
         )
-    targets = {topic: dict(zip(places, map(tuple, rows), strict=True))}
-    check_places(assignments, targets)
+    targets = {topic: dict(zip(indexes, map(tuple, rows), strict=True))}
+    check_partitions(assignments, targets)
     return targets
 
 
@@ -228,8 +230,8 @@ def check_together(
         raise UsageFailed(f"{first} and --partition exclude each other.")
 
 
-def is_chosen(place: TopicPartition, topics: Sequence[str]) -> bool:
-    return not topics or place[0] in topics
+def is_chosen(partition: TopicPartition, topics: Sequence[str]) -> bool:
+    return not topics or partition[0] in topics
 
 
 def carry_out(
@@ -284,16 +286,16 @@ def carry_out(
 def verify(client: Client, targets: Targets) -> None:
     """Raises Failed unless the partitions have the replicas: a move may have been cancelled."""
 
-    def is_wrong(place: TopicPartition, replicas: Sequence[int]) -> bool:
-        wanted = targets.get(place.topic, {}).get(place.partition)
+    def is_wrong(moved: TopicPartition, replicas: Sequence[int]) -> bool:
+        wanted = targets.get(moved.topic, {}).get(moved.partition)
         return wanted is not None and list(replicas) != list(wanted)
 
     left = await_replicas(client, is_wrong)
     if left:
-        place, found = next(iter(left.items()))
+        moved, found = next(iter(left.items()))
         raise Failed(
-            f"{plural(len(left), 'partition')} did not move, such as {place}: its replicas are "
-            f"{found}, not {list(targets[place.topic][place.partition])}.",
+            f"{plural(len(left), 'partition')} did not move, such as {moved}: its replicas are "
+            f"{found}, not {list(targets[moved.topic][moved.partition])}.",
             "Another command may have cancelled or replaced the move.",
         )
 
@@ -301,8 +303,8 @@ def verify(client: Client, targets: Targets) -> None:
 def show_under_way(moving: Mapping[TopicPartition, Reassignment], *, as_json: bool) -> None:
     """Print what moves now."""
     rows = [
-        UnderWay(*place, list(each.replicas), list(each.adding), list(each.removing))
-        for place, each in sorted(moving.items())
+        UnderWay(*moved, list(each.replicas), list(each.adding), list(each.removing))
+        for moved, each in sorted(moving.items())
     ]
     emit(rows, as_json=as_json, none="No reassignment is under way.")
 
@@ -329,7 +331,7 @@ def cancel_moves(
         )
         cancel_reassignments(client, moving)
     if as_json:
-        emit([Cancelled(*place, not dry_run) for place in sorted(moving)], as_json=True)
+        emit([Cancelled(*moved, not dry_run) for moved in sorted(moving)], as_json=True)
     elif dry_run:
         note("Nothing was changed (--dry-run).")
     else:

@@ -119,16 +119,16 @@ def group_description(
         # Imported late: only lag in time needs librdkafka.
         from ottla.messaging.unread_times import ages_ms
 
-        committed = {each.place: each.committed_offset or 0 for each in found.partitions}
-        lags = {each.place: each.lag for each in found.partitions if each.lag is not None}
+        committed = {each.topic_partition: each.committed_offset or 0 for each in found.partitions}
+        lags = {each.topic_partition: each.lag for each in found.partitions if each.lag is not None}
         behind_ms = ages_ms(times, committed, lags, int(time.time() * 1000))
     partitions = [
         GroupPartition(
-            *each.place,
+            *each.topic_partition,
             committed_offset=each.committed_offset,
             end_offset=each.end_offset,
             lag=each.lag,
-            behind_ms=NOT_ASKED if times is None else behind_ms.get(each.place),
+            behind_ms=NOT_ASKED if times is None else behind_ms.get(each.topic_partition),
             client="" if each.member is None else each.member.name,
             metadata=each.metadata,
             offsets_error=each.offsets_error,

@@ -15,11 +15,11 @@ Document = dict[str, Any]
 def add_asked_group(document: Document, group: str, cluster: Cluster) -> None:
     """Adds `asked_group`. Raises Failed if the group's coordinator does not answer."""
     found = described_groups(cluster.client, [group]).get(group)
-    place = TopicPartition(document["topic"], document["partition"])
+    partition = TopicPartition(document["topic"], document["partition"])
     now = None
     if found is not None:
         members = [
-            MemberNow(each.member_id, each.client_id, each.host, place in each.assignment)
+            MemberNow(each.member_id, each.client_id, each.host, partition in each.assignment)
             for each in found.members
         ]
         now = GroupNow(found.state, found.is_simple, members)

@@ -36,8 +36,8 @@ def package_file(
     file: Path, version: str, folder: Path | None, location: str | None, role: str | None
 ) -> None:
     """Write the job's folder and print what is in it. Raises UsageFailed."""
-    places = {"location": location, "role": role}
-    given = {name: value for name, value in places.items() if value is not None}
+    given_paths = {"location": location, "role": role}
+    given = {name: value for name, value in given_paths.items() if value is not None}
     # The job has its own environment: a variable that is not set here is no mistake.
     try:
         made = packaged(

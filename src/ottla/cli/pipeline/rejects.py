@@ -150,13 +150,13 @@ def newest_row(rejected: RejectedRow) -> NewestRow:
     put_bytes(bytes_, "key", rejected.key)
     put_bytes(bytes_, "value", rejected.value)
     has_offset = rejected.offset is not None
-    place = f"{rejected.topic}-{rejected.partition}@{rejected.offset}" if has_offset else "-"
+    position = f"{rejected.topic}-{rejected.partition}@{rejected.offset}" if has_offset else "-"
     is_row = rejected.value is None and rejected.row
     data = str(rejected.row) if is_row else escape(rejected.value).decode()
     if len(data) > MAX_SHOWN_CHARACTERS:
         data = f"{data[:MAX_SHOWN_CHARACTERS]}…"
     return NewestRow(
-        newest=place,
+        newest=position,
         topic=rejected.topic,
         partition=rejected.partition,
         offset=rejected.offset,

@@ -49,9 +49,9 @@ def client_of(url: str) -> RegistryClient:
             "--registry must be http://HOST:PORT or https://HOST:PORT.",
             "For example: --registry http://localhost:8081",
         )
-    place = parts.netloc.rpartition("@")[2]
+    address = parts.netloc.rpartition("@")[2]
     settings: dict[str, Any] = {
-        "url": urlunsplit((parts.scheme, place, parts.path, "", "")),
+        "url": urlunsplit((parts.scheme, address, parts.path, "", "")),
         "timeout": TIMEOUT_S,
         "max.retries": 1,
     }
@@ -89,9 +89,9 @@ class Decoder:
             return data
         from confluent_kafka.serialization import SerializationContext
 
-        place = f"the {field} of {message.topic()}-{message.partition()}@{message.offset()}"
+        what = f"the {field} of {message.topic()}-{message.partition()}@{message.offset()}"
         schema_id = int.from_bytes(data[1:HEADER_BYTES])
-        with_schema = f"{place} with schema {schema_id}"
+        with_schema = f"{what} with schema {schema_id}"
         kind = self._type(schema_id, with_schema)
         if kind == PROTOBUF:
             return as_json(self._protobuf(schema_id, data, with_schema))

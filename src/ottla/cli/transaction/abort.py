@@ -142,17 +142,17 @@ def abort_by_id(transactions: Transactions, transactional_id: str, *, yes: bool)
 
 
 def abort_in_partition(
-    transactions: Transactions, place: TopicPartition, producer_id: int, *, yes: bool
+    transactions: Transactions, topic_partition: TopicPartition, producer_id: int, *, yes: bool
 ) -> OpenProducer:
     """Ends a transaction that its coordinator does not end. Raises Failed."""
-    topic, partition = place
+    topic, partition = topic_partition
     if topic not in transactions.topics:
         raise unknown("topic", topic, transactions.topics, TOPIC_HINT)
-    if place not in transactions.partitions(topic):
+    if topic_partition not in transactions.partitions(topic):
         raise Failed(f"{topic} has no partition {partition}.", f"ottla topic describe {topic}")
-    producers, why = transactions.open_producers([place])
+    producers, why = transactions.open_producers([topic_partition])
     if why:
-        raise Failed(f"cannot read the producers of {topic}-{partition}: {why[place]}.")
+        raise Failed(f"cannot read the producers of {topic}-{partition}: {why[topic_partition]}.")
     found = [each for each in producers if each.producer_id == producer_id]
     if not found:
         raise Failed(

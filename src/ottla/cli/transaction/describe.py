@@ -33,8 +33,8 @@ def describe(cluster: Cluster, transactional_ids: Sequence[str], as_json: bool) 
         found = existing(transactions, transactional_ids)
     else:
         found = transactions.described(each.transactional_id for each in transactions.listed(OPEN))
-    places = {place for each in found.values() for place in each.partitions}
-    producers, why = transactions.open_producers(sorted(places))
+    partitions = {partition for each in found.values() for partition in each.partitions}
+    producers, why = transactions.open_producers(sorted(partitions))
     now_ms = int(time.time() * 1000)
     emit(
         [transaction_description(each, producers, why, now_ms) for each in found.values()],

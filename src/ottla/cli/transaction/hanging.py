@@ -57,8 +57,8 @@ def hanging(cluster: Cluster, topic: str | None, age_ms: int, as_json: bool) -> 
             f"--producer {first.producer_id}"
         )
     if why:
-        place, reason = next(iter(why.items()))
-        raise Failed(f"{len(why)} partitions were not searched. {place}: {reason}.")
+        partition, reason = next(iter(why.items()))
+        raise Failed(f"{len(why)} partitions were not searched. {partition}: {reason}.")
 
 
 def show_hanging(rows: Sequence[HangingTransaction]) -> None:

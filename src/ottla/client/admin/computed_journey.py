@@ -64,16 +64,20 @@ def computed_journey(client: Client, question: Document) -> Document:
     if question.get("key") is not None:
         find = f"To find the messages of a key: ottla consume {topic} --key KEY"
         raise UnrecordedError("a search by key needs brokers of Ottla.", f"{HOW}\n  {find}")
-    place, offset, span = _message(client, metadata, question, known.partitions)
-    if place is None:
+    topic_partition, offset, span = _message(client, metadata, question, known.partitions)
+    if topic_partition is None:
         return _error("which_offset", "say which message: give PARTITION and OFFSET, or --latest")
-    partition = known.partitions.get(place.partition)
+    partition = known.partitions.get(topic_partition.partition)
     if partition is None:
-        return _error("unknown_partition", f"topic {topic!r} has no partition {place.partition}")
+        return _error(
+            "unknown_partition", f"topic {topic!r} has no partition {topic_partition.partition}"
+        )
     if partition.leader not in metadata.brokers:
-        return _error("not_leader", f"partition {place.partition} of {topic!r} has no leader")
-    span = span or _span(client, place, partition.leader)
-    facts = _facts(client, place, offset, partition, len(known.partitions), span)
+        return _error(
+            "not_leader", f"partition {topic_partition.partition} of {topic!r} has no leader"
+        )
+    span = span or _span(client, topic_partition, partition.leader)
+    facts = _facts(client, topic_partition, offset, partition, len(known.partitions), span)
     document = explain(facts) | {"computed": True}
     if document["appended"] is not None:
         document["appended"]["broker"] = None  # the partition may have moved since
@@ -104,15 +108,15 @@ def _message(
     newest: tuple[int, TopicPartition, int, Span] | None = None
     without_leader: list[TopicPartition] = []
     for each in wanted:
-        place = TopicPartition(topic, each)
+        topic_partition = TopicPartition(topic, each)
         if each not in partitions or partitions[each].leader not in metadata.brokers:
-            without_leader.append(place)
+            without_leader.append(topic_partition)
             continue
         leader = partitions[each].leader
-        span = _span(client, place, leader)
-        found = _newest(client, leader, place, span)
+        span = _span(client, topic_partition, leader)
+        found = _newest(client, leader, topic_partition, span)
         if found is not None:
-            this = (found[0], place, found[1], span)
+            this = (found[0], topic_partition, found[1], span)
             newest = max(newest or this, this)
     if newest is None and without_leader:
         return without_leader[0], -1, None  # the error about it
@@ -121,13 +125,13 @@ def _message(
     return newest[1:]
 
 
-def _span(client: Client, place: TopicPartition, leader: int) -> Span:
-    start = offset_at(client, leader, place, EARLIEST)
-    return start, offset_at(client, leader, place, LATEST)
+def _span(client: Client, topic_partition: TopicPartition, leader: int) -> Span:
+    start = offset_at(client, leader, topic_partition, EARLIEST)
+    return start, offset_at(client, leader, topic_partition, LATEST)
 
 
 def _newest(
-    client: Client, leader: int, place: TopicPartition, span: Span
+    client: Client, leader: int, topic_partition: TopicPartition, span: Span
 ) -> tuple[int, int] | None:
     """The time and offset of the partition's last message that is no transaction marker, as far as
     MAX_MARKERS_PASSED allow; None if it has no records.
@@ -139,7 +143,8 @@ def _newest(
         if offset < start:
             break
         header = next(
-            (each for each, _ in _stored(fetch_batches(client, leader, place, offset))), None
+            (each for each, _ in _stored(fetch_batches(client, leader, topic_partition, offset))),
+            None,
         )
         if header is None:
             break
@@ -152,7 +157,7 @@ def _newest(
 
 def _facts(
     client: Client,
-    place: TopicPartition,
+    topic_partition: TopicPartition,
     offset: int,
     partition: Partition,
     count: int,
@@ -163,15 +168,17 @@ def _facts(
     location, transactions = None, None
     near: frozenset[bytes] = frozenset()
     if start <= offset < end:
-        found = fetch_batches(client, leader, place, offset)
+        found = fetch_batches(client, leader, topic_partition, offset)
         location = _location(found, offset)
         if location is not None:
-            transactions = _transactions(client, place, found, location.header, offset)
-            near = _near_keys(client, leader, place, max(start, offset - OFFSETS_BEFORE), location)
-    commits = committed_offsets(client, place)
+            transactions = _transactions(client, topic_partition, found, location.header, offset)
+            near = _near_keys(
+                client, leader, topic_partition, max(start, offset - OFFSETS_BEFORE), location
+            )
+    commits = committed_offsets(client, topic_partition)
     return Facts(
-        topic=place.topic,
-        partition=place.partition,
+        topic=topic_partition.topic,
+        partition=topic_partition.partition,
         offset=offset,
         now_ms=time.time_ns() // 1_000_000,
         broker_id=leader,
@@ -180,7 +187,7 @@ def _facts(
         start_offset=start,
         end_offset=end,
         high_watermark=end,
-        config=_log_config(client, place.topic),
+        config=_log_config(client, topic_partition.topic),
         segments=(),
         steps=None,
         opening=None,
@@ -230,13 +237,13 @@ def _location(batches: Batches, offset: int) -> LogLocation | None:
 
 
 def _near_keys(
-    client: Client, leader: int, place: TopicPartition, start: int, location: LogLocation
+    client: Client, leader: int, topic_partition: TopicPartition, start: int, location: LogLocation
 ) -> frozenset[bytes]:
     """Keys of records near it of the same producer."""
     if location.record is None or location.record.record.key is None:
         return frozenset()
     try:
-        found = fetch_batches(client, leader, place, start)
+        found = fetch_batches(client, leader, topic_partition, start)
     except RefusedError as refused:
         if refused.code is not ErrorCode.offset_out_of_range:  # retention deleted them meanwhile
             raise
@@ -245,7 +252,11 @@ def _near_keys(
 
 
 def _transactions(
-    client: Client, place: TopicPartition, found: Batches, header: BatchHeader, offset: int
+    client: Client,
+    topic_partition: TopicPartition,
+    found: Batches,
+    header: BatchHeader,
+    offset: int,
 ) -> TransactionFacts:
     """What Fetch says of the record's transaction; and which one is open, where it is not over."""
     stable = found.last_stable_offset if found.last_stable_offset >= 0 else found.high_watermark
@@ -257,8 +268,8 @@ def _transactions(
         return TransactionFacts(stable, was_aborted=aborted)
     try:
         known = Transactions(client)
-        producers, refused = known.open_producers([place])
-        coordinated = _coordinated(known, place, [each.producer_id for each in producers])
+        producers, refused = known.open_producers([topic_partition])
+        coordinated = _coordinated(known, topic_partition, [each.producer_id for each in producers])
     except UnsupportedError:  # these requests are of Apache Kafka 3.0
         return TransactionFacts(stable, None, searched_to=offset)
     if refused:
@@ -275,7 +286,7 @@ def _transactions(
 
 
 def _coordinated(
-    known: Transactions, place: TopicPartition, producer_ids: Sequence[int]
+    known: Transactions, topic_partition: TopicPartition, producer_ids: Sequence[int]
 ) -> dict[int, CoordinatedTransaction]:
     """What the coordinators say of these producers."""
     if not producer_ids:
@@ -288,7 +299,7 @@ def _coordinated(
             each.state,
             each.started_ms,
             each.timeout_ms,
-            place in each.partitions,
+            topic_partition in each.partitions,
         )
         for name, each in known.described(one.transactional_id for one in listed).items()
     }

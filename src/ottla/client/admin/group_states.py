@@ -43,7 +43,7 @@ class ReadPartition:
     """Who reads it."""
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 
@@ -66,9 +66,9 @@ def group_state(client: Client, group: Group) -> GroupState:
     at = commits_of(client, group.name)
     members = [MemberState(*each[:4], len(each.assignment)) for each in group.members]
     owners: Mapping[TopicPartition, MemberState] = {
-        place: member
+        topic_partition: member
         for each, member in zip(group.members, members, strict=True)
-        for place in each.assignment
+        for topic_partition in each.assignment
     }
     keys = sorted({*at, *owners})
     leaders = client.metadata(sorted({key.topic for key in keys})).leaders

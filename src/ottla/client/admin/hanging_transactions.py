@@ -29,12 +29,12 @@ class HangingTransaction:
 
 
 def find_hanging(
-    transactions: Transactions, places: Sequence[tuple[str, int]], before_ms: int
+    transactions: Transactions, partitions: Sequence[tuple[str, int]], before_ms: int
 ) -> tuple[list[OpenProducer], dict[TopicPartition, str]]:
     """The hanging transactions of these partitions without a write after `before_ms`; and for the
     partitions that could not be asked, the reason. Raises ClientError.
     """
-    producers, why = transactions.open_producers(places)
+    producers, why = transactions.open_producers(partitions)
     old = [each for each in producers if each.last_write_ms <= before_ms]
     return not_ended(transactions, which_hang(old, *coordinated(transactions, old))), why
 
@@ -69,16 +69,24 @@ def which_hang(
 
 def has_partition(described: DescribedTransaction | None, each: OpenProducer) -> bool:
     """Whether the coordinator will write a marker to this partition."""
-    return described is not None and described.state in OPEN and each.place in described.partitions
+    return (
+        described is not None
+        and described.state in OPEN
+        and each.topic_partition in described.partitions
+    )
 
 
 def not_ended(transactions: Transactions, found: list[OpenProducer]) -> list[OpenProducer]:
     """Those still open. A transaction that its coordinator completed after the first question
     looks as if it hung; its marker is in the log by now.
     """
-    still, _ = transactions.open_producers({each.place for each in found})
-    open_now = {(each.place, each.producer_id, each.first_offset) for each in still}
-    return [each for each in found if (each.place, each.producer_id, each.first_offset) in open_now]
+    still, _ = transactions.open_producers({each.topic_partition for each in found})
+    open_now = {(each.topic_partition, each.producer_id, each.first_offset) for each in still}
+    return [
+        each
+        for each in found
+        if (each.topic_partition, each.producer_id, each.first_offset) in open_now
+    ]
 
 
 def hanging_transaction(each: OpenProducer) -> HangingTransaction:

@@ -48,16 +48,18 @@ def asked_offsets(
     retry = Retry(replace(client.patience, retry_for_s=READY_WITHIN_S))
     while missing:
         metadata = client.metadata(sorted({each.topic for each in missing}))
-        for leader, places in by_leader(missing, metadata.leaders).items():
+        for leader, partitions in by_leader(missing, metadata.leaders).items():
             answers: dict[TopicPartition, int | ErrorCode | str]
             if leader in metadata.brokers:
-                answers = _ask(client, leader, {each: missing[each] for each in places}, within_s)
+                answers = _ask(
+                    client, leader, {each: missing[each] for each in partitions}, within_s
+                )
             else:
                 answers = {
                     each: ErrorCode.leader_not_available
                     if each in metadata.leaders
                     else ErrorCode.unknown_topic_or_partition
-                    for each in places
+                    for each in partitions
                 }
             for each, answer in answers.items():
                 if isinstance(answer, ErrorCode):

@@ -12,7 +12,7 @@ from ottla.wording.errors import unknown
 Targets = dict[str, dict[int, tuple[int, ...]]]
 
 
-def check_places(assignments: Replicas, targets: Mapping[str, Mapping[int, object]]) -> None:
+def check_partitions(assignments: Replicas, targets: Mapping[str, Mapping[int, object]]) -> None:
     """Raises ClientError for a topic or partition that does not exist."""
     for topic, partitions in targets.items():
         if topic not in assignments:
@@ -38,11 +38,11 @@ def spread_out(
     racks = dict(live)
     for topic in dict.fromkeys(topics):
         if partition:
-            check_places(assignments, {topic: dict.fromkeys(partition)})
-        places = sorted(set(partition or range(len(assignments[topic]))))
+            check_partitions(assignments, {topic: dict.fromkeys(partition)})
+        indexes = sorted(set(partition or range(len(assignments[topic]))))
         try:
             found = spread(
-                [assignments[topic][index] for index in places],
+                [assignments[topic][index] for index in indexes],
                 list(live) if brokers is None else brokers,
                 racks,
                 factor=factor,
@@ -50,5 +50,5 @@ def spread_out(
             )
         except SpreadingError as error:
             raise ClientError(f"topic {topic!r}: {error}") from None
-        targets[topic] = {places[at]: replicas for at, replicas in found.items()}
+        targets[topic] = {indexes[at]: replicas for at, replicas in found.items()}
     return targets

@@ -76,8 +76,8 @@ def _alter(
     for topic in response.responses:
         for each in topic.partitions:
             if each.error_code not in (ErrorCode.none, ErrorCode.no_reassignment_in_progress):
-                place = f"{doing} {topic.name}-{each.partition_index}"
-                raise RefusedError(place, each.error_code, each.error_message, Needs("Alter"))
+                what = f"{doing} {topic.name}-{each.partition_index}"
+                raise RefusedError(what, each.error_code, each.error_message, Needs("Alter"))
 
 
 def reassignments(client: Client) -> dict[TopicPartition, Reassignment]:
@@ -151,11 +151,11 @@ def await_moves(
     """Waits until no reassignment of these partitions is under way; returns those that still move
     when the time is over. `progress` gets the number of those that are done.
     """
-    places = set(partitions)
+    wanted = set(partitions)
 
     def look() -> set[TopicPartition]:
-        left = places & reassignments(client).keys()
-        progress(len(places) - len(left))
+        left = wanted & reassignments(client).keys()
+        progress(len(wanted) - len(left))
         return left
 
     return poll_until(look, not_, within_s=within_s, pause_s=LOOK_PAUSE_S, patience=client.patience)

@@ -61,8 +61,8 @@ def delete_records(
     """
     leaders = client.metadata(sorted({each.topic for each in before})).leaders
     found: dict[TopicPartition, int] = {}
-    for leader, places in by_leader(before, leaders).items():
-        response = client.ask_broker(leader, _delete({each: before[each] for each in places}))
+    for leader, partitions in by_leader(before, leaders).items():
+        response = client.ask_broker(leader, _delete({each: before[each] for each in partitions}))
         for topic in response.topics:
             for each in topic.partitions:
                 partition = TopicPartition(topic.name, each.partition_index)
@@ -96,26 +96,31 @@ def _delete(before: Mapping[TopicPartition, int]) -> Question:
     return Question(DELETE_RECORDS, 2, build)
 
 
-def offset_at(client: Client, leader: int, place: TopicPartition, timestamp: int) -> int:
+def offset_at(client: Client, leader: int, topic_partition: TopicPartition, timestamp: int) -> int:
     """The log start offset (EARLIEST) or the high watermark (LATEST) of a partition."""
 
     def build(messages: Messages) -> Any:
         partition = messages.ListOffsetsPartition(
-            partition_index=place.partition, current_leader_epoch=-1, timestamp=timestamp
+            partition_index=topic_partition.partition, current_leader_epoch=-1, timestamp=timestamp
         )
-        topic = messages.ListOffsetsTopic(name=place.topic, partitions=(partition,))
+        topic = messages.ListOffsetsTopic(name=topic_partition.topic, partitions=(partition,))
         return messages.ListOffsetsRequest(replica_id=CONSUMER, topics=(topic,))
 
     response = client.ask_broker(leader, Question(LIST_OFFSETS, LIST_NEWEST, build, 1))
     found = response.topics[0].partitions[0]
     if found.error_code is not ErrorCode.none:
         raise RefusedError(
-            f"read the offsets of {place}", found.error_code, None, Needs("Describe", place.topic)
+            f"read the offsets of {topic_partition}",
+            found.error_code,
+            None,
+            Needs("Describe", topic_partition.topic),
         )
     return int(found.offset)
 
 
-def fetch_batches(client: Client, leader: int, place: TopicPartition, offset: int) -> Batches:
+def fetch_batches(
+    client: Client, leader: int, topic_partition: TopicPartition, offset: int
+) -> Batches:
     """The batches from `offset` on, MAX_BYTES of them, up to the last stable offset: as under
     read_committed, with the aborted transactions among them. Does not wait for more.
 
@@ -124,7 +129,7 @@ def fetch_batches(client: Client, leader: int, place: TopicPartition, offset: in
 
     def build(messages: Messages) -> Any:
         partition = messages.FetchPartition(
-            partition=place.partition,
+            partition=topic_partition.partition,
             current_leader_epoch=-1,
             fetch_offset=offset,
             last_fetched_epoch=-1,
@@ -138,24 +143,30 @@ def fetch_batches(client: Client, leader: int, place: TopicPartition, offset: in
             max_bytes=MAX_BYTES,
             isolation_level=isolation,
             session_epoch=NO_SESSION_EPOCH,
-            topics=(messages.FetchTopic(topic=place.topic, partitions=(partition,)),),
+            topics=(messages.FetchTopic(topic=topic_partition.topic, partitions=(partition,)),),
         )
 
     isolation = READ_COMMITTED
-    found = _fetched(client, leader, place, Question(FETCH, FETCH_NEWEST, build, FETCH_OLDEST))
+    found = _fetched(
+        client, leader, topic_partition, Question(FETCH, FETCH_NEWEST, build, FETCH_OLDEST)
+    )
     if 0 <= found.last_stable_offset <= offset < found.high_watermark:
         isolation = 0  # of an open transaction, or after one
         found = _fetched(
-            client, leader, place, Question(FETCH, FETCH_NEWEST, build, FETCH_OLDEST)
+            client, leader, topic_partition, Question(FETCH, FETCH_NEWEST, build, FETCH_OLDEST)
         )._replace(last_stable_offset=found.last_stable_offset)
     return found
 
 
-def _fetched(client: Client, leader: int, place: TopicPartition, question: Question) -> Batches:
+def _fetched(
+    client: Client, leader: int, topic_partition: TopicPartition, question: Question
+) -> Batches:
     response = client.ask_broker(leader, question)
     found = response.responses[0].partitions[0]
     if found.error_code is not ErrorCode.none:
-        raise RefusedError(f"read {place}", found.error_code, None, Needs("Read", place.topic))
+        raise RefusedError(
+            f"read {topic_partition}", found.error_code, None, Needs("Read", topic_partition.topic)
+        )
     return Batches(
         found.high_watermark,
         found.last_stable_offset,

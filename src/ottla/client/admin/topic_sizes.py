@@ -33,7 +33,7 @@ def topic_sizes(
         for name, topic in topics.items()
         for index, partition in topic.partitions.items()
     }
-    led = [place for place, leader in leaders.items() if leader >= 0]
+    led = [each for each, leader in leaders.items() if leader >= 0]
     (first, end), why = known_offsets(client, led, EARLIEST, LATEST)
     folders, silent = log_dirs(
         client,
@@ -42,11 +42,11 @@ def topic_sizes(
     sizes = leader_sizes(folders, leaders)
     found: dict[str, TopicSize] = {}
     for name, topic in topics.items():
-        places = [TopicPartition(name, index) for index in topic.partitions]
-        is_counted = all(place in first and place not in why for place in places)
-        is_sized = all(leaders[place] >= 0 and leaders[place] not in silent for place in places)
+        partitions = [TopicPartition(name, index) for index in topic.partitions]
+        is_counted = all(each in first and each not in why for each in partitions)
+        is_sized = all(leaders[each] >= 0 and leaders[each] not in silent for each in partitions)
         found[name] = TopicSize(
-            sum(end[place] - first[place] for place in places) if is_counted else None,
+            sum(end[each] - first[each] for each in partitions) if is_counted else None,
             sizes[name] if is_sized else None,
         )
     return found, silent

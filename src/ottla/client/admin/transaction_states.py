@@ -44,16 +44,20 @@ def transaction_description(
 ) -> TransactionDescription:
     """`producers` and `why` are those of `Transactions.open_producers`."""
     is_open = described.state in OPEN
-    in_log = {each.place: each for each in producers if each.producer_id == described.producer_id}
+    in_log = {
+        each.topic_partition: each
+        for each in producers
+        if each.producer_id == described.producer_id
+    }
     partitions = []
-    for place in described.partitions:
-        each = in_log.get(place)
+    for topic_partition in described.partitions:
+        each = in_log.get(topic_partition)
         partitions.append(
             PartitionOfTransaction(
-                *place,
+                *topic_partition,
                 each.first_offset if each else None,
                 each.last_write_ms if each else None,
-                why.get(place),
+                why.get(topic_partition),
             )
         )
     return TransactionDescription(

@@ -74,7 +74,7 @@ class OpenProducer:
     last_write_ms: int
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 
@@ -88,7 +88,11 @@ class Transactions:
 
     def partitions(self, topic: str | None = None) -> list[TopicPartition]:
         """Those of a topic, or of all."""
-        return sorted(place for place in self._leaders if topic in (None, place.topic))
+        return sorted(
+            topic_partition
+            for topic_partition in self._leaders
+            if topic in (None, topic_partition.topic)
+        )
 
     @property
     def topics(self) -> list[str]:
@@ -161,15 +165,15 @@ class Transactions:
         found: list[OpenProducer] = []
         why: dict[TopicPartition, str] = {}
         asked: dict[int, list[TopicPartition]] = {}
-        for place in (TopicPartition(*each) for each in partitions):
-            leader = self._leaders.get(place, -1)
+        for topic_partition in (TopicPartition(*each) for each in partitions):
+            leader = self._leaders.get(topic_partition, -1)
             if leader in self._metadata.brokers:
-                asked.setdefault(leader, []).append(place)
+                asked.setdefault(leader, []).append(topic_partition)
             else:
-                why[place] = NO_LEADER
-        for leader, places in sorted(asked.items()):
-            for start in range(0, len(places), MAX_PARTITIONS):
-                some = places[start : start + MAX_PARTITIONS]
+                why[topic_partition] = NO_LEADER
+        for leader, led in sorted(asked.items()):
+            for start in range(0, len(led), MAX_PARTITIONS):
+                some = led[start : start + MAX_PARTITIONS]
                 try:
                     response = self._client.ask_broker(leader, _describe_producers(some))
                 except NoAnswerError as error:
@@ -180,8 +184,8 @@ class Transactions:
                         if each.error_code is ErrorCode.none:
                             found += _open(topic.name, each)
                         else:
-                            place = TopicPartition(topic.name, each.partition_index)
-                            why[place] = reason_of(each.error_code, each.error_message)
+                            topic_partition = TopicPartition(topic.name, each.partition_index)
+                            why[topic_partition] = reason_of(each.error_code, each.error_message)
         return found, why
 
     def abort_in_partition(self, hanging: OpenProducer) -> None:
@@ -203,7 +207,7 @@ class Transactions:
             return messages.WriteTxnMarkersRequest(markers=(marker,))
 
         question = Question(WRITE_TXN_MARKERS, MARKERS_VERSION, build, MARKERS_VERSION)
-        response = self._client.ask_broker(self._leaders[hanging.place], question)
+        response = self._client.ask_broker(self._leaders[hanging.topic_partition], question)
         codes = [
             each.error_code
             for written in response.markers

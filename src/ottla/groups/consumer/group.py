@@ -236,11 +236,11 @@ class ConsumerGroup:
         for part in (member.assigned, member.pending_revocation):
             for topic_id, partitions in part.items():
                 for partition in partitions:
-                    place = topic_id, partition
+                    key = topic_id, partition
                     # While a compacted log is read, another member may have it by now, in a later
                     # epoch.
-                    if place in owners and owners[place] == epoch:
-                        del owners[place]
+                    if key in owners and owners[key] == epoch:
+                        del owners[key]
 
 
 def _is_in(name: str, names: Sequence[str]) -> bool:

@@ -46,8 +46,8 @@ def grow_reader(branch: Branch, group: Document, clock: Clock) -> None:
             why = f": its offset is {back['to_offset']}; when it was set back is not recorded"
             said.add(("behind it again", WAITING), why)
         else:
-            place = f" to offset {back['to_offset']} at {clock.at(back['at_ms'])}"
-            said.add(("set back", WAITING), f"{place}, and has not reached this offset again")
+            to = f" to offset {back['to_offset']} at {clock.at(back['at_ms'])}"
+            said.add(("set back", WAITING), f"{to}, and has not reached this offset again")
     if group.get("forgotten"):
         said.add(("its offset was removed", WAITING), _forgotten(group, clock))
     if group.get("recorded_by") is not None and when["until_ms"] is not None:

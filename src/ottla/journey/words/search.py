@@ -10,10 +10,10 @@ def left_out(document: Document) -> list[str]:
     lines: list[str] = []
     ended = [one for one in document["searched"] if not one["whole"]]
     if ended:
-        places = ", ".join(
+        partitions = ", ".join(
             f"partition {one['partition']} before offset {one['down_to_offset']}" for one in ended
         )
-        lines.append(f"Not searched: {places}.")
+        lines.append(f"Not searched: {partitions}.")
         alone = "Give a PARTITION to search it alone; " if len(document["searched"]) > 1 else ""
         lines.append(f"{alone}ottla consume {document['topic']} --key KEY reads all.")
     missing = document["unanswered"]
@@ -29,8 +29,10 @@ def format_searched(searched: list[Document]) -> str | None:
     ended = [one for one in searched if not one["whole"]]
     if not ended:
         return None
-    places = ", ".join(f"partition {one['partition']} to {one['down_to_offset']}" for one in ended)
-    return f"Searched from the end back to {places}. Give the PARTITION to search further back."
+    partitions = ", ".join(
+        f"partition {one['partition']} to {one['down_to_offset']}" for one in ended
+    )
+    return f"Searched from the end back to {partitions}. Give the PARTITION to search further back."
 
 
 def format_ranges(topic: str, partitions: list[Document]) -> str:
@@ -46,7 +48,7 @@ def format_ranges(topic: str, partitions: list[Document]) -> str:
             example = example or one
         lines.append(f"partition {one['partition']}: {has}")
     if example is not None:
-        place = f"{example['partition']} {example['end_offset'] - 1}"
-        lines.append(f"For example: ottla journey {topic} {place}")
+        message = f"{example['partition']} {example['end_offset'] - 1}"
+        lines.append(f"For example: ottla journey {topic} {message}")
         lines.append(f"Or: ottla journey {topic} --latest, or with --key KEY")
     return "\n  ".join(lines)

@@ -25,8 +25,8 @@ from ottla.journey.words.transaction import grow_transaction
 
 def tell(document: Document) -> Branch:
     """The tree of a journey document."""
-    place = f"partition {document['partition']}  offset {document['offset']}"
-    top = line((document["topic"], NAME), f"  {place}", ("  (times are UTC)", WEAK))
+    position = f"partition {document['partition']}  offset {document['offset']}"
+    top = line((document["topic"], NAME), f"  {position}", ("  (times are UTC)", WEAK))
     state = document["state"]
     if document.get("computed"):
         top.parts.append(("  computed now: these brokers record nothing", WAITING))

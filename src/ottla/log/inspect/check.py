@@ -146,16 +146,16 @@ def check_time_index(
     before_ms = -1
     for number, (time_ms, relative) in enumerate(entries):
         offset, at = segment.base_offset + relative, number * time_index.ENTRY.size
-        place = bisect_left(last_offsets, offset)
+        index = bisect_left(last_offsets, offset)
         if time_ms < before_ms:
             checked.fault(segment.time_index, at, f"time {time_ms} after {before_ms}")
-        elif place == len(seen) or seen[place].header.base_offset > offset:
+        elif index == len(seen) or seen[index].header.base_offset > offset:
             checked.fault(segment.time_index, at, f"offset {offset} is not in the segment")
-        elif seen[place].header.max_timestamp != time_ms:
+        elif seen[index].header.max_timestamp != time_ms:
             checked.fault(
                 segment.time_index,
                 at,
                 f"has time {time_ms} for offset {offset}; "
-                f"the batch there has {seen[place].header.max_timestamp}",
+                f"the batch there has {seen[index].header.max_timestamp}",
             )
         before_ms = time_ms

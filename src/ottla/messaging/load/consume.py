@@ -33,7 +33,7 @@ STALL_TIMEOUT_S: Final = 15.0
 def consume_load(
     client: Client,
     settings: Mapping[str, Any],
-    places: Sequence[TopicPartition],
+    partitions: Sequence[TopicPartition],
     meter: Meter,
     show: Callable[[], None],
     *,
@@ -45,8 +45,8 @@ def consume_load(
     on; returns whether Ctrl-C ended it. `show` is called after each sample. Raises
     LibrdkafkaError.
     """
-    ends = end_offsets(client, places)
-    begins = ends if follow else first_offsets(client, places)
+    ends = end_offsets(client, partitions)
+    begins = ends if follow else first_offsets(client, partitions)
     left = {} if follow else {key: end for key, end in ends.items() if end > begins[key]}
     consumer = consumer_of(settings)
     is_interrupted = False
