@@ -1,0 +1,423 @@
+"""One partition as a share group sees it: which record is whose, and what comes next (KIP-932).
+
+    start offset              everything before it is over
+    start .. next offset      in flight: available, acquired, acknowledged or archived; what of it
+                              is not in the log any more is in no run
+    next offset               the group has not acquired anything from here on
+
+What a member says of its records is written before it holds: `begin_write` collects everything that
+is to be written, `end_write` makes it hold or takes it back. One write is under way at a time, so
+that none overtakes another. That a record was acquired is not written: the next leader finds a gap,
+and hands it out again (at least once). A lock that is over, a release, and a limit that is reached
+hold at once, and are written again until they are.
+
+Kafka's SharePartition. Left out: the window of gaps, for the gaps are runs here; the count of
+deliveries that are complete is counted when it is asked for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.share.acquisition import Acquired, Acquisition, LogBatch, Terms, Wish
+from ottla.share.in_flight import BEING_WRITTEN, UNWRITTEN, WRITTEN, Batch, InFlight, Run
+from ottla.share.record_state import STATE_AFTER, TERMINAL, AckType, RecordState
+from ottla.share.state_batch import StateBatch, add_joined
+
+_last_of = attrgetter("last")
+
+
+class ShareSettings(NamedTuple):
+    """Of a group, in the order of use."""
+
+    max_in_flight: int = 2_000
+    """share.partition.max.record.locks"""
+    max_deliveries: int = 5
+    """share.delivery.count.limit"""
+    lock_ms: int = 30_000
+    """share.record.lock.duration.ms"""
+    can_renew: bool = True
+    """share.renew.acknowledge.enable"""
+
+
+class StoredState(NamedTuple):
+    """What the share coordinator has of a share partition."""
+
+    state_epoch: int
+    start_offset: int
+    batches: Sequence[StateBatch]
+
+
+class AckBatch(NamedTuple):
+    """What a member says of the records from `first` to `last`: one type for all, or one each."""
+
+    first: int
+    last: int
+    types: Sequence[int]
+
+
+class Write(NamedTuple):
+    """What the share coordinator is to write."""
+
+    start_offset: int
+    delivery_complete_count: int
+    batches: Sequence[StateBatch]
+
+
+class _Said(NamedTuple):
+    """What is to be done with some records that are in flight, once all of a request is valid."""
+
+    first: int
+    last: int
+    type: AckType
+
+
+class SharePartition:
+    """The in-flight records of one group and partition; times are in ms of one steady clock."""
+
+    def __init__(self, stored: StoredState) -> None:
+        """Raises ValueError if the stored batches are in no order, or before the start."""
+        self.state_epoch = stored.state_epoch
+        self.start_offset = stored.start_offset
+        self.next_offset = stored.start_offset
+        self._in_flight = InFlight()
+        self._may_have_available = False
+        """False: the next records come from the next offset on, without a search."""
+        self._is_writing = False
+        self._load(stored.batches)
+        self._advance()
+
+    def _load(self, batches: Iterable[StateBatch]) -> None:
+        for batch in batches:
+            if not self.next_offset <= batch.first <= batch.last:
+                raise ValueError(
+                    f"stored batch {batch.first} to {batch.last} behind offset {self.next_offset}"
+                )
+            if batch.first > self.next_offset:
+                first, last = self.next_offset, batch.first - 1
+                gap = Run(Batch(first, last, is_gap=True), first, last, RecordState.AVAILABLE, 0)
+                self._in_flight.add(gap)
+            run = Run(
+                Batch(batch.first, batch.last),
+                batch.first,
+                batch.last,
+                batch.state,
+                batch.delivery_count,
+            )
+            self._in_flight.add(run)
+            self.next_offset = batch.last + 1
+            self._may_have_available = True
+
+    # What there is.
+
+    @property
+    def in_flight_count(self) -> int:
+        """The offsets that may be locked: between the start and the next offset."""
+        return self.next_offset - self.start_offset
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """The records in flight, in order; not to be changed."""
+        return self._in_flight.runs
+
+    def next_fetch_offset(self) -> int:
+        """From where the log is read for the next member."""
+        if self._may_have_available:
+            for run in self._in_flight:
+                if run.is_available:
+                    return run.first
+            self._may_have_available = False
+        return self.next_offset
+
+    def can_acquire(self, settings: ShareSettings) -> bool:
+        """Whether a member can get records, if the log has them."""
+        return (
+            self.next_fetch_offset() != self.next_offset
+            or self.in_flight_count < settings.max_in_flight
+        )
+
+    def next_lock_end_ms(self) -> int | None:
+        """When the next lock is over; None if nothing is locked."""
+        ends = (
+            run.lock_until_ms for run in self._in_flight if run.is_acquired and run.ending is None
+        )
+        return min(ends, default=None)
+
+    # Members get records.
+
+    def acquire(
+        self,
+        wish: Wish,
+        fetch_offset: int,
+        fetched: Sequence[LogBatch],
+        settings: ShareSettings,
+        now_ms: int,
+        aborted: Sequence[LogBatch] = (),
+    ) -> list[Acquired]:
+        """Hands out records that were read from `fetch_offset` on.
+
+        `aborted`: batches of aborted transactions, which a reader of committed records never gets.
+        The log starts or was compacted behind what it does not return any more.
+        """
+        if not fetched or wish.max_records <= 0 or fetched[-1].last < self.start_offset:
+            return []
+        last_offset = fetched[-1].last
+        max_records = min(wish.max_records, settings.max_in_flight - self.in_flight_count)
+        if max_records <= 0:
+            # As many are in flight as may be: only those of them that were given back.
+            if fetch_offset >= self.next_offset:
+                return []
+            max_records = min(wish.max_records, self.next_offset - fetch_offset)
+            last_offset = min(last_offset, self.next_offset - 1)
+        self._archive_missing(fetch_offset, fetched[0].first)
+        if not self._in_flight:
+            self.start_offset = max(self.start_offset, fetched[0].first)
+            self.next_offset = max(self.next_offset, fetched[0].first)
+        acquisition = Acquisition(
+            self._in_flight,
+            fetched,
+            last_offset,
+            wish._replace(max_records=max_records),
+            Terms(settings.max_deliveries, now_ms + settings.lock_ms),
+        )
+        acquisition.run(self.next_offset)
+        if self._in_flight:
+            self.next_offset = max(self.next_offset, self._in_flight.runs[-1].last + 1)
+        self._may_have_available = True
+        acquired = (
+            self._without_aborted(acquisition.acquired, aborted)
+            if aborted
+            else (acquisition.acquired)
+        )
+        self._advance()
+        return acquired
+
+    def _archive_missing(self, first: int, first_after: int) -> None:
+        """The log was read from `first` on and has nothing before `first_after`."""
+        if first < first_after and self._in_flight:
+            for run in self._in_flight.within(first, first_after - 1):
+                if run.is_available:
+                    run.settle(RecordState.ARCHIVED, WRITTEN)
+
+    def _without_aborted(
+        self, acquired: Iterable[Acquired], aborted: Sequence[LogBatch]
+    ) -> list[Acquired]:
+        """Nothing of them is written: the next leader finds them in the same way."""
+        left: list[Acquired] = []
+        for each in acquired:
+            first = each.first
+            for place in range(bisect_left(aborted, first, key=_last_of), len(aborted)):
+                batch = aborted[place]
+                if batch.first > each.last:
+                    break
+                begin, end = max(batch.first, first), min(batch.last, each.last)
+                for run in self._in_flight.within(begin, end):
+                    run.settle(RecordState.ARCHIVED, WRITTEN)
+                if begin > first:
+                    left.append(each._replace(first=first, last=begin - 1))
+                first = end + 1
+            if first <= each.last:
+                left.append(each._replace(first=first))
+        return left
+
+    # Members say what became of them.
+
+    def acknowledge(
+        self,
+        member: str,
+        batches: Sequence[AckBatch],
+        settings: ShareSettings,
+        now_ms: int,
+    ) -> None:
+        """Ends deliveries, or makes locks longer; all of the batches, or none.
+
+        What ends is to be written. Raises ApiError: INVALID_REQUEST, INVALID_RECORD_STATE.
+        """
+        said: list[_Said] = []
+        last = -1
+        for batch in batches:
+            _check(batch, last)
+            last = batch.last
+            if batch.last >= self.start_offset:
+                said += self._said(member, batch, settings)
+        for each in said:
+            for run in self._in_flight.within(each.first, each.last):
+                if each.type is AckType.RENEW:
+                    run.lock_until_ms = now_ms + settings.lock_ms
+                else:
+                    run.end(_after(STATE_AFTER[each.type], run, settings))
+
+    def _said(self, member: str, batch: AckBatch, settings: ShareSettings) -> list[_Said]:
+        self._check_known(batch)
+        found: list[_Said] = []
+        runs = self._in_flight.runs
+        for place in range(self._in_flight.place(batch.first), len(runs)):
+            run = runs[place]
+            first, last = max(run.first, batch.first), min(run.last, batch.last)
+            if first > last:
+                break
+            if not run.is_acquired or run.ending is not None:
+                raise ApiError(
+                    ErrorCode.invalid_record_state,
+                    f"Offset {first} cannot be acknowledged: it is not acquired.",
+                )
+            if run.member != member:
+                raise ApiError(
+                    ErrorCode.invalid_record_state,
+                    f"Offset {first} cannot be acknowledged: another member has acquired it.",
+                )
+            found += _by_type(batch, first, last)
+        if not settings.can_renew and any(each.type is AckType.RENEW for each in found):
+            raise ApiError(
+                ErrorCode.invalid_record_state,
+                "Locks of this group are not renewed: share.renew.acknowledge.enable is false.",
+            )
+        return found
+
+    def _check_known(self, batch: AckBatch) -> None:
+        """Raises ApiError if the batch has records that are not in flight."""
+        if self._in_flight.floor(max(batch.first, self.start_offset)) is None:
+            raise ApiError(
+                ErrorCode.invalid_record_state, "The records of the batch are not acquired."
+            )
+        end = self._in_flight.floor(batch.last)
+        assert end is not None
+        if end.last < batch.last:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"Offsets {batch.first} to {batch.last} are behind the acquired records.",
+            )
+
+    # Locks end by themselves.
+
+    def expire_locks(self, settings: ShareSettings, now_ms: int) -> bool:
+        """Takes back what was locked until now. Whether there is something to write."""
+        return self._take_back(lambda run: run.lock_until_ms <= now_ms, settings)
+
+    def release(self, member: str, settings: ShareSettings) -> bool:
+        """Takes back everything that a member has: its session has ended. Whether there is
+        something to write."""
+        return self._take_back(lambda run: run.member == member, settings)
+
+    def _take_back(self, is_meant: Callable[[Run], bool], settings: ShareSettings) -> bool:
+        found = False
+        for run in self._in_flight:
+            if run.is_acquired and run.ending is None and is_meant(run):
+                run.settle(_after(RecordState.AVAILABLE, run, settings), UNWRITTEN)
+                found = self._may_have_available = True
+        if found:
+            self._in_flight.join()
+        return found
+
+    # The log moves.
+
+    def move_start(self, offset: int) -> None:
+        """The log begins at this offset now; what members have before it, they have no more."""
+        if offset <= self.start_offset:
+            return
+        self.start_offset = offset
+        self.next_offset = max(self.next_offset, offset)
+        self._in_flight.remove_before(offset)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Moves the start behind everything that is over."""
+        runs = self._in_flight.runs
+        place = 0
+        while place < len(runs) and runs[place].is_over:
+            place += 1
+        if place:
+            del runs[:place]
+            self.start_offset = runs[0].first if runs else self.next_offset
+
+    # Writing.
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Something changed that the next write takes along."""
+        return any(
+            run.written == UNWRITTEN or (run.ending is not None and not run.ending.is_in_write)
+            for run in self._in_flight
+        )
+
+    def begin_write(self) -> Write:
+        """Everything that is to be written, maybe nothing; `end_write` follows."""
+        assert not self._is_writing, "one write at a time"
+        self._is_writing = True
+        batches: list[StateBatch] = []
+        for run in self._in_flight:
+            if run.ending is not None:
+                run.ending.is_in_write = True
+            elif run.written == UNWRITTEN:
+                run.written = BEING_WRITTEN
+            else:
+                continue
+            if run.is_acquired:
+                # Acquired again before its release was written.
+                state, count = RecordState.AVAILABLE, run.delivery_count - 1
+            else:
+                state, count = run.state, run.delivery_count
+            add_joined(batches, StateBatch(run.first, run.last, state, count))
+        return Write(self.start_offset, self._complete_count(), batches)
+
+    def end_write(self, *, is_written: bool) -> None:
+        """The write has ended: what members said in it holds, or is taken back."""
+        assert self._is_writing
+        self._is_writing = False
+        for run in self._in_flight:
+            if run.written == BEING_WRITTEN:
+                run.written = WRITTEN if is_written else UNWRITTEN
+            if run.ending is not None and run.ending.is_in_write:
+                if is_written:
+                    run.ending = None
+                    run.written = WRITTEN
+                else:
+                    run.take_back()
+        self._may_have_available = True
+        self._in_flight.join()
+        self._advance()
+
+    def _complete_count(self) -> int:
+        """Of records from the start on (KIP-1226)."""
+        return sum(run.size for run in self._in_flight if run.state in TERMINAL)
+
+
+def _after(state: RecordState, run: Run, settings: ShareSettings) -> RecordState:
+    """Given back for the last time, a record is archived."""
+    if state is RecordState.AVAILABLE and run.delivery_count >= settings.max_deliveries:
+        return RecordState.ARCHIVED
+    return state
+
+
+def _check(batch: AckBatch, after: int) -> None:
+    """Raises ApiError: INVALID_REQUEST."""
+    if not after < batch.first <= batch.last:
+        raise ApiError(
+            ErrorCode.invalid_request, f"Offsets {batch.first} to {batch.last} are in no order."
+        )
+    if len(batch.types) not in (1, batch.last - batch.first + 1):
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"{len(batch.types)} types for offsets {batch.first} to {batch.last}: give one type, "
+            "or one for each offset.",
+        )
+    for each in batch.types:
+        if not AckType.GAP <= each <= AckType.RENEW:
+            raise ApiError(ErrorCode.invalid_request, f"Invalid acknowledge type: {each}")
+
+
+def _by_type(batch: AckBatch, first: int, last: int) -> Iterable[_Said]:
+    """One for each run of offsets of one type."""
+    if len(batch.types) == 1:
+        yield _Said(first, last, AckType(batch.types[0]))
+        return
+    begin = first
+    for offset in range(first, last + 1):
+        kind = batch.types[offset - batch.first]
+        if offset == last or batch.types[offset + 1 - batch.first] != kind:
+            yield _Said(begin, offset, AckType(kind))
+            begin = offset + 1
