@@ -1,6 +1,7 @@
-"""Every record of `__consumer_offsets`: those of classic groups and offsets, and KIP-848's.
+"""Every record of `__consumer_offsets`: those of classic groups and offsets, of consumer groups
+(KIP-848) and of share groups (KIP-932).
 
-Records of share and streams groups (kinds 9 to 15 and 17 on) are left alone.
+Records of streams groups (kinds 17 on) are left alone.
 """
 
 from __future__ import annotations
@@ -10,22 +11,28 @@ from typing import TypeAlias
 from ottla.groups import record_format
 from ottla.groups.consumer import record_format as consumer_format
 from ottla.groups.consumer.stored import ConsumerRecord
+from ottla.groups.share import record_format as share_format
+from ottla.groups.share.stored import ShareRecord
 from ottla.groups.stored import CoordinatorRecord
 
-Record: TypeAlias = CoordinatorRecord | ConsumerRecord
+Record: TypeAlias = CoordinatorRecord | ConsumerRecord | ShareRecord
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
     """The record's key and value. Every offset commit comes here: no call more than it takes."""
+    if isinstance(record, CoordinatorRecord):
+        return record_format.encode_key(record.key), record_format.encode_value(record.value)
     if isinstance(record, ConsumerRecord):
         return consumer_format.encode(record)
-    return record_format.encode_key(record.key), record_format.encode_value(record.value)
+    return share_format.encode(record)
 
 
 def decode(key: bytes, value: bytes | None) -> Record | None:
-    """The record, or None for a key of a kind that neither has.
+    """The record, or None for a key of a kind that none of them has.
 
     Raises ValueError for bytes that are no such record.
     """
-    found = record_format.decode(key, value)
-    return consumer_format.decode(key, value) if found is None else found
+    found: Record | None = record_format.decode(key, value)
+    if found is None:
+        found = consumer_format.decode(key, value)
+    return share_format.decode(key, value) if found is None else found

@@ -1,5 +1,5 @@
-"""The groups and offsets of one partition of `__consumer_offsets`: classic groups and, in
-`consumer`, those of KIP-848. A group id is that of one group, of either type.
+"""The groups and offsets of one partition of `__consumer_offsets`: classic groups, in `consumer`
+those of KIP-848, and in `share` share groups. A group id is that of one group, of one type.
 
 Which groups there are, the generation of each in the log, and the offsets change in `apply` only,
 which is also how a restarted broker rebuilds them. The rebalances in progress are in memory only
@@ -9,7 +9,7 @@ before they are applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -62,6 +62,17 @@ from ottla.groups.offsets.transactional_commit import (
     commit_in_transaction,
 )
 from ottla.groups.records import Record
+from ottla.groups.share import requests as share_requests
+from ottla.groups.share.describe import SHARE_TYPE, DescribedShareGroup
+from ottla.groups.share.member import JOIN_EPOCH as SHARE_JOIN_EPOCH
+from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
+from ottla.groups.share.requests import HeartbeatResult as ShareHeartbeatResult
+from ottla.groups.share.settings import ShareGroupSettings
+from ottla.groups.share.shard import AlteredOffsets, ShareGroupShard, StatesToDelete
+from ottla.groups.share.state_partitions import PartitionsOfTopics
+from ottla.groups.share.step import Step as ShareStep
+from ottla.groups.share.stored import ShareRecord
+from ottla.groups.share.timers import expires_again as share_expires_again
 from ottla.groups.step import (
     HeartbeatExpired,
     InitialDelayExpired,
@@ -90,12 +101,15 @@ class GroupShard:
         self,
         topics: Callable[[], Topics] = lambda: NO_TOPICS,
         consumer_settings: Callable[[], ConsumerGroupSettings] = ConsumerGroupSettings,
+        share_settings: Callable[[], ShareGroupSettings] = ShareGroupSettings,
     ) -> None:
-        """The topics of the cluster and the settings of consumer groups, now."""
+        """The topics of the cluster and the settings of consumer and share groups, now."""
         self._topics = topics
         self._consumer_settings = consumer_settings
+        self._share_settings = share_settings
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer = ConsumerGroupShard()
+        self.share = ShareGroupShard()
         self.offsets = OffsetStore()
         self.pending = PendingOffsets()
         """Of transactions that are open."""
@@ -111,8 +125,8 @@ class GroupShard:
         producer: ProducerEpoch | None,
     ) -> None:
         """Takes over one record of the log, while loading and ever after."""
-        if record.__class__ is ConsumerRecord:
-            self._apply_to_consumers(record)
+        if not isinstance(record, CoordinatorRecord):
+            self._apply_to_others(record, timestamp_ms)
             return
         key, value = record
         if isinstance(key, OffsetCommitKey):
@@ -138,7 +152,10 @@ class GroupShard:
         else:
             group.apply(value)
 
-    def _apply_to_consumers(self, record: ConsumerRecord) -> None:
+    def _apply_to_others(self, record: ConsumerRecord | ShareRecord, timestamp_ms: int) -> None:
+        if isinstance(record, ShareRecord):
+            self.share.apply(record, timestamp_ms)
+            return
         self.consumer.apply(record)
         if record.key.group in self.consumer.groups:
             # What was there is a group that only commits: it has no record of its own.
@@ -172,6 +189,9 @@ class GroupShard:
         inner = self.consumer_step(step)
         self.consumer.loaded(inner)
         _add(inner, step)
+        shares = self.share_step(step)
+        self.share.loaded(shares)
+        _add(shares, step)
         for group in self.groups.values():
             for member in group.members.values():
                 await_heartbeat(group, member, step)
@@ -188,16 +208,26 @@ class GroupShard:
                 group.answer_join(member, JoinResult(error, member.member_id), step)
                 group.answer_sync(member, SyncResult(error), step)
 
-    # Groups of either type.
+    # Groups of any type.
 
     def _group(self, group_id: str) -> ClassicGroup | ConsumerGroup | None:
+        """One that has offsets: share groups have none."""
         return self.groups.get(group_id) or self.consumer.groups.get(group_id)
 
+    def _refuse_share_group(self, group_id: str) -> None:
+        """Raises ApiError (GROUP_ID_NOT_FOUND) where the id is that of a share group."""
+        if group_id in self.share.groups:
+            raise ApiError(
+                ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group."
+            )
+
     def group_ids(self) -> list[str]:
+        """Of groups that have offsets, which expire."""
         return [*self.groups, *self.consumer.groups]
 
     def _is_full(self, step: Step) -> bool:
-        return len(self.groups) + len(self.consumer.groups) >= step.settings.max_groups
+        count = len(self.groups) + len(self.consumer.groups) + len(self.share.groups)
+        return count >= step.settings.max_groups
 
     # Members.
 
@@ -207,7 +237,9 @@ class GroupShard:
         group = self.groups.get(request.group)
         if error is ErrorCode.none and group is None:
             consumers = self.consumer.groups.get(request.group)
-            if consumers is not None and consumers.members:
+            if request.group in self.share.groups:
+                error = ErrorCode.inconsistent_group_protocol
+            elif consumers is not None and consumers.members:
                 # As in Kafka with group.consumer.migration.policy=disabled.
                 error = ErrorCode.inconsistent_group_protocol
             elif request.member_id != UNKNOWN_MEMBER_ID:
@@ -266,7 +298,10 @@ class GroupShard:
     def expired(self, event: TimerEvent, step: Step) -> None:
         """A timer has expired; the group may be gone by now."""
         if isinstance(event, SessionExpired | RebalanceExpired):
-            self._consumer_expired(event, step)
+            if isinstance(event, SessionExpired) and event.group in self.share.groups:
+                self._share_expired(event, step)
+            else:
+                self._consumer_expired(event, step)
             return
         group = self.groups.get(event.group)
         if group is None or group.state is DEAD:
@@ -296,6 +331,7 @@ class GroupShard:
         An Aside decides elsewhere, and `take_over` then does what it decided.
         """
         consumer_requests.check(request, version)
+        self._refuse_share_group(request.group)
         classic = self.groups.get(request.group)
         if classic is not None:
             self._replace(classic, request, step)
@@ -377,9 +413,105 @@ class GroupShard:
         """ConsumerGroupDescribe; raises ApiError (GROUP_ID_NOT_FOUND)."""
         group = self.consumer.groups.get(group_id)
         if group is None:
-            what = "is not a consumer group" if group_id in self.groups else "not found"
+            is_other = group_id in self.groups or group_id in self.share.groups
+            what = "is not a consumer group" if is_other else "not found"
             raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
         return describe_consumer(group)
+
+    # Share groups.
+
+    def share_step(self, step: Step) -> ShareStep:
+        """A step of the same moment, with the settings of share groups."""
+        return ShareStep(step.now_ms, self._share_settings())
+
+    def share_heartbeat(self, request: ShareHeartbeat, step: Step) -> ShareHeartbeatResult:
+        """ShareGroupHeartbeat; raises ApiError where it is refused."""
+        share_requests.check(request)
+        self._check_is_share_group(request.group)
+        is_new = request.epoch == SHARE_JOIN_EPOCH and request.group not in self.share.groups
+        if is_new and self._is_full(step):
+            raise ApiError(ErrorCode.group_max_size_reached)
+        inner = self.share_step(step)
+        result = self.share.heartbeat(request, self._topics(), inner)
+        _add(inner, step)
+        return result
+
+    def _check_is_share_group(self, group_id: str) -> None:
+        """Raises ApiError (GROUP_ID_NOT_FOUND) where the id is that of another group."""
+        if self._group(group_id) is not None:
+            message = f"Group {group_id} is not a share group."
+            raise ApiError(ErrorCode.group_id_not_found, message)
+
+    def _share_expired(self, event: SessionExpired, step: Step) -> None:
+        inner = self.share_step(step)
+        self.share.expired(event, self._topics(), inner)
+        _add(inner, step)
+
+        def refused(later: Step, error: ErrorCode) -> None:
+            again = self.share_step(later)
+            share_expires_again(event, again)
+            _add(again, later)
+
+        step.when_refused = refused
+
+    def describe_share_group(self, group_id: str) -> DescribedShareGroup:
+        """ShareGroupDescribe; raises ApiError (GROUP_ID_NOT_FOUND)."""
+        self._check_is_share_group(group_id)
+        return self.share.describe(group_id)
+
+    def share_states_begun(self, group_id: str, partitions: PartitionsOfTopics, step: Step) -> None:
+        """The share coordinator has begun the state of these partitions."""
+        inner = self.share_step(step)
+        self.share.states_begun(group_id, partitions, inner)
+        _add(inner, step)
+
+    def share_states_refused(
+        self, group_id: str, partitions: PartitionsOfTopics, step: Step
+    ) -> None:
+        """The share coordinator has not begun the state of these partitions."""
+        inner = self.share_step(step)
+        self.share.states_refused(group_id, partitions, inner)
+        _add(inner, step)
+
+    def share_states_forgotten(self, group_id: str, topic_ids: Iterable[UUID], step: Step) -> None:
+        """The share coordinator has forgotten all state in these topics."""
+        inner = self.share_step(step)
+        self.share.states_forgotten(group_id, topic_ids, inner)
+        _add(inner, step)
+
+    def begin_share_removal(self, group_id: str, step: Step) -> StatesToDelete:
+        """DeleteGroups: what the share coordinator is to forget before. Nothing for groups of other
+        types, and those that are not deleted.
+        """
+        group = self.share.groups.get(group_id)
+        if group is None or group.members:
+            return {}
+        inner = self.share_step(step)
+        partitions = self.share.begin_removal(group_id, self._topics(), inner)
+        _add(inner, step)
+        return partitions
+
+    def alter_share_offsets(
+        self, group_id: str, offsets: Mapping[str, Mapping[int, int]], step: Step
+    ) -> AlteredOffsets:
+        """AlterShareGroupOffsets; raises ApiError (GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP)."""
+        self._check_is_share_group(group_id)
+        if group_id not in self.share.groups and self._is_full(step):
+            raise ApiError(ErrorCode.group_max_size_reached)
+        inner = self.share_step(step)
+        altered = self.share.alter_offsets(group_id, offsets, self._topics(), inner)
+        _add(inner, step)
+        return altered
+
+    def begin_share_offset_removal(
+        self, group_id: str, names: Sequence[str], step: Step
+    ) -> StatesToDelete:
+        """DeleteShareGroupOffsets; raises ApiError (GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP)."""
+        self._check_is_share_group(group_id)
+        inner = self.share_step(step)
+        partitions = self.share.begin_offset_removal(group_id, names, self._topics(), inner)
+        _add(inner, step)
+        return partitions
 
     # Offsets.
 
@@ -393,17 +525,23 @@ class GroupShard:
         """OffsetCommit: the error of each offset; raises ApiError for all of them."""
         # A classic group, most often: without a call.
         group = self.groups.get(request.group) or self._group(request.group)
-        if group is None and self._is_full(step):
-            raise ApiError(ErrorCode.invalid_commit_offset_size)
+        if group is None:
+            self._check_new(request.group, step)
         return commit(group, request, self.offsets, self.pending, step)
+
+    def _check_new(self, group_id: str, step: Step) -> None:
+        """Whether there may be such a group that only commits; raises ApiError."""
+        self._refuse_share_group(group_id)
+        if self._is_full(step):
+            raise ApiError(ErrorCode.invalid_commit_offset_size)
 
     def commit_in_transaction(
         self, request: TransactionalCommitRequest, step: Step
     ) -> list[ErrorCode]:
         """TxnOffsetCommit: the error of each offset; raises ApiError for all of them."""
         group = self._group(request.group)
-        if group is None and self._is_full(step):
-            raise ApiError(ErrorCode.invalid_commit_offset_size)
+        if group is None:
+            self._check_new(request.group, step)
         return commit_in_transaction(group, request, self.offsets, self.pending, step)
 
     def end_transaction(self, marker: TransactionMarker, step: Step) -> None:
@@ -435,6 +573,7 @@ class GroupShard:
         self, group_id: str, topics: tuple[tuple[str, tuple[int, ...]], ...], step: Step
     ) -> list[list[ErrorCode]]:
         """OffsetDelete: the error of each partition; raises ApiError for all of them."""
+        self._refuse_share_group(group_id)
         errors = removal.delete_offsets(
             self._group(group_id), topics, self.offsets, self.pending, step
         )
@@ -447,6 +586,10 @@ class GroupShard:
 
     def topic_deleted(self, topic: str, topic_id: UUID | None, step: Step) -> bool:
         """Removes every group's offsets in a deleted topic. False: ask again, more are left."""
+        if topic_id is not None and self.share.groups:
+            inner = self.share_step(step)
+            self.share.topic_deleted(topic_id, inner)
+            _add(inner, step)
         return removal.topic_deleted(topic, topic_id, self.offsets, self.pending, step)
 
     # Groups.
@@ -454,7 +597,11 @@ class GroupShard:
     def delete_group(self, group_id: str, step: Step) -> ErrorCode | None:
         """DeleteGroups: a group without members, with its offsets. None: ask again, it has so many
         that not all are deleted yet.
+
+        Before that the share coordinator has forgotten what `begin_share_removal` returned.
         """
+        if group_id in self.share.groups:
+            return self._delete_share_group(group_id, step)
         group = self._group(group_id)
         if group is None or group.state is DEAD:
             return ErrorCode.group_id_not_found
@@ -465,6 +612,15 @@ class GroupShard:
         if not all_gone:
             return None
         self._remove_group(group, step)
+        return ErrorCode.none
+
+    def _delete_share_group(self, group_id: str, step: Step) -> ErrorCode:
+        inner = self.share_step(step)
+        try:
+            self.share.remove(group_id, inner)
+        except ApiError as error:
+            return error.code
+        _add(inner, step)
         return ErrorCode.none
 
     def remove_expired(self, step: Step, group_ids: Iterable[str] | None = None) -> bool:
@@ -500,6 +656,10 @@ class GroupShard:
             ListedGroup(group_id, CONSUMER_PROTOCOL_TYPE, group.state.value, CONSUMER_TYPE)
             for group_id, group in self.consumer.groups.items()
         ]
+        found += [
+            ListedGroup(group_id, SHARE_TYPE, shares.state.value, SHARE_TYPE)
+            for group_id, shares in self.share.groups.items()
+        ]
         return [
             group
             for group in found
@@ -510,7 +670,8 @@ class GroupShard:
         """DescribeGroups, which is about classic groups only."""
         group = self.groups.get(group_id)
         if group is None:
-            what = "is not a classic group" if group_id in self.consumer.groups else "not found"
+            is_other = group_id in self.consumer.groups or group_id in self.share.groups
+            what = "is not a classic group" if is_other else "not found"
             return DescribedGroup(group_id, DEAD.value, reason=f"Group {group_id} {what}.")
         return describe.describe(group)
 
@@ -521,7 +682,7 @@ def _is_empty(group: ClassicGroup | ConsumerGroup) -> bool:
     return group.state is EMPTY
 
 
-def _add(inner: ConsumerStep, step: Step) -> None:
+def _add(inner: ConsumerStep | ShareStep, step: Step) -> None:
     """What the inner step asks for is a part of the other."""
     step.records += inner.records
     step.timers += inner.timers

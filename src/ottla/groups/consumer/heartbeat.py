@@ -211,7 +211,7 @@ def _target(
     assert after is not None
     target_epoch, partitions = group.target_epoch, group.target_of(after)
     interval_ms = step.settings.assignment_interval_ms
-    if epoch > target_epoch and may_assign(group, interval_ms, step.now_ms):
+    if epoch > target_epoch and may_assign(group.target_timestamp_ms, interval_ms, step.now_ms):
         new = compute_target(group, epoch, change, topics, step.now_ms)
         records += new.records
         target_epoch, partitions = epoch, new.partitions

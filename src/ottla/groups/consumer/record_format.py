@@ -104,17 +104,14 @@ def encode_value(value: Value | None) -> bytes | None:
     match value:
         case GroupValue(epoch, metadata_hash):
             writer.int32(epoch)
-            writer.tagged_fields(_number(metadata_hash))
+            writer.tagged_fields(tagged_number(metadata_hash))
         case MemberValue():
             _write_member(writer, value)
         case TargetEpochValue(epoch, timestamp_ms):
             writer.int32(epoch)
-            writer.tagged_fields(_number(timestamp_ms))
+            writer.tagged_fields(tagged_number(timestamp_ms))
         case TargetValue(partitions):
-            writer.compact_array_size(len(partitions))
-            for topic in sorted(partitions, key=java_order):
-                _write_topic(writer, topic, sorted(partitions[topic]))
-                writer.tagged_fields({})
+            write_partitions(writer, partitions)
             writer.tagged_fields({})
         case CurrentValue():
             writer.int32(value.epoch)
@@ -124,7 +121,7 @@ def encode_value(value: Value | None) -> bytes | None:
             _write_owned(writer, value.pending_revocation)
             writer.tagged_fields({})
         case RegexValue(topics, version, timestamp_ms):
-            _write_strings(writer, topics)
+            write_strings(writer, topics)
             writer.int64(version)
             writer.int64(timestamp_ms)
             writer.tagged_fields({})
@@ -133,7 +130,7 @@ def encode_value(value: Value | None) -> bytes | None:
     return writer.content()
 
 
-def _number(value: int) -> dict[int, bytes]:
+def tagged_number(value: int) -> dict[int, bytes]:
     """The tagged field of a number, which is left out where it is 0."""
     if value == 0:
         return {}
@@ -142,7 +139,8 @@ def _number(value: int) -> dict[int, bytes]:
     return {_TAG: writer.content()}
 
 
-def _write_strings(writer: Writer, texts: tuple[str, ...]) -> None:
+def write_strings(writer: Writer, texts: tuple[str, ...]) -> None:
+    """An array of strings."""
     writer.compact_array_size(len(texts))
     for text in texts:
         writer.compact_string(text)
@@ -153,7 +151,7 @@ def _write_member(writer: Writer, value: MemberValue) -> None:
     writer.nullable_compact_string(value.rack_id)
     writer.compact_string(value.client_id)
     writer.compact_string(value.client_host)
-    _write_strings(writer, value.subscribed_topics)
+    write_strings(writer, value.subscribed_topics)
     writer.nullable_compact_string(value.subscribed_regex)
     writer.int32(value.rebalance_timeout_ms)
     writer.nullable_compact_string(value.server_assignor)
@@ -174,10 +172,19 @@ def _write_member(writer: Writer, value: MemberValue) -> None:
 
 def _write_topic(writer: Writer, topic: UUID, partitions: Iterable[int]) -> None:
     writer.parts.append(topic.bytes)
-    _write_numbers(writer, list(partitions))
+    write_numbers(writer, list(partitions))
 
 
-def _write_numbers(writer: Writer, numbers: list[int]) -> None:
+def write_partitions(writer: Writer, partitions: Partitions) -> None:
+    """Topics with their partitions, in Java's order."""
+    writer.compact_array_size(len(partitions))
+    for topic in sorted(partitions, key=java_order):
+        _write_topic(writer, topic, sorted(partitions[topic]))
+        writer.tagged_fields({})
+
+
+def write_numbers(writer: Writer, numbers: list[int]) -> None:
+    """An array of int32."""
     writer.compact_array_size(len(numbers))
     for number in numbers:
         writer.int32(number)
@@ -189,7 +196,7 @@ def _write_owned(writer: Writer, owned: OwnedPartitions) -> None:
         partitions = sorted(owned[topic])
         _write_topic(writer, topic, partitions)
         epochs = Writer()
-        _write_numbers(epochs, [owned[topic][partition] for partition in partitions])
+        write_numbers(epochs, [owned[topic][partition] for partition in partitions])
         writer.tagged_fields({_TAG: epochs.content()})
 
 
@@ -203,27 +210,29 @@ def decode_value(key: Key, content: bytes | None) -> Value | None:
         raise ValueError(f"version {version} of the value of {type(key).__name__}")
     match key:
         case GroupKey():
-            return GroupValue(reader.int32(), _read_number(reader, 0))
+            return GroupValue(reader.int32(), read_tagged_number(reader, 0))
         case PartitionMetadataKey():
             return PartitionMetadataValue()
         case MemberKey():
             return _read_member(reader)
         case TargetEpochKey():
-            return TargetEpochValue(reader.int32(), _read_number(reader, NO_TIMESTAMP))
+            return TargetEpochValue(reader.int32(), read_tagged_number(reader, NO_TIMESTAMP))
         case TargetKey():
-            return TargetValue(_read_target(reader))
+            return TargetValue(read_partitions(reader))
         case CurrentKey():
             return _read_current(reader)
         case RegexKey():
-            return RegexValue(_read_strings(reader), reader.int64(), reader.int64())
+            return RegexValue(read_strings(reader), reader.int64(), reader.int64())
 
 
-def _read_number(reader: Reader, default: int) -> int:
+def read_tagged_number(reader: Reader, default: int) -> int:
+    """The number in the tagged field; the default where there is none."""
     content = reader.tagged_fields().get(_TAG)
     return default if content is None else Reader(content).int64()
 
 
-def _read_strings(reader: Reader) -> tuple[str, ...]:
+def read_strings(reader: Reader) -> tuple[str, ...]:
+    """An array of strings."""
     return tuple(reader.string(compact=True) for _ in range(reader.array_size(compact=True)))
 
 
@@ -233,7 +242,7 @@ def _read_member(reader: Reader) -> MemberValue:
         reader.nullable_string(compact=True),
         reader.string(compact=True),
         reader.string(compact=True),
-        _read_strings(reader),
+        read_strings(reader),
         reader.nullable_string(compact=True),
         reader.int32(),
         reader.nullable_string(compact=True),
@@ -253,15 +262,17 @@ def _read_classic(reader: Reader) -> ClassicMetadata | None:
     return ClassicMetadata(session_timeout_ms, tuple(protocols))
 
 
-def _read_numbers(reader: Reader) -> list[int]:
+def read_numbers(reader: Reader) -> list[int]:
+    """An array of int32."""
     return [reader.int32() for _ in range(reader.array_size(compact=True))]
 
 
-def _read_target(reader: Reader) -> Partitions:
+def read_partitions(reader: Reader) -> Partitions:
+    """Topics with their partitions."""
     partitions: dict[UUID, frozenset[int]] = {}
     for _ in range(reader.array_size(compact=True)):
         topic = reader.uuid()
-        partitions[topic] = frozenset(_read_numbers(reader))
+        partitions[topic] = frozenset(read_numbers(reader))
         reader.tagged_fields()
     return partitions
 
@@ -278,10 +289,10 @@ def _read_owned(reader: Reader, member_epoch: int) -> OwnedPartitions:
     owned: dict[UUID, dict[int, int]] = {}
     for _ in range(reader.array_size(compact=True)):
         topic = reader.uuid()
-        partitions = _read_numbers(reader)
+        partitions = read_numbers(reader)
         content = reader.tagged_fields().get(_TAG)
         # A null array has size 0 before its length of one less.
-        epochs = [] if content is None or content[:1] == b"\0" else _read_numbers(Reader(content))
+        epochs = [] if content is None or content[:1] == b"\0" else read_numbers(Reader(content))
         if len(epochs) != len(partitions):
             epochs = [max(member_epoch, 0)] * len(partitions)
         owned[topic] = dict(zip(partitions, epochs, strict=True))

@@ -35,12 +35,11 @@ class NewTarget(NamedTuple):
     partitions: Partitions
 
 
-def may_assign(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
-    """Whether the last computation is long enough ago (KIP-1263).
+def may_assign(last_ms: int, interval_ms: int, now_ms: int) -> bool:
+    """Whether the last computation is long enough ago (KIP-1263). `last_ms` 0: there was none.
 
     A clock that was set back does not make members wait (Kafka waits until it has caught up).
     """
-    last_ms = group.target_timestamp_ms
     return not last_ms or not interval_ms or not last_ms <= now_ms < last_ms + interval_ms
 
 

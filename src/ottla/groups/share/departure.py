@@ -1,0 +1,40 @@
+"""Members that leave, or whose session has expired."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ottla.groups.consumer.topics import Topics
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.member import Member
+from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
+from ottla.groups.share.step import Step
+from ottla.groups.share.timers import forget
+from ottla.groups.share.written import group_record, removal_records
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+def leave(
+    group: ShareGroup, request: HeartbeatRequest, topics: Topics, step: Step
+) -> HeartbeatResult:
+    """The member leaves; raises ApiError (UNKNOWN_MEMBER_ID) for others."""
+    remove(group, known_member(group, request.member_id), topics, step)
+    return HeartbeatResult(request.member_id, request.epoch)
+
+
+def remove(group: ShareGroup, member: Member, topics: Topics, step: Step) -> None:
+    """The member is gone: the group gets into a new epoch without it."""
+    step.records += removal_records(group.group_id, member.member_id)
+    names = group.subscribers - Counter(member.subscribed_topics)
+    metadata_hash = topics.metadata_hash(names)
+    step.records.append(group_record(group.group_id, group.epoch + 1, metadata_hash))
+    forget(group.group_id, member.member_id, step)
+
+
+def known_member(group: ShareGroup, member_id: str) -> Member:
+    """The member; raises ApiError(UNKNOWN_MEMBER_ID)."""
+    member = group.members.get(member_id)
+    if member is None:
+        message = f"Member {member_id} is not a member of group {group.group_id}."
+        raise ApiError(ErrorCode.unknown_member_id, message)
+    return member

@@ -1,0 +1,59 @@
+"""The records that a share group's decisions write. Kafka's GroupCoordinatorRecordHelpers."""
+
+from __future__ import annotations
+
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.member import Member
+from ottla.groups.share.stored import (
+    CurrentKey,
+    CurrentValue,
+    GroupKey,
+    GroupValue,
+    MemberKey,
+    MemberValue,
+    ShareRecord,
+    StatesKey,
+    StatesValue,
+    TargetEpochKey,
+    TargetKey,
+)
+
+
+def group_record(group: str, epoch: int, metadata_hash: int) -> ShareRecord:
+    return ShareRecord(GroupKey(group), GroupValue(epoch, metadata_hash))
+
+
+def member_record(group: str, member: Member) -> ShareRecord:
+    """What the member says of itself."""
+    topics = tuple(sorted(member.subscribed_topics))
+    value = MemberValue(member.rack_id, member.client_id, member.client_host, topics)
+    return ShareRecord(MemberKey(group, member.member_id), value)
+
+
+def current_record(group: str, member: Member) -> ShareRecord:
+    """Where the member is."""
+    value = CurrentValue(member.epoch, member.previous_epoch, member.state, member.assigned)
+    return ShareRecord(CurrentKey(group, member.member_id), value)
+
+
+def states_record(group: str, states: StatesValue) -> ShareRecord:
+    return ShareRecord(StatesKey(group), states)
+
+
+def removal_records(group: str, member_id: str) -> list[ShareRecord]:
+    """A member is gone. Kafka's replay wants this order."""
+    return [
+        ShareRecord(CurrentKey(group, member_id), None),
+        ShareRecord(TargetKey(group, member_id), None),
+        ShareRecord(MemberKey(group, member_id), None),
+    ]
+
+
+def group_removal(group: ShareGroup) -> list[ShareRecord]:
+    """An empty group is gone."""
+    assert not group.members, "only empty groups are removed"
+    return [
+        ShareRecord(TargetEpochKey(group.group_id), None),
+        ShareRecord(StatesKey(group.group_id), None),
+        ShareRecord(GroupKey(group.group_id), None),
+    ]
