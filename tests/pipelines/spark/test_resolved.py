@@ -25,6 +25,14 @@ def test_what_was_resolved_is_found_again(tmp_path: Path, jars: list[Path]) -> N
     assert resolved.read(tmp_path / "cache", PACKAGES[:1]) is None
 
 
+def test_the_users_own_jars_are_not_remembered_for_packages(
+    tmp_path: Path, jars: list[Path]
+) -> None:
+    resolved.write(tmp_path, PACKAGES, [jar.as_uri() for jar in jars], [str(jars[1])])
+
+    assert resolved.read(tmp_path, PACKAGES) == [str(jars[0])]
+
+
 def test_a_jar_that_is_gone_or_torn_is_resolved_again(tmp_path: Path, jars: list[Path]) -> None:
     resolved.write(tmp_path, PACKAGES, [str(jar) for jar in jars])
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +128,49 @@ def test_settings_add_up_and_the_users_own_win(
     packages = settings["spark.jars.packages"].split(",")
     assert packages[:3] == ["c:d:2", "e:f:3", "a:b:1"]
     assert [package.split(":")[0] for package in packages[3:]] == ["io.delta", "org.apache.spark"]
-    assert settings["spark.jars"] == str(tmp_path / "mine-1.0.jar")
+    assert "spark.jars" not in settings
     assert settings["spark.databricks.delta.snapshotPartitions"] == "9"
     assert settings["spark.ui.enabled"] == "false"
     with_delta = module._with_delta(settings)
     assert with_delta["spark.sql.extensions"] == f"my.Extension,{module.DELTA_EXTENSION}"
-    assert environment["PYSPARK_SUBMIT_ARGS"] == "--driver-memory 2g pyspark-shell"
+    assert environment["PYSPARK_SUBMIT_ARGS"] == (
+        f"--jars {tmp_path}/mine-1.0.jar --driver-memory 2g pyspark-shell"
+    )
     assert os.environ["PYSPARK_SUBMIT_ARGS"].startswith("--packages a:b:1")
+
+
+WITH_A_JAR = """
+import sys
+from ottla.pipelines import session
+
+spark = session("mine", jars=sys.argv[1], class_archive=False)
+print("JARS", spark.conf.get("spark.jars", ""), spark.conf.get("spark.driver.extraClassPath", ""))
+spark.stop()
+"""
+
+
+@pytest.mark.usefixtures("spark")  # the packages are in Ivy's cache
+def test_a_jar_of_the_users_hides_none_of_the_packages(tmp_path: Path) -> None:
+    """Ivy finds them for the first session; the second takes what the first has noted."""
+    jar = tmp_path / "mine-1.0.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("mine.txt", "mine")
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment.pop("SPARK_CONF_DIR", None)
+    for noted in (False, True):
+        assert (tmp_path / "cache/ottla/spark/resolved.json").exists() == noted
+        done = subprocess.run(
+            [sys.executable, "-c", WITH_A_JAR, str(jar)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environment,
+        )
+
+        assert done.returncode == 0, done.stderr
+        assert "mine-1.0.jar" in done.stdout
+        assert "delta-spark" in done.stdout
+        assert "kafka-clients" in done.stdout
 
 
 GLUE_JOB = """

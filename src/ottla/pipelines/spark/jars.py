@@ -1,7 +1,7 @@
 """Which jars Spark is given: Delta and the Kafka source are added, nothing of the user's goes.
 
-Packages come from four places: session(packages=...), conf, PYSPARK_SUBMIT_ARGS and
-spark-defaults.conf. Spark lets a later place overwrite an earlier one; here they add up.
+Packages come from four sources: session(packages=...), conf, PYSPARK_SUBMIT_ARGS and
+spark-defaults.conf. Spark lets a later one overwrite an earlier one; here they add up.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -70,6 +70,12 @@ def read_given(environ: Mapping[str, str], spark_home: Path) -> Given:
     return Given(settings, tuple(arguments))
 
 
+def with_jars(given: Given, jars: str) -> Given:
+    """Return what the launcher is given, with a list of jars, to which it adds the packages'."""
+    arguments = given.arguments or ("pyspark-shell",)
+    return replace(given, arguments=("--jars", jars, *arguments)) if jars else given
+
+
 def _read_defaults(file: Path) -> dict[str, str]:
     if not file.is_file():
         return {}
@@ -91,21 +97,21 @@ def list_jars(jars: str | Path | Iterable[str | Path] | None) -> list[str]:
         return []
     found: list[str] = []
     for jar in [jars] if isinstance(jars, str | Path) else jars:
-        for place in names(str(jar)):
-            if "://" in place or "*" in place:
-                found.append(place)
-            elif Path(place).is_dir():
-                found += sorted(str(file.resolve()) for file in Path(place).glob("*.jar"))
-            elif Path(place).is_file():
-                found.append(str(Path(place).resolve()))
+        for path in names(str(jar)):
+            if "://" in path or "*" in path:
+                found.append(path)
+            elif Path(path).is_dir():
+                found += sorted(str(file.resolve()) for file in Path(path).glob("*.jar"))
+            elif Path(path).is_file():
+                found.append(str(Path(path).resolve()))
             else:
-                raise PipelineError(f"jars: there is no file {place}")
+                raise PipelineError(f"jars: there is no file {path}")
     return found
 
 
-def parse_jar(place: str) -> tuple[str, str] | None:
+def parse_jar(path: str) -> tuple[str, str] | None:
     """Return ("delta-spark_2.13", "4.0.1") for ".../delta-spark_2.13-4.0.1.jar"."""
-    match = _JAR_NAME.fullmatch(place.rsplit("/", 1)[-1])
+    match = _JAR_NAME.fullmatch(path.rsplit("/", 1)[-1])
     return (match["name"], match["version"]) if match else None
 
 

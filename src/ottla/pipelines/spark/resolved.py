@@ -33,12 +33,15 @@ def read(folder: Path, packages: Sequence[str]) -> list[str] | None:
     return jars
 
 
-def write(folder: Path, packages: Sequence[str], jars: Sequence[str]) -> None:
-    """Remember the jars that Ivy found, given as paths or file: URLs.
+def write(
+    folder: Path, packages: Sequence[str], jars: Sequence[str], listed: Sequence[str] = ()
+) -> None:
+    """Remember the jars that Ivy found, given as paths or file: URLs, without the `listed` ones.
 
     Raises OSError where the folder cannot be written.
     """
-    paths = [unquote(urlsplit(jar).path) if jar.startswith("file:") else jar for jar in jars]
+    others = set(map(_path, listed))
+    paths = [path for path in map(_path, jars) if path not in others]
     if not paths or not all(Path(path).is_file() for path in paths):
         return
     entries = _load(folder / _NAME)
@@ -49,6 +52,10 @@ def write(folder: Path, packages: Sequence[str], jars: Sequence[str]) -> None:
     with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
         json.dump(newest, file)
     os.replace(file.name, folder / _NAME)
+
+
+def _path(jar: str) -> str:
+    return unquote(urlsplit(jar).path) if jar.startswith("file:") else jar
 
 
 def _load(file: Path) -> dict[str, Any]:

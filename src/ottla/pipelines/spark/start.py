@@ -129,10 +129,12 @@ def session(
     # A start that asks Ivy has another class path than the next one, which does not.
     lasting = found is not None or bool(requested) or not wanted
     archive = _find_archive(folder, java, settings) if class_archive and lasting else None
+    # Set by PySpark after the start, the list would hide the jars of the packages from executors.
+    given = jar_lists.with_jars(given, settings.pop(jar_lists.JARS))
     with _launch_environment(java.home, given, settings, archive):
         spark = _start(app, master, settings | {STARTED_BY_OTTLA: "true"})
     if wanted and found is None and not requested:
-        _remember_jars(folder, wanted, spark)
+        _remember_jars(folder, wanted, listed, spark)
     if archive is not None and not archive.is_ready:
         _finish_at_exit(archive, spark)
     return spark
@@ -172,12 +174,14 @@ def _find_archive(folder: Path, java: Java, settings: Mapping[str, str]) -> Clas
         return None
 
 
-def _remember_jars(folder: Path, packages: list[str], spark: SparkSession) -> None:
+def _remember_jars(
+    folder: Path, packages: list[str], listed: list[str], spark: SparkSession
+) -> None:
     jars = jar_lists.names(spark.sparkContext.getConf().get(jar_lists.JARS, ""))
     try:
-        resolved.write(folder, packages, jars)
+        resolved.write(folder, packages, jars, listed)
     except OSError as error:
-        log.info("The jars' places are not remembered: %s", error)
+        log.info("The jars' paths are not remembered: %s", error)
 
 
 def _finish_at_exit(archive: ClassArchive, spark: SparkSession) -> None:
