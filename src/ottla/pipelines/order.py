@@ -70,7 +70,7 @@ def latest_by_key(
             "to_delta(..., keys=[...]), whose table has the last row of each key"
         )
     keyed = read_keyed_table(df.schema, _listed(keys), order_by=order_by, streaming=False)
-    if order_by is None and not keyed.place:
+    if order_by is None and not keyed.position:
         raise PipelineError(
             "latest_by_key needs the topic's columns partition (int) and offset (bigint), or "
             "order_by, to know which row of a key is the last"

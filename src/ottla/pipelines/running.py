@@ -16,8 +16,8 @@ class Running(Protocol):
     """What others may ask about a running query."""
 
     @property
-    def checkpoint(self) -> Files:
-        """The folder where Spark keeps the query's place."""
+    def files(self) -> Files:
+        """The files of the checkpoint, in which Spark keeps the query's offsets."""
 
     @property
     def table(self) -> str:

@@ -95,7 +95,7 @@ KAFKA = "org.apache.kafka.common.errors."
              "partition of flights.", "order_by='timestamp'"],
         ),
         (
-            [Cause("R", "[USER_RAISED_EXCEPTION] OTTLA_SHARED_PLACE {\"id\":7} SQLSTATE: P0001",
+            [Cause("R", "[USER_RAISED_EXCEPTION] OTTLA_SHARED_POSITION {\"id\":7} SQLSTATE: P0001",
                    "USER_RAISED_EXCEPTION")],
             ['The key {"id":7} has several rows of one record of flights, and nothing says which',
              "Add the column that tells them apart to keys="],
@@ -282,7 +282,7 @@ def test_each_failure_is_one_line_with_cause_and_way_out(
 
 
 def test_the_place_that_was_read_is_named() -> None:
-    about = About(place="flights partition 0, offsets 3 to 9")
+    about = About(ranges="flights partition 0, offsets 3 to 9")
 
     said = sentence_for([Cause("x.PythonException", WORKER)], about)
 

@@ -301,13 +301,13 @@ class LateEvents:
         self.told: dict[int, Told] = {0: {}}
         self.unknown_fields = {"flights": UnknownFields("drop", ("delay_min",))}
         self.table, self.reads_committed = "t", frozenset({"flights"})
-        self.files = {
+        self.content = {
             "offsets/0": 'v1\n{}\n{"flights":{"0":3}}',
             "offsets/1": 'v1\n{}\n{"flights":{"0":10}}',
         }
-        self.checkpoint = SimpleNamespace(
+        self.files = SimpleNamespace(
             names=lambda folder: ["0", "1"] if folder == "commits" else [],
-            read=self.files.get,
+            read=self.content.get,
         )
 
     def exception(self) -> None:

@@ -33,7 +33,7 @@ FIRST_BLOCK = [(0, 0)]
 BYTES = Source("raw", KAFKA, {"value": BinaryType()})
 
 
-class Place:
+class Checkpoint:
     """A checkpoint in memory; Spark writes the query's id when the query has begun."""
 
     files = SimpleNamespace(location="file:/cp")
@@ -86,7 +86,7 @@ class World:
         self.written: list[tuple[Any, Batch]] = []
         self.kept: list[Any] = []
         self.counts: dict[str, dict[str, Any]] = {}
-        self.place = Place()
+        self.checkpoint = Checkpoint()
         self.failure: Exception | None = None
         self.lost: str | None = None
         self.held: Held | None = None
@@ -102,10 +102,10 @@ class World:
         spark: Any = None
         sink = Topic(self)
         watch: Any = SimpleNamespace(check=lambda: None)
-        place: Any = self.place
+        checkpoint: Any = self.checkpoint
         rejects = LeftOutRows(sink, sources)
         self.runner = BatchRunner(
-            spark, sink, place, delivery, rejects, watch, "cluster", {},
+            spark, sink, checkpoint, delivery, rejects, watch, "cluster", {},
             destination=sink.destination,
         )  # fmt: skip
         assert self.runner.query_id() == "", "Spark has not begun"
@@ -127,7 +127,7 @@ def test_a_batch_that_was_cut_off_is_written_again(
         world.runner(FRAME, 4)
     found = [(frame, one.number, one.metadata, one.once) for frame, one in world.written]
     assert found == [(FRAME, 4, METADATA, once)] * 2
-    assert (world.place.begun, world.kept) == ({}, [])
+    assert (world.checkpoint.begun, world.kept) == ({}, [])
 
 
 def test_at_most_once_writes_no_batch_again(
@@ -146,7 +146,7 @@ def test_at_most_once_writes_no_batch_again(
     assert "its rows up to {'in': {0: 5}} may be missing in topic out" in caplog.text
     world.runner(FRAME, 5)
     assert world.written[2][0] is FRAME
-    assert world.place.begun == {"query-1": 5}
+    assert world.checkpoint.begun == {"query-1": 5}
 
 
 def test_a_batch_that_a_copy_of_the_checkpoint_wrote_otherwise_is_not_left_out(
@@ -164,7 +164,7 @@ def test_nothing_is_written_from_a_topic_that_is_gone(monkeypatch: pytest.Monkey
     world.lost = "Topic 'in' was deleted and created again"
     with pytest.raises(PipelineError, match="deleted and created again"):
         world.runner(FRAME, 0)
-    assert (world.written, world.place.begun) == ([], {})
+    assert (world.written, world.checkpoint.begun) == ([], {})
 
 
 def test_rows_that_did_not_parse_are_said_once(

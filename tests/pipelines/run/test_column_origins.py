@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from ottla.pipelines import PipelineError, to_delta, topic
-from ottla.pipelines.run.column_origins import place_of
+from ottla.pipelines.run.column_origins import position_of
 
 pytestmark = pytest.mark.spark
 
@@ -41,12 +41,12 @@ def test_the_topics_columns_are_found_through_all_that_keeps_them(spark: Any, on
         "few AS (SELECT * FROM r WHERE id > 1) SELECT * FROM few"
     )
     for frame in (rows(one), deduplicated, with_query, rows(one).join(names, "id", "left_semi")):
-        assert (place_of(frame).columns, place_of(frame).is_shared) == (BOTH, False)
+        assert (position_of(frame).columns, position_of(frame).is_shared) == (BOTH, False)
     renamed = one.select("value.*", "partition", F.col("offset").alias("record_offset"))
-    assert place_of(renamed).columns == ("partition", "record_offset")
-    joined = place_of(rows(one).join(names, "id"))
+    assert position_of(renamed).columns == ("partition", "record_offset")
+    joined = position_of(rows(one).join(names, "id"))
     assert (joined.columns, joined.is_shared, joined.unordered) == (BOTH, True, "")
-    parts = place_of(rows(one.where("value.id > 1")).union(rows(one.where("value.id <= 1"))))
+    parts = position_of(rows(one.where("value.id > 1")).union(rows(one.where("value.id <= 1"))))
     assert (parts.columns, parts.is_shared, parts.unordered) == (BOTH, True, "")
 
 
@@ -58,22 +58,24 @@ def test_other_columns_of_these_names_are_not_taken(spark: Any, one: Any) -> Non
         spark.sql("WITH r AS (SELECT value.*, partition FROM one_topic) SELECT * FROM r"),
         counted,
     ):
-        assert "is not the topic's, but a field of the value or computed" in place_of(frame).missing
+        assert (
+            "is not the topic's, but a field of the value or computed" in position_of(frame).missing
+        )
 
 
 def test_a_time_of_the_value_is_not_that_of_the_records(one: Any) -> None:
-    assert not place_of(rows(one)).has_own_time
+    assert not position_of(rows(one)).has_own_time
     own = one.selectExpr("value.id", *BOTH, "timestamp_seconds(value.id) AS timestamp")
-    assert place_of(own).has_own_time
+    assert position_of(own).has_own_time
 
 
 def test_kafkas_own_source_says_its_topics(spark: Any) -> None:
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "localhost:9092")
     two = reader.option("subscribe", "a,b").load().selectExpr("key AS id", "topic AS t", *BOTH)
-    assert place_of(two).columns == ("t", *BOTH)
-    assert place_of(two.drop("t")).columns == ()
+    assert position_of(two).columns == ("t", *BOTH)
+    assert position_of(two.drop("t")).columns == ()
     single = reader.option("subscribe", "a").load().selectExpr("key AS id", *BOTH)
-    assert place_of(single).columns == BOTH
+    assert position_of(single).columns == BOTH
 
 
 def test_what_has_no_place_of_its_own_is_refused_at_the_start(
@@ -98,4 +100,4 @@ def test_what_has_no_place_of_its_own_is_refused_at_the_start(
 def test_a_union_that_names_its_topics_is_placed_by_them(spark: Any, one: Any) -> None:
     other = rows(read(spark, "other"), F.lit("other").alias("topic"))
     named = rows(one, F.lit("one").alias("topic")).unionByName(other)
-    assert place_of(named).columns == ("topic", *BOTH)
+    assert position_of(named).columns == ("topic", *BOTH)

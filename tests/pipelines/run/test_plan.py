@@ -23,7 +23,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.run import plan as module
-from ottla.pipelines.run.plan import Plan, check_place, look_up_topics, plan
+from ottla.pipelines.run.plan import Plan, check_path, look_up_topics, plan
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.target.keyed_table import KeyedTable
 from ottla.pipelines.target.port import Batch, Sink
@@ -327,10 +327,10 @@ def test_a_checkpoint_that_vacuum_would_delete(
     sink: Any = SimpleNamespace(folders=(table,), name="t")
     checkpoint: Any = world.place
     if not is_inside:
-        check_place(specification, checkpoint, sink)
+        check_path(specification, checkpoint, sink)
         return
     with pytest.raises(PipelineError, match="cp lies inside the table t: what cleans up there"):
-        check_place(specification, checkpoint, sink)
+        check_path(specification, checkpoint, sink)
 
 
 def test_a_checkpoint_that_is_a_file(world: World) -> None:

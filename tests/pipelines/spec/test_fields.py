@@ -83,7 +83,7 @@ def test_unknown_fields_name_the_nearest_or_where_they_belong() -> None:
 def test_tables_below() -> None:
     fields, problems = read({"kafka": 7})
     assert fields.table("kafka").names() == []
-    assert fields.table("sink", required=True).place("target") == "source.sink.target"
+    assert fields.table("sink", required=True).path_of("target") == "source.sink.target"
     assert [problem.where for problem in problems] == ["source.kafka", "source.sink"]
 
 

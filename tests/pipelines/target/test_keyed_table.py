@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.target.constraints import Constraint
 from ottla.pipelines.target.keyed_table import KeyedTable, harm, read_keyed_table
-from ottla.pipelines.target.record_place import RecordPlace
+from ottla.pipelines.target.record_position import RecordPosition
 
 
 def frame(*columns: str) -> StructType:
@@ -130,52 +130,52 @@ def test_a_type_without_order_is_refused() -> None:
         read_keyed_table(schema, ["id"])
 
 
-def test_a_batch_frame_may_have_no_place() -> None:
-    assert not read_keyed_table(frame("id long"), ["id"], streaming=False).place
+def test_a_batch_frame_may_have_no_position() -> None:
+    assert not read_keyed_table(frame("id long"), ["id"], streaming=False).position
 
 
-def test_a_topic_beside_partition_and_offset_belongs_to_the_place() -> None:
+def test_a_topic_beside_partition_and_offset_belongs_to_the_position() -> None:
     schema = frame("id long", "topic string", *PLACE)
-    assert read_keyed_table(schema, ["id"]).place == ("topic", "partition", "offset")
+    assert read_keyed_table(schema, ["id"]).position == ("topic", "partition", "offset")
 
 
-def test_the_place_is_that_of_the_topic_whatever_the_name() -> None:
+def test_the_position_is_that_of_the_topic_whatever_the_name() -> None:
     schema = frame("id long", "v long", "offset long", "partition integer", "at long")
-    place = RecordPlace(("partition", "at"), is_shared=True)
-    keyed = read_keyed_table(schema, ["id"], place=place, order_by="v")
+    position = RecordPosition(("partition", "at"), is_shared=True)
+    keyed = read_keyed_table(schema, ["id"], position=position, order_by="v")
     assert keyed.order == ("v", "partition", "at")
     assert keyed.is_shared
 
 
 def test_a_history_is_not_ordered_by_a_field_of_the_value_unless_it_is_named() -> None:
     schema = frame("id long", "timestamp timestamp", *PLACE)
-    own = RecordPlace(("partition", "offset"), has_own_time=True)
+    own = RecordPosition(("partition", "offset"), has_own_time=True)
     with pytest.raises(PipelineError, match="write order_by='timestamp' if it says since when"):
-        read_keyed_table(schema, ["id"], history=True, place=own)
-    named = read_keyed_table(schema, ["id"], history=True, place=own, order_by="timestamp")
+        read_keyed_table(schema, ["id"], history=True, position=own)
+    named = read_keyed_table(schema, ["id"], history=True, position=own, order_by="timestamp")
     assert named.order_by == "timestamp"
 
 
 @pytest.mark.parametrize(
-    ("place", "arguments", "words"),
+    ("position", "arguments", "words"),
     [
-        (RecordPlace(missing="it is gone"), {}, "the last, and it is gone, or name the column"),
-        (RecordPlace(missing="it is gone"), {"order_by": "v", "history": True}, "it is gone$"),
+        (RecordPosition(missing="it is gone"), {}, "the last, and it is gone, or name the column"),
+        (RecordPosition(missing="it is gone"), {"order_by": "v", "history": True}, "it is gone$"),
         (
-            RecordPlace(("partition", "offset"), unordered="it is mixed"),
+            RecordPosition(("partition", "offset"), unordered="it is mixed"),
             {},
             "order_by: it is mixed",
         ),
     ],
 )
-def test_rows_without_a_place_of_their_own_need_an_order(
-    place: RecordPlace, arguments: dict[str, Any], words: str
+def test_rows_without_a_position_of_their_own_need_an_order(
+    position: RecordPosition, arguments: dict[str, Any], words: str
 ) -> None:
     schema = frame("id long", "v long", *PLACE)
     with pytest.raises(PipelineError, match=words) as caught:
-        read_keyed_table(schema, ["id"], place=place, **arguments)
+        read_keyed_table(schema, ["id"], position=position, **arguments)
     assert "\n" not in str(caught.value)
-    assert read_keyed_table(schema, ["id"], place=place, order_by="v").order_by == "v"
+    assert read_keyed_table(schema, ["id"], position=position, order_by="v").order_by == "v"
 
 
 def test_what_a_batch_beside_another_querys_may_have_done() -> None:

@@ -50,19 +50,19 @@ def test_marked_deletions_are_rows() -> None:
     assert insert.endswith("coalesce(s.tombstone, false))")
 
 
-def test_without_a_place_the_column_alone_orders() -> None:
-    keyed = KeyedTable(("id",), ("id", "at"), order_by="at", place=())
+def test_without_a_position_the_column_alone_orders() -> None:
+    keyed = KeyedTable(("id",), ("id", "at"), order_by="at", position=())
     text = "\n".join(clauses(keyed))
     assert "max_by(struct(`id`, `at`), struct(`at`))" in text
     assert "(t.`at` IS NULL OR struct(s.`at`) >= struct(t.`at`))" in text
-    once = "\n".join(clauses(KeyedTable(("id",), ("id",), place=())))
+    once = "\n".join(clauses(KeyedTable(("id",), ("id",), position=())))
     assert "if(count(*) > 1, raise_error(" in once
     assert "WHEN MATCHED THEN UPDATE" in once
 
 
-def test_the_topic_belongs_to_the_place_of_a_record() -> None:
-    place = ("topic", "partition", "offset")
-    text = "\n".join(clauses(replace(KEYED, place=place)))
+def test_the_topic_belongs_to_the_position_of_a_record() -> None:
+    position = ("topic", "partition", "offset")
+    text = "\n".join(clauses(replace(KEYED, position=position)))
     assert "min(struct(`topic`, `partition`)) <> max(struct(`topic`, `partition`))" in text
     assert "struct(`topic`, `partition`, `offset`))) AS row" in text
     assert "if(t.`topic` <> s.`topic` OR t.`partition` <> s.`partition`, raise_error(" in text
@@ -71,5 +71,5 @@ def test_the_topic_belongs_to_the_place_of_a_record() -> None:
 def test_rows_of_one_record_are_looked_for_only_where_there_may_be_some() -> None:
     text = "\n".join(clauses(replace(DELETING, is_shared=True)))
     assert "OVER (PARTITION BY `id` ORDER BY `a``b`, `partition`, `offset`)" in text
-    assert "OTTLA_SHARED_PLACE" in text
-    assert "OTTLA_SHARED_PLACE" not in "\n".join(clauses(DELETING))
+    assert "OTTLA_SHARED_POSITION" in text
+    assert "OTTLA_SHARED_POSITION" not in "\n".join(clauses(DELETING))

@@ -9,7 +9,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.target.port import Batch
 from ottla.pipelines.target.written import check_written
 
-BATCH = Batch("q", 3, "", place="cp")
+BATCH = Batch("q", 3, "", checkpoint="cp")
 HELD = Held("the table t", 3, is_complete=True, taken_out_by="a rollback")
 
 

@@ -34,7 +34,7 @@ class Loss:
 
 def wrong_source(
     identity: Identity | None,
-    place: str,
+    checkpoint: str,
     cluster: str,
     read: Iterable[str],
     next_offsets: Offsets,
@@ -45,7 +45,7 @@ def wrong_source(
     """
     if identity is not None and identity.cluster != cluster:
         return (
-            f"The checkpoint {place} belongs to the cluster {identity.cluster}, and "
+            f"The checkpoint {checkpoint} belongs to the cluster {identity.cluster}, and "
             f"bootstrap_servers leads to {cluster}. Use the brokers of that cluster, or a new "
             "checkpoint"
         )
@@ -54,7 +54,7 @@ def wrong_source(
     if wanted != known if identity else not wanted <= known:
         reads, stands = _named(wanted), _named(known)
         return (
-            f"The checkpoint {place} belongs to {stands}, and the frame reads {reads}. Read "
+            f"The checkpoint {checkpoint} belongs to {stands}, and the frame reads {reads}. Read "
             f"{stands}, or use a new checkpoint"
         )
     return None
@@ -66,25 +66,25 @@ def _named(topics: Iterable[str]) -> str:
 
 
 def wrong_table(
-    identity: Identity | None, place: str, name: str, table_id: str, location: str
+    identity: Identity | None, checkpoint: str, name: str, table_id: str, location: str
 ) -> str | None:
     """Return why this checkpoint cannot write to this table, None when it can."""
     if identity is None or identity.table_id == table_id:
         return None
     if identity.table_location == location:
         return (
-            f"The table {name} was deleted and created again since the checkpoint {place} last "
-            "wrote to it: earlier rows would be missing. Use a new checkpoint to read the "
+            f"The table {name} was deleted and created again since the checkpoint {checkpoint} "
+            "last wrote to it: earlier rows would be missing. Use a new checkpoint to read the "
             "topic again, or starting= to choose where it begins"
         )
     return (
-        f"The checkpoint {place} belongs to the table {identity.table_location}, not to {name}. "
-        "Use a new checkpoint for this table"
+        f"The checkpoint {checkpoint} belongs to the table {identity.table_location}, not to "
+        f"{name}. Use a new checkpoint for this table"
     )
 
 
 def wrong_keys(
-    identity: Identity | None, place: str, name: str, keys: tuple[str, ...]
+    identity: Identity | None, checkpoint: str, name: str, keys: tuple[str, ...]
 ) -> str | None:
     """Return why this checkpoint cannot write rows with these keys, None when it can.
 
@@ -96,9 +96,9 @@ def wrong_keys(
     if {name.lower() for name in identity.keys} == {name.lower() for name in keys}:
         return None
     return (
-        f"The checkpoint {place} has written the table {name} with {_keys(identity.keys)}, and "
-        f"this query has {_keys(keys)}. Write {_keys(identity.keys)}, or use a new checkpoint and "
-        "a new table"
+        f"The checkpoint {checkpoint} has written the table {name} with {_keys(identity.keys)}, "
+        f"and this query has {_keys(keys)}. Write {_keys(identity.keys)}, or use a new checkpoint "
+        "and a new table"
     )
 
 

@@ -86,18 +86,18 @@ class Checkpoint:
         """Return where the checkpoint stands: the query's id, the last batches planned and done."""
         return self.query_id(), self.planned(), self.done()
 
-    def plans(self, place: str) -> Planned:
+    def plans(self, checkpoint: str) -> Planned:
         """Return the batch that comes next: planned and not done, or the one after the last.
 
-        `place` names the checkpoint in sentences.
+        `checkpoint` names the checkpoint in sentences.
         """
         planned, done = self.planned(), self.done()
         if planned is None:
-            return Planned(place, 0)
+            return Planned(checkpoint, 0)
         begins = self.begins()
         if done is not None and done >= planned:
-            return Planned(place, planned + 1, begins)
-        return Planned(place, planned, begins, self.ends(planned))
+            return Planned(checkpoint, planned + 1, begins)
+        return Planned(checkpoint, planned, begins, self.ends(planned))
 
     def begins(self, *, is_delivered: bool = False) -> Offsets:
         """Return the offsets at which the batch that comes next begins; none in a new checkpoint.

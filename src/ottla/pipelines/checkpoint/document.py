@@ -48,8 +48,8 @@ class Document(Generic[T]):
         document = {"version": VERSION} | self.build(value)
         return json.dumps(document, indent=self.indent) + "\n"
 
-    def value(self, text: str, place: str) -> T:
-        """Return what a text holds; `place` names the file in errors. Raises PipelineError."""
+    def value(self, text: str, path: str) -> T:
+        """Return what a text holds; `path` names the file in errors. Raises PipelineError."""
         try:
             document = json.loads(text)
             if document["version"] == VERSION:
@@ -57,9 +57,9 @@ class Document(Generic[T]):
             found = document["version"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             way_out = self.if_damaged or f"Restore it, or {self.instead}"
-            raise PipelineError(f"{place} is damaged. {way_out}") from error
+            raise PipelineError(f"{path} is damaged. {way_out}") from error
         raise PipelineError(
-            f"{place} was written by another version of Ottla (version {found}, not {VERSION}). "
+            f"{path} was written by another version of Ottla (version {found}, not {VERSION}). "
             f"Use that version, or {self.instead}"
         )
 

@@ -235,9 +235,9 @@ def taken_here(checkpoint: Path) -> str | None:
     return _taken(str(checkpoint), found)
 
 
-def _taken(place: str, found: dict[str, Any] | None) -> str:
+def _taken(path: str, found: dict[str, Any] | None) -> str:
     return (
-        f"The checkpoint {place} is in use by {_who(found)}. Stop that query first, or use another "
+        f"The checkpoint {path} is in use by {_who(found)}. Stop that query first, or use another "
         "checkpoint"
     )
 

@@ -34,14 +34,14 @@ DIGEST_LETTERS = 16
 class Planned:
     """The batch that a checkpoint comes to.
 
-    `place` names the checkpoint. `begins` and `ends`: the offsets of the batch, None where they are
-    not known; a batch that is not planned has no end yet. `promised`: the last batch that the
-    target must have, None where the delivery does not promise that. `is_skipped`: the target says
-    that it has the batch. `begun_ms`: when a batch began that was cut off and must not be written
-    twice, in ms since 1970; None for others.
+    `checkpoint` names the checkpoint. `begins` and `ends`: the offsets of the batch, None where
+    they are not known; a batch that is not planned has no end yet. `promised`: the last batch that
+    the target must have, None where the delivery does not promise that. `is_skipped`: the target
+    says that it has the batch. `begun_ms`: when a batch began that was cut off and must not be
+    written twice, in ms since 1970; None for others.
     """
 
-    place: str
+    checkpoint: str
     number: int
     begins: Ends | None = None
     ends: Ends | None = None
@@ -103,25 +103,25 @@ def decide(planned: Planned, held: Held) -> Answer:
     """Return what becomes of the batch that a checkpoint comes to, by what its target has."""
     number, last = planned.number, held.batch
     if held.continued_by:
-        return Refuse(_continued(planned.place, held))
+        return Refuse(_continued(planned.checkpoint, held))
     if held.taken_out:
         return Refuse(_restored(held))
     if last is not None and (last > number or (last == number and planned.ends is None)):
         return Refuse(_older(planned, held))
     if last is not None and last == number:
         if _differ(held.ends, planned.ends):
-            return Refuse(_other(planned.place, held, planned.ends))
+            return Refuse(_other(planned.checkpoint, held, planned.ends))
         return Skip()
     is_behind = last is None or (planned.promised is not None and last < planned.promised)
     if planned.promised is not None and held.is_complete and is_behind:
-        return Refuse(_missing(planned.place, planned.promised, held))
+        return Refuse(_missing(planned.checkpoint, planned.promised, held))
     if last is None and _is_before(planned.begun_ms, held.since_ms):
         return Refuse(_forgotten(planned, held))
     if last is not None and last == number - 1 and _differ(held.ends, planned.begins):
-        return Refuse(_other(planned.place, held, planned.begins))
+        return Refuse(_other(planned.checkpoint, held, planned.begins))
     if planned.is_skipped:
         # Where the target does not say what it has, its word that it has the batch stands.
-        return Skip() if last is None else Refuse(_missing(planned.place, number, held))
+        return Skip() if last is None else Refuse(_missing(planned.checkpoint, number, held))
     return Write()
 
 
@@ -149,9 +149,9 @@ def _digest_of(ends: Ends) -> str:
     return ends if isinstance(ends, str) else digest(ends)
 
 
-def set_back(place: str, found: str) -> str:
+def set_back(checkpoint: str, found: str) -> str:
     """Return that a checkpoint is older than its target, by what was found."""
-    return SET_BACK.format(place=place, found=found)
+    return SET_BACK.format(checkpoint=checkpoint, found=found)
 
 
 def shown(offsets: Mapping[int, int]) -> str:
@@ -181,11 +181,11 @@ def _which(batches: tuple[int, ...]) -> str:
     return f"batch {first}" if first == last else f"the batches {first} to {last}"
 
 
-def _continued(place: str, held: Held) -> str:
+def _continued(checkpoint: str, held: Held) -> str:
     return (
         f"{_capital(held.name)} was continued by the query {held.continued_by} with another "
-        f"checkpoint, where the query of the checkpoint {place} ended: to go on would write rows "
-        "twice. Use that checkpoint, or a new one with topic(..., starting='table')"
+        f"checkpoint, where the query of the checkpoint {checkpoint} ended: to go on would write "
+        "rows twice. Use that checkpoint, or a new one with topic(..., starting='table')"
     )
 
 
@@ -201,16 +201,16 @@ def _older(planned: Planned, held: Held) -> str:
     last = planned.number if planned.ends is not None else planned.number - 1
     has = "no batch" if last < 0 else f"batches up to {last}"
     found = f"{held.name} has batch {held.batch} of this query, and the checkpoint has {has}"
-    return set_back(planned.place, found)
+    return set_back(planned.checkpoint, found)
 
 
-def _other(place: str, held: Held, here: Ends | None) -> str:
+def _other(checkpoint: str, held: Held, here: Ends | None) -> str:
     has = f"{held.name} has batch {held.batch} of this query"
     if not isinstance(held.ends, Mapping) or not isinstance(here, Mapping):
-        return set_back(place, f"{has}, and the checkpoint another batch {held.batch}")
+        return set_back(checkpoint, f"{has}, and the checkpoint another batch {held.batch}")
     topic = next(each for each in sorted(held.ends) if held.ends[each] != here.get(each))
     return set_back(
-        place,
+        checkpoint,
         f"{has} up to {shown(held.ends[topic])} of topic {topic!r}, and the checkpoint has it up "
         f"to {shown(here.get(topic, {}))}",
     )
@@ -218,31 +218,31 @@ def _other(place: str, held: Held, here: Ends | None) -> str:
 
 def _forgotten(planned: Planned, held: Held) -> str:
     return (
-        f"Batch {planned.number} of the checkpoint {planned.place} was cut off, and whether "
+        f"Batch {planned.number} of the checkpoint {planned.checkpoint} was cut off, and whether "
         f"{held.name} has it is not known: {held.forgets}. Start once with "
         "delivery='at-least-once', which may write its rows twice, or use a new checkpoint with "
         "explicit offsets: topic(..., starting={0: 4711})"
     )
 
 
-def _missing(place: str, promised: int, held: Held) -> str:
+def _missing(checkpoint: str, promised: int, held: Held) -> str:
     if held.batch is None and held.since_ms is not None:
         return (
-            f"The checkpoint {place} has delivered batches, and {held.name} shows none of this "
-            f"query: {held.forgets}, or it was set back or made again. If it has their rows, "
+            f"The checkpoint {checkpoint} has delivered batches, and {held.name} shows none of "
+            f"this query: {held.forgets}, or it was set back or made again. If it has their rows, "
             "continue with a new checkpoint and explicit offsets: topic(..., starting={0: 4711}); "
             "otherwise start from the beginning of the topic with a new checkpoint"
         )
     if held.batch is None:
         return (
-            f"The checkpoint {place} has delivered batches that {held.name} does not hold: it "
+            f"The checkpoint {checkpoint} has delivered batches that {held.name} does not hold: it "
             f"belongs to another target, or {held.kept_in} was set back or made again. Use a new "
             "checkpoint to start from the beginning of the topic"
         )
     return (
         f"{_capital(held.name)} has the batches up to {held.batch} of this query, and the "
-        f"checkpoint {place} those up to {promised}: {held.kept_in} was set back, for example by a "
-        f"backup that was restored. {held.way_out}"
+        f"checkpoint {checkpoint} those up to {promised}: {held.kept_in} was set back, for example "
+        f"by a backup that was restored. {held.way_out}"
     )
 
 

@@ -17,26 +17,26 @@ _SAME_AS_UTC: Final = frozenset(
 )
 
 
-def wrong_zone(identity: Identity | None, place: str, zone: str) -> str | None:
+def wrong_zone(identity: Identity | None, checkpoint: str, zone: str) -> str | None:
     """Return why a checkpoint does not continue in the zone of the session, None where it does."""
     if identity is None or identity.time_zone is None:
         return None
     if _plain(identity.time_zone) == _plain(zone):
         return None
     return (
-        f"The checkpoint {place} has read times without a zone as {identity.time_zone}, and this "
-        f"session reads them as {zone}. Start it with conf={{{TIME_ZONE!r}: "
+        f"The checkpoint {checkpoint} has read times without a zone as {identity.time_zone}, and "
+        f"this session reads them as {zone}. Start it with conf={{{TIME_ZONE!r}: "
         f"{identity.time_zone!r}}}, or use a new checkpoint and a new table"
     )
 
 
-def zone_not_known(identity: Identity | None, place: str, zone: str) -> str | None:
+def zone_not_known(identity: Identity | None, checkpoint: str, zone: str) -> str | None:
     """Return what to say of a checkpoint that did not keep its zone, None where it did."""
     if identity is None or identity.time_zone is not None:
         return None
     return (
-        f"The checkpoint {place} does not say in which time zone it has read times without one, "
-        f"which was the machine's by default. From now on it is {zone}"
+        f"The checkpoint {checkpoint} does not say in which time zone it has read times without "
+        f"one, which was the machine's by default. From now on it is {zone}"
     )
 
 

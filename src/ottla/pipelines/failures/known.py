@@ -55,11 +55,11 @@ class About:
     servers: str = "the broker"
     hadoop: str = "<Hadoop version>"
     failures: tuple[Known, ...] = ()
-    place: str = ""  # what a failed task was reading: "flights partition 0, offsets 3 to 9"
+    ranges: str = ""  # what a failed task was reading: "flights partition 0, offsets 3 to 9"
 
     @property
     def while_reading(self) -> str:
-        return f" while it read {self.place}" if self.place else ""
+        return f" while it read {self.ranges}" if self.ranges else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def row(found: Found) -> str:
     return f"A row could not be computed{where}{found.about.while_reading}: {cause.plain}"
 
 
-# ---- places: file systems, disks, memory ----
+# ---- file systems, disks, memory ----
 
 _FILE_SYSTEMS: Final = (
     ("s3a", "org.apache.hadoop:hadoop-aws"),
@@ -125,8 +125,8 @@ def file_system(found: Found) -> str:
 def disk_full(found: Found) -> str | None:
     if any(one.condition.startswith("SQLSTATE") for one in found.causes):
         return None  # the disk is that of a database
-    place = found.search(r"(?:writing rows to|[Cc]annot create) (\S+?)\.?(?:\s|$)")
-    where = f" while writing {place[1].removeprefix('file:')}" if place else ""
+    match = found.search(r"(?:writing rows to|[Cc]annot create) (\S+?)\.?(?:\s|$)")
+    where = f" while writing {match[1].removeprefix('file:')}" if match else ""
     return (
         f"The disk is full{where} (No space left on device). Free some space: the next start "
         "continues from the checkpoint"
@@ -134,10 +134,10 @@ def disk_full(found: Found) -> str | None:
 
 
 def not_writable(found: Found) -> str:
-    place = found.search(r"[Cc]annot create (\S+)")
+    match = found.search(r"[Cc]annot create (\S+)")
     denied = found.search(DENIED)
     is_log = found.cause.condition == "DELTA_CANNOT_CREATE_LOG_PATH"
-    where = place[1].removeprefix("file:") if place and is_log else found.about.target
+    where = match[1].removeprefix("file:") if match and is_log else found.about.target
     why = f" ({_shorten(denied[0])})" if denied else ""
     return (
         f"Spark cannot write to {where}{why}. Check that the path exists, that "

@@ -168,8 +168,8 @@ def _call(function: FunctionSpec, rows: DataFrame) -> DataFrame:
             for frame in traceback.extract_tb(error.__traceback__)
             if frame.filename == str(function.file)
         ]
-        place = f"{function.file}:{lines[-1]}" if lines else str(function.file)
-        raise PipelineError(f"{place}: {type(error).__name__}: {_reason(error)}") from error
+        line_of = f"{function.file}:{lines[-1]}" if lines else str(function.file)
+        raise PipelineError(f"{line_of}: {type(error).__name__}: {_reason(error)}") from error
     if not isinstance(made, DataFrame):
         raise PipelineError(
             f"{function.file}: {function.name} returned {type(made).__name__}; return a DataFrame"

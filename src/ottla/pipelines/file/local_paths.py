@@ -16,7 +16,7 @@ from ottla.pipelines.spec.problem import Problem
 def check_local_paths(spec: FileSpec) -> list[Problem]:
     """Return what is missing or in the way: files of functions, lookup tables, jars, folders.
 
-    Places on other file systems (s3a://, hdfs://) are Spark's to look at.
+    Paths on other file systems (s3a://, hdfs://) are Spark's to look at.
     """
     problems = list(_look_for_spark(spec))
     several = len(spec.pipelines) > 1
@@ -59,8 +59,8 @@ def _look_for_function(function: FunctionSpec) -> Iterator[Problem]:
         return
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
-        place = f"{function.file}:{line}" if line else str(function.file)
-        yield Problem(where, f"{place} is not Python: {getattr(error, 'msg', error)}")
+        line_of = f"{function.file}:{line}" if line else str(function.file)
+        yield Problem(where, f"{line_of} is not Python: {getattr(error, 'msg', error)}")
         return
     functions = read_functions(tree)
     if function.name not in functions:
@@ -75,11 +75,11 @@ def _look_for_function(function: FunctionSpec) -> Iterator[Problem]:
         )
 
 
-def _local(place: str) -> Path | None:
-    """Return a place on this machine's file system, None for another one."""
-    parts = urlsplit(place)
+def _local(path: str) -> Path | None:
+    """Return a path on this machine's file system, None for another one."""
+    parts = urlsplit(path)
     if parts.scheme in ("", "file"):
-        return Path(parts.path if parts.scheme else place)
+        return Path(parts.path if parts.scheme else path)
     return None
 
 

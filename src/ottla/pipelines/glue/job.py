@@ -20,10 +20,10 @@ def run(script: str, name: str) -> None:
     Raises PipelineError: the file is not there or wrong, or one of its pipelines failed.
     """
     logging.basicConfig(level=logging.INFO)
-    places = (Path.cwd(), Path(script).parent)
-    found = [place / name for place in places if (place / name).is_file()]
+    folders = (Path.cwd(), Path(script).parent)
+    found = [folder / name for folder in folders if (folder / name).is_file()]
     if not found:
-        raise PipelineError(f"There is no {name} in {' or '.join(map(str, places))}")
+        raise PipelineError(f"There is no {name} in {' or '.join(map(str, folders))}")
     spec = read_file(found[0], os.environ)
     spark = open_session(spec)
     queries = [start_pipeline(spark, pipeline) for pipeline in spec.pipelines]

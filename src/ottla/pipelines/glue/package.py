@@ -123,12 +123,12 @@ def _notices(spec: FileSpec, location: str, role: str) -> list[str]:
     if location == LOCATION or role == ROLE:
         notices.append("job.json: replace YOUR-BUCKET and YOUR-GLUE-ROLE")
     for one in spec.pipelines:
-        for name, place in (
+        for name, path in (
             ("sink.target", one.sink.target),
             ("delivery.checkpoint", one.delivery.checkpoint),
         ):
-            if "/" in place and "://" not in place:
-                notices.append(f"{one.name}: {name} is a local path, which Glue loses: {place}")
+            if "/" in path and "://" not in path:
+                notices.append(f"{one.name}: {name} is a local path, which Glue loses: {path}")
         servers = one.source.kafka.bootstrap_servers
         if servers.startswith(("localhost:", "127.")):
             notices.append(f"{one.name}: source.bootstrap_servers is this machine: {servers}")

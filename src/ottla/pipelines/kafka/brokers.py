@@ -187,18 +187,19 @@ class Brokers:
         isolation = IsolationLevel.READ_UNCOMMITTED
         if self._reads_committed and spec != "end":
             isolation = IsolationLevel.READ_COMMITTED
-        places = {
+        asked = {
             TopicPartition(name, number): wanted
             for name, numbers in partitions.items()
             for number in numbers
         }
         found: dict[str, dict[int, int]] = {name: {} for name in partitions}
-        if places:
+        if asked:
             futures = self._admin.list_offsets(
-                places, isolation_level=isolation, request_timeout=TIMEOUT_S
+                asked, isolation_level=isolation, request_timeout=TIMEOUT_S
             )
-            for place, future in futures.items():
-                found[place.topic][place.partition] = int(self._result(future).offset)
+            for topic_partition, future in futures.items():
+                offset = int(self._result(future).offset)
+                found[topic_partition.topic][topic_partition.partition] = offset
         return found
 
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> list[str]:
@@ -210,7 +211,7 @@ class Brokers:
             [ConsumerGroupTopicPartitions(group, asked)], request_timeout=TIMEOUT_S
         ).values()
         found = self._result(future).topic_partitions
-        return [place.metadata for place in found if place.error is None and place.metadata]
+        return [one.metadata for one in found if one.error is None and one.metadata]
 
     def setting(self, name: str) -> str | None:
         """Return a setting of one broker, None where this user may not read it."""

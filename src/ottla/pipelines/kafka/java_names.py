@@ -80,7 +80,7 @@ _INSTEAD: Final = {
     "ssl.keystore.key": "give ssl.key.pem",
     "ssl.keystore.certificate.chain": "give ssl.certificate.pem",
     "auto.offset.reset": "topic takes starting=",
-    "enable.auto.commit": "Spark's checkpoint keeps the place of a query",
+    "enable.auto.commit": "Spark's checkpoint keeps the offsets of a query",
     "ssl.cipher.suites": "OpenSSL and Java name the suites differently",
     "fetch.max.wait.ms": "librdkafka's name is fetch.wait.max.ms",
 }

@@ -105,8 +105,8 @@ class Pipeline:
             return
         offsets = {
             (topic, partition): offset
-            for topic, places in now.latest.offsets.items()
-            for partition, offset in places.items()
+            for topic, partitions in now.latest.offsets.items()
+            for partition, offset in partitions.items()
         }
         try:
             self._asked = replace(now, lag=reader.read(offsets))

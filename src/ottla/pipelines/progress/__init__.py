@@ -1,4 +1,4 @@
-"""What a pipeline keeps on the broker: its place, its Delta versions and its run's state."""
+"""What a pipeline keeps on the broker: its offsets, its Delta versions and its run's state."""
 
 from ottla.pipelines.progress.report import report_progress, report_query
 

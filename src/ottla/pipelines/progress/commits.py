@@ -1,4 +1,4 @@
-"""Committing a pipeline's place to a consumer group, beside the query and never in its way.
+"""Committing a pipeline's offsets to a consumer group, beside the query and never in its way.
 
 One thread commits what is waiting, in order, and renews the run's state while nothing is waiting.
 While the broker does not answer it retries a few times, logs that once, and keeps what waits,
@@ -83,8 +83,8 @@ class Delivered:
         }
         if run is not None and found:
             own[self.home] = replace(own.get(self.home, of_topic[self.home[0]]), run=run)
-        for place, mine in own.items():
-            found[place] = Commit(found[place].offset, mine.text())
+        for key, mine in own.items():
+            found[key] = Commit(found[key].offset, mine.text())
         return found
 
     def after(self, dropped: Delivered) -> Delivered:

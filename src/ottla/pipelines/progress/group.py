@@ -1,4 +1,4 @@
-"""One consumer group as a place to keep things: commits and their metadata, without a member.
+"""One consumer group as a store: commits and their metadata, without a member.
 
 A pipeline commits and reads for as long as it runs, over restarts of its broker, so it does that
 with a consumer that subscribes to nothing. librdkafka's AdminClient sends the same requests, but

@@ -1,6 +1,6 @@
 """Reporting queries to consumer groups: each query to its own, or a whole session to one.
 
-Spark keeps a query's place in its checkpoint, where no broker sees it. A listener commits it to
+Spark keeps a query's offsets in its checkpoint, where no broker sees it. A listener commits them to
 a group as well, so that `ottla group describe` (and any of Kafka's tools) shows the lag, and puts
 the Delta version of each batch into the commit's metadata, where the journey finds it. The
 checkpoint stays authoritative: nothing reads its offsets from the group.
@@ -109,7 +109,7 @@ def report_query(
     ends_by_itself: bool = False,
     run: Run | None = None,
 ) -> QueryReporter:
-    """Keep one query's place and its run's state in a group of its own, until it has ended.
+    """Keep one query's offsets and its run's state in a group of its own, until it has ended.
 
     Call it when the query has started. A request to stop stops the query.
 
@@ -282,8 +282,8 @@ class Reporter:
             return []
         partitions = [
             (topic, partition)
-            for topic, places in offsets[max(offsets)].items()
-            for partition in places
+            for topic, ends in offsets[max(offsets)].items()
+            for partition in ends
         ]
         try:
             last = last_batch(self.committer.group, query_id, partitions) if partitions else None
@@ -291,9 +291,9 @@ class Reporter:
             log.warning("The group's last commit cannot be read: %s", error)
             return []
         return [
-            (batch, places)
-            for batch, places in offsets.items()
-            if places and (last is None or batch > last)
+            (batch, ends)
+            for batch, ends in offsets.items()
+            if ends and (last is None or batch > last)
         ]
 
     def _warn_of_two_readers(self, query: str, offsets: Offsets) -> None:
@@ -346,7 +346,7 @@ class QueryReporter(Reporter):
     def catch_up(self) -> None:
         """Report what a former run did and could not report, or where this one begins."""
         self.started(self.query_id, self.name)
-        self._put_place()
+        self._put_offsets()
 
     def stop(self, by: str) -> None:
         """Stop the query; `by` says who wanted that."""
@@ -367,7 +367,7 @@ class QueryReporter(Reporter):
             if self._has_closed:
                 return  # its end is committed: the batch is in there, from the checkpoint
             if not progress.has_batch or not progress.offsets:
-                self._put_place()
+                self._put_offsets()
                 return
             self._rows += progress.rows
             self._rejected += progress.rejected
@@ -391,12 +391,12 @@ class QueryReporter(Reporter):
     def idle(self, query_id: str) -> None:
         if query_id == self.query_id:
             with self.lock:
-                self._put_place()
+                self._put_offsets()
 
     def terminated(self, query_id: str, exception: str | None) -> None:
         if query_id == self.query_id:
             with self.lock:
-                self._put_place()
+                self._put_offsets()
             threading.Thread(target=self._settle, args=(exception,), daemon=True).start()
 
     def _close(self) -> None:
@@ -477,22 +477,23 @@ class QueryReporter(Reporter):
     def _stop_for(self, request: StopRequest) -> None:
         self.stop(request.by)
 
-    def _put_place(self) -> None:
+    def _put_offsets(self) -> None:
         """Commit where the query stands before its first batch of this run is done.
 
-        What the group has of this query is kept as it is; else the place is where it starts.
+        What the group has of this query is kept as it is; else the offsets are those where it
+        starts.
         """
         if self.latest is not None:
             return
-        place = self._place_in_group() or self._place_at_start()
-        if place is not None:
-            self._put_delivered(place)
+        found = self._offsets_in_group() or self._offsets_at_start()
+        if found is not None:
+            self._put_delivered(found)
 
     def _put_delivered(self, delivered: Delivered) -> None:
         self.latest = delivered
         super()._put_delivered(delivered)
 
-    def _place_in_group(self) -> Delivered | None:
+    def _offsets_in_group(self) -> Delivered | None:
         try:
             found = self.committer.group.read_all()
         except GroupError as error:
@@ -527,7 +528,7 @@ class QueryReporter(Reporter):
             reads_committed=frozenset(committed),
         )
 
-    def _place_at_start(self) -> Delivered | None:
+    def _offsets_at_start(self) -> Delivered | None:
         running = QUERIES.get(self.query_id)
         if running is None:
             return None
@@ -538,17 +539,17 @@ class QueryReporter(Reporter):
 def _initial(running: Running) -> Offsets:
     """Return where each partition began, from the checkpoint."""
     offsets: Offsets = {}
-    indexes = [name for name in running.checkpoint.names("sources") if name.isdigit()]
+    indexes = [name for name in running.files.names("sources") if name.isdigit()]
     for index in sorted(indexes)[:MAX_SOURCES]:
-        offsets |= read_initial_offsets(running.checkpoint.read(f"sources/{index}/0") or "")
+        offsets |= read_initial_offsets(running.files.read(f"sources/{index}/0") or "")
     return offsets
 
 
 def _done(running: Running, after: int = -1) -> dict[int, Offsets]:
     """Return the last batches that are done, with their next offsets, from the checkpoint."""
-    done = [int(name) for name in running.checkpoint.names("commits") if name.isdigit()]
+    done = [int(name) for name in running.files.names("commits") if name.isdigit()]
     return {
-        batch: read_offsets(running.checkpoint.read(f"offsets/{batch}") or "")
+        batch: read_offsets(running.files.read(f"offsets/{batch}") or "")
         for batch in sorted(done)[-MAX_CAUGHT_UP:]
         if batch > after
     }
@@ -559,7 +560,7 @@ def _rejected(running: Running, batch: int, ends: Offsets) -> dict[Partition, Re
     told = running.rejected_in(batch)
     if told is not None:
         return dict(told)
-    return untold(read_offsets(running.checkpoint.read(f"offsets/{batch - 1}") or ""), ends)
+    return untold(read_offsets(running.files.read(f"offsets/{batch - 1}") or ""), ends)
 
 
 def _reason_of(running: Running | None) -> str | None:

@@ -1,4 +1,4 @@
-"""A pipeline as the broker knows it: place, lag, and the state of its latest run.
+"""A pipeline as the broker knows it: offsets, lag, and the state of its latest run.
 
 Read from the pipeline's group and topics alone, so it works on any machine that reaches the
 broker, without Spark and without the pipeline's files.
@@ -51,7 +51,7 @@ class Status:
 
 
 def read_status(settings: Mapping[str, str], group: str, *, with_lag: bool = True) -> Status:
-    """Read a pipeline's state and place from its group. Raises GroupError."""
+    """Read a pipeline's state and offsets from its group. Raises GroupError."""
     admin = new_admin(settings)
     asked = Group(settings, group, admin)
     committed = asked.read_all()
@@ -143,8 +143,8 @@ class LagReader:
         asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
         futures = self._admin.list_offsets(asked, request_timeout=TIMEOUT_S)
         return {
-            (place.topic, place.partition): future.result(timeout=2 * TIMEOUT_S).offset
-            for place, future in futures.items()
+            (one.topic, one.partition): future.result(timeout=2 * TIMEOUT_S).offset
+            for one, future in futures.items()
         }
 
     def _oldest_age_ms(self, waiting: list[tuple[Partition, int]]) -> int | None:
@@ -154,8 +154,8 @@ class LagReader:
         if self._consumer is None:
             self._consumer = Consumer({**self._settings, **_SAMPLING})
         consumer = self._consumer
-        places = [TopicPartition(*partition, offset) for partition, offset in waiting]
-        consumer.assign(places)
+        topic_partitions = [TopicPartition(*partition, offset) for partition, offset in waiting]
+        consumer.assign(topic_partitions)
         missing = {partition for partition, _ in waiting}
         oldest: int | None = None
         until_s = time.monotonic() + SAMPLE_S
@@ -163,10 +163,10 @@ class LagReader:
             message = consumer.poll(left_s)
             if message is None or message.error():
                 continue
-            place = (message.topic(), message.partition())
-            if place in missing:
-                missing.discard(place)
-                consumer.incremental_unassign([TopicPartition(*place)])
+            topic_partition = (message.topic(), message.partition())
+            if topic_partition in missing:
+                missing.discard(topic_partition)
+                consumer.incremental_unassign([TopicPartition(*topic_partition)])
                 at_ms = message.timestamp()[1]
                 oldest = at_ms if oldest is None else min(oldest, at_ms)
         consumer.unassign()

@@ -90,15 +90,15 @@ def spark_type(shape: Shape) -> SparkType:
 def _message(message: Any, around: tuple[str, ...], path: str, shown: str) -> Shape | None:
     fields = []
     for field in message.fields:
-        place = f"{path}.{field.name}"
+        field_path = f"{path}.{field.name}"
         if is_map(field):
             key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
-            inner = _value(value, around, place, shown)
+            inner = _value(value, around, field_path, shown)
             if inner is not None:
                 inner = inner | {"key": _PLAIN[key.type], "unsigned": key.type in _UNSIGNED}
             how = "map"
         else:
-            inner = _value(field, around, place, shown)
+            inner = _value(field, around, field_path, shown)
             how = "repeated" if is_repeated(field) else "given" if field.has_presence else "plain"
         if inner is not None:
             fields.append([field.name, how, inner])
@@ -145,13 +145,13 @@ def _conflict(reader: Any, writer: Any, path: str, seen: set[tuple[str, str]]) -
         ours = reader.fields_by_number.get(theirs.number)
         if ours is None:
             continue
-        place = f"{path}.{ours.name}"
+        field_path = f"{path}.{ours.name}"
         if is_repeated(theirs) and not is_repeated(ours):
-            return f"the field {theirs.number} ({place}) is repeated in it, and is one here"
+            return f"the field {theirs.number} ({field_path}) is repeated in it, and is one here"
         if ours.type in _MESSAGES and ours.type == theirs.type:
-            words = _conflict(ours.message_type, theirs.message_type, place, seen)
+            words = _conflict(ours.message_type, theirs.message_type, field_path, seen)
             if words:
                 return words
         elif ours.type != theirs.type and ours.type not in _WIDER.get(theirs.type, ()):
-            return f"the field {theirs.number} ({place}) has another type in it"
+            return f"the field {theirs.number} ({field_path}) has another type in it"
     return None

@@ -3,7 +3,7 @@
 A record keeps its key, value and headers. Headers with the names of Kafka Connect (KIP-298) say
 where it comes from and why it was rejected, so that tools for such topics find them:
 
-    __connect.errors.topic, .partition, .offset     the place of the record
+    __connect.errors.topic, .partition, .offset     the position of the record
     __connect.errors.exception.message              the reason
     __connect.errors.connector.name                 the query
 

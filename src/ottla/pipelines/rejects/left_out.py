@@ -1,4 +1,4 @@
-"""Rows that do not parse, where the sink has no place for them: counted and told, and not kept."""
+"""Rows that do not parse, where the sink keeps none: counted and told, and not kept."""
 
 from __future__ import annotations
 

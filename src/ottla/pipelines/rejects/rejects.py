@@ -108,7 +108,7 @@ class Rejects:
     reason: str | None = None
     told: Told = field(default_factory=dict)
     _earlier: Told = field(default_factory=dict)  # of a note, for the commits of the next batch
-    _place: Sink | None = None
+    _target: Sink | None = None
     _waiting: Waiting | None = None
 
     def use(self, sink: Sink, sources: tuple[Source, ...]) -> None:
@@ -163,10 +163,10 @@ class Rejects:
             return
         self._flush(batch, refused, violated, execution)
         if self.max_rows is not None and self.count > self.max_rows:
-            assert self._place is not None, "rows were counted, so they were written"
+            assert self._target is not None, "rows were counted, so they were written"
             raise PipelineError(
                 f"rows rejected in this run: {self.count}, more than max_rejects="
-                f"{self.max_rows}. See the column reason of {self._place.name}"
+                f"{self.max_rows}. See the column reason of {self._target.name}"
             )
 
     def finish(self) -> None:
@@ -308,16 +308,16 @@ class Rejects:
         return f"{self.sink.short_name}_rejected"
 
     def _commit(self, frame: DataFrame, batch: Batch) -> None:
-        if self._place is None:
-            self._place = self.sink.rejected(frame.schema)
-            self._place.make()
+        if self._target is None:
+            self._target = self.sink.rejected(frame.schema)
+            self._target.make()
         if self.dead_letters is not None:
             self.dead_letters.write(frame, self.sink.short_name)
-        self._place.write(frame, batch)
+        self._target.write(frame, batch)
 
     def _rejected(self) -> Sink:
-        assert self._place is not None
-        return self._place
+        assert self._target is not None
+        return self._target
 
     def _write_left(self, due: PendingReject, topics: Mapping[str, TopicState]) -> int:
         """Write the rows of a note and return their number, 0 where they are written already."""

@@ -19,7 +19,7 @@ MAX_REASONS: Final = 100
 # A value that does not fit is quoted in its row's reason; rows with other values have that reason
 # too.
 _QUOTED: Final = r"^((?:key|value)\S* is not a [^:]+): [\s\S]*$"
-_PLACE: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "row", "reason")
+_COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "row", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,17 @@ class RejectedRows:
     newest: tuple[RejectedRow, ...]
 
 
-def read_rejected(place: Sink, newest: int) -> RejectedRows | None:
-    """Return what the place `<target>_rejected` holds, with its `newest` rows.
+def read_rejected(target: Sink, newest: int) -> RejectedRows | None:
+    """Return what the target `<target>_rejected` holds, with its `newest` rows.
 
-    None where there is no such place.
+    None where there is no such target.
     """
-    frame = place.rows()
+    frame = target.rows()
     if frame is None:
         return None
     reasons = _reasons(frame)
     return RejectedRows(
-        place.shown,
+        target.shown,
         frame.count() if len(reasons) == MAX_REASONS else sum(one.rows for one in reasons),
         tuple(reasons),
         tuple(_newest(frame, newest)) if newest else (),
@@ -92,7 +92,7 @@ def _newest(frame: DataFrame, number: int) -> list[RejectedRow]:
     times = _time_ms(frame)
     columns = [
         F.col(name) if name in frame.columns else F.lit(None).alias(name)
-        for name in _PLACE
+        for name in _COLUMNS
         if name != "timestamp"
     ]
     order = [F.desc_nulls_last("ms"), "topic", "partition", F.desc("offset")]

@@ -59,7 +59,7 @@ class BatchRunner:
 
     `checks_first`: the first batch of a checkpoint is not written where most of it is rejected.
     `after`: the queries that this one continues. `check_new` checks again, before the first batch
-    of a new query, that no other query has written to the place since, and `check_first` after it.
+    of a new query, that no other query has written to the target since, and `check_first` after it.
     `check_kept` checks, before the first batch of a run, that the checkpoint is still the run's.
     `versions`, `offsets` and `told` have what became of the last MAX_KEPT batches: the version that
     holds each (None: it was not written), where it ended, and what it rejected.
@@ -67,7 +67,7 @@ class BatchRunner:
 
     spark: SparkSession
     sink: Sink
-    place: Checkpoint
+    checkpoint: Checkpoint
     delivery: DeliveryGuarantee
     rejects: Rejects | LeftOutRows
     watch: TopicWatch
@@ -107,9 +107,9 @@ class BatchRunner:
             self.check_new(query_id)
         was_begun = False
         if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
-            was_begun = number <= self.place.noted(query_id)
+            was_begun = number <= self.checkpoint.noted(query_id)
             if not was_begun:
-                self.place.note(query_id, number)
+                self.checkpoint.note(query_id, number)
         metadata = CommitMetadata(
             self.query_name or query_id,
             query_id,
@@ -121,15 +121,15 @@ class BatchRunner:
             self.after,
         )
         if self._promised is None:
-            self._promised = self.place.promised(query_id)
-        place = self._shown_place()
+            self._promised = self.checkpoint.promised(query_id)
+        checkpoint = self._shown_checkpoint()
         batch = Batch(
             query_id,
             number,
             metadata.text(),
             self.delivery.doubles_nothing,
             execution.forget_counted,
-            place,
+            checkpoint,
             self._promised,
             self.offsets.get(number - 1),
         )
@@ -161,7 +161,7 @@ class BatchRunner:
         self._far_ahead.look(execution, self.sink, number)
         batch = replace(
             batch, promised=None, begins=None
-        )  # not each batch has rows for the places beside
+        )  # not each batch has rows for the targets beside
         rows_refused = functools.partial(refused, frame) if marked else None
         self.rejects.write(execution, batch, rows_refused, skipped=skipped)
         self.told[number] = self.rejects.told
@@ -172,9 +172,9 @@ class BatchRunner:
     def _leave_out(
         self, frame: DataFrame, execution: Execution, batch: Batch, ends: Offsets
     ) -> None:
-        """Write a batch that was begun before without its rows, unless the place has it.
+        """Write a batch that was begun before without its rows, unless the target has it.
 
-        A run on a copy of the checkpoint then finds the batch in the place, and does not write it.
+        A run on a copy of the checkpoint then finds the batch in the target, and does not write it.
         """
         version = self.sink.write(frame.limit(0), batch)
         self._promised = batch.number
@@ -199,7 +199,7 @@ class BatchRunner:
         Raises PipelineError.
         """
         keyed = self.sink.keyed
-        if keyed is None or not keyed.forgets_places:
+        if keyed is None or not keyed.forgets_positions:
             return
         for source in self.rejects.sources:
             found = execution.range_of(source.name)
@@ -209,23 +209,23 @@ class BatchRunner:
                 raise PipelineError(wrong)
 
     def _check_skipped(self, query_id: str, number: int, ends: Offsets) -> None:
-        """Check that the place has this batch, and not another one of the same number.
+        """Check that the target has this batch, and not another one of the same number.
 
         Raises PipelineError.
         """
-        planned = Planned(self._shown_place(), number, ends=ends, is_skipped=True)
+        planned = Planned(self._shown_checkpoint(), number, ends=ends, is_skipped=True)
         answer = decide(planned, self.sink.held(query_id))
         if isinstance(answer, Refuse):
             raise PipelineError(answer.sentence)
 
-    def _shown_place(self) -> str:
-        return self.place.files.location.removeprefix("file:")
+    def _shown_checkpoint(self) -> str:
+        return self.checkpoint.files.location.removeprefix("file:")
 
     def _undo(self, query_id: str, number: int) -> None:
         """Forget that a batch has begun: none of its rows is written, unless it has parts."""
         in_parts = self.sink.capabilities.in_parts
         if self.delivery is DeliveryGuarantee.AT_MOST_ONCE and not in_parts:
-            self.place.note(query_id, number - 1)
+            self.checkpoint.note(query_id, number - 1)
 
     def use(self, sink: Sink, sources: tuple[Source, ...]) -> None:
         """Write to this sink from now on, rows of these sources: the query was planned again."""
@@ -266,9 +266,9 @@ class BatchRunner:
             del self.told[min(self.told)]
 
     @property
-    def checkpoint(self) -> Files:
-        """The folder where Spark keeps the query's place."""
-        return self.place.files
+    def files(self) -> Files:
+        """The files of the checkpoint, in which Spark keeps the query's offsets."""
+        return self.checkpoint.files
 
     @property
     def table(self) -> str:
@@ -297,7 +297,7 @@ class BatchRunner:
     def query_id(self) -> str:
         """Return the query's id, empty until Spark has written it in the checkpoint."""
         if not self._query_id:
-            self._query_id = self.place.query_id()
+            self._query_id = self.checkpoint.query_id()
         return self._query_id
 
     def version_of(self, batch: int) -> int | None:

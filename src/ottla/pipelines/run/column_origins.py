@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.source.source import OPTION, SOURCES
 from ottla.pipelines.spark.jvm.plan import Expression, Node, plan_of
-from ottla.pipelines.target.record_place import (
+from ottla.pipelines.target.record_position import (
     EXPLODED,
     JOINED,
     JOINED_STREAMS,
     Constant,
     Origin,
     Origins,
-    RecordPlace,
+    RecordPosition,
     Stream,
-    place_by_name,
-    place_by_origin,
+    position_by_name,
+    position_by_origin,
 )
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ _ONE_LEFT_ROW: Final = ("LeftSemi", "LeftAnti")
 _MANY_ROWS: Final = ("Generate", "Expand", "LateralJoin")
 
 
-def place_of(frame: DataFrame) -> RecordPlace:
+def position_of(frame: DataFrame) -> RecordPosition:
     """Return which columns of a frame say of which record a row is."""
     if not frame.isStreaming:
-        return place_by_name(frame.schema)
-    return place_by_origin(frame.schema, ColumnOrigins(frame).of)
+        return position_by_name(frame.schema)
+    return position_by_origin(frame.schema, ColumnOrigins(frame).of)
 
 
 class ColumnOrigins:

@@ -120,7 +120,7 @@ def check_new(
         if has_grown or now.get(name) != newest.get(name):
             raise PipelineError(_holds_already(sink, name))
         if name not in now and not former:
-            sink.check_start(name, continues=False)  # the place may not keep who wrote to it
+            sink.check_start(name, continues=False)  # the target may not keep who wrote to it
 
 
 def check_first(
@@ -228,7 +228,7 @@ def _from_table(
         )
     if lost:
         return lost[0].continue_at, lost[0].sentence + "; on_lost='skip' continues without them"
-    if sink.keyed is not None and sink.keyed.forgets_places:
+    if sink.keyed is not None and sink.keyed.forgets_positions:
         wrong = more_partitions(name, last.offsets[name], state.latest)
         if wrong is not None:
             raise PipelineError(wrong)

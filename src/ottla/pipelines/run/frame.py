@@ -24,7 +24,7 @@ from ottla.pipelines.checkpoint.lease import Lease
 from ottla.pipelines.checkpoint.next_batch import set_back
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.run.plan import check_place, key_notices
+from ottla.pipelines.run.plan import check_path, key_notices
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.constraints import ROW, is_marked, refused
@@ -43,7 +43,7 @@ class Written:
     """A completed call; it behaves like a query that has ended, so that code can handle both.
 
     `version` is the table's version that holds the rows, None when nothing was written or the
-    place has no versions.
+    target has no versions.
     """
 
     table: str
@@ -83,7 +83,7 @@ def write_frame(specification: Specification, sink: Sink) -> Written:
         )
     spark = specification.frame.sparkSession
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
-    check_place(specification, checkpoint, sink)
+    check_path(specification, checkpoint, sink)
     if checkpoint.planned() is not None:
         raise PipelineError(
             f"The checkpoint {specification.checkpoint} belongs to a streaming query: give batch "

@@ -36,7 +36,7 @@ _OF_ROWS: Final = (
     "StreamingDeduplicateWithinWatermarkExec",
     "StreamingSymmetricHashJoinExec",
 )
-_PLACE: Final = (("partition", "int"), ("offset", "bigint"))
+_POSITION: Final = (("partition", "int"), ("offset", "bigint"))
 
 
 @dataclass
@@ -45,7 +45,7 @@ class LateRows:
 
     sink: Sink
     count: int = 0
-    _place: Sink | None = None
+    _late: Sink | None = None
 
     def write(
         self, session: SparkSession, execution: Execution, batch: Batch, *, skipped: bool
@@ -81,16 +81,16 @@ class LateRows:
             number = late_rows.count()
         if not number:
             return 0
-        if self._place is None:
-            self._place = self.sink.late(late_rows.schema)
-            self._place.make()
-        if self._place.write(late_rows, batch) is None:
+        if self._late is None:
+            self._late = self.sink.late(late_rows.schema)
+            self._late.make()
+        if self._late.write(late_rows, batch) is None:
             return 0  # an earlier run wrote and counted them
         log.warning(
             "batch %d has rows that are older than the watermark: %d, kept in %s",
             batch.number,
             number,
-            self._place.name,
+            self._late.name,
         )
         return number
 
@@ -132,7 +132,7 @@ def _late_of(session: SparkSession, shuffle: Operator, watermark_ms: int) -> Dat
     }
     columns = [quoted(name) for name in names]
     return rows.where(at <= mark).select(
-        *(F.col(name) for name, kind in _PLACE if types.get(name) == kind),
+        *(F.col(name) for name, kind in _POSITION if types.get(name) == kind),
         at.alias("event_time"),
         mark.alias("watermark"),
         F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}).alias(ROW),

@@ -14,7 +14,7 @@ from ottla.pipelines.destination import Destination
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.source.parse import PARSED_KEY
 from ottla.pipelines.spark.jvm.plan import Expression, nodes, plan_of
-from ottla.pipelines.target.record_place import TIMESTAMP
+from ottla.pipelines.target.record_position import TIMESTAMP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -34,7 +34,7 @@ from ottla.pipelines.target.keyed_table import KeyedTable
 from ottla.pipelines.target.port import Sink
 
 SinkOf: TypeAlias = Callable[[Specification], Sink]
-"""Returns the place that a specification names. Raises PipelineError."""
+"""Returns the target that a specification names. Raises PipelineError."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     _check_dead_letters(specification.dead_letters, sources)
     cluster, topics = look_up_topics(sources)
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
-    check_place(specification, checkpoint, sink)
+    check_path(specification, checkpoint, sink)
     sink.forget()
     notices = [*sink.check(), *key_notices(sink.keyed)]
     _check_loop(sink, topics)
@@ -113,8 +113,8 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     )
     begun_ms = checkpoint.begun_ms() if not start.offsets else None
     if begun_ms is not None:
-        delivery, place = DeliveryGuarantee(specification.delivery), str(specification.checkpoint)
-        sink.check_repeat(delivery, begun_ms, place)
+        delivery, path = DeliveryGuarantee(specification.delivery), str(specification.checkpoint)
+        sink.check_repeat(delivery, begun_ms, path)
     return Plan(
         specification,
         sink,
@@ -210,13 +210,13 @@ def look_up_topics(
     return ",".join(clusters), topics
 
 
-def check_place(specification: Specification, checkpoint: Checkpoint, sink: Sink) -> None:
+def check_path(specification: Specification, checkpoint: Checkpoint, sink: Sink) -> None:
     """Refuse a checkpoint among the table's files, and one that is a file."""
-    place = checkpoint.files.location
+    path = checkpoint.files.location
     for folder in sink.folders:
         table = folder.rstrip("/")
-        inside = place.removeprefix(table + "/")
-        if place == table or (inside != place and not inside.startswith("_")):
+        inside = path.removeprefix(table + "/")
+        if path == table or (inside != path and not inside.startswith("_")):
             raise PipelineError(
                 f"The checkpoint {specification.checkpoint} lies inside the table {sink.name}: "
                 "what cleans up there, such as Delta's VACUUM, would delete it. Give it a folder "
@@ -246,12 +246,12 @@ def _where(
 
     Without offsets in it the query continues from its checkpoint.
     """
-    place = str(specification.checkpoint)
+    path = str(specification.checkpoint)
     replacing = identity.replacing if identity else None
     is_new = replacing is None and checkpoint.planned() is None
     if not is_new:
         known = replacing.starting if replacing else checkpoint.begins()
-        if wrong := changes.wrong_source(identity, place, cluster, list(topics), known):
+        if wrong := changes.wrong_source(identity, path, cluster, list(topics), known):
             raise PipelineError(wrong)
         notices += check_zone(specification, identity)
         _check_table(specification, sink, identity)
@@ -287,7 +287,7 @@ def _where(
 def _continue_former(
     start: Start, sink: Sink, identity: Identity | None, former: str, topics: Iterable[str]
 ) -> None:
-    """Note that a new query continues the one that is moved away, and what the place has now."""
+    """Note that a new query continues the one that is moved away, and what the target has now."""
     start.after = tuple(dict.fromkeys((*start.after, *([former] if former else []))))
     written = sink.held(former).batch if former else None
     if identity is None or not former or written is not None:
@@ -303,7 +303,7 @@ def _check_partitions(
     next_offsets: Offsets,
 ) -> None:
     """Refuse a topic that has more partitions than before, where a key must stay in its own."""
-    if sink.keyed is None or not sink.keyed.forgets_places:
+    if sink.keyed is None or not sink.keyed.forgets_positions:
         return
     for name, state in topics.items():
         is_same = identity is None or identity.topics.get(name) == state.topic_id
@@ -319,10 +319,10 @@ def next_of(
     identity: Identity | None,
     sources: int,
 ) -> Offsets:
-    """Return the offsets that a query continues from, which its place agrees with.
+    """Return the offsets that a query continues from, which its target agrees with.
 
     `sources`: how many topics the query reads. Raises PipelineError where the checkpoint or the
-    place was set back.
+    target was set back.
     """
     query_id, in_parts = checkpoint.query_id(), sink.capabilities.in_parts
     if not query_id:
@@ -338,11 +338,11 @@ def next_of(
         held = replace(held, is_complete=held.batch is None)
     elif identity.delivery != DeliveryGuarantee.AT_LEAST_ONCE:
         held = replace(held, is_complete=True)  # its number is kept with the rows
-    place = str(specification.checkpoint)
+    path = str(specification.checkpoint)
     # At-most-once writes no row of a batch again, and at-least-once may.
     is_once = DeliveryGuarantee(specification.delivery) is DeliveryGuarantee.EXACTLY_ONCE
     planned = replace(
-        checkpoint.plans(place),
+        checkpoint.plans(path),
         promised=checkpoint.promised(query_id),
         begun_ms=checkpoint.begun_ms() if is_once else None,
     )
@@ -432,8 +432,8 @@ def check_again(checked: Plan, sink: Sink) -> None:
 
 def _check_table(specification: Specification, sink: Sink, identity: Identity | None) -> None:
     """Refuse a checkpoint of another table, or of other keys."""
-    place = str(specification.checkpoint)
-    if wrong := sink.wrong_owner(identity, place):
+    path = str(specification.checkpoint)
+    if wrong := sink.wrong_owner(identity, path):
         raise PipelineError(wrong)
-    if wrong := changes.wrong_keys(identity, place, sink.name, specification.key_columns):
+    if wrong := changes.wrong_keys(identity, path, sink.name, specification.key_columns):
         raise PipelineError(wrong)

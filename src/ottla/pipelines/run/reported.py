@@ -50,8 +50,8 @@ def report_exception(
     causes = causes_of(error)
     if _is_of_spark(error):
         return report(causes, trace_of(error), about, before, after)
-    place = traceback.extract_tb(error.__traceback__)
-    where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     text = _joined(before, one_line(f"{type(error).__name__}: {error}{where}"), after)
     file = write_trace(os.environ, about.query, trace_of(error), datetime.now())
     return PipelineError(text if file is None else f"{text} (trace: {file})")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.delivery import DeliveryGuarantee, read_guarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.topic_name import wrong_name
-from ottla.pipelines.run.column_origins import place_of
+from ottla.pipelines.run.column_origins import position_of
 from ottla.pipelines.spark.defaults import TIME_ZONE
 from ottla.pipelines.spark.jvm.required import require_jvm
 from ottla.pipelines.target.far_ahead import check_max_ahead, read_length_s
@@ -129,7 +129,7 @@ class Specification:
             history=self.history,
             deletes=self.deletes,
             streaming=self.frame.isStreaming,
-            place=place_of(self.frame),
+            position=position_of(self.frame),
         )
         check_max_ahead(self.max_ahead, keyed, self.frame.schema)
         return keyed

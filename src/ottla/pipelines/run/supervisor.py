@@ -60,7 +60,7 @@ class Supervisor:
     target is as it was; `probe` returns why the broker cannot be read now, None when it
     can; `finish` writes what waits when the query has ended without a failure. `replan` plans the
     query again for data with a new schema, None where that is impossible; `constrain` does so for
-    constraints that its place got since, and returns False where there are none; `close` closes
+    constraints that its target got since, and returns False where there are none; `close` closes
     what the query has open, when it has ended for good. `begin` starts both the query and the
     thread.
     """
@@ -275,11 +275,11 @@ class Supervisor:
         if tries := self._retries.tries:
             minutes = self._retries.elapsed(time.monotonic()) / 60
             after = f"Gave up after {tries} tries in {minutes:.1f} min"
-        place = ""
+        ranges = ""
         try:
-            place = self._failed_ranges(failure)
+            ranges = self._failed_ranges(failure)
         finally:  # a bug there must not hide the failure
-            self._end_with(failure, replace(self.about, place=place), before, after)
+            self._end_with(failure, replace(self.about, ranges=ranges), before, after)
 
     def _end_with(self, failure: Failure, about: About, before: str, after: str) -> None:
         if failure.error is not None:

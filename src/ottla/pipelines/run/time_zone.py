@@ -10,8 +10,8 @@ from ottla.pipelines.run.specification import Specification
 
 def check_zone(specification: Specification, identity: Identity | None) -> list[str]:
     """Refuse a checkpoint that has read times in another time zone; return what is to be said."""
-    place, zone = str(specification.checkpoint), specification.time_zone
-    if wrong := wrong_zone(identity, place, zone):
+    checkpoint, zone = str(specification.checkpoint), specification.time_zone
+    if wrong := wrong_zone(identity, checkpoint, zone):
         raise PipelineError(wrong)
-    said = zone_not_known(identity, place, zone)
+    said = zone_not_known(identity, checkpoint, zone)
     return [said] if said else []

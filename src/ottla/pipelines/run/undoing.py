@@ -15,7 +15,7 @@ from ottla.pipelines.spark.jvm.causes import causes_of
 def undoing(undo: Callable[[], None], failures: Sequence[Known]) -> Iterator[None]:
     """Call `undo` when the block fails for a row that violates a constraint.
 
-    The place, which has these failures, has refused all of the batch then.
+    The target, which has these failures, has refused all of the batch then.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

@@ -41,9 +41,11 @@ def checks(schema: DataType, path: str) -> list[Check]:
 
 
 def _of_field(field: StructField, path: str) -> list[Check]:
-    name, place = field.name, f"{path}.{field.name}"
+    name, field_path = field.name, f"{path}.{field.name}"
     found = [] if field.nullable else [(_lacks(name), _lacking(path, name))]
-    return found + [(_inside(name, fails), words) for fails, words in checks(field.dataType, place)]
+    return found + [
+        (_inside(name, fails), words) for fails, words in checks(field.dataType, field_path)
+    ]
 
 
 def _lacking(path: str, name: str) -> str:

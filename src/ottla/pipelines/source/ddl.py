@@ -117,13 +117,13 @@ class _Token:
 
 def _tokens(text: str) -> list[_Token]:
     found = []
-    place, end = 0, len(text.rstrip())
-    while place < end:
-        match = _TOKEN.match(text, place)
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             raise _LeftToSparkError
         found.append(_Token(match.lastgroup, match[match.lastgroup]))
-        place = match.end()
+        position = match.end()
     return found
 
 

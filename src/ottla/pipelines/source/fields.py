@@ -47,7 +47,7 @@ def fields_of(
 
 def at(column: Column, path: tuple[str, ...]) -> Column:
     """Return the field of a struct at a path."""
-    return reduce(lambda place, name: place[name], path, column)
+    return reduce(lambda inner, name: inner[name], path, column)
 
 
 def kind_of(schema: DataType) -> Kind:

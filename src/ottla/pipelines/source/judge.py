@@ -259,7 +259,7 @@ def _changed(value: Any, kind: Kind) -> str:
 
 
 def _keeps_size(digits: str, kind: Kind) -> bool:
-    """Whether a number in plain digits has a place before the point for each of its digits."""
+    """Whether a number in plain digits has room before the point for each of its digits."""
     whole, _, _ = digits.removeprefix("-").partition(".")
     is_plain = _PLAIN_NUMBER.fullmatch(digits) is not None
     return is_plain and int(whole) + 1 < 10 ** (kind.precision - kind.scale)

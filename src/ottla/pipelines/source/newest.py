@@ -33,8 +33,8 @@ def newest_ranges(
     }
     first: dict[int, int] = {}
     left = limit
-    for place, number in enumerate(sorted(held, key=lambda one: (held[one], one))):
-        share = min(held[number], left // (len(held) - place))
+    for index, number in enumerate(sorted(held, key=lambda one: (held[one], one))):
+        share = min(held[number], left // (len(held) - index))
         if share:
             first[number] = state.latest[number] - share
             left -= share

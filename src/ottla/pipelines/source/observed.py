@@ -1,7 +1,7 @@
-"""What Spark counts of a source while it reads a batch: its rows, and where rejected rows lie.
+"""What Spark counts of a source while it reads a batch: its rows, and where rejected rows are.
 
-Spark calls these observed metrics. The places are blocks of BLOCK offsets, so that a batch full of
-rejected rows stays small in the driver: one entry for each block and not for each row.
+Spark calls these observed metrics. The offsets are told in blocks of BLOCK offsets, so that a batch
+full of rejected rows stays small in the driver: one entry for each block and not for each row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BLOCKS: Final = "blocks"
 BLOCK: Final = 64
 
 
-def observed_places(reason: str) -> list[Column]:
+def observed_blocks(reason: str) -> list[Column]:
     """Return what to observe: all rows, and the blocks of the rows that have a reason."""
     from pyspark.sql import functions as F  # noqa: N812
 

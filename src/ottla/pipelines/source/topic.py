@@ -19,7 +19,7 @@ from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
-from ottla.pipelines.source.observed import observed_places
+from ottla.pipelines.source.observed import observed_blocks
 from ottla.pipelines.source.parse import (
     GIVEN,
     REASON,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     Schema: TypeAlias = StructType | DataType | str | None
 
-_PLACE: Final = ("partition", "offset", "timestamp", "headers")
+_POSITION: Final = ("partition", "offset", "timestamp", "headers")
 
 
 def topic(
@@ -141,7 +141,7 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
             source.metric,
             F.count(REASON).alias(REJECTED),
             F.count(F.when(tombstone, 1)).alias(TOMBSTONES),
-            *(observed_places(REASON) if source.can_reject else ()),
+            *(observed_blocks(REASON) if source.can_reject else ()),
             *(_observed_unknown(parses) if UNKNOWN in frame.columns else ()),
         )
     if source.can_reject:
@@ -151,14 +151,14 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
     columns = take_parsed(frame, source.schemas)
     marks = [tombstone.alias("tombstone")] if source.tombstones == "mark" else []
     if source.rejects == "separate":
-        return frame.select(*columns, *_PLACE, *marks)
+        return frame.select(*columns, *_POSITION, *marks)
     kept = [
         F.when(parses, column).alias(name)
         if is_object(schema) or isinstance(schema, Framed)
         else column
         for column, (name, schema) in zip(columns, source.schemas.items(), strict=True)
     ]
-    return frame.select(*kept, *_PLACE, *marks, F.col(REASON).alias("reason"))
+    return frame.select(*kept, *_POSITION, *marks, F.col(REASON).alias("reason"))
 
 
 def _observed_unknown(parses: Column) -> list[Column]:
@@ -209,7 +209,7 @@ def only_rejected(raw: DataFrame, source: Source) -> DataFrame:
     frame = parse(
         raw, source.schemas, name_fields=True, unknown_fields=source.unknown_fields
     ).where(F.col(REASON).isNotNull())
-    return frame.select("topic", *_PLACE, "key", "value", F.col(REASON).alias("reason"))
+    return frame.select("topic", *_POSITION, "key", "value", F.col(REASON).alias("reason"))
 
 
 def _source(

@@ -111,22 +111,22 @@ def _inside_names(schema: StructType, texts: Column, path: str, all_names: Colum
 
     found = []
     for field in schema.fields:
-        kind, place, given = field.dataType, f"{path}{field.name}", texts[field.name]
+        kind, full_name, given = field.dataType, f"{path}{field.name}", texts[field.name]
         if isinstance(kind, StructType):
-            found.append(_listed(_others(F.json_object_keys(given), kind), f"{place}."))
+            found.append(_listed(_others(F.json_object_keys(given), kind), f"{full_name}."))
             deeper = _as_texts(kind)
             if deeper is not None:
                 inner = F.from_json(given, deeper)
-                found += _inside_names(kind, inner, f"{place}.", all_names)
+                found += _inside_names(kind, inner, f"{full_name}.", all_names)
         elif _has_objects(kind):
-            here = F.filter(F.array_distinct(all_names), _is_in(place))
+            here = F.filter(F.array_distinct(all_names), _is_in(full_name))
             found.append(F.when(_any_in(kind, given), _listed(here, "")))
     return found
 
 
-def _is_in(place: str) -> Callable[[Column], Column]:
-    """Tell of a name whether its field is in an array or a map at a place."""
-    return lambda name: name.startswith(f"{place}[") | name.startswith(f"{place}{{")
+def _is_in(full_name: str) -> Callable[[Column], Column]:
+    """Tell of a name whether its field is in an array or a map of that name."""
+    return lambda name: name.startswith(f"{full_name}[") | name.startswith(f"{full_name}{{")
 
 
 def _any_in(kind: DataType, given: Column) -> Column:

@@ -28,12 +28,12 @@ class Fields:
         self._problems = problems
         self._known: list[str] = []
 
-    def place(self, name: str = "") -> str:
+    def path_of(self, name: str = "") -> str:
         """The full name of a field, such as `source.topic`."""
         return ".".join(part for part in (self._where, name) if part)
 
     def problem(self, name: str, message: str) -> None:
-        self._problems.append(Problem(self.place(name), message))
+        self._problems.append(Problem(self.path_of(name), message))
 
     def has(self, name: str) -> bool:
         return name in self._table
@@ -128,10 +128,10 @@ class Fields:
         """A table below this one; an empty one where it is missing."""
         value = self.value(name)
         if value is None and required:
-            self.problem(name, f"the table [{self.place(name)}] is missing")
+            self.problem(name, f"the table [{self.path_of(name)}] is missing")
         if value is not None and not isinstance(value, dict):
-            self._wrong_type(name, value, f"a table: [{self.place(name)}]")
-        return Fields(value if isinstance(value, dict) else {}, self.place(name), self._problems)
+            self._wrong_type(name, value, f"a table: [{self.path_of(name)}]")
+        return Fields(value if isinstance(value, dict) else {}, self.path_of(name), self._problems)
 
     def names(self) -> list[str]:
         """All names that the table has."""

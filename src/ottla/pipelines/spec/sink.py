@@ -57,7 +57,7 @@ class SinkSpec:
 
     @property
     def target(self) -> str:
-        """The place as a sentence names it."""
+        """The target as a sentence names it."""
         raise NotImplementedError
 
     @property
@@ -77,11 +77,11 @@ class SinkSpec:
 
     @property
     def shown(self) -> str:
-        """The place as a sentence names it before anything is looked up."""
+        """The target as a sentence names it before anything is looked up."""
         return str(self.target)
 
     def sink(self, asked: Specification) -> Sink:
-        """Return the place of these arguments for the rows of a frame. Raises PipelineError."""
+        """Return the target of these arguments for the rows of a frame. Raises PipelineError."""
         raise NotImplementedError
 
     @classmethod
@@ -97,7 +97,7 @@ class SinkSpec:
         return start_or_write(specification, spec.shown, spec.sink, cls.failures)
 
     def rejected(self, spark: SparkSession) -> Sink:
-        """Return the place of the rows that are rejected. Raises PipelineError."""
+        """Return the target of the rows that are rejected. Raises PipelineError."""
         raise NotImplementedError
 
 

@@ -1,1 +1,1 @@
-"""What pipelines know of any place to write to, and what several sinks share."""
+"""What pipelines know of any target to write to, and what several sinks share."""

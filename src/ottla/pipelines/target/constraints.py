@@ -146,11 +146,11 @@ def refused(marked: DataFrame) -> DataFrame:
 
     fields = [field for field in marked.schema.fields if field.name != REASON]
     types = {field.name: field.dataType.simpleString() for field in fields}
-    places = [
+    positions = [
         F.col(name)
         for name, kind in (("partition", "int"), ("offset", "bigint"), ("timestamp", "timestamp"))
         if types.get(name) == kind
     ]
     row = F.to_json(F.struct(*map(quoted, types)), {"ignoreNullFields": "false"}).alias(ROW)
     bad = marked.where(F.col(REASON).isNotNull())
-    return bad.select(*places, F.col(REASON).alias("reason"), row)
+    return bad.select(*positions, F.col(REASON).alias("reason"), row)

@@ -1,8 +1,8 @@
 """A table that has one row for each key, or each version of it: which column is what. Pure.
 
-Kafka orders the records of one partition and no others. So the place of a record (`record_place`)
-says which record of a key is the last; where a key can move between partitions, the column
-`order_by` says it, and the place is used between equal values.
+Kafka orders the records of one partition and no others. So the position of a record
+(`record_position`) says which record of a key is the last; where a key can move between partitions,
+the column `order_by` says it, and the position is used between equal values.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.target.constraints import Constraint
-from ottla.pipelines.target.record_place import (
+from ottla.pipelines.target.record_position import (
     OFFSET,
     PARTITION,
     TIMESTAMP,
-    RecordPlace,
-    place_by_name,
+    RecordPosition,
+    position_by_name,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _UNORDERED: Final = ("map", "variant", "void")  # neither compared nor grouped b
 class KeyedTable:
     """The columns of the rows by their meaning; names are those of the frame.
 
-    `columns`: what the table keeps, without the mark of tombstones. `place`: the columns of the
+    `columns`: what the table keeps, without the mark of tombstones. `position`: the columns of the
     topic, where the rows have one, of the partition and of the offset, which together say of which
     record a row is; empty where none do. `is_shared`: several rows may be of one record.
     `deletes`: a tombstone removes its row, or marks it as deleted.
@@ -52,7 +52,7 @@ class KeyedTable:
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     order_by: str | None = None
-    place: tuple[str, ...] = (PARTITION, OFFSET)
+    position: tuple[str, ...] = (PARTITION, OFFSET)
     is_shared: bool = False
     has_tombstones: bool = False
     history: bool = False
@@ -61,10 +61,10 @@ class KeyedTable:
     @property
     def order(self) -> tuple[str, ...]:
         """The columns that order the records of a key, the most important first."""
-        return self.place if self.order_by is None else (self.order_by, *self.place)
+        return self.position if self.order_by is None else (self.order_by, *self.position)
 
     @property
-    def forgets_places(self) -> bool:
+    def forgets_positions(self) -> bool:
         """Whether a deletion leaves nothing that says where the records of the key lie."""
         return self.has_tombstones and self.order_by is None
 
@@ -169,11 +169,11 @@ def read_keyed_table(
     history: bool = False,
     deletes: str = "remove",
     streaming: bool = True,
-    place: RecordPlace | None = None,
+    position: RecordPosition | None = None,
 ) -> KeyedTable:
     """Return which column of a frame is what; a frame that is not streaming is one batch.
 
-    `place`: of which record a row is; None: by the names of the columns.
+    `position`: of which record a row is; None: by the names of the columns.
 
     Raises PipelineError: a name that is no column, a type that has no order, columns that are
     missing or taken.
@@ -181,8 +181,8 @@ def read_keyed_table(
     found = tuple(find_column(frame, name, "keys").name for name in keys)
     if len(set(found)) < len(found):
         raise PipelineError(f"keys={list(keys)!r} names a column twice")
-    if place is None:
-        place = place_by_name(frame)
+    if position is None:
+        position = position_by_name(frame)
     has_tombstones = _has(frame, TOMBSTONE, "boolean")
     if history and order_by is None:
         if not _has(frame, TIMESTAMP, "timestamp"):
@@ -190,7 +190,7 @@ def read_keyed_table(
                 "history=True needs to know since when a version is valid: select the topic's "
                 "column timestamp, or name another column, such as order_by='updated_at'"
             )
-        if place.has_own_time:
+        if position.has_own_time:
             raise PipelineError(
                 "history=True takes the topic's timestamp, and the column timestamp is not the "
                 "topic's, but a field of the value or computed: write order_by='timestamp' if it "
@@ -199,12 +199,13 @@ def read_keyed_table(
         order_by = TIMESTAMP
     if order_by is not None:
         order_by = find_column(frame, order_by, "order_by").name
-    if not place.columns and (streaming or history or has_tombstones):
-        _check_place(place, order_by, history=history, has_tombstones=has_tombstones)
-    if place.unordered and order_by is None:
+    if not position.columns and (streaming or history or has_tombstones):
+        _check_position(position, order_by, history=history, has_tombstones=has_tombstones)
+    if position.unordered and order_by is None:
         raise PipelineError(
-            f"Which record of a key is the last is not known without order_by: {place.unordered}. "
-            "Name the column that orders the records, such as order_by='timestamp'"
+            f"Which record of a key is the last is not known without order_by: "
+            f"{position.unordered}. Name the column that orders the records, such as "
+            "order_by='timestamp'"
         )
     if deletes == "mark" and history:
         raise PipelineError(
@@ -223,8 +224,8 @@ def read_keyed_table(
         found,
         columns,
         order_by,
-        place.columns,
-        place.is_shared and bool(place.columns),
+        position.columns,
+        position.is_shared and bool(position.columns),
         has_tombstones,
         history,
         deletes,
@@ -238,8 +239,8 @@ def read_keyed_table(
     return table
 
 
-def _check_place(
-    place: RecordPlace, order_by: str | None, *, history: bool, has_tombstones: bool
+def _check_position(
+    position: RecordPosition, order_by: str | None, *, history: bool, has_tombstones: bool
 ) -> None:
     """Refuse rows without partition and offset where nothing else orders all of them."""
     hint = ""
@@ -252,9 +253,9 @@ def _check_place(
         why = "place a tombstone among the records of its key"
     else:
         return
-    if place.missing:
+    if position.missing:
         raise PipelineError(
-            f"keys= needs the partition and offset of each record to {why}, and {place.missing}"
+            f"keys= needs the partition and offset of each record to {why}, and {position.missing}"
             f"{hint}"
         )
     raise PipelineError(

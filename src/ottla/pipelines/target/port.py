@@ -1,4 +1,4 @@
-"""`Sink`: what a pipeline needs of a place to write rows to.
+"""`Sink`: what a pipeline needs of a target to write rows to.
 
 A sink compares itself with the rows before the query starts, is made before the first batch,
 writes one batch at a time, and returns where a batch is. Each batch has an id; the sink alone
@@ -35,8 +35,8 @@ class Batch:
     """One batch of a query: `metadata` says in JSON which offsets it ends at.
 
     `once`: the batch may have been written before, and must not be stored twice. `forget_counted`
-    is called before rows of which Spark has counted some are read again. `place` names the
-    checkpoint in sentences. `promised`: the last batch of the query that the place has, as far as
+    is called before rows of which Spark has counted some are read again. `checkpoint` names the
+    checkpoint in sentences. `promised`: the last batch of the query that the target has, as far as
     the run knows; None: nothing is known. `begins`: where the batch before this one ended, if the
     run knows that.
     """
@@ -46,7 +46,7 @@ class Batch:
     metadata: str
     once: bool = True
     forget_counted: Callable[[], None] = field(default=lambda: None, compare=False)
-    place: str = ""
+    checkpoint: str = ""
     promised: int | None = None
     begins: Ends | None = None
 
@@ -55,8 +55,8 @@ class Batch:
 class Capabilities:
     """What a sink can do.
 
-    `keeps_rejects`: it has places beside it for rows that are rejected or late; elsewhere these are
-    counted alone. `is_shared`: others write to it as well, as to a topic, so that a new query
+    `keeps_rejects`: it has targets beside it for rows that are rejected or late; elsewhere these
+    are counted alone. `is_shared`: others write to it as well, as to a topic, so that a new query
     begins as if it were empty. `in_parts`: a batch is several commits, and a kill may leave some of
     them.
     """
@@ -67,10 +67,10 @@ class Capabilities:
 
 
 class Sink(ABC):
-    """A place for rows: a Delta table, a folder of files, a table of a database, a topic.
+    """The target of rows: a Delta table, a folder of files, a table of a database, a topic.
 
-    `keyed`: the columns of a table with keys, None for a place that is appended to. `failures`:
-    those that this kind of place alone has. `place_is`: as in `Destination`.
+    `keyed`: the columns of a table with keys, None for a target that is appended to. `failures`:
+    those that this kind of target alone has. `place_is`: as in `Destination`.
     """
 
     capabilities = Capabilities()
@@ -96,12 +96,12 @@ class Sink(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What the place is, as in `Destination`."""
+        """What the target is, as in `Destination`."""
 
     @property
     @abstractmethod
     def called(self) -> str:
-        """What people call such a place."""
+        """What people call such a target."""
 
     @property
     @abstractmethod
@@ -110,7 +110,7 @@ class Sink(ABC):
 
     @property
     def destination(self) -> Destination:
-        """What the journey says of a place that is appended to."""
+        """What the journey says of a target that is appended to."""
         return Destination(self.kind, self.shown, called=self.called, place_is=self.place_is)
 
     @property
@@ -124,22 +124,22 @@ class Sink(ABC):
         return ()
 
     def forget(self) -> None:  # noqa: B027 - most remember nothing
-        """Drop what is remembered of the place: it may have been deleted and made again."""
+        """Drop what is remembered of the target: it may have been deleted and made again."""
 
     @abstractmethod
     def check(self) -> list[str]:
-        """Compare the rows with the place; return what will change in it, a line for each.
+        """Compare the rows with the target; return what will change in it, a line for each.
 
-        Raises PipelineError: the place holds something else, or the columns do not fit.
+        Raises PipelineError: the target holds something else, or the columns do not fit.
         """
 
     @abstractmethod
     def make(self) -> None:
-        """Create the place, empty, unless it exists. Raises PipelineError."""
+        """Create the target, empty, unless it exists. Raises PipelineError."""
 
     @abstractmethod
     def table_id(self) -> str:
-        """Return the id that the place got when it was made, empty where there is none."""
+        """Return the id that the target got when it was made, empty where there is none."""
 
     def wrong_owner(self, identity: Identity | None, checkpoint: str) -> str | None:
         """Return why the checkpoint of this record cannot write here, None when it can."""
@@ -161,18 +161,18 @@ class Sink(ABC):
         """
 
     def check_running(self) -> None:  # noqa: B027
-        """Check before a batch that the place is still there. Raises PipelineError."""
+        """Check before a batch that the target is still there. Raises PipelineError."""
 
     def why_silent(self) -> str | None:
-        """Return why the place cannot be reached now, None where it can or nothing is known."""
+        """Return why the target cannot be reached now, None where it can or nothing is known."""
         return None
 
     def constrained(self, frame: DataFrame) -> DataFrame:
-        """Mark the rows of a frame that the place refuses; see `constraints.fitting`."""
+        """Mark the rows of a frame that the target refuses; see `constraints.fitting`."""
         return frame
 
     def has_new_constraints(self) -> bool:
-        """Tell whether the place has other constraints than when `constrained` marked the rows."""
+        """Tell whether the target has other constraints than when `constrained` marked the rows."""
         return False
 
     @abstractmethod
@@ -188,18 +188,18 @@ class Sink(ABC):
 
     @abstractmethod
     def held(self, query_id: str) -> Held:
-        """Return what the place has of a query."""
+        """Return what the target has of a query."""
 
     def metadata(self) -> Iterable[str]:
-        """Return the metadata of the batches that the place keeps, the newest first."""
+        """Return the metadata of the batches that the target keeps, the newest first."""
         return ()
 
     def rows(self) -> DataFrame | None:
-        """Return what the place holds, None where there is no such place, or it cannot be read."""
+        """Return what the target holds, None where there is none, or it cannot be read."""
         return None
 
     def rejected(self, schema: StructType) -> Sink:
-        """Return the place of the rows that are rejected: `<target>_rejected`."""
+        """Return the target of the rows that are rejected: `<target>_rejected`."""
         raise NotImplementedError(f"{self.name} keeps no rejected rows")
 
     def rejected_hold(self, query_id: str, batch: int) -> bool:
@@ -207,7 +207,7 @@ class Sink(ABC):
         raise NotImplementedError(f"{self.name} keeps no rejected rows")
 
     def late(self, schema: StructType) -> Sink:
-        """Return the place of the rows older than the watermark: `<target>_late`."""
+        """Return the target of the rows older than the watermark: `<target>_late`."""
         raise NotImplementedError(f"{self.name} keeps no late rows")
 
     def close(self) -> None:  # noqa: B027

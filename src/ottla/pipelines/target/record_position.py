@@ -1,9 +1,9 @@
 """Of which record a row is: the columns that say it, found by where they come from. Pure.
 
-The place of a record is its topic, partition and offset. Columns of these names can be anything: a
-field of the value, a number that the query computed, those of another topic in a union. So of a
-stream each column is followed to the stream that it comes from (`run.column_origins`), whatever
-its name is. Of a batch frame, which is read from anywhere, the names and types are taken.
+The position of a record is its topic, partition and offset. Columns of these names can be anything:
+a field of the value, a number that the query computed, those of another topic in a union. So of a
+stream each column is followed to the stream that it comes from (`run.column_origins`), whatever its
+name is. Of a batch frame, which is read from anywhere, the names and types are taken.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ Origins: TypeAlias = tuple[Origin | Constant | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordPlace:
+class RecordPosition:
     """The columns of a frame that say of which record a row is.
 
     `columns`: that of the topic, if there is one, of the partition and of the offset; empty where
-    no columns say it. `missing`: why there are none. `unordered`: why the place of a row does not
-    say which row of a key is the last. Both are parts of a sentence, empty if there is no reason.
-    `is_shared`: several rows may be of one record. `has_own_time`: the column timestamp is not that
-    of the records.
+    no columns say it. `missing`: why there are none. `unordered`: why the position of a row does
+    not say which row of a key is the last. Both are parts of a sentence, empty if there is no
+    reason. `is_shared`: several rows may be of one record. `has_own_time`: the column timestamp is
+    not that of the records.
     """
 
     columns: tuple[str, ...] = ()
@@ -77,36 +77,36 @@ class RecordPlace:
     has_own_time: bool = False
 
 
-def place_by_name(frame: StructType) -> RecordPlace:
-    """Return the place of a frame's rows by the names and types of its columns."""
+def position_by_name(frame: StructType) -> RecordPosition:
+    """Return the position of a frame's rows by the names and types of its columns."""
     found = [name for name in _KINDS if any(one.name == name for one in _of_kind(frame, name))]
-    return RecordPlace(tuple(found) if {PARTITION, OFFSET} <= set(found) else ())
+    return RecordPosition(tuple(found) if {PARTITION, OFFSET} <= set(found) else ())
 
 
-def place_by_origin(frame: StructType, origins_of: Callable[[str], Origins]) -> RecordPlace:
-    """Return the place of a frame's rows; `origins_of` says where a column comes from."""
+def position_by_origin(frame: StructType, origins_of: Callable[[str], Origins]) -> RecordPosition:
+    """Return the position of a frame's rows; `origins_of` says where a column comes from."""
     has_own_time = TIMESTAMP in frame.names and not _is(TIMESTAMP, origins_of(TIMESTAMP))
-    return replace(_place(frame, origins_of), has_own_time=has_own_time)
+    return replace(_position(frame, origins_of), has_own_time=has_own_time)
 
 
-def _place(frame: StructType, origins_of: Callable[[str], Origins]) -> RecordPlace:
+def _position(frame: StructType, origins_of: Callable[[str], Origins]) -> RecordPosition:
     partition = _find(frame, PARTITION, origins_of)
     offset = _find(frame, OFFSET, origins_of)
     if partition is None or offset is None:
-        return RecordPlace(missing=_not_the_topics(frame, partition, offset))
+        return RecordPosition(missing=_not_the_topics(frame, partition, offset))
     parts = _from_streams(origins_of(partition))
     streams = [one.stream for one in parts]
     if streams != [one.stream for one in _from_streams(origins_of(offset))]:
-        return RecordPlace(missing=f"{partition} and {offset} are of different streams")
+        return RecordPosition(missing=f"{partition} and {offset} are of different streams")
     distinct = list(dict.fromkeys(streams))
     topics = list(dict.fromkeys(stream.topic or f"#{stream.number}" for stream in distinct))
     is_one = len(topics) == 1 and not any(stream.has_several for stream in distinct)
     topic = _find_topic(frame, streams, origins_of, only_named=is_one)
     if topic is None and not is_one:
-        return RecordPlace(missing=_several(distinct))
+        return RecordPosition(missing=_several(distinct))
     passes = frozenset[str]().union(*(one.passes for one in parts))
     is_twice = len(topics) < len(distinct)
-    return RecordPlace(
+    return RecordPosition(
         (partition, offset) if topic is None else (topic, partition, offset),
         unordered=_unordered(passes, is_twice),
         is_shared=bool(passes) or len(distinct) < len(streams) or is_twice,

@@ -46,7 +46,7 @@ def last_records(keyed: KeyedTable, view: str) -> str:
     )
     if keyed.order_by is None:
         log = _log(keyed)
-        in_doubt = f"min({log}) <> max({log})" if keyed.place else "count(*) > 1"
+        in_doubt = f"min({log}) <> max({log})" if keyed.position else "count(*) > 1"
         row = f"if({in_doubt}, {_stop('', keyed)}, {row})"
     keys = listed(keyed.keys)
     rows = single_rows(keyed, view)
@@ -54,17 +54,17 @@ def last_records(keyed: KeyedTable, view: str) -> str:
 
 
 def single_rows(keyed: KeyedTable, view: str) -> str:
-    """Return the rows of a view, of which no two have one key and one place in its order.
+    """Return the rows of a view, of which no two have one key and one position in its order.
 
     Reading them fails otherwise. A view whose rows are of one record each is returned as it is.
     """
     if not keyed.is_shared:
         return view
     order = listed(keyed.order)
-    place = f"struct({order})"
-    before = f"lag({place}) OVER (PARTITION BY {listed(keyed.keys)} ORDER BY {order})"
+    position = f"struct({order})"
+    before = f"lag({position}) OVER (PARTITION BY {listed(keyed.keys)} ORDER BY {order})"
     return (
-        f"(SELECT * FROM (SELECT *, {before} <=> {place} AS ottla_is_second FROM {view}) "
+        f"(SELECT * FROM (SELECT *, {before} <=> {position} AS ottla_is_second FROM {view}) "
         f"WHERE if(ottla_is_second, {_stop('', keyed, SHARED)}, true))"
     )
 
@@ -98,10 +98,10 @@ def _is_newer(keyed: KeyedTable) -> str:
     topic that was created again begins at 0.
     """
     if keyed.order_by is None:
-        if not keyed.place:
+        if not keyed.position:
             return ""
         # The topic of a row is null where the table got that column later.
-        moved = " OR ".join(f"t.{quoted(name)} <> s.{quoted(name)}" for name in keyed.place[:-1])
+        moved = " OR ".join(f"t.{quoted(name)} <> s.{quoted(name)}" for name in keyed.position[:-1])
         return f"if({moved}, {_stop('s.', keyed)}, true)"
     column = quoted(keyed.order_by)
     order = [quoted(name) for name in keyed.order]
@@ -110,7 +110,7 @@ def _is_newer(keyed: KeyedTable) -> str:
 
 def _log(keyed: KeyedTable) -> str:
     """Return the partition of a record, with its topic where the rows have one."""
-    names = [quoted(name) for name in keyed.place[:-1]]
+    names = [quoted(name) for name in keyed.position[:-1]]
     return _struct("", names) if len(names) > 1 else "".join(names)
 
 

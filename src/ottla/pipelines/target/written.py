@@ -19,7 +19,7 @@ def check_written(batch: Batch, held: Held, keyed: KeyedTable | None) -> None:
 
     Raises PipelineError; the batch is in the table.
     """
-    planned = Planned(batch.place, batch.number, ends="", promised=batch.number)
+    planned = Planned(batch.checkpoint, batch.number, ends="", promised=batch.number)
     answer = decide(planned, held)
     if isinstance(answer, Refuse):
         raise PipelineError(

@@ -30,7 +30,7 @@ def test_a_version_is_found_by_key_and_place_and_only_its_end_changes() -> None:
 
 
 def test_versions_of_two_topics_are_told_apart() -> None:
-    keyed = replace(KEYED, place=("topic", "partition", "offset"))
+    keyed = replace(KEYED, position=("topic", "partition", "offset"))
     on = history_statement(keyed, "/lake/t", "v").splitlines()[-3]
     # Null in the rows from before the table had the column.
     assert " AND t.`topic` <=> s.`topic` AND t.`partition` = s.`partition` AND" in on

@@ -16,7 +16,7 @@ from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
 from ottla.pipelines.target.keyed_table import read_keyed_table
 from ottla.pipelines.target.port import Batch
-from ottla.pipelines.target.record_place import RecordPlace
+from ottla.pipelines.target.record_position import RecordPosition
 
 pytestmark = pytest.mark.spark
 
@@ -252,20 +252,22 @@ def test_a_key_in_two_partitions_needs_an_order(
 TWO_TOPICS = "id INT, word STRING, at INT, topic STRING, partition INT, offset BIGINT"
 
 
-def keyed_sink(spark: Any, folder: Path, schema: str, place: RecordPlace, **how: Any) -> DeltaSink:
+def keyed_sink(
+    spark: Any, folder: Path, schema: str, position: RecordPosition, **how: Any
+) -> DeltaSink:
     """A table, made, of rows whose place is given."""
     columns = spark.createDataFrame([], schema).schema
-    keyed = read_keyed_table(columns, ["id"], place=place, **how)
+    keyed = read_keyed_table(columns, ["id"], position=position, **how)
     sink = DeltaSink(spark, find_target(spark, folder), columns, keyed=keyed)
     sink.make()
     return sink
 
 
 def test_records_of_two_topics_with_the_same_numbers_are_two(spark: Any, tmp_path: Path) -> None:
-    place = RecordPlace(("topic", "partition", "offset"))
+    position = RecordPosition(("topic", "partition", "offset"))
     rows = [(1, "of a", 5, "a", 0, 0), (1, "of b", 5, "b", 0, 0), (1, "newer", 6, "a", 0, 1)]
     one, two, newer = (spark.createDataFrame([row], TWO_TOPICS) for row in rows)
-    history = keyed_sink(spark, tmp_path / "h", TWO_TOPICS, place, order_by="at", history=True)
+    history = keyed_sink(spark, tmp_path / "h", TWO_TOPICS, position, order_by="at", history=True)
     # The second one comes late, so both statements meet the version of the other topic.
     for number, frame in enumerate((one, newer, two, two)):
         history.write(frame, Batch("query", number, ""))
@@ -273,7 +275,7 @@ def test_records_of_two_topics_with_the_same_numbers_are_two(spark: Any, tmp_pat
     ends = [(row["word"], row["valid_to"], row["is_current"]) for row in found.collect()]
     assert ends == [("of a", 5, False), ("of b", 6, False), ("newer", None, True)]
 
-    upsert = keyed_sink(spark, tmp_path / "u", TWO_TOPICS, place)
+    upsert = keyed_sink(spark, tmp_path / "u", TWO_TOPICS, position)
     upsert.write(one, Batch("query", 0, ""))
     with pytest.raises(Exception, match=r'OTTLA_UNORDERED_KEY {"id":1}'):
         upsert.write(two, Batch("query", 1, ""))
@@ -285,12 +287,16 @@ def test_two_rows_of_one_record_stop_the_query_where_nothing_orders_them(
 ) -> None:
     schema = "id INT, word STRING, at INT, partition INT, offset BIGINT"
     sink = keyed_sink(
-        spark, tmp_path / "t", schema, RecordPlace(("partition", "offset"), is_shared=True), **how
+        spark,
+        tmp_path / "t",
+        schema,
+        RecordPosition(("partition", "offset"), is_shared=True),
+        **how,
     )
     apart = [(1, "a", 5, 0, 0), (2, "b", 5, 0, 0), (1, "c", 6, 0, 1)]
     sink.write(spark.createDataFrame(apart, schema), Batch("query", 0, ""))
     both = [(1, "d", 7, 0, 2), (1, "e", 7, 0, 2)]
-    with pytest.raises(Exception, match=r'OTTLA_SHARED_PLACE {"id":1}'):
+    with pytest.raises(Exception, match=r'OTTLA_SHARED_POSITION {"id":1}'):
         sink.write(spark.createDataFrame(both, schema), Batch("query", 1, ""))
     found = spark.read.format("delta").load(str(tmp_path / "t")).select("word").collect()
     assert sorted(row["word"] for row in found) == (["a", "b", "c"] if how else ["b", "c"])

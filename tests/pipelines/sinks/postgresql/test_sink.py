@@ -162,9 +162,9 @@ def test_a_database_that_lacks_batches_takes_no_more(
     sink = make(frame)
     sink.write(frame, batch(3))
     with pytest.raises(PipelineError, match=r"batches up to 3 .* the database was set back"):
-        sink.write(frame, replace(batch(5), place="cp", promised=4))
+        sink.write(frame, replace(batch(5), checkpoint="cp", promised=4))
     assert postgres.query("SELECT count(*) FROM t") == [["3"]]
-    assert sink.write(frame, replace(batch(4), place="cp", promised=3)) == NO_VERSION
+    assert sink.write(frame, replace(batch(4), checkpoint="cp", promised=3)) == NO_VERSION
 
 
 def test_a_batch_that_does_not_begin_where_the_one_before_ends_is_refused(
@@ -177,8 +177,8 @@ def test_a_batch_that_does_not_begin_where_the_one_before_ends_is_refused(
     metadata = CommitMetadata("q", "query", 3, "c", {"t": "id-t"}, ends)
     sink.write(frame, replace(batch(3), metadata=metadata.text()))
     with pytest.raises(PipelineError, match="or is a copy"):
-        sink.write(frame, replace(batch(4), place="cp", promised=3, begins=others))
-    assert sink.write(frame, replace(batch(4), place="cp", begins=ends)) == NO_VERSION
+        sink.write(frame, replace(batch(4), checkpoint="cp", promised=3, begins=others))
+    assert sink.write(frame, replace(batch(4), checkpoint="cp", begins=ends)) == NO_VERSION
 
 
 def test_a_batch_is_there_once_and_says_what_it_is(

@@ -52,11 +52,11 @@ def test_without_an_order_a_key_of_another_partition_is_looked_for() -> None:
     assert found.endswith('ON t."id" = s."id" WHERE t."partition" <> s."partition" LIMIT 1')
     assert "json_build_object('id', s.\"id\")" in found
     assert statements.find_unordered(NAME, ORDERED) is None
-    assert statements.find_unordered(NAME, replace(KEYED, place=())) is None
+    assert statements.find_unordered(NAME, replace(KEYED, position=())) is None
 
 
 def test_the_topic_belongs_to_the_place_of_a_record() -> None:
-    keyed = replace(KEYED, place=("topic", "partition", "offset"))
+    keyed = replace(KEYED, position=("topic", "partition", "offset"))
     found = statements.find_unordered(NAME, keyed)
     assert found is not None
     assert 'WHERE t."topic" <> s."topic" OR t."partition" <> s."partition" LIMIT 1' in found
@@ -75,7 +75,7 @@ def test_an_upsert_replaces_what_is_older() -> None:
     ordered = statements.upsert_rows(NAME, ORDERED, FRAME, COLUMNS)
     assert ordered.endswith(f"WHERE {NEWER}")
     assert 'WHERE "ottla_deletes" IS NOT TRUE ON CONFLICT' in ordered
-    only_keys = KeyedTable(("id",), ("id",), place=())
+    only_keys = KeyedTable(("id",), ("id",), position=())
     assert statements.upsert_rows(NAME, only_keys, FRAME, ["id"]).endswith("DO NOTHING")
 
 

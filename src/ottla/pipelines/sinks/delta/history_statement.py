@@ -4,7 +4,7 @@ Each record is one row: a version, valid from its `order_by` until that of the n
 key, and current when there is none. A tombstone is a version of no length (`valid_to` equals
 `valid_from`), which closes the one before it. The versions of a key are ordered by (`order_by`,
 topic, partition, offset), and so the table depends on the records alone: a record that comes late
-finds its place, and one that comes twice is found by its place and ignored.
+finds its position, and one that comes twice is found by it and ignored.
 
 One statement closes and opens: its source has the new versions of the batch, and of the table the
 versions whose end they change.
@@ -32,7 +32,7 @@ def history_statement(keyed: KeyedTable, location: str, view: str) -> str:
     """
     table = f"delta.{quoted(location)}"
     # The topic of a version is null where the table got that column later.
-    same = ["=", *("<=>" for _ in keyed.place[:-2]), "=", "="]
+    same = ["=", *("<=>" for _ in keyed.position[:-2]), "=", "="]
     on = [
         same_key(keyed, "t", "s"),
         *(f"t.{name} {is_} s.{name}" for name, is_ in zip(identity(keyed), same, strict=True)),
@@ -58,10 +58,10 @@ def changed_versions(keyed: KeyedTable, table: str, view: str) -> str:
     keys = listed(keyed.keys)
     order = quoted(keyed.order_by)
     old_keys = ", ".join(f"old.{quoted(key)}" for key in keyed.keys)
-    place = ", ".join(identity(keyed))
-    of_record = listed(keyed.place)
-    old_record = ", ".join(f"old.{quoted(name)}" for name in keyed.place)
-    by_key = f"PARTITION BY {keys} ORDER BY {place}"
+    position = ", ".join(identity(keyed))
+    of_record = listed(keyed.position)
+    old_record = ", ".join(f"old.{quoted(name)}" for name in keyed.position)
+    by_key = f"PARTITION BY {keys} ORDER BY {position}"
     row = f"struct({listed(keyed.columns)})"
     return f"""
 WITH new AS (
@@ -76,24 +76,25 @@ WITH new AS (
   FROM {table} AS old JOIN first ON {same_key(keyed, "old", "first")}
     AND (old.{VALID_TO} IS NULL OR old.{VALID_TO} >= first.since)
 ), versions AS (
-  SELECT *, lag(struct({place})) OVER ({by_key}, is_new) <=> struct({place}) AS is_twice FROM (
-    SELECT {keys}, {place}, is_new, is_point, NULL AS ended, NULL AS was_current, row FROM new
+  SELECT *, lag(struct({position})) OVER ({by_key}, is_new) <=> struct({position}) AS is_twice
+  FROM (
+    SELECT {keys}, {position}, is_new, is_point, NULL AS ended, NULL AS was_current, row FROM new
     UNION ALL
-    SELECT {keys}, {place}, is_new, is_point, ended, was_current, NULL AS row FROM old)
+    SELECT {keys}, {position}, is_new, is_point, ended, was_current, NULL AS row FROM old)
 ), placed AS (
   SELECT *, lead({VALID_FROM}) OVER ({by_key}) AS until FROM versions WHERE NOT is_twice
 ), dated AS (
-  SELECT {keys}, {place}, is_new, ended, was_current, row,
+  SELECT {keys}, {position}, is_new, ended, was_current, row,
     if(is_point, {VALID_FROM}, until) AS {VALID_TO}, until IS NULL AND NOT is_point AS {IS_CURRENT}
   FROM placed
 )
-SELECT {keys}, {place}, {VALID_TO}, {IS_CURRENT}, row FROM dated
+SELECT {keys}, {position}, {VALID_TO}, {IS_CURRENT}, row FROM dated
 WHERE is_new OR NOT ended <=> {VALID_TO} OR NOT was_current <=> {IS_CURRENT}"""
 
 
 def identity(keyed: KeyedTable) -> tuple[str, ...]:
     """Return what tells the versions of a key apart, and orders them, as SQL."""
-    return (VALID_FROM, *map(quoted, keyed.place))
+    return (VALID_FROM, *map(quoted, keyed.position))
 
 
 def insert_version(keyed: KeyedTable) -> str:

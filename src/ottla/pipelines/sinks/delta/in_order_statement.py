@@ -36,7 +36,7 @@ def in_order_statement(keyed: KeyedTable, location: str, view: str) -> str:
     """
     late = (
         f"(t.{IS_CURRENT} OR t.{VALID_TO} = t.{VALID_FROM}) "
-        f"AND struct({_place(keyed, 't.')}) >= struct({_place(keyed, 's.')})"
+        f"AND struct({_position(keyed, 't.')}) >= struct({_position(keyed, 's.')})"
     )
     return "\n".join(
         (
@@ -55,25 +55,25 @@ def _new_versions(keyed: KeyedTable, view: str) -> str:
     its columns, to close the one before it.
     """
     assert keyed.order_by is not None
-    keys, place = listed(keyed.keys), _place(keyed)
-    by_key = f"PARTITION BY {keys} ORDER BY {place}"
+    keys, position = listed(keyed.keys), _position(keyed)
+    by_key = f"PARTITION BY {keys} ORDER BY {position}"
     return f"""
 WITH new AS (
-  SELECT {keys}, {quoted(keyed.order_by)} AS {VALID_FROM}, {listed(keyed.place)},
+  SELECT {keys}, {quoted(keyed.order_by)} AS {VALID_FROM}, {listed(keyed.position)},
     {is_tombstone(keyed)} AS is_point, struct({listed(keyed.columns)}) AS row
   FROM {single_rows(keyed, view)}
 ), numbered AS (
-  SELECT *, lag(struct({place})) OVER ({by_key}) AS before FROM new
+  SELECT *, lag(struct({position})) OVER ({by_key}) AS before FROM new
 ), placed AS (
   SELECT *, before IS NULL AS is_first, lead({VALID_FROM}) OVER ({by_key}) AS until
-  FROM numbered WHERE NOT before <=> struct({place})
+  FROM numbered WHERE NOT before <=> struct({position})
 ), dated AS (
   SELECT *, explode(if(is_first, array(true, false), array(false))) AS closes FROM placed
 )
-SELECT {keys}, {place}, is_first, closes, if(is_point, {VALID_FROM}, until) AS {VALID_TO},
+SELECT {keys}, {position}, is_first, closes, if(is_point, {VALID_FROM}, until) AS {VALID_TO},
   until IS NULL AND NOT is_point AS {IS_CURRENT}, if(closes, NULL, row) AS row
 FROM dated"""
 
 
-def _place(keyed: KeyedTable, alias: str = "") -> str:
+def _position(keyed: KeyedTable, alias: str = "") -> str:
     return ", ".join(f"{alias}{name}" for name in identity(keyed))

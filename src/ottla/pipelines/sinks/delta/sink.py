@@ -53,7 +53,7 @@ _DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enab
 
 @dataclass
 class DeltaSink(Sink):
-    """A Delta table as the place where a pipeline's rows go."""
+    """A Delta table as the target of a pipeline's rows."""
 
     kind = "delta"
     called = "Delta"
@@ -360,8 +360,9 @@ class DeltaSink(Sink):
         """Append or merge a batch; None when the table has it already."""
         session = frame.sparkSession
         if self.keyed is not None:
-            place = self.target.location
-            version = merge(frame, self.keyed, place, batch, self.spark, self._batch_order)
+            version = merge(
+                frame, self.keyed, self.target.location, batch, self.spark, self._batch_order
+            )
             self._check_between(version, batch)
             self._compact(session)
             self._look_ahead(session)

@@ -11,7 +11,7 @@ fails where a number is missing (`CompactibleFileStreamLog` joins its files). Nu
 batches are not like that: a new query begins at 0 again, and a batch without rejected rows is none
 of `<target>_rejected`. So `_ottla_folder` says that batch b of the query has the number n, and
 later batches follow without a gap. It is written before each batch, because Spark's lists have no
-place for the offsets at which a batch ends: `ends` has a digest of them for the last MAX_ENDS
+room for the offsets at which a batch ends: `ends` has a digest of them for the last MAX_ENDS
 batches. A crash after that leaves the note of a batch that is not there yet; the batch gets the
 same number when it is repeated.
 

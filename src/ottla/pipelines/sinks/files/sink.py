@@ -37,7 +37,7 @@ _NO_PARTITION: Final = ("struct", "array", "map", "variant", "binary", "void")
 
 @dataclass
 class FilesSink(Sink):
-    """A folder of files as the place where a pipeline's rows go."""
+    """A folder of files as the target of a pipeline's rows."""
 
     place_is = "folder"
     spark: SparkSession
@@ -284,7 +284,7 @@ class FilesSink(Sink):
         )
         last = state.last_batch(batch.query_id, self._latest())
         is_there = last is not None and last >= batch.number
-        planned = Planned(batch.place, batch.number, batch.begins, "", batch.promised)
+        planned = Planned(batch.checkpoint, batch.number, batch.begins, "", batch.promised)
         answer = decide(planned, self._held(state, last))
         if isinstance(answer, Refuse) and not is_there:
             raise PipelineError(answer.sentence)

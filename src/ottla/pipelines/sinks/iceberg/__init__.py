@@ -1,4 +1,4 @@
-"""A table of Apache Iceberg as the place where the rows go."""
+"""A table of Apache Iceberg as the target of the rows."""
 
 from ottla.pipelines.sinks.iceberg.to_iceberg import IcebergSpec, to_iceberg
 

@@ -51,7 +51,7 @@ MAX_CLOCKS_APART_MS: Final = 60_000
 
 @dataclass
 class IcebergSink(Sink):
-    """A table of an Iceberg catalog as the place where a pipeline's rows go."""
+    """A table of an Iceberg catalog as the target of a pipeline's rows."""
 
     kind = "iceberg"
     called = "Iceberg"
@@ -347,7 +347,7 @@ class IcebergSink(Sink):
             held = replace(held, is_complete=True)  # it had that batch
         if held.batch is not None and held.batch >= batch.number and not held.taken_out:
             return True
-        planned = Planned(batch.place, batch.number, batch.begins, "", batch.promised)
+        planned = Planned(batch.checkpoint, batch.number, batch.begins, "", batch.promised)
         answer = decide(planned, held)
         if isinstance(answer, Refuse):
             raise PipelineError(answer.sentence)

@@ -74,7 +74,7 @@ _TABLES: Final = ("r", "p")
 
 @dataclass
 class JdbcSink(Sink):
-    """A table of PostgreSQL as the place where a pipeline's rows go."""
+    """A table of PostgreSQL as the target of a pipeline's rows."""
 
     kind = "postgresql"
     called = "PostgreSQL"
@@ -348,7 +348,7 @@ class JdbcSink(Sink):
         """Check that the table has what this run wrote, and no more: the database may have failed
         over to a replica that lacks the last batches, say. Raises PipelineError.
         """
-        planned = Planned(batch.place, batch.number, batch.begins, "", batch.promised)
+        planned = Planned(batch.checkpoint, batch.number, batch.begins, "", batch.promised)
         held = self._held(connection, oid, batch.query_id)
         is_there = held.batch is not None and held.batch >= batch.number
         answer = decide(planned, held)

@@ -108,9 +108,9 @@ def find_unordered(name: TableName, keyed: KeyedTable) -> str | None:
 
     Without `order_by` only the records of one partition have an order. It gives the key as JSON.
     """
-    if keyed.order_by is not None or not keyed.place:
+    if keyed.order_by is not None or not keyed.position:
         return None
-    names = [identifier(name) for name in keyed.place[:-1]]
+    names = [identifier(name) for name in keyed.position[:-1]]
     moved = " OR ".join(f"t.{name} <> s.{name}" for name in names)
     pairs = ", ".join(f"{_text(key)}, s.{identifier(key)}" for key in keyed.keys)
     return (
@@ -165,7 +165,7 @@ def _is_newer(keyed: KeyedTable, rows: str, schema: StructType) -> str:
         return ""
     texts = {field.name for field in schema.fields if field.dataType.typeName() == "string"}
     # The topic of a row is null where the table got that column later.
-    later = keyed.place[:-2]
+    later = keyed.position[:-2]
     column = f"t.{identifier(keyed.order_by)}"
 
     def row(table: str) -> str:

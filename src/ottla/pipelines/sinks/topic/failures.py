@@ -22,7 +22,7 @@ FAILURES: Final = (
         text=r"\bRefusedError: (.+)",
     ),
     Known(
-        SET_BACK.replace("{place}", "{checkpoint}").replace("{found}", "{1}"),
+        SET_BACK.replace("{found}", "{1}"),
         text=r"\bSetBackError: (.+)",
     ),
 )

@@ -99,7 +99,7 @@ class TopicTarget:
 
 @dataclass
 class TopicSink(Sink):
-    """A topic as the place where a pipeline's rows go.
+    """A topic as the target of a pipeline's rows.
 
     `checkpoint` keeps `tasks`, the number of tasks of each batch, which must not change while the
     checkpoint lives, and is at most the number of the topic's partitions. Both `tasks` and
@@ -264,7 +264,7 @@ class TopicSink(Sink):
             begins = digest(begins)
         # A task compares its own mark. If it refuses, another one may have written its rows.
         held = self.held(batch.query_id)
-        answer = decide(Planned(batch.place, batch.number, begins, ends), held)
+        answer = decide(Planned(batch.checkpoint, batch.number, begins, ends), held)
         if isinstance(answer, Refuse):
             raise PipelineError(answer.sentence)
         task = TaskOfBatch(

@@ -154,8 +154,8 @@ def _write(batch: TaskOfBatch, task: int, rows: Iterator[Any], producer: Any, gr
     from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
     def mark(count: int) -> None:
-        place = TopicPartition(batch.topic, task, 0, mark_of(batch.batch, count, batch.ends))
-        _until_done(lambda: producer.send_offsets_to_transaction([place], group, TIMEOUT_S))
+        offset = TopicPartition(batch.topic, task, 0, mark_of(batch.batch, count, batch.ends))
+        _until_done(lambda: producer.send_offsets_to_transaction([offset], group, TIMEOUT_S))
 
     count = 0
     producer.begin_transaction()

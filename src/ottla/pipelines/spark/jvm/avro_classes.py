@@ -62,8 +62,8 @@ class AvroClasses:
             return None
         first = problems[0]
         kind = str(first.getType().name()).lower().replace("_", " ")
-        place = str(first.getLocation()).removeprefix("/fields/0/type")
-        return f"{kind} at {place or '/'}: {str(first.getMessage())[:MAX_SHOWN]}"
+        location = str(first.getLocation()).removeprefix("/fields/0/type")
+        return f"{kind} at {location or '/'}: {str(first.getMessage())[:MAX_SHOWN]}"
 
 
 def _words(error: Any) -> str:

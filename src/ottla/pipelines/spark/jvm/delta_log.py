@@ -99,7 +99,7 @@ def compute_state(spark: SparkSession, location: str) -> None:
 
 def create_table(
     spark: SparkSession,
-    place: str,
+    target: str,
     schema: StructType,
     partition_by: tuple[str, ...],
     properties: Mapping[str, str],
@@ -108,12 +108,12 @@ def create_table(
 ) -> None:
     """Create a table by its metadata alone: writing a frame of no rows takes a Spark job.
 
-    `place` is its folder, or its name in the catalog. All columns may be null, as in a table that
+    `target` is its folder, or its name in the catalog. All columns may be null, as in a table that
     a frame was written to. Does nothing where the table exists.
     """
     session = java_session(spark)
     builder = java_class(spark, "io.delta.tables.DeltaTable").createIfNotExists(session)
-    builder = builder.tableName(place) if is_name else builder.location(place)
+    builder = builder.tableName(target) if is_name else builder.location(target)
     builder = builder.addColumns(session.parseDataType(schema.json()).asNullable())
     for name, value in properties.items():
         builder = builder.property(name, value)

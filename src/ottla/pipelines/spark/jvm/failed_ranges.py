@@ -143,9 +143,9 @@ def _shown(inputs: Iterator[Any]) -> str:
     ranges = []
     for one in inputs:
         span = one.offsetRange()
-        place, first, end = span.topicPartition(), span.fromOffset(), span.untilOffset()
+        partition, first, end = span.topicPartition(), span.fromOffset(), span.untilOffset()
         offsets = f"offset {first}" if end == first + 1 else f"offsets {first} to {end - 1}"
-        ranges.append(f"{place.topic()} partition {place.partition()}, {offsets}")
+        ranges.append(f"{partition.topic()} partition {partition.partition()}, {offsets}")
         if len(ranges) > MAX_RANGES:
             return "; ".join(ranges[:MAX_RANGES]) + "; ..."
     return "; ".join(ranges)

@@ -25,7 +25,7 @@ class Log4j:
 
     @property
     def source(self) -> str:
-        """Where the configuration was read from, empty where it has no place."""
+        """Where the configuration was read from, empty where it is no file."""
         return str(self._configuration.getConfigurationSource().getLocation() or "")
 
     def has(self, appender: str) -> bool:
