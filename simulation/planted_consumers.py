@@ -63,10 +63,9 @@ def targets_are_not_loaded(patch: Patch) -> None:
     """A new coordinator knows no targets."""
     right = ConsumerGroupShard.loaded
 
-    def loaded(self: ConsumerGroupShard, step: Any) -> None:
-        for group in self.groups.values():
-            group.targets.clear()
-        right(self, step)
+    def loaded(self: ConsumerGroupShard, group_id: str, step: Any) -> None:
+        self.groups[group_id].targets.clear()
+        right(self, group_id, step)
 
     patch.setattr(ConsumerGroupShard, "loaded", loaded)
 

@@ -54,6 +54,20 @@ def broker_settings(tools: Tools) -> None:
     contains(said, "num.partitions=", "log.retention.hours=168", "DEFAULT_CONFIG")
 
 
+def group_settings(tools: Tools) -> None:
+    entity = ("--entity-type", "groups", "--entity-name", tools.topic())
+    command = "kafka.admin.ConfigCommand"
+    changes = "consumer.session.timeout.ms=50000,share.auto.offset.reset=by_duration:PT1H"
+    contains(tools.run(command, *entity, "--alter", "--add-config", changes), "Completed updating")
+    said = tools.run(command, *entity, "--describe")
+    contains(said, "consumer.session.timeout.ms=50000", "by_duration:PT1H", "DYNAMIC_GROUP_CONFIG")
+    tools.run(command, *entity, "--alter", "--delete-config", "consumer.session.timeout.ms")
+    assert "consumer.session.timeout.ms" not in tools.run(command, *entity, "--describe")
+    wrong = "consumer.heartbeat.interval.ms=1"
+    said = tools.refused(command, *entity, "--alter", "--add-config", wrong)
+    contains(said, "must be greater than or equal to group.consumer.min.heartbeat.interval.ms")
+
+
 def log_folders(tools: Tools) -> None:
     name = tools.topic(partitions=2)
     tools.fill(name, 500)
@@ -130,6 +144,7 @@ TESTS = (
     topic_faults_are_told,
     topic_settings,
     broker_settings,
+    group_settings,
     log_folders,
     offsets,
     delete_records,

@@ -93,3 +93,42 @@ async def test_refuses(cluster: Any, kind: int, name: str, code: ErrorCode, mess
     assert result.error_code is code
     assert message in result.error_message
     assert result.configs == ()
+
+
+async def test_describes_a_group_that_need_not_exist(start_cluster: Any) -> None:
+    cluster = await start_cluster(group_consumer_session_timeout_ms="50000")
+    build = cluster.request(44, 1)
+    change = build.AlterableConfig(
+        name="consumer.heartbeat.interval.ms", config_operation=0, value=" 6000"
+    )
+    resource = build.AlterConfigsResource(
+        resource_type=ResourceType.GROUP, resource_name="g", configs=(change,)
+    )
+    await cluster.ask(build.IncrementalAlterConfigsRequest(resources=(resource,)))
+    result = await describe(cluster, ResourceType.GROUP, "g", include_synonyms=True)
+    configs = {each.name: each for each in result.configs}
+    assert len(configs) == 17
+    own = configs["consumer.heartbeat.interval.ms"]
+    assert (own.value, own.config_source, own.read_only, own.config_type) == ("6000", 8, False, 3)
+    assert [(each.name, each.value, each.source) for each in own.synonyms] == [
+        ("consumer.heartbeat.interval.ms", " 6000", 8),
+        ("group.consumer.heartbeat.interval.ms", "5000", 5),
+    ]
+    static = configs["consumer.session.timeout.ms"]
+    assert (static.value, static.config_source) == ("50000", 4)
+    without = configs["share.auto.offset.reset"]
+    assert (without.value, without.config_source) == ("latest", 5)
+    assert [(each.name, each.source) for each in without.synonyms] == [
+        ("share.auto.offset.reset", 5)
+    ]
+    other = await describe(cluster, ResourceType.GROUP, "h")
+    assert {each.config_source for each in other.configs} == {4, 5}
+    nameless = await describe(cluster, ResourceType.GROUP, "")
+    assert (nameless.error_code, nameless.error_message) == (
+        ErrorCode.invalid_request,
+        "Group name must not be empty",
+    )
+    build = cluster.request(74, 1)
+    kinds = (ResourceType.GROUP,)
+    answer = await cluster.ask(build.ListConfigResourcesRequest(resource_types=kinds))
+    assert [each.resource_name for each in answer.config_resources] == ["g"]

@@ -6,10 +6,12 @@ import pytest
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller.config_changes import (
+    MAX_GROUPS,
     VALUE_LENGTH_MAX,
     ChangeKind,
     ConfigChange,
     ResourceChange,
+    ResourceResult,
     ResourceType,
     alter_configs,
 )
@@ -17,11 +19,12 @@ from ottla.controller.image import (
     EVERY_BROKER,
     BrokerConfigChanged,
     ClusterImage,
+    ConfigImage,
     TopicConfigChanged,
 )
-from ottla.controller.plan import Outcome, decided
+from ottla.controller.plan import Outcome, Plan, decided
 from ottla.controller.topics import NewTopic
-from ottla.coordination.tree import Create, SetData
+from ottla.coordination.tree import Create, Delete, SetData
 from ottla.protocol.errors import ErrorCode
 
 Alter = Callable[..., Outcome]
@@ -34,6 +37,10 @@ def topic(*changes: ConfigChange, name: str = "t") -> ResourceChange:
 
 def broker(*changes: ConfigChange, name: str = "1") -> ResourceChange:
     return ResourceChange(ResourceType.BROKER, name, changes)
+
+
+def group(*changes: ConfigChange, name: str = "g/1") -> ResourceChange:
+    return ResourceChange(ResourceType.GROUP, name, changes)
 
 
 @pytest.fixture
@@ -340,3 +347,65 @@ def test_replica_fetchers_change_by_half_or_double_at_most(
     for value in ("4", "2"):
         assert not ask(value).failed
     assert not ask(None).failed
+
+
+LONGER = ConfigChange("consumer.session.timeout.ms", "50000")
+EARLIEST = ConfigChange("share.auto.offset.reset", "earliest")
+
+
+def test_a_group_has_a_node_as_long_as_it_has_settings(
+    image: ClusterImage, config: BrokerConfig
+) -> None:
+    def changed(*changes: ConfigChange) -> Plan[tuple[ResourceResult, ...]]:
+        plan = decided(alter_configs([group(*changes)], image, config, incremental=True))
+        assert not plan.reply[0].outcome.failed
+        for delta in plan.deltas:
+            image.apply(delta)
+        return plan
+
+    path = "/config/groups/g%2F1"
+    plan = changed(LONGER)
+    values = b'{"consumer.session.timeout.ms":"50000"}'
+    assert plan.writes == (Create(path, b'{"version":1,"config":%s}' % values),)
+    assert changed(LONGER).writes == ()
+    (write,) = changed(EARLIEST).writes
+    assert isinstance(write, SetData)
+    assert (write.path, write.version) == (path, 0)
+    assert len(image.groups["g/1"].values) == 2
+    gone = [ConfigChange(each.name, None, DELETE) for each in (LONGER, EARLIEST)]
+    assert changed(*gone).writes == (Delete(path, 1),)
+    assert image.groups == {}
+    assert changed(*gone).writes == ()
+
+
+@pytest.mark.parametrize(
+    ("resource", "code", "message"),
+    [
+        (group(LONGER, name=""), ErrorCode.invalid_request, "Default group resources are not"),
+        (group(LONGER, name="g" * 1_001), ErrorCode.invalid_group_id, "must not have more"),
+        (group(ConfigChange("share.x", "1")), ErrorCode.invalid_config, "Unknown group config"),
+        (
+            group(ConfigChange("consumer.session.timeout.ms", "1")),
+            ErrorCode.invalid_config,
+            "must be greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
+        (
+            group(ConfigChange("share.isolation.level", "x", APPEND)),
+            ErrorCode.invalid_config,
+            "its type is not LIST",
+        ),
+    ],
+)
+def test_settings_that_no_group_can_have(
+    alter: Alter, resource: ResourceChange, code: ErrorCode, message: str
+) -> None:
+    outcome = alter(resource)
+    assert outcome.code is code
+    assert message in str(outcome.message)
+
+
+def test_so_many_groups_have_settings(alter: Alter, image: ClusterImage) -> None:
+    for number in range(MAX_GROUPS):
+        image.groups[str(number)] = ConfigImage({EARLIEST.name: "latest"}, 0)
+    assert alter(group(EARLIEST)).code is ErrorCode.policy_violation
+    assert not alter(group(EARLIEST, name="7")).failed

@@ -24,6 +24,7 @@ from ottla.controller.image import (
     DirectoryImage,
     FeatureRange,
     FeaturesChanged,
+    GroupConfigChanged,
     PartitionsAdded,
     PartitionsChanged,
     PartitionState,
@@ -76,6 +77,8 @@ def images(draw: st.DrawFn) -> ClusterImage:
         image.apply(BrokerConfigChanged(resource, ConfigImage(values, draw(few))))
     for user, values in draw(st.dictionaries(st.sampled_from(["", "a"]), texts)).items():
         image.apply(UserConfigChanged(user, ConfigImage(values, draw(few))))
+    for group, values in draw(st.dictionaries(st.sampled_from(["g", "h"]), texts)).items():
+        image.apply(GroupConfigChanged(group, ConfigImage(values, draw(few))))
     places = st.sampled_from(["ips/1", "clients/c", "users/a/clients/c"])
     for place, values in draw(st.dictionaries(places, texts)).items():
         image.apply(QuotaConfigChanged(place, ConfigImage(values, draw(few))))

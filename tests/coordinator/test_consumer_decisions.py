@@ -97,7 +97,7 @@ async def test_it_is_decided_again_where_the_group_has_changed_meanwhile(bench: 
         request = HeartbeatRequest("g", "a", -1, "client", "/127.0.0.1")
 
         def decide(shard: GroupShard, step: Any) -> None:
-            inner = shard.consumer_step(step)
+            inner = shard.consumer_step(step, "g")
             shard.consumer.heartbeat(request, TOPICS, inner)
             step.records += inner.records
 

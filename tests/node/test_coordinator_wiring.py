@@ -1,4 +1,7 @@
 from ottla.config import BrokerConfig
+from ottla.controller.group_settings import settings_of_group
+from ottla.controller.image import NO_CONFIG, ClusterImage, ConfigImage, GroupConfigChanged
+from ottla.groups.consumer.settings import ConsumerGroupSettings
 from ottla.node.coordinator_wiring import consumer_group_settings, group_settings
 
 
@@ -17,8 +20,19 @@ def test_a_group_has_as_many_members_and_bytes_as_a_generation_may() -> None:
 
 def test_consumer_groups_follow_settings_that_change() -> None:
     config = BrokerConfig({"group.consumer.max.size": "9000000"})
-    settings = consumer_group_settings(config)
+    image = ClusterImage("c")
+    image.apply(GroupConfigChanged("own", ConfigImage({"consumer.session.timeout.ms": "50000"}, 0)))
+
+    def settings_of(group: str) -> ConsumerGroupSettings:
+        return consumer_group_settings(settings_of_group(image, config, group), config)
+
+    settings = settings_of("other")
     assert (settings.session_timeout_ms, settings.heartbeat_interval_ms) == (45_000, 5_000)
     assert (settings.assignment_interval_ms, settings.max_size) == (1_000, 5_000)
     config.reconfigure({"group.consumer.assignment.interval.ms": "0"}, {})
-    assert consumer_group_settings(config).assignment_interval_ms == 0
+    assert settings_of("other").assignment_interval_ms == 0
+    assert settings_of("own").assignment_interval_ms == 0
+    assert settings_of("own").session_timeout_ms == 50_000
+    assert settings_of("own") is settings_of("own")
+    image.apply(GroupConfigChanged("own", NO_CONFIG))
+    assert settings_of("own").session_timeout_ms == 45_000

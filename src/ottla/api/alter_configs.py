@@ -1,4 +1,4 @@
-"""AlterConfigs (key 33): replaces all settings of a topic or broker.
+"""AlterConfigs (key 33): replaces all settings of a topic, group or broker.
 
 Deprecated, and kept for old clients: settings that a request does not name return to their
 defaults. v2: flexible.
@@ -24,6 +24,7 @@ from ottla.runtime.slices import Slices
 KEY: Final = 33
 ACCESS: Final = (
     Access(Operation.ALTER_CONFIGS, Resource.TOPIC),
+    Access(Operation.ALTER_CONFIGS, Resource.GROUP),
     Access(Operation.ALTER_CONFIGS, Resource.CLUSTER),
 )
 

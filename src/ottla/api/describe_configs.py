@@ -1,4 +1,6 @@
-"""DescribeConfigs (key 32): settings of topics and brokers, with the source of each value.
+"""DescribeConfigs (key 32): settings of topics, groups and brokers, with the source of each.
+
+A group does not have to exist: one that is made later has the settings described (KIP-848).
 
 v1: sources and synonyms (KIP-226). v3: type and documentation (KIP-569). v4: flexible.
 """
@@ -14,9 +16,10 @@ from ottla.controller.config_entries import (
     ConfigEntry,
     broker_entries,
     cluster_entries,
+    group_entries,
     topic_entries,
 )
-from ottla.controller.image import EVERY_BROKER
+from ottla.controller.image import EVERY_BROKER, NO_CONFIG
 from ottla.controller.naming import check_topic_name
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -26,6 +29,7 @@ from ottla.runtime.slices import Slices
 KEY: Final = 32
 ACCESS: Final = (
     Access(Operation.DESCRIBE_CONFIGS, Resource.TOPIC),
+    Access(Operation.DESCRIBE_CONFIGS, Resource.GROUP),
     Access(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER),
 )
 
@@ -78,6 +82,10 @@ def _entries(
                 "This server does not host this topic-partition.",
             )
         return topic_entries(topic.overrides, config, keys)
+    if kind == ResourceType.GROUP:
+        if not name:
+            raise ApiError(ErrorCode.invalid_request, "Group name must not be empty")
+        return group_entries(image.groups.get(name, NO_CONFIG).values, config, keys)
     if kind == ResourceType.BROKER:
         if name == EVERY_BROKER:
             return cluster_entries(image.config(EVERY_BROKER).values, keys)

@@ -1,5 +1,5 @@
 """IncrementalAlterConfigs (key 44): sets, deletes, appends to and subtracts from single settings
-of topics and brokers (KIP-339). v1: flexible."""
+of topics, groups and brokers (KIP-339). v1: flexible."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ottla.protocol.access import Access, Operation, Resource
 KEY: Final = 44
 ACCESS: Final = (
     Access(Operation.ALTER_CONFIGS, Resource.TOPIC),
+    Access(Operation.ALTER_CONFIGS, Resource.GROUP),
     Access(Operation.ALTER_CONFIGS, Resource.CLUSTER),
 )
 

@@ -24,12 +24,14 @@ async def handle(request: Any, context: Context) -> Any:
     wanted = _RESOURCE_TYPES(request) or supported
     if any(kind not in supported for kind in wanted):
         return build.ListConfigResourcesResponse(error_code=ErrorCode.unsupported_version)
-    # Client metrics, loggers and groups have no settings here.
+    # Client metrics and loggers have no settings here.
     found: list[Any] = []
     if ResourceType.BROKER in wanted:
         found += [_answer(str(broker), ResourceType.BROKER, context) for broker in image.brokers]
     if ResourceType.TOPIC in wanted:
         found += [_answer(topic, ResourceType.TOPIC, context) for topic in image.topics]
+    if ResourceType.GROUP in wanted:
+        found += [_answer(group, ResourceType.GROUP, context) for group in image.groups]
     return build.ListConfigResourcesResponse(config_resources=tuple(found))
 
 

@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "group": "List, describe, reset and delete consumer groups.",
     "transaction": "List and describe transactions, and end those that hang.",
     "pipeline": "Run pipelines into Delta: run, check, status, stop, rejects, maintain, package.",
-    "config": "Show and change the settings of topics and brokers.",
+    "config": "Show and change the settings of topics, groups and brokers.",
     "user": "Add, list, describe and delete users with a password (SCRAM).",
     "acl": "Add, list and delete ACLs, and say which one decides.",
     "quota": "Add, list, describe and delete quotas of users, client ids and addresses.",

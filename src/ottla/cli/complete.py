@@ -90,19 +90,28 @@ def complete_broker_setting(
     return assignments(BrokerConfig.definitions, incomplete)
 
 
+def complete_group_setting(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Names of group settings, each with its `=`."""
+    from ottla.config.group import GroupConfig
+
+    return assignments(GroupConfig.definitions, incomplete)
+
+
 def complete_unset(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Names of settings to reset: a broker's after `config alter broker`, else a topic's."""
-    kind = str(context.params.get("kind"))
-    complete = complete_broker_setting if kind == "broker" else complete_topic_setting
+    """Names of settings to reset: those of the kind after `config alter`, else a topic's."""
+    of_kind = {"broker": complete_broker_setting, "group": complete_group_setting}
+    complete = of_kind.get(str(context.params.get("kind")), complete_topic_setting)
     return [each.removesuffix("=") for each in complete(context, parameter, incomplete)]
 
 
 def complete_setting(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Names of settings with `=` after each: a broker's after `config alter broker`, else a
+    """Names of settings with `=` after each: those of the kind after `config alter`, else a
     topic's.
     """
     return [f"{each}=" for each in complete_unset(context, parameter, incomplete)]

@@ -427,7 +427,7 @@ class Controller:
     async def alter_configs(
         self, wanted: Sequence[ResourceChange], *, incremental: bool, validate_only: bool = False
     ) -> tuple[ResourceResult, ...]:
-        """Change the settings of topics and brokers."""
+        """Change the settings of topics, groups and brokers."""
         return await self._answer(
             lambda: alter_configs(
                 wanted,

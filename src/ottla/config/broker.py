@@ -14,10 +14,13 @@ from ottla.config import (
     broker_log,
     broker_security,
     broker_server,
+    broker_share_groups,
+    broker_streams_groups,
     broker_transactions,
 )
 from ottla.config.broker_websocket import WEBSOCKET_LISTENERS, check_origins
 from ottla.config.error import ConfigError, invalid_value
+from ottla.config.group_bounds import check_defaults
 from ottla.config.inert import INERT
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 from ottla.config.listener_security import (
@@ -44,12 +47,6 @@ INTERNAL_TOPIC_FACTORS: Final = (
 )
 RETENTION_TIMES: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 """Each overrides those after it."""
-CONSUMER_GROUP_TIMES: Final = (
-    "session.timeout.ms",
-    "heartbeat.interval.ms",
-    "assignment.interval.ms",
-)
-"""Of `group.consumer.`, each with a minimum and a maximum."""
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z\-%._:]+)\Z", re.ASCII)
 """The characters of Utils.validHostPattern; an IPv6 address may have brackets."""
 
@@ -70,6 +67,8 @@ class BrokerConfig(
     broker_server.ProducerSettings,
     broker_server.GroupSettings,
     broker_groups.ConsumerGroupSettings,
+    broker_share_groups.ShareGroupSettings,
+    broker_streams_groups.StreamsGroupSettings,
     broker_transactions.TransactionSettings,
     broker_server.OwnSettings,
     broker_cluster.ZooKeeperSettings,
@@ -294,7 +293,7 @@ class BrokerConfig(
                 f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) must not be "
                 f"above group.max.session.timeout.ms ({self.group_max_session_timeout_ms})"
             )
-        self._check_consumer_groups()
+        check_defaults(self)
         self._check_retention()
         if self.log_cleaner_min_compaction_lag_ms > self.log_cleaner_max_compaction_lag_ms:
             raise ConfigError(
@@ -327,28 +326,6 @@ class BrokerConfig(
             raise ConfigError(
                 "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides"
                 " property is set."
-            )
-
-    def _check_consumer_groups(self) -> None:
-        """As in GroupCoordinatorConfig."""
-        for name in CONSUMER_GROUP_TIMES:
-            least, most = (self.value(f"group.consumer.{end}.{name}") for end in ("min", "max"))
-            value = self.value(f"group.consumer.{name}")
-            assert isinstance(least, int)
-            assert isinstance(most, int)
-            assert isinstance(value, int)
-            if not least <= value <= most:
-                raise ConfigError(
-                    f"group.consumer.{name} ({value}) must be at least "
-                    f"group.consumer.min.{name} ({least}) and at most "
-                    f"group.consumer.max.{name} ({most})"
-                )
-        heartbeat_ms = self.group_consumer_heartbeat_interval_ms
-        session_ms = self.group_consumer_session_timeout_ms
-        if heartbeat_ms >= session_ms:
-            raise ConfigError(
-                f"group.consumer.heartbeat.interval.ms ({heartbeat_ms}) must be below "
-                f"group.consumer.session.timeout.ms ({session_ms})"
             )
 
     def _check_retention(self) -> None:

@@ -18,16 +18,16 @@ def topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> TopicCon
 
     Topics with equal settings share one object, so that thousands of topics cost little.
     """
-    return _topic_config(tuple(sorted(overrides.items())), _Key(broker, broker.version))
+    return _topic_config(tuple(sorted(overrides.items())), BrokerVersion(broker, broker.version))
 
 
 def log_config(overrides: Mapping[str, str], broker: BrokerConfig) -> LogConfig:
     """The same as a LogConfig, for a partition's log."""
-    return _log_config(tuple(sorted(overrides.items())), _Key(broker, broker.version))
+    return _log_config(tuple(sorted(overrides.items())), BrokerVersion(broker, broker.version))
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
+class BrokerVersion:
     """A broker's settings at one version; equal only to itself."""
 
     broker: BrokerConfig
@@ -35,12 +35,12 @@ class _Key:
 
 
 @lru_cache(maxsize=1024)
-def _topic_config(overrides: tuple[tuple[str, str], ...], key: _Key) -> TopicConfig:
+def _topic_config(overrides: tuple[tuple[str, str], ...], key: BrokerVersion) -> TopicConfig:
     return TopicConfig.stored(topic_defaults(key.broker), dict(overrides))
 
 
 @lru_cache(maxsize=1024)
-def _log_config(overrides: tuple[tuple[str, str], ...], key: _Key) -> LogConfig:
+def _log_config(overrides: tuple[tuple[str, str], ...], key: BrokerVersion) -> LogConfig:
     topic = _topic_config(overrides, key)
     values: dict[str, Any] = {
         "segment_bytes": topic.internal_segment_bytes or topic.segment_bytes,

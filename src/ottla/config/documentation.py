@@ -13,6 +13,8 @@ from typing import Any
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.broker_server import OwnSettings
+from ottla.config.group import GroupConfig
+from ottla.config.group_bounds import GROUP_BOUNDS
 from ottla.config.setting import Setting
 from ottla.config.synonym import SYNONYMS
 from ottla.config.topic import TopicConfig
@@ -34,6 +36,7 @@ def tables() -> dict[str, str]:
         "own": _settings(own),
         "broker": _settings(broker),
         "topic": _topic_settings(topic),
+        "group": _group_settings(),
         "refused": _settings(refused),
         "unneeded": _unneeded(),
     }
@@ -105,6 +108,24 @@ def _topic_settings(definitions: Mapping[str, Setting[Any]]) -> str:
         )
         for name, each in definitions.items()
     ]
+    return _table(("Setting", "Type", "Default", "Allowed", "Default from", "Description"), rows)
+
+
+def _group_settings() -> str:
+    rows = []
+    for name, each in GroupConfig.definitions.items():
+        default, *limits = GROUP_BOUNDS.get(name, (None, None, None))
+        allowed = " to ".join(f"`{limit}`" for limit in limits if limit is not None)
+        rows.append(
+            (
+                f"`{name}`",
+                each.kind.name.lower(),
+                _default(each),
+                allowed or _allowed(each),
+                "" if default is None else f"`{default}`",
+                each.documentation,
+            )
+        )
     return _table(("Setting", "Type", "Default", "Allowed", "Default from", "Description"), rows)
 
 

@@ -20,7 +20,6 @@ _INTS: Final = """
     background.threads log.cleaner.io.buffer.size log.cleaner.threads
     max.connection.creation.rate num.io.threads num.network.threads
     num.recovery.threads.per.data.dir group.coordinator.cached.buffer.max.bytes
-    group.share.assignment.interval.ms group.streams.assignment.interval.ms
     share.coordinator.cached.buffer.max.bytes
     remote.fetch.max.wait.ms remote.log.manager.copier.thread.pool.size
     remote.log.manager.expiration.thread.pool.size remote.log.manager.follower.thread.pool.size

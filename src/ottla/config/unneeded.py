@@ -80,25 +80,10 @@ _THREADS: Final = """
     transaction.state.log.load.buffer.size
 """
 _GROUPS: Final = """
-    group.coordinator.rebalance.protocols
-    group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
-    group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms
-    group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
-    group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
-    group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms
-    group.share.max.share.sessions group.share.max.size group.share.min.assignment.interval.ms
-    group.share.min.delivery.count.limit group.share.min.heartbeat.interval.ms
-    group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
-    group.share.min.session.timeout.ms group.share.partition.max.record.locks
-    group.share.persister.class.name group.share.record.lock.duration.ms
-    group.share.session.timeout.ms group.streams.assignment.interval.ms
-    group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
-    group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
-    group.streams.max.session.timeout.ms group.streams.max.size
-    group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
-    group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
-    group.streams.num.standby.replicas group.streams.session.timeout.ms
-    share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
+    group.coordinator.rebalance.protocols group.share.assignors
+    group.share.initialize.retry.interval.ms group.share.max.share.sessions group.share.max.size
+    group.share.persister.class.name group.streams.max.size share.coordinator.append.linger.ms
+    share.coordinator.cached.buffer.max.bytes
     share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
     share.coordinator.snapshot.update.records.per.snapshot
     share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr

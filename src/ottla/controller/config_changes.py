@@ -1,7 +1,7 @@
 """Changing settings at run time: AlterConfigs and IncrementalAlterConfigs (KIP-226, KIP-339).
 
-A resource is a topic, a broker (its number), or all brokers (EVERY_BROKER). The changes to one
-resource are applied all or none; a failure of another resource does not affect them.
+A resource is a topic, a group, a broker (its number), or all brokers (EVERY_BROKER). The changes
+to one resource are applied all or none; a failure of another resource does not affect them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ottla.config.broker import BrokerConfig, check_dynamic, is_known
 from ottla.config.error import ConfigError
+from ottla.config.group import GroupConfig, check_group_overrides
 from ottla.config.setting import Setting
 from ottla.config.synonym import topic_defaults
 from ottla.config.topic import TopicConfig, check_topic_overrides
@@ -21,17 +22,19 @@ from ottla.config.value import ConfigType
 from ottla.controller import layout
 from ottla.controller.image import (
     EVERY_BROKER,
+    NO_CONFIG,
     NO_LEADER,
     BrokerConfigChanged,
     ClusterImage,
     ConfigImage,
+    GroupConfigChanged,
     TopicConfigChanged,
 )
 from ottla.controller.leadership import all_brokers, unclean_allowed, with_leader
 from ottla.controller.naming import check_topic_name
 from ottla.controller.partition_changes import PartitionChanges
 from ottla.controller.plan import DONE, Outcome, PlanBuilder, Step, Steps, refused
-from ottla.coordination.tree import Create, Operation, SetData
+from ottla.coordination.tree import Create, Delete, Operation, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 
 VALUE_LENGTH_MAX: Final = 32_767
@@ -44,6 +47,12 @@ MAX_CHANGES: Final = 1_000
 """Of one resource in one request. Kafka has no limit. A topic or broker has fewer settings, and the
 changes to one resource are checked together: a million of them would take seconds.
 """
+MAX_GROUPS: Final = 10_000
+"""That have settings of their own, whether they exist or not. Kafka has no limit; every broker has
+all settings in memory.
+"""
+MAX_GROUP_CHARACTERS: Final = 1_000
+"""Of the name of such a group; it is the name of a node, and in every broker's memory."""
 RESOURCE_US: Final = 200
 CHANGE_US: Final = 10
 """What checking the changes of one resource costs, and each of them."""
@@ -126,14 +135,16 @@ def alter_configs(
                 _alter_topic(builder, resource, image, defaults, incremental)
             elif resource.kind == ResourceType.BROKER:
                 _alter_broker(builder, resource, image, config, incremental)
+            elif resource.kind == ResourceType.GROUP:
+                _alter_group(builder, resource, image, config, incremental)
             else:
                 raise _bad_request(f"Unknown resource type {resource.kind}")
         except ApiError as error:
             outcome = refused(error)
         except ConfigError as error:
             # Kafka answers an invalid broker setting with INVALID_REQUEST (KAFKA-13609).
-            of_topic = resource.kind == ResourceType.TOPIC
-            code = ErrorCode.invalid_config if of_topic else ErrorCode.invalid_request
+            of_broker = resource.kind == ResourceType.BROKER
+            code = ErrorCode.invalid_request if of_broker else ErrorCode.invalid_config
             outcome = Outcome(code, str(error))
         results.append(ResourceResult(resource.kind, resource.name, outcome))
     yield from _elect_unclean(builder, image, config, shutting_down)
@@ -257,6 +268,43 @@ def _alter_broker(
     builder.writes.append(config_write(path, values, present.version))
     changed = ConfigImage(values, next_version(present.version))
     builder.deltas.append(BrokerConfigChanged(resource.name, changed))
+
+
+def _alter_group(
+    builder: PlanBuilder,
+    resource: ResourceChange,
+    image: ClusterImage,
+    config: BrokerConfig,
+    incremental: bool,
+) -> None:
+    """A group may have settings before it exists (ControllerConfigurationValidator)."""
+    if not resource.name:
+        raise _bad_request("Default group resources are not allowed.")
+    present = image.groups.get(resource.name, NO_CONFIG)
+    values = _changed(resource.changes, present.values, GroupConfig.definitions, incremental)
+    check_group_overrides(config, values)
+    if values == present.values:
+        return
+    if present.version is None:
+        if len(resource.name) > MAX_GROUP_CHARACTERS:
+            message = f"A group name must not have more than {MAX_GROUP_CHARACTERS} characters."
+            raise ApiError(ErrorCode.invalid_group_id, message)
+        if len(image.groups) + len(builder.deltas) >= MAX_GROUPS:
+            raise ApiError(
+                ErrorCode.policy_violation,
+                f"At most {MAX_GROUPS} groups can have settings of their own: delete those of"
+                " groups that are gone.",
+            )
+    check_size(values, present.values)
+    path = layout.group_config_path(resource.name)
+    changed = NO_CONFIG
+    if values:
+        builder.writes.append(config_write(path, values, present.version))
+        changed = ConfigImage(values, next_version(present.version))
+    else:
+        assert present.version is not None
+        builder.writes.append(Delete(path, present.version))
+    builder.deltas.append(GroupConfigChanged(resource.name, changed))
 
 
 def _check_in_force(

@@ -1,7 +1,7 @@
 """Describing settings: value, source, synonyms, type, documentation (KIP-226, KIP-569).
 
-A setting of a topic or broker can have values from several sources. The synonyms list every source
-that has one, the effective one first.
+A setting of a topic, group or broker can have values from several sources. The synonyms list every
+source that has one, the effective one first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 
 from ottla.config.broker import DYNAMIC_NAMES, BrokerConfig
 from ottla.config.error import ConfigError
+from ottla.config.group import GroupConfig
+from ottla.config.group_bounds import GROUP_BOUNDS
 from ottla.config.inert import INERT
 from ottla.config.setting import Setting
 from ottla.config.synonym import BROKER_SYNONYMS, SYNONYMS
@@ -29,6 +31,7 @@ class Source(enum.IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,41 @@ def topic_entries(
                 name=name,
                 value=_topic_value(name, overrides, broker, definition),
                 source=synonyms[0].source if synonyms else Source.DEFAULT,
+                read_only=False,
+                sensitive=definition.sensitive,
+                kind=definition.kind,
+                documentation=definition.documentation,
+                synonyms=tuple(synonyms),
+            )
+        )
+    return tuple(entries)
+
+
+def group_entries(
+    overrides: Mapping[str, str], broker: BrokerConfig, keys: Sequence[str] | None = None
+) -> tuple[ConfigEntry, ...]:
+    """Every setting of a group with these `overrides`, as they are stored; `keys` selects some.
+
+    As in ConfigHelper.createGroupConfigEntry. What is in force may be nearer to the broker's
+    bounds: see `GroupConfig.stored`.
+    """
+    entries: list[ConfigEntry] = []
+    for name in _chosen(GroupConfig.definitions, keys):
+        definition = GroupConfig.definitions[name]
+        bounds = GROUP_BOUNDS.get(name)
+        if bounds is None:
+            default = definition.default_text
+            synonyms = [ConfigSynonym(name, default, Source.DEFAULT)]
+        else:
+            default = broker.text(bounds.default)
+            synonyms = sorted(_values_set(bounds.default, broker), key=lambda each: each.source)
+        if name in overrides:
+            synonyms.insert(0, ConfigSynonym(name, overrides[name], Source.GROUP))
+        entries.append(
+            ConfigEntry(
+                name=name,
+                value=_normal(definition, overrides[name]) if name in overrides else default,
+                source=synonyms[0].source,
                 read_only=False,
                 sensitive=definition.sensitive,
                 kind=definition.kind,
@@ -188,15 +226,20 @@ def _topic_value(
 ) -> str | None:
     text = overrides.get(name)
     if text is not None:
-        try:
-            return value_text(definition.parse(text))
-        except ConfigError:
-            return text  # as it is stored: see `TopicConfig.stored`
+        return _normal(definition, text)
     for synonym in SYNONYMS.get(name, ()):
         converted = synonym.convert(broker.value(synonym.name))
         if converted is not None:
             return converted
     return definition.default_text
+
+
+def _normal(definition: Setting[Any], text: str) -> str | None:
+    """A stored value as Kafka shows it; one that is not valid (`TopicConfig.stored`) as it is."""
+    try:
+        return value_text(definition.parse(text))
+    except ConfigError:
+        return text
 
 
 def _stored_entry(name: str, text: str, source: Source) -> ConfigEntry:

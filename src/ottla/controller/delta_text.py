@@ -36,6 +36,7 @@ from ottla.controller.image import (
     DirectoryImage,
     FeatureRange,
     FeaturesChanged,
+    GroupConfigChanged,
     MetadataDelta,
     PartitionsAdded,
     PartitionsChanged,
@@ -54,6 +55,7 @@ STATES_A_TEXT: Final = 2_000
 _CHANGED: Final[dict[str, Callable[[str, ConfigImage], MetadataDelta]]] = {
     "broker config": BrokerConfigChanged,
     "user config": UserConfigChanged,
+    "group config": GroupConfigChanged,
     "quota config": QuotaConfigChanged,
 }
 BYTES_A_US: Final = 40
@@ -95,6 +97,7 @@ def encode_delta(delta: MetadataDelta) -> list[Any]:
         case (
             BrokerConfigChanged(name, config)
             | UserConfigChanged(name, config)
+            | GroupConfigChanged(name, config)
             | QuotaConfigChanged(name, config)
         ):
             kind = next(kind for kind, made in _CHANGED.items() if made is type(delta))
@@ -216,7 +219,10 @@ def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> MetadataDelt
         case "topic config", [name, version, values]:
             topic = image.topics[name]
             return TopicConfigChanged(replace(topic, overrides=values, config_version=version))
-        case (("broker config" | "user config" | "quota config"), [name, version, values]):
+        case (
+            ("broker config" | "user config" | "group config" | "quota config"),
+            [name, version, values],
+        ):
             return _CHANGED[kind](name, ConfigImage(values, version))
         case "broker", [broker]:
             return BrokerAppeared(_broker(*broker))

@@ -17,6 +17,7 @@ from ottla.controller.image import (
     ControllerChanged,
     DirectoryChanged,
     FeaturesChanged,
+    GroupConfigChanged,
     MetadataDelta,
     PartitionsAdded,
     PartitionsChanged,
@@ -82,6 +83,10 @@ def _before_topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDel
         config = new.users.get(user, NO_CONFIG)
         if config != old.users.get(user, NO_CONFIG):
             yield UserConfigChanged(user, config)
+    for group in sorted(old.groups.keys() | new.groups.keys()):
+        config = new.groups.get(group, NO_CONFIG)
+        if config != old.groups.get(group, NO_CONFIG):
+            yield GroupConfigChanged(group, config)
     for path in sorted(old.quotas.keys() | new.quotas.keys()):
         config = new.quotas.get(path, NO_CONFIG)
         if config != old.quotas.get(path, NO_CONFIG):

@@ -200,6 +200,14 @@ class UserConfigChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupConfigChanged:
+    """The settings of a group have changed."""
+
+    group: str
+    config: ConfigImage
+
+
+@dataclass(frozen=True, slots=True)
 class QuotaConfigChanged:
     """A node of quotas other than a user's has changed; `path` is its path below /config."""
 
@@ -261,6 +269,7 @@ MetadataDelta = (
     | TopicConfigChanged
     | BrokerConfigChanged
     | UserConfigChanged
+    | GroupConfigChanged
     | QuotaConfigChanged
     | BrokerAppeared
     | BrokerVanished
@@ -288,6 +297,8 @@ class ClusterImage:
         """By resource: EVERY_BROKER or a broker's number as text."""
         self.users: dict[str, ConfigImage] = {}
         """What is kept of each user, by name; see `users`. "" has the quotas of all others."""
+        self.groups: dict[str, ConfigImage] = {}
+        """The settings of those groups that have their own; read by `settings_of_group`."""
         self.quotas: dict[str, ConfigImage] = {}
         """The quotas of client ids and addresses, by path below /config; see `quotas`."""
         self.directories: dict[int, DirectoryImage] = {}
@@ -342,12 +353,14 @@ class ClusterImage:
                 assert topic.name in self.topics, topic.name
                 self._put(topic)
                 self.topics_version += isinstance(delta, PartitionsAdded)
-            case BrokerConfigChanged(resource, config):
-                _set(self.configs, resource, config)
-            case UserConfigChanged(user, config):
-                _set(self.users, user, config)
-            case QuotaConfigChanged(path, config):
-                _set(self.quotas, path, config)
+            case BrokerConfigChanged(name, config):
+                _set(self.configs, name, config)
+            case UserConfigChanged(name, config):
+                _set(self.users, name, config)
+            case GroupConfigChanged(name, config):
+                _set(self.groups, name, config)
+            case QuotaConfigChanged(name, config):
+                _set(self.quotas, name, config)
             case BrokerAppeared(broker):
                 self.brokers[broker.broker_id] = broker
             case BrokerVanished(broker_id):
@@ -359,10 +372,7 @@ class ClusterImage:
             case FeaturesChanged(levels, version):
                 self.features, self.features_version = levels, version
             case DirectoryChanged(broker_id, directory):
-                if directory is None:
-                    self.directories.pop(broker_id, None)
-                else:
-                    self.directories[broker_id] = directory
+                _put_directory(self.directories, broker_id, directory)
         self.version += 1
 
     def _put(self, topic: TopicImage) -> None:
@@ -370,6 +380,15 @@ class ClusterImage:
         kept = replace(topic, partitions=states)
         self.topics[topic.name] = kept
         self.topics_by_id[topic.topic_id] = kept
+
+
+def _put_directory(
+    directories: dict[int, DirectoryImage], broker_id: int, directory: DirectoryImage | None
+) -> None:
+    if directory is None:
+        directories.pop(broker_id, None)
+    else:
+        directories[broker_id] = directory
 
 
 def _set(configs: dict[str, ConfigImage], name: str, config: ConfigImage) -> None:

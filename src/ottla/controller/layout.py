@@ -7,6 +7,7 @@
     /brokers/topics/T                          assignment and topic_id (version 3)
     /brokers/topics/T/partitions/P/state       leader, epochs, isr (version 1)
     /config/topics/T, /config/brokers/N        {"version": 1, "config": {...}}; N <default> for all
+    /config/groups/G                           the same, of a group
     /config/users/U, /config/clients/C,        the same; see `users` and `quotas`
     /config/users/U/clients/C, /config/ips/I
     /feature                                   {"version": 2, "status": 1, "features": {...}}
@@ -61,6 +62,7 @@ BROKER_IDS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+GROUP_CONFIGS: Final = "/config/groups"
 CONFIG: Final = "/config"
 USER_CONFIGS: Final = "/config/users"
 USERS: Final = "users"
@@ -91,6 +93,7 @@ LASTING_NODES: Final = (
     "/config/clients",
     USER_CONFIGS,
     "/config/ips",
+    GROUP_CONFIGS,
     "/admin",
     DELETED_TOPICS,
     "/isr_change_notification",
@@ -168,8 +171,8 @@ def broker_resource(node_name: str) -> str:
 
 
 def node_name(name: str) -> str:
-    """The name of a user's, client id's or address's node, encoded as by Kafka's Sanitizer; "" is
-    for all others.
+    """The name of the node of a user, group, client id or address, encoded as by Kafka's
+    Sanitizer; "" is for all others.
     """
     # Java also encodes "~", which Python does not.
     encoded = quote(name, safe="").replace("~", "%7E")
@@ -181,6 +184,11 @@ def node_name(name: str) -> str:
 def name_of(node_name: str) -> str:
     """The inverse of `node_name`."""
     return "" if node_name == EVERY_ONE else unquote(node_name)
+
+
+def group_config_path(group: str) -> str:
+    """Where a group's settings are."""
+    return f"{GROUP_CONFIGS}/{node_name(group)}"
 
 
 def user_config_path(user: str) -> str:

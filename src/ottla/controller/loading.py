@@ -15,6 +15,7 @@ from ottla.controller.image import (
     ControllerChanged,
     DirectoryChanged,
     FeaturesChanged,
+    GroupConfigChanged,
     ProducerIdsReserved,
     QuotaConfigChanged,
     TopicCreated,
@@ -78,10 +79,11 @@ def load_image(
         layout.BROKER_IDS,
         layout.BROKER_CONFIGS,
         layout.USER_CONFIGS,
+        layout.GROUP_CONFIGS,
         layout.TOPICS,
         layout.DIRECTORIES,
     )
-    brokers, configs, users, topics, directories = yield from children(tree, parents)
+    brokers, configs, users, groups, topics, directories = yield from children(tree, parents)
     image = ClusterImage(layout.read_cluster_id(tree[layout.CLUSTER_ID].data))
     epoch = int(tree[layout.CONTROLLER_EPOCH].data)
     image.apply(ControllerChanged(controller_id, epoch))
@@ -103,6 +105,12 @@ def load_image(
         node = tree[f"{layout.USER_CONFIGS}/{name}"]
         values = layout.read_config(f"{layout.USER_CONFIGS}/{name}", node.data)
         image.apply(UserConfigChanged(layout.name_of(name), ConfigImage(values, node.version)))
+    for name in groups:
+        if step.is_full(USER_US):
+            yield
+        node = tree[f"{layout.GROUP_CONFIGS}/{name}"]
+        values = layout.read_config(f"{layout.GROUP_CONFIGS}/{name}", node.data)
+        image.apply(GroupConfigChanged(layout.name_of(name), ConfigImage(values, node.version)))
     for entity_path in (yield from quota_paths(tree)):
         node = tree[f"{layout.CONFIG}/{entity_path}"]
         values = layout.read_config(f"{layout.CONFIG}/{entity_path}", node.data)

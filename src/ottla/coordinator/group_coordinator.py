@@ -32,7 +32,7 @@ from ottla.groups.classic.requests import (
 from ottla.groups.consumer.describe import DescribedConsumerGroup
 from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
 from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
-from ottla.groups.consumer.settings import ConsumerGroupSettings
+from ottla.groups.consumer.settings import ConsumerGroupSettings, default_settings
 from ottla.groups.consumer.topics import NO_TOPICS, Topics
 from ottla.groups.offsets.commit import (
     DEFAULT_RETENTION,
@@ -101,11 +101,11 @@ def group_kind(
     settings: GroupSettings,
     *,
     topics: Callable[[], Topics] = lambda: NO_TOPICS,
-    consumer_settings: Callable[[], ConsumerGroupSettings] = ConsumerGroupSettings,
+    consumer_settings: Callable[[str], ConsumerGroupSettings] = default_settings,
     on_committed: Callable[[OffsetsCommitted], None] | None = None,
 ) -> ShardKind[GroupShard]:
-    """Groups as a kind of coordinator: `__consumer_offsets`. `topics` and `consumer_settings` are
-    those of this moment.
+    """Groups as a kind of coordinator: `__consumer_offsets`. `topics` and `consumer_settings`
+    (of a group) are those of this moment.
     """
     return ShardKind(
         topic=OFFSETS_TOPIC,

@@ -45,7 +45,7 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import JOIN_EPOCH
 from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
 from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
-from ottla.groups.consumer.settings import ConsumerGroupSettings
+from ottla.groups.consumer.settings import ConsumerGroupSettings, default_settings
 from ottla.groups.consumer.shard import ConsumerGroupShard
 from ottla.groups.consumer.step import RebalanceExpired, SessionExpired
 from ottla.groups.consumer.step import Step as ConsumerStep
@@ -100,10 +100,12 @@ class GroupShard:
     def __init__(
         self,
         topics: Callable[[], Topics] = lambda: NO_TOPICS,
-        consumer_settings: Callable[[], ConsumerGroupSettings] = ConsumerGroupSettings,
+        consumer_settings: Callable[[str], ConsumerGroupSettings] = default_settings,
         share_settings: Callable[[], ShareGroupSettings] = ShareGroupSettings,
     ) -> None:
-        """The topics of the cluster and the settings of consumer and share groups, now."""
+        """The topics of the cluster, the settings of a consumer group by its name, and those of
+        share groups, now.
+        """
         self._topics = topics
         self._consumer_settings = consumer_settings
         self._share_settings = share_settings
@@ -186,9 +188,10 @@ class GroupShard:
     def loaded(self, step: Step) -> None:
         """Members have their session timeout to send a heartbeat."""
         self._loaded = True
-        inner = self.consumer_step(step)
-        self.consumer.loaded(inner)
-        _add(inner, step)
+        for group_id in self.consumer.groups:
+            inner = self.consumer_step(step, group_id)
+            self.consumer.loaded(group_id, inner)
+            _add(inner, step)
         shares = self.share_step(step)
         self.share.loaded(shares)
         _add(shares, step)
@@ -259,7 +262,7 @@ class GroupShard:
             step.reply(request.token, JoinResult(error, request.member_id))
             return
         if request.group in self.consumer.groups:
-            inner = self.consumer_step(step)
+            inner = self.consumer_step(step, request.group)
             self.consumer.remove(request.group, inner)
             _add(inner, step)
         value = GroupMetadataValue("", 0, None, None, step.now_ms, ())
@@ -319,9 +322,9 @@ class GroupShard:
 
     # Consumer groups.
 
-    def consumer_step(self, step: Step) -> ConsumerStep:
-        """A step of the same moment, with the settings of consumer groups."""
-        return ConsumerStep(step.now_ms, self._consumer_settings())
+    def consumer_step(self, step: Step, group_id: str) -> ConsumerStep:
+        """A step of the same moment, with the settings of that consumer group."""
+        return ConsumerStep(step.now_ms, self._consumer_settings(group_id))
 
     def consumer_heartbeat(
         self, request: ConsumerHeartbeat, version: int, step: Step
@@ -338,7 +341,7 @@ class GroupShard:
         elif request.group not in self.consumer.groups and self._is_full(step):
             raise ApiError(ErrorCode.group_max_size_reached)
         topics = self._topics()
-        inner = self.consumer_step(step)
+        inner = self.consumer_step(step, request.group)
         large = None if step.records else self.consumer.large_group(request, topics)
         if large is not None:
             return Aside(large, topics, inner)
@@ -371,7 +374,7 @@ class GroupShard:
         group = self.consumer.groups.get(group_id)
         if group is None:
             return None
-        return Aside(group, self._topics(), self.consumer_step(step))
+        return Aside(group, self._topics(), self.consumer_step(step, group_id))
 
     def _replace(self, group: ClassicGroup, request: ConsumerHeartbeat, step: Step) -> None:
         """An empty classic group makes room; raises ApiError (GROUP_ID_NOT_FOUND) otherwise."""
@@ -392,18 +395,18 @@ class GroupShard:
         self, group: ConsumerGroup, leaving: Sequence[LeavingMember], step: Step
     ) -> tuple[LeftMember, ...]:
         named = [(each.member_id, each.group_instance_id) for each in leaving]
-        inner = self.consumer_step(step)
+        inner = self.consumer_step(step, group.group_id)
         errors = leave_group(group, named, self._topics(), inner)
         _add(inner, step)
         return tuple(LeftMember(*each, error) for each, error in zip(named, errors, strict=True))
 
     def _consumer_expired(self, event: SessionExpired | RebalanceExpired, step: Step) -> None:
-        inner = self.consumer_step(step)
+        inner = self.consumer_step(step, event.group)
         self.consumer.expired(event, self._topics(), inner)
         _add(inner, step)
 
         def refused(later: Step, error: ErrorCode) -> None:
-            again = self.consumer_step(later)
+            again = self.consumer_step(later, event.group)
             expires_again(event, again)
             _add(again, later)
 
@@ -641,7 +644,7 @@ class GroupShard:
 
     def _remove_group(self, group: ClassicGroup | ConsumerGroup, step: Step) -> None:
         if isinstance(group, ConsumerGroup):
-            inner = self.consumer_step(step)
+            inner = self.consumer_step(step, group.group_id)
             self.consumer.remove(group.group_id, inner)
             _add(inner, step)
             return

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from random import Random
 from typing import Any, NamedTuple
 
 from ottla.config import BrokerConfig
+from ottla.config.group import GroupConfig
 from ottla.controller.features import TRANSACTION_VERSION
+from ottla.controller.group_settings import settings_of_group
 from ottla.controller.image import ClusterImage
 from ottla.coordinator.consumer_decisions import RunLong
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
@@ -32,6 +36,8 @@ from ottla.transactions.step import MarkersDue
 from ottla.transactions.stored import TopicPartition
 from ottla.transactions.verification import asked_for_offset_commit
 
+logger = logging.getLogger("ottla.groups")
+
 
 def group_runtime(
     config: BrokerConfig,
@@ -41,10 +47,20 @@ def group_runtime(
     recording: CommitRecording,
 ) -> CoordinatorRuntime[GroupShard]:
     """The coordinator of `__consumer_offsets`; timelines record its commits."""
+    noted: dict[str, GroupConfig] = {}
+
+    def settings_of(group: str) -> ConsumerGroupSettings:
+        settings = settings_of_group(image(), config, group)
+        if settings.notes and noted.get(group) is not settings:
+            noted[group] = settings
+            for note in settings.notes:
+                logger.warning("group %s: %s", group, note)
+        return consumer_group_settings(settings, config)
+
     kind = group_kind(
         group_settings(config),
         topics=lambda: topics_of(image()),
-        consumer_settings=lambda: consumer_group_settings(config),
+        consumer_settings=settings_of,
         on_committed=recording.committed,
     )
     return CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
@@ -98,12 +114,15 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
     )
 
 
-def consumer_group_settings(config: BrokerConfig) -> ConsumerGroupSettings:
-    """Those of the groups of KIP-848, which partly change while the broker runs."""
+@lru_cache(maxsize=1024)
+def consumer_group_settings(group: GroupConfig, config: BrokerConfig) -> ConsumerGroupSettings:
+    """Those of a group of KIP-848. `group` is another object once any of them has changed, those
+    of the broker included.
+    """
     return ConsumerGroupSettings(
-        session_timeout_ms=config.group_consumer_session_timeout_ms,
-        heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
-        assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+        session_timeout_ms=group.consumer_session_timeout_ms,
+        heartbeat_interval_ms=group.consumer_heartbeat_interval_ms,
+        assignment_interval_ms=group.consumer_assignment_interval_ms,
         regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         max_size=min(config.group_consumer_max_size, MAX_GROUP_SIZE),
     )

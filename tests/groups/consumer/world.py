@@ -110,7 +110,8 @@ class World:
         self.shard = self.replayed()
         self.timers.clear()
         step = self.step()
-        self.shard.loaded(step)
+        for group_id in self.shard.groups:
+            self.shard.loaded(group_id, step)
         self.run(step)
 
 

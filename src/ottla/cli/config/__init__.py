@@ -1,3 +1,3 @@
-"""Show and change the settings of topics and brokers."""
+"""Show and change the settings of topics, groups and brokers."""
 
 FIRST = ("describe", "alter")

@@ -1,4 +1,4 @@
-"""What has settings: a topic or a broker."""
+"""What has settings: a topic, a group or a broker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from ottla.cli.complete import complete_topic
+from ottla.cli.complete import complete_group, complete_topic
 from ottla.cli.existing import existing_topics
 from ottla.cli.failures import Failed
 from ottla.cli.options import Parameter
@@ -18,11 +18,13 @@ from ottla.client.client import Client
 
 TOPIC: Final = "topic"
 BROKER: Final = "broker"
+GROUP: Final = "group"
+"""It does not have to exist: its settings are there before its members."""
 
 
 @row
 class ShownSetting:
-    """A setting of a topic or a broker. `value` of one that is `sensitive` is None."""
+    """A setting of a topic, a group or a broker. `value` of one that is `sensitive` is None."""
 
     name: str = column("setting")
     value: str | None = column(cell=lambda each: "(hidden)" if each.sensitive else each.value)
@@ -47,8 +49,11 @@ class EntitySettings:
 
 
 def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Topic names after `topic`."""
-    if context.params.get("kind") != TOPIC:
+    """Topic names after `topic`, groups after `group`."""
+    kind = context.params.get("kind")
+    if kind == GROUP:
+        return complete_group(context, parameter, incomplete)
+    if kind != TOPIC:
         return []
     return complete_topic(context, parameter, incomplete)
 
@@ -56,11 +61,11 @@ def complete_name(context: click.Context, parameter: click.Parameter, incomplete
 KIND: Final[Parameter] = click.argument(
     "kind",
     metavar="KIND",
-    type=click.Choice([TOPIC, BROKER]),
-    help="What to configure: topic or broker.",
+    type=click.Choice([TOPIC, BROKER, GROUP]),
+    help="What to configure: topic, broker or group.",
 )
 NAME: Final[Parameter] = click.argument(
-    "name", shell_complete=complete_name, help="A topic name or a broker id."
+    "name", shell_complete=complete_name, help="A topic name, a broker id or a group."
 )
 
 
@@ -68,6 +73,8 @@ def check_exists(client: Client, kind: str, name: str) -> None:
     """Raises Failed if there is no such topic or broker."""
     if kind == TOPIC:
         existing_topics(client, [name])
+        return
+    if kind == GROUP:
         return
     brokers = sorted(client.metadata([]).brokers)
     if not name.isdecimal() or int(name) not in brokers:

@@ -1,7 +1,7 @@
-"""Settings of topics and brokers: DescribeConfigs (KIP-133, KIP-226), IncrementalAlterConfigs
-(KIP-339).
+"""Settings of topics, groups and brokers: DescribeConfigs (KIP-133, KIP-226),
+IncrementalAlterConfigs (KIP-339).
 
-Any broker knows those of topics; those of a broker it knows itself.
+Any broker knows those of topics and groups; those of a broker it knows itself.
 """
 
 from __future__ import annotations
@@ -20,10 +20,19 @@ from ottla.protocol.messages import Messages
 
 DESCRIBE_CONFIGS: Final = 32
 INCREMENTAL_ALTER_CONFIGS: Final = 44
-KINDS: Final = {"topic": 2, "broker": 4}
+KINDS: Final = {"topic": 2, "broker": 4, "group": 32}
+OF_THE_CLUSTER: Final = ("topic", "group")
+"""Kinds whose settings the controller changes, and every broker knows."""
 SET: Final = 0
 DELETE: Final = 1
-SOURCES: Final = {1: "topic", 2: "broker", 3: "all brokers", 4: "properties", 5: "default"}
+SOURCES: Final = {
+    1: "topic",
+    2: "broker",
+    3: "all brokers",
+    4: "properties",
+    5: "default",
+    8: "group",
+}
 """ConfigSource of KIP-226."""
 MAX_TOPICS: Final = 500
 """Of one request."""
@@ -50,13 +59,13 @@ def topic_settings(client: Client, topics: Sequence[str]) -> dict[str, list[Sett
 
 
 def settings_of(client: Client, kind: str, names: Sequence[str]) -> dict[str, list[Setting]]:
-    """All settings of each topic or broker (`kind`), by name. Raises RefusedError for the first
-    that is refused.
+    """All settings of each topic, group or broker (`kind`), by name. Raises RefusedError for the
+    first that is refused.
     """
     found: dict[str, list[Setting]] = {}
     for some in in_chunks(names, MAX_TOPICS if kind == "topic" else 1):
         question = _describe(kind, some)
-        if kind == "topic":
+        if kind in OF_THE_CLUSTER:
             response = client.ask_any(question)
         else:
             response = client.ask_broker(int(some[0]), question)
@@ -119,7 +128,7 @@ def alter_settings(
         Question(INCREMENTAL_ALTER_CONFIGS, 1, build, since="2.3"),
         f"change the settings of {kind} {name!r}",
     )
-    if kind == "topic":
+    if kind in OF_THE_CLUSTER:
         response = client.ask_controller(question, doing, code_of_each("responses"))
     else:
         response = client.ask_broker(int(name), question)

@@ -30,3 +30,11 @@ class ConsumerGroupSettings:
     """group.consumer.regex.refresh.interval.ms"""
     max_size: int = 2**31 - 1
     """group.consumer.max.size"""
+
+
+_DEFAULTS: Final = ConsumerGroupSettings()
+
+
+def default_settings(group: str) -> ConsumerGroupSettings:
+    """Of a group without its own, at a broker without its own."""
+    return _DEFAULTS

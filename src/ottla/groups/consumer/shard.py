@@ -43,10 +43,9 @@ class ConsumerGroupShard:
         else:
             group.apply(record)
 
-    def loaded(self, step: Step) -> None:
-        """Members have their session timeout to send a heartbeat."""
-        for group in self.groups.values():
-            loaded(group, step)
+    def loaded(self, group_id: str, step: Step) -> None:
+        """The group's members have their session timeout to send a heartbeat."""
+        loaded(self.groups[group_id], step)
 
     def heartbeat(
         self,
