@@ -27,15 +27,15 @@ class ClientProcess:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._told, self._said = self._process.stdin, self._process.stdout
+        self._input, self._output = self._process.stdin, self._process.stdout
 
     def tell(self, line: str) -> None:
-        self._told.write(f"{line}\n")
-        self._told.flush()
+        self._input.write(f"{line}\n")
+        self._input.flush()
 
     def line(self) -> str:
         """Its next line, without the end. Raises ClientError if it ended instead."""
-        line = self._said.readline()
+        line = self._output.readline()
         if not line:
             raise ClientError(f"{self._name} ended with {self._process.wait(WAIT_SECONDS)}")
         return line.rstrip("\n")
@@ -49,10 +49,10 @@ class ClientProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._told.close()
+        self._input.close()
         try:
             self._process.wait(END_WITHIN_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._said.close()
+        self._output.close()

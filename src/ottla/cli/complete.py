@@ -75,7 +75,7 @@ def complete_broker(
 def complete_topic_setting(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Names of topic settings, each with its `=`."""
+    """Complete a topic setting as `name=`, for its value to follow."""
     from ottla.config.topic import TopicConfig
 
     return assignments(TopicConfig.definitions, incomplete)
@@ -84,7 +84,7 @@ def complete_topic_setting(
 def complete_broker_setting(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Names of broker settings, each with its `=`."""
+    """Complete a broker setting as `name=`, for its value to follow."""
     from ottla.config import BrokerConfig
 
     return assignments(BrokerConfig.definitions, incomplete)

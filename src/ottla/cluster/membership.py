@@ -323,7 +323,7 @@ class Membership:
         config, loop = self._config, asyncio.get_running_loop()
         tries = 1 + config.controlled_shutdown_max_retries
         until = loop.time() + tries * config.controlled_shutdown_retry_backoff_ms / 1000
-        heard = loop.time()
+        seen_s = loop.time()
         asking: asyncio.Future[bool] | None = None
         try:
             while loop.time() < until:
@@ -342,8 +342,8 @@ class Membership:
                     )
                     await asyncio.sleep(SHORT_MS / 1000)
                 if may_answer:
-                    heard = loop.time()
-                elif loop.time() > heard + NO_CONTROLLER_MS / 1000:
+                    seen_s = loop.time()
+                elif loop.time() > seen_s + NO_CONTROLLER_MS / 1000:
                     logger.warning("no controller answers: leaving without handing leadership over")
                     return
         finally:

@@ -260,7 +260,7 @@ def _key_elsewhere(facts: Facts) -> Document | None:
 
 
 def _appended(facts: Facts, replicas: Replicas) -> Document:
-    when = moment(replicas.heard(replicas.own))
+    when = moment(replicas.learned(replicas.own))
     document: Document = {"when": when, "broker": replicas.appended_by}
     if facts.location is not None:
         document |= _where(facts.location)

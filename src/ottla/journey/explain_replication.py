@@ -14,9 +14,9 @@
 `in_sync` is null if unknown. If only a range is known for the commit time, and an election or
 a change of the in-sync set falls into it, `in_sync_possible` lists all possible states.
 
-`at_ms`: when this broker heard of the election; it was earlier if another broker was elected, or if
-this one found it so at its start. `start_offset` is the first offset of the leader epoch (null: not
-known, or nothing was written in it), `end_offset` where this broker's own log ended then.
+`at_ms`: when this broker learned of the election; it was earlier if another broker was elected, or
+if this one found it so at its start. `start_offset` is the first offset of the leader epoch (null:
+not known, or nothing was written in it), `end_offset` where this broker's own log ended then.
 `previous_leader` is null where states between both are not known.
 
 `to_offset` is the last offset that was truncated, `committed_to` the last of these that had been
@@ -101,7 +101,7 @@ class Replicas:
         # A leader that has lost its own records copies them again.
         return self.was_copied is False or len(self.facts.replicas) <= 1
 
-    def heard(self, when: When) -> When:
+    def learned(self, when: When) -> When:
         """When the leader did what this broker recorded: earlier, if this broker was a follower."""
         return told(self.jumps, when if self.led_here else When(None, when.until_ms))
 
@@ -110,7 +110,7 @@ class Replicas:
         led by then, that was earlier.
         """
         if not self.led_here:
-            return self.heard(passed)
+            return self.learned(passed)
         if self._led_until(passed):
             return told(self.jumps, passed)
         return told(self.jumps, When(self.own.since_ms, passed.until_ms))
@@ -148,7 +148,7 @@ class Replicas:
 
     def _copy(self, broker: int) -> Document:
         if broker == self.appended_by:
-            when, position = (self.own if self.led_here else self.heard(self.own)), None
+            when, position = (self.own if self.led_here else self.learned(self.own)), None
             return _copy_document(broker, "leader", when, position)
         if broker == self.facts.broker_id:
             is_copy = self.was_copied or self.appended_by is not None
@@ -173,7 +173,7 @@ class Replicas:
         """When it was committed (else: appended), and the possible in-sync sets; none if
         unknown.
         """
-        when = committed or self.heard(self.own)
+        when = committed or self.learned(self.own)
         if when.until_ms is None or not self.leaderships:
             return None, []
         if self.jumps is not None and when.until_ms >= self.jumps.first_ms:
@@ -188,7 +188,7 @@ class Replicas:
             when.since_ms if committed is None else self._not_before(when),
             when.until_ms,
             None if location is None else location.header.leader_epoch,
-            is_heard=not self._led_until(when),
+            is_follower=not self._led_until(when),
         )
         if found is None or len(found) > MAX_POSSIBLE:
             return when.until_ms, []
@@ -266,14 +266,14 @@ class Replicas:
             if one.unclean is not False
             and self._may_follow(one, committed_ms)
             and one.leadership.leader_epoch >= epoch
-            # The epoch that a broker finds first is no election that it has heard of.
+            # The epoch that a broker finds first is no election that it has learned of.
             and (one.previous is not None or one.leadership.leader_epoch > 0)
         ]
         return max((*found, *others), default=None)
 
     def _may_follow(self, one: Election, committed_ms: int | None) -> bool:
         """Whether another leader may have had other records before this election. What was
-        committed survives all but an unclean one, which this broker may not have heard of.
+        committed survives all but an unclean one, which this broker may not have learned of.
         """
         if one.unclean or committed_ms is None or self.jumps is not None:
             return True

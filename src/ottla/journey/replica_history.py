@@ -102,13 +102,13 @@ def leaderships_between(
     until_ms: int,
     from_epoch: int | None,
     *,
-    is_heard: bool = False,
+    is_follower: bool = False,
 ) -> list[Leadership] | None:
     """The leaderships in which something may have happened between both times, oldest first, in no
     epoch before `from_epoch` (None: not known).
 
     `since_ms` None: at any time up to the other. None where part of that time is not known here.
-    `is_heard`: this broker did not lead, so it heard of each leadership after it had begun.
+    `is_follower`: this broker did not lead, so it learned of each leadership after it had begun.
     """
     if since_ms is None:
         if from_epoch is None:
@@ -132,8 +132,8 @@ def leaderships_between(
     later = [leadership for leadership in known if leadership.since_ms > until_ms][:1]
     if not _are_all([*found, *later]):
         return None
-    if is_heard:
-        # Within its epoch this broker may have heard too late of the next in-sync set.
+    if is_follower:
+        # Within its epoch this broker may have learned too late of the next in-sync set.
         found += [one for one in later if found and one.leader_epoch == found[-1].leader_epoch]
     found = [one for one in found if one.leader_epoch >= (from_epoch or 0)] or found
     # Nothing is appended or committed without a leader.

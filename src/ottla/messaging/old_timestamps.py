@@ -28,7 +28,7 @@ class OldTimestamps:
         self._now_ms = int(time.time() * 1000)
         self._kept_ms: int | None = None
         self._is_asked = False
-        self._is_said = False
+        self._has_warned = False
 
     def watching(self, decode: Decode) -> Decode:
         """The same for each line in turn, with a look at its record."""
@@ -43,14 +43,14 @@ class OldTimestamps:
 
     def look(self, timestamp_ms: int | None, line: int) -> None:
         """Warn if this is the first record that is too old; None is a record of now."""
-        if timestamp_ms is None or self._is_said:
+        if timestamp_ms is None or self._has_warned:
             return
         if not self._is_asked:
             self._is_asked, self._kept_ms = True, kept_ms(self._client, self._topic)
         age_ms = self._now_ms - timestamp_ms
         if self._kept_ms is None or age_ms <= self._kept_ms:
             return
-        self._is_said = True
+        self._has_warned = True
         self._tell(
             f"Warning: the timestamp of line {line} is {format_elapsed(age_ms)} old, and "
             f"{self._topic} keeps records for {format_span(self._kept_ms)} (retention.ms), so such "

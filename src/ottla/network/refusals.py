@@ -23,7 +23,7 @@ class Refusals:
         self._logger = logger
         self._listener = listener
         self._monotonic_ms = monotonic_ms
-        self._said: dict[tuple[str, str], int] = {}
+        self._logged_ms: dict[tuple[str, str], int] = {}
         """When, by address and reason."""
 
     def say(self, host: str, reason: str) -> None:
@@ -31,10 +31,10 @@ class Refusals:
         self.count += 1
         reason = reason[:MAX_REASON_CHARACTERS]
         now_ms = self._monotonic_ms()
-        last_ms = self._said.get((host, reason))
+        last_ms = self._logged_ms.get((host, reason))
         if last_ms is not None and now_ms < last_ms + SAY_AGAIN_MS:
             return
-        if len(self._said) >= MAX_REMEMBERED:
-            self._said.clear()
-        self._said[host, reason] = now_ms
+        if len(self._logged_ms) >= MAX_REMEMBERED:
+            self._logged_ms.clear()
+        self._logged_ms[host, reason] = now_ms
         self._logger.warning("refused %s on listener %s: %s", host, self._listener, reason)

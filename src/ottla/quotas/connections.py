@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from ottla.quotas.entity import DEFAULT
-from ottla.quotas.forgetting import make_room
+from ottla.quotas.forgetting import evict
 from ottla.quotas.rate import Rate, Windows, in_ms
 
 MAX_ADDRESSES: Final = 10_000
@@ -56,7 +56,7 @@ class ConnectionRates:
         rate = self._rates.get(host)
         if rate is None:
             if len(self._rates) >= MAX_ADDRESSES:
-                make_room(self._rates, MAX_ADDRESSES, lambda each: each.is_like_new(0, now_ms))
+                evict(self._rates, MAX_ADDRESSES, lambda each: each.is_like_new(0, now_ms))
             rate = self._rates[host] = Rate(self._windows, now_ms)
         if not limit:
             return self._windows.size_ms

@@ -19,7 +19,7 @@ K = TypeVar("K")
 U = TypeVar("U", bound=Used)
 
 
-def make_room(kept: dict[K, U], maximum: int, is_like_new: Callable[[U], bool]) -> None:
+def evict(kept: dict[K, U], maximum: int, is_like_new: Callable[[U], bool]) -> None:
     """Forgets those that lose nothing by it, and then those that have paused longest.
 
     At least a tenth of `maximum` is free afterwards, however few of them lost nothing: all are

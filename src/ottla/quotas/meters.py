@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.quotas.entity import Entity, Kind
-from ottla.quotas.forgetting import make_room
+from ottla.quotas.forgetting import evict
 from ottla.quotas.limits import MAX_NAME_CHARACTERS, Limits, Share
 from ottla.quotas.rate import Rate, TokenBucket, Windows, in_ms
 
@@ -177,7 +177,7 @@ class Meters:
         meter = meters.get(share)
         if meter is None:
             if len(meters) >= MAX_METERS:
-                make_room(meters, MAX_METERS, lambda each: each.is_like_new(now_ms))
+                evict(meters, MAX_METERS, lambda each: each.is_like_new(now_ms))
             meter = meters[share] = self._new(kind, limit, now_ms)
         meter.limit = limit
         return meter

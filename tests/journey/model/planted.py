@@ -101,15 +101,15 @@ def replicated_before_appended(patch: pytest.MonkeyPatch) -> None:
 
 def a_copy_is_an_append(patch: pytest.MonkeyPatch) -> None:
     """A follower's times are those of its leader."""
-    patch.setattr(Replicas, "heard", lambda self, when: when)
+    patch.setattr(Replicas, "learned", lambda self, when: when)
 
 
 def a_follower_is_told_at_once(patch: pytest.MonkeyPatch) -> None:
     """A follower's in-sync set is that of its leader."""
     find = replica_history.leaderships_between
 
-    def between(*args: Any, is_heard: bool) -> Any:
-        return find(*args, is_heard=False)
+    def between(*args: Any, is_follower: bool) -> Any:
+        return find(*args, is_follower=False)
 
     patch.setattr(explain_replication, "leaderships_between", between)
 

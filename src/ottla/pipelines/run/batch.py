@@ -2,7 +2,7 @@
 
 Before the write: the topics are still the same; with `at-most-once` the batch's number is noted,
 and a batch that was noted before is written without its rows.
-After it: the rejected rows, and those later than the watermark. Spark counts the batch as done
+After it: the rejected rows, and those older than the watermark. Spark counts the batch as done
 when all of that is.
 """
 

@@ -38,7 +38,7 @@ class _Check(NamedTuple):
     shown: Callable[[Column], Column] | None
 
 
-def said_in_json(text: Column, schema: StructType) -> Column | None:
+def written_in_json(text: Column, schema: StructType) -> Column | None:
     """Return what a JSON text has in place of the values that may be changed; None: none may be."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -51,7 +51,7 @@ def changed_in_json(
 ) -> Column:
     """Return the words for the first value of a JSON object that is not what its text says.
 
-    It is null where there is none. `said` is what `said_in_json` returns.
+    It is null where there is none. `said` is what `written_in_json` returns.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.source import framed_columns as framing
-from ottla.pipelines.source.changed import changed_in_json, changed_in_text, said_in_json
+from ottla.pipelines.source.changed import changed_in_json, changed_in_text, written_in_json
 from ottla.pipelines.source.checks import checks
 from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.mismatches import name_mismatch
@@ -157,7 +157,7 @@ def _with_changed(frame: DataFrame, objects: dict[str, StructType]) -> tuple[Dat
     faults = {}
     for name, fields in objects.items():
         text, parsed = F.col(_LOOK + name)[_TEXT], F.col(_PARSED + name)
-        if said_in_json(text, fields) is not None:
+        if written_in_json(text, fields) is not None:
             said = F.col(_LOOK + name)[_SAID]
             fault = changed_in_json(parsed, said, text, fields, name)
             faults[_CHANGED + name] = F.when(said.isNotNull(), fault)
@@ -269,7 +269,7 @@ def _look(name: str, schema: Kind, fields: StructType) -> Column:
     text = data.cast("string")
     # The text itself: without it here Spark would carry the data of all records on.
     found = {_TEXT: text, _BROKEN: ~F.is_valid_utf8(text), _TRAILING: _has_trailing(data)}
-    said = said_in_json(text, fields)
+    said = written_in_json(text, fields)
     if said is not None:
         found[_SAID] = said
     if name == "value":

@@ -119,7 +119,7 @@ class DeltaSink(Sink):
         return bool(location) and DeltaTable(self.spark, location).holds(query_id, batch)
 
     def late(self, schema: StructType) -> DeltaSink:
-        """Return the sink of the rows later than the watermark: the table `<target>_late`."""
+        """Return the sink of the rows older than the watermark: the table `<target>_late`."""
         return self._beside(self.target.late(self.spark), schema)
 
     def _beside(self, target: Target, schema: StructType) -> DeltaSink:

@@ -47,7 +47,7 @@ class Target:
         return self._beside(spark, "_rejected")
 
     def late(self, spark: SparkSession) -> Target:
-        """Return the table beside this one for rows later than the watermark: `<target>_late`."""
+        """Return the table beside this one for rows older than the watermark: `<target>_late`."""
         return self._beside(spark, "_late")
 
     def _beside(self, spark: SparkSession, suffix: str) -> Target:

@@ -101,7 +101,7 @@ class FilesSink(Sink):
         return self._beside("_rejected", schema)
 
     def late(self, schema: StructType) -> FilesSink:
-        """Return the sink of the rows later than the watermark: the folder `<target>_late`."""
+        """Return the sink of the rows older than the watermark: the folder `<target>_late`."""
         return self._beside("_late", schema)
 
     def _beside(self, suffix: str, schema: StructType) -> FilesSink:

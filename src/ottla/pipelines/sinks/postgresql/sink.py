@@ -125,7 +125,7 @@ class JdbcSink(Sink):
         return self._beside("_rejected", schema)
 
     def late(self, schema: StructType) -> JdbcSink:
-        """Return the sink of the rows later than the watermark: the table `<target>_late`."""
+        """Return the sink of the rows older than the watermark: the table `<target>_late`."""
         return self._beside("_late", schema)
 
     def _beside(self, suffix: str, schema: StructType) -> JdbcSink:
