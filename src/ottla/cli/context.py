@@ -76,20 +76,6 @@ class Cluster:
         )
 
 
-def permission_hint(cluster: Cluster, lacking: Sequence[str] | None) -> str | None:
-    """Which permission is missing, and the command that gives it; `lacking` as of RefusedError."""
-    if lacking is None:
-        return None
-    # Imported late: only a refusal needs it.
-    import shlex
-
-    principal, (operation, kind, *name) = cluster.client.principal, lacking
-    words = shlex.join([principal or "PRINCIPAL", operation, kind, *name])
-    who = principal or "this client"
-    on = " ".join(["the cluster"] if kind == "cluster" else [kind, *name])
-    return f"{who} lacks {operation} on {on}. As an administrator: ottla acl add {words}"
-
-
 def complete_profile(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
@@ -137,11 +123,12 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
         cluster = context.obj or cluster_of(context, bootstrap, client_config, profile)
         # Imported late: help and completion need no client.
         from ottla.client.errors import RefusedError
+        from ottla.client.permission_hint import permission_hint
 
         try:
             return function(cluster, **options)
         except RefusedError as error:
-            error.hint = error.hint or permission_hint(cluster, error.lacking)
+            error.hint = error.hint or permission_hint(cluster.client.principal, error.lacking)
             raise
 
     return BOOTSTRAP(CLIENT_CONFIG(PROFILE(with_cluster)))

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 import click
 
 from ottla.cli.command import command
-from ottla.cli.context import Cluster, cluster_options, permission_hint
+from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
 from ottla.cli.options import topic_argument
 from ottla.cli.progress import Watch
@@ -26,6 +26,7 @@ from ottla.cli.records.producing import (
 from ottla.cli.records.schema_registry import REGISTRY, Encoder, client_of
 from ottla.cli.screen import note, say, write
 from ottla.cli.value_types import Number, WholeNumber
+from ottla.client.permission_hint import permission_hint
 from ottla.messaging.jsonlines import Headers, LineError, Outgoing
 from ottla.messaging.librdkafka import quiet
 from ottla.messaging.lines import (
@@ -158,7 +159,7 @@ def produce(
             decode = OldTimestamps(client, topic, note).watching(decode)
         code = send_all(producer, stream, decode, as_json)
         if producer.is_denied:
-            note(f"  {permission_hint(cluster, ('Write', 'topic', topic))}")
+            note(f"  {permission_hint(client.principal, ('Write', 'topic', topic))}")
         return code
 
 
