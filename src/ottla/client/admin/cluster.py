@@ -118,7 +118,7 @@ def min_in_sync(client: Client, topics: Sequence[str]) -> dict[str, int]:
     """`min.insync.replicas` by topic."""
     return {
         name: next((int(each.value or 1) for each in settings if each.name == MIN_IN_SYNC), 1)
-        for name, settings in topic_settings(client, topics).items()
+        for name, settings in topic_settings(client, topics, [MIN_IN_SYNC]).items()
     }
 
 

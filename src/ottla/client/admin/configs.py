@@ -51,20 +51,24 @@ class Setting(NamedTuple):
     is_sensitive: bool = False
 
 
-def topic_settings(client: Client, topics: Sequence[str]) -> dict[str, list[Setting]]:
-    """All settings of each topic, by name. Raises RefusedError for the first topic that is
-    refused.
+def topic_settings(
+    client: Client, topics: Sequence[str], only: Sequence[str] | None = None
+) -> dict[str, list[Setting]]:
+    """All settings of each topic, or `only` some, by name. Raises RefusedError for the first topic
+    that is refused.
     """
-    return settings_of(client, "topic", topics)
+    return settings_of(client, "topic", topics, only)
 
 
-def settings_of(client: Client, kind: str, names: Sequence[str]) -> dict[str, list[Setting]]:
-    """All settings of each topic, group or broker (`kind`), by name. Raises RefusedError for the
-    first that is refused.
+def settings_of(
+    client: Client, kind: str, names: Sequence[str], only: Sequence[str] | None = None
+) -> dict[str, list[Setting]]:
+    """All settings of each topic, group or broker (`kind`), or `only` some, by name. Raises
+    RefusedError for the first that is refused.
     """
     found: dict[str, list[Setting]] = {}
     for some in in_chunks(names, MAX_TOPICS if kind == "topic" else 1):
-        question = _describe(kind, some)
+        question = _describe(kind, some, only)
         if kind in OF_THE_CLUSTER:
             response = client.ask_any(question)
         else:
@@ -91,10 +95,14 @@ def settings_of(client: Client, kind: str, names: Sequence[str]) -> dict[str, li
     return found
 
 
-def _describe(kind: str, names: Sequence[str]) -> Question:
+def _describe(kind: str, names: Sequence[str], only: Sequence[str] | None) -> Question:
     def build(messages: Messages) -> Any:
         resources = tuple(
-            messages.DescribeConfigsResource(resource_type=KINDS[kind], resource_name=name)
+            messages.DescribeConfigsResource(
+                resource_type=KINDS[kind],
+                resource_name=name,
+                configuration_keys=None if only is None else tuple(only),
+            )
             for name in names
         )
         return messages.DescribeConfigsRequest(resources=resources)

@@ -5,12 +5,12 @@ transactions.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.client.addresses import Address
-from ottla.client.admin.cluster import ClusterState, cluster_state
+from ottla.client.admin.cluster import ClusterState, PartitionState, cluster_state
 from ottla.client.admin.hanging_transactions import (
     HangingTransaction,
     find_hanging,
@@ -26,6 +26,16 @@ MAX_TIMEOUT_MS: Final = 15 * 60_000
 DAY_S: Final = 24 * 3600
 EXPIRES_SOON_DAYS: Final = 30
 HANGING: Final = "{} hanging: read_committed consumers and compaction stop before it"
+
+
+class Problem(NamedTuple):
+    """What is wrong with a cluster. `what` is a sentence without its end, `advice` whole ones."""
+
+    what: str
+    advice: str
+    is_broken: bool
+    """Whether something does not work now; else it may not survive the next failure."""
+    partitions: tuple[PartitionState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +65,9 @@ def judged(
     days_left: Mapping[int, int] | None = None,
 ) -> Health:
     """`hanging`: None if the brokers do not say. `days_left`: of the certificates, by broker."""
-    broken = list(broken_parts(cluster))
-    degraded = list(degraded_parts(cluster, len(hanging or ())))
-    degraded += expiring_certificates(days_left or {})
+    found = list(problems(cluster, hanging, days_left))
+    broken = [each.what for each in found if each.is_broken]
+    degraded = [each.what for each in found if not each.is_broken]
     return Health(
         "broken" if broken else "degraded" if degraded else "healthy",
         broken,
@@ -97,31 +107,75 @@ def certificate_days_left(client: Client, cluster: ClusterState) -> dict[int, in
     return found
 
 
-def expiring_certificates(days_left: Mapping[int, int]) -> Iterator[str]:
+def problems(
+    cluster: ClusterState,
+    hanging: Sequence[HangingTransaction] | None,
+    days_left: Mapping[int, int] | None = None,
+) -> Iterator[Problem]:
+    """What is wrong, the worst first. The arguments are those of `judged`."""
+    yield from broken_parts(cluster)
+    yield from degraded_parts(cluster, len(hanging or ()))
+    yield from expiring_certificates(days_left or {})
+
+
+def expiring_certificates(days_left: Mapping[int, int]) -> Iterator[Problem]:
     """Those that expire soon."""
     for broker, days in sorted(days_left.items()):
         if days < EXPIRES_SOON_DAYS:
-            yield f"the certificate of broker {broker} expires in {plural(days, 'day')}"
+            yield Problem(
+                f"the certificate of broker {broker} expires in {plural(days, 'day')}",
+                "Put a new certificate in the place of the old one before clients refuse it. "
+                "Brokers of Ottla take it without a restart.",
+                False,
+            )
 
 
-def broken_parts(cluster: ClusterState) -> Iterator[str]:
+def broken_parts(cluster: ClusterState) -> Iterator[Problem]:
     """What does not work now."""
     if cluster.controller is None:
-        yield "there is no controller"
+        yield Problem(
+            "there is no controller",
+            "Topics, settings and leaders cannot change now. Look at the brokers' logs, and at "
+            "the ZooKeeper ensemble or the controllers.",
+            True,
+        )
     elif not cluster.controller_answers:
-        yield f"the controller, broker {cluster.controller}, does not respond"
+        yield Problem(
+            f"the controller, broker {cluster.controller}, does not respond",
+            "Look at its process, its log and the network to it. If the broker stays away, "
+            "another one becomes the controller.",
+            True,
+        )
     if cluster.offline:
-        yield f"{plural(len(cluster.offline), 'partition')} without a leader"
+        yield Problem(
+            f"{plural(len(cluster.offline), 'partition')} without a leader",
+            "Nobody can write or read them. Start a broker that holds an in-sync replica; if all "
+            "of these are lost, elect another replica and lose what it lacks: ottla cluster elect "
+            "--unclean.",
+            True,
+            tuple(cluster.offline),
+        )
     short = [each for each in cluster.under_min_isr if each.leader is not None]
     if short:
-        yield f"{plural(len(short), 'partition')} under min.insync.replicas reject acks=all"
+        yield Problem(
+            f"{plural(len(short), 'partition')} under min.insync.replicas reject acks=all",
+            "Start the brokers that are down, or wait until their replicas have caught up. A lower "
+            "min.insync.replicas lets producers go on with fewer copies.",
+            True,
+            tuple(short),
+        )
 
 
-def degraded_parts(cluster: ClusterState, hanging: int) -> Iterator[str]:
+def degraded_parts(cluster: ClusterState, hanging: int) -> Iterator[Problem]:
     """What works, but may not survive the next failure."""
     for broker in cluster.brokers:
         if not broker.live:
-            yield f"broker {broker.id} is down and holds {plural(broker.replicas, 'replica')}"
+            yield Problem(
+                f"broker {broker.id} is down and holds {plural(broker.replicas, 'replica')}",
+                "Start it again. If it does not come back, move its replicas to other brokers: "
+                "ottla cluster drain.",
+                False,
+            )
     bad = {
         (each.topic, each.partition)
         for partitions in (cluster.offline, cluster.under_min_isr)
@@ -129,6 +183,17 @@ def degraded_parts(cluster: ClusterState, hanging: int) -> Iterator[str]:
     }
     behind = [each for each in cluster.under_replicated if (each.topic, each.partition) not in bad]
     if behind:
-        yield f"{plural(len(behind), 'partition')} with fewer replicas in sync than assigned"
+        yield Problem(
+            f"{plural(len(behind), 'partition')} with fewer replicas in sync than assigned",
+            "They are well again once the followers have caught up. If that does not come, look "
+            "at the followers' disks and network.",
+            False,
+            tuple(behind),
+        )
     if hanging:
-        yield HANGING.format(plural(hanging, "transaction"))
+        yield Problem(
+            HANGING.format(plural(hanging, "transaction")),
+            "No coordinator will end them. To see and abort them: ottla transaction hanging, "
+            "ottla transaction abort.",
+            False,
+        )
