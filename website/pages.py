@@ -38,6 +38,7 @@ SECTIONS: Final = {
         "docs/metrics.md",
         "docs/security.md",
         "docs/websocket.md",
+        "docs/console.md",
         "docs/from-apache-kafka.md",
         "docs/authorization.md",
         "docs/quotas.md",

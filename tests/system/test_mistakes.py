@@ -107,6 +107,16 @@ PLAIN: Final = "--client-config x"
 NO_SETTING: Final = "--client-config no.such=1"
 
 ROWS: Final = {
+    "console": Row(
+        "--listen 127.0.0.1:0",
+        wrong="--listen 127.0.0.1:x",
+        unknown=NO_SETTING,
+        unknown_code=USAGE,
+        cannot={
+            **dict.fromkeys(("dead broker", "wrong port", "no permission"), "its pages say so"),
+            **dict.fromkeys(("closed pipe", "full disk"), "test_console.py: it needs a process"),
+        },
+    ),
     "serve": Row(
         "",
         missing="--data",
@@ -531,7 +541,8 @@ LEAVES: Final = root().leaves()
 HAS_BOOTSTRAP: Final = {
     name
     for name, leaf in LEAVES.items()
-    if any(each.name == "bootstrap" for each in leaf.params) and name != "profile add"
+    if any(each.name == "bootstrap" for each in leaf.params)
+    and name not in ("console", "profile add")
 }
 PIPELINES: Final = ("pipeline run", "pipeline check", "pipeline status", "pipeline stop")
 SLOW: Final = {"wrong port": pytest.mark.full}

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "log": "Inspect and check a partition's folder; list, put back and delete stray folders.",
     "cluster": "Start, describe and change a cluster.",
     "health": "Check a cluster: exit code 0 if everything works, 1 if not.",
+    "console": "Show the cluster in a browser until Ctrl-C.",
     "bench": "Measure the throughput and latency of a cluster.",
     "profile": "Keep the addresses and settings of clusters, and choose one.",
 }

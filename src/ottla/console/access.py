@@ -1,0 +1,100 @@
+"""A way into the cluster: its addresses, the settings for it, and clients that are kept connected.
+
+A client is for one thread at a time, so a thread borrows one. With logins by SASL each user has an
+access of his own, so that the cluster's ACLs hold for what he sees.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, Final, TypeVar, cast
+
+from ottla.client.client import Client
+from ottla.client.errors import ClientError, RefusedError, UnsupportedError
+from ottla.client.patience import Patience
+from ottla.client.security import principal_of
+
+PATIENCE: Final = Patience(connect_s=2.0, silent_s=1.5, answer_s=8.0, retry_for_s=8.0)
+"""Nobody looks at an empty page for half a minute."""
+MAX_IDLE: Final = 4
+"""Clients that stay connected."""
+MAX_KEPT: Final = 64
+"""Answers."""
+
+T = TypeVar("T")
+
+
+class Access:
+    """Use from any thread."""
+
+    def __init__(self, bootstrap: str, settings: Mapping[str, Any], client_id: str) -> None:
+        """`settings`: librdkafka's."""
+        self.bootstrap = bootstrap
+        self.settings = {**settings, "bootstrap.servers": bootstrap, "client.id": client_id}
+        self.principal = principal_of(settings)
+        self._client_id = client_id
+        self._idle: deque[Client] = deque()
+        self._kept: dict[str, _Kept] = {}
+        self._lock = Lock()
+
+    @contextmanager
+    def client(self) -> Iterator[Client]:
+        """A client for this thread. One whose connection failed is not lent again."""
+        try:
+            client = self._idle.popleft()
+        except IndexError:
+            client = Client(
+                self.bootstrap, self.settings, client_id=self._client_id, patience=PATIENCE
+            )
+        is_well = True
+        try:
+            yield client
+        except (RefusedError, UnsupportedError):
+            raise
+        except ClientError:
+            is_well = False
+            raise
+        finally:
+            if is_well and len(self._idle) < MAX_IDLE:
+                self._idle.append(client)
+            else:
+                client.close()
+
+    def kept(self, name: str, for_s: float, ask: Callable[[], T]) -> T:
+        """The answer to the question of this name, asked again only once it is older than `for_s`:
+        several tabs of one page ask the cluster once. Who comes while it is asked waits for the
+        same answer.
+        """
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is None:
+                while len(self._kept) >= MAX_KEPT:
+                    del self._kept[next(iter(self._kept))]
+                kept = self._kept[name] = _Kept()
+        with kept.lock:
+            if time.monotonic() >= kept.until_s:
+                kept.answer = ask()
+                kept.until_s = time.monotonic() + for_s
+            return cast(T, kept.answer)
+
+    def forget(self) -> None:
+        """Something was changed: the next page asks again."""
+        with self._lock:
+            self._kept.clear()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.popleft().close()
+
+
+class _Kept:
+    """An answer, and until when it is good."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.until_s = 0.0
+        self.answer: object = None

@@ -1,0 +1,131 @@
+"""All pages by their addresses, and what is not a page: files, logging in, colours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from ottla.client.errors import ClientError
+from ottla.console.console import Console
+from ottla.console.errors import ForbiddenError, NotFoundError, VisitError
+from ottla.console.failure_page import failure_page
+from ottla.console.guard import Guard
+from ottla.console.pages.overview import overview
+from ottla.console.templates import rendered
+from ottla.console.visit import (
+    LOGIN,
+    THEME_COOKIE,
+    THEMES,
+    Page,
+    checked_form,
+    endpoint,
+    keep,
+    read_form,
+)
+
+STATIC: Final = Path(__file__).parent / "static"
+PAGES: Final[dict[str, Page]] = {
+    "/": overview,
+}
+CHANGES: Final[dict[str, Page]] = {}
+"""By POST alone."""
+FAILED_LOGIN_S: Final = 1.0
+"""What a wrong password costs."""
+YEAR_S: Final = 365 * 24 * 3600
+
+
+def application(console: Console, hosts: Iterable[str]) -> Guard:
+    """The application. `hosts`: the names by which browsers may call it."""
+
+    async def log_in(request: Request) -> Response:
+        return await logged_in(console, request)
+
+    async def log_out(request: Request) -> Response:
+        return await logged_out(console, request)
+
+    async def missing(request: Request, _error: Exception) -> Response:
+        session, _ = console.session(request.cookies)
+        error = NotFoundError("there is no such page.", "The names of all pages are on the left.")
+        return failure_page(error, console, session, "/", request.cookies.get(THEME_COOKIE, ""))
+
+    routes = [
+        *(Route(path, endpoint(console, page), methods=["GET"]) for path, page in PAGES.items()),
+        *(Route(path, endpoint(console, page), methods=["POST"]) for path, page in CHANGES.items()),
+        Route("/theme", choose_theme, methods=["GET"]),
+        Route(LOGIN, log_in, methods=["GET", "POST"]),
+        Route("/logout", log_out, methods=["POST"]),
+        Mount("/static", StaticFiles(directory=STATIC)),
+    ]
+    return Guard(Starlette(routes=routes, exception_handlers={404: missing}), hosts)
+
+
+async def choose_theme(request: Request) -> Response:
+    """Back to the page, in other colours."""
+    response = RedirectResponse(own_path(request.query_params.get("then", "/")), 303)
+    theme = request.query_params.get("to", "")
+    if theme in THEMES:
+        response.set_cookie(THEME_COOKIE, theme, max_age=YEAR_S, samesite="strict", httponly=True)
+    return response
+
+
+async def logged_in(console: Console, request: Request) -> Response:
+    """The form, or the page that the visitor wanted once he has logged in."""
+    if console.login is None:
+        return RedirectResponse("/", 303)
+    then, why, status = own_path(request.query_params.get("then", "/")), None, 200
+    if request.method == "POST":
+        login = console.login
+        try:
+            form = await read_form(request)
+            then = own_path(form.get("then", "/"))
+            access, user = await console.workers.run(
+                lambda: login.enter(form.get("user", ""), form.get("password", ""))
+            )
+        except (VisitError, ClientError) as error:
+            if isinstance(error, ForbiddenError):
+                await asyncio.sleep(FAILED_LOGIN_S)
+            why, status = error.message, 403
+        else:
+            response = RedirectResponse(then, 303)
+            keep(response, console, console.sessions.begin(access, user))
+            return response
+    theme = request.cookies.get(THEME_COOKIE, "")
+    return rendered(
+        "login.html",
+        console,
+        None,
+        status=status,
+        url=LOGIN,
+        theme=theme if theme in THEMES else "",
+        messages=[],
+        then=then,
+        why=why,
+    )
+
+
+async def logged_out(console: Console, request: Request) -> Response:
+    """Ends the session."""
+    session, _ = console.session(request.cookies)
+    if session is not None:
+        try:
+            await checked_form(request, session, read_only=False)
+        except VisitError as error:
+            return failure_page(error, console, session, "/", "")
+        console.sessions.end(session)
+    return RedirectResponse(LOGIN, 303)
+
+
+def own_path(text: str) -> str:
+    """An address of this console; `/` for any other."""
+    split = urlsplit(text)
+    is_own = text.startswith("/") and not text.startswith(("//", "/\\")) and not split.netloc
+    return text if is_own and text.isprintable() else "/"

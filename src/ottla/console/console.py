@@ -1,0 +1,42 @@
+"""What all pages of one console share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ottla.console.access import Access
+from ottla.console.login import Login
+from ottla.console.sessions import Session, Sessions
+from ottla.console.workers import Workers
+
+
+@dataclass(slots=True)
+class Console:
+    """`access`: of visitors without a login of their own. `is_secure`: browsers reach it over
+    TLS.
+    """
+
+    access: Access
+    read_only: bool = False
+    login: Login | None = None
+    is_secure: bool = False
+    cluster_name: str = ""
+    sessions: Sessions = field(default_factory=Sessions)
+    workers: Workers = field(default_factory=Workers)
+
+    @property
+    def cookie(self) -> str:
+        """Its name. The prefix makes browsers refuse one that was not set over TLS."""
+        return "__Host-ottla-console" if self.is_secure else "ottla-console"
+
+    def session(self, cookies: Mapping[str, str]) -> tuple[Session | None, bool]:
+        """The visitor's session, and whether it begins now. None: he has to log in first."""
+        found = self.sessions.find(cookies.get(self.cookie))
+        if found is not None or self.login is not None:
+            return found, False
+        return self.sessions.begin(self.access), True
+
+    def close(self) -> None:
+        self.workers.close()
+        self.access.close()

@@ -1,0 +1,43 @@
+"""What a visitor is told instead of a page.
+
+VisitError           see ReportedError; `status` is that of HTTP
+  NotFoundError      404
+  ForbiddenError     403
+  BadFormError       400
+  BusyError          503
+"""
+
+from __future__ import annotations
+
+from ottla.wording.errors import ReportedError
+
+
+class VisitError(ReportedError):
+    """There is no such page for this visitor."""
+
+    status = 400
+
+
+class NotFoundError(VisitError):
+    """What the address names does not exist."""
+
+    status = 404
+
+
+class ForbiddenError(VisitError):
+    """The visitor may not do this."""
+
+    status = 403
+
+
+class BadFormError(VisitError):
+    """What was filled in cannot be used; nothing was tried."""
+
+    status = 400
+    is_usage = True
+
+
+class BusyError(VisitError):
+    """Too many pages wait for the cluster."""
+
+    status = 503

@@ -1,0 +1,86 @@
+"""The first page: what is wrong, in words with what to do, and the brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from ottla.client.admin.cluster import ClusterState, cluster_state
+from ottla.client.admin.groups import listed_groups
+from ottla.client.admin.health import (
+    Problem,
+    certificate_days_left,
+    hanging_transactions,
+    problems,
+)
+from ottla.client.client import Client
+from ottla.client.errors import RefusedError
+from ottla.console.visit import Visit
+
+MAX_PLACES: Final = 12
+"""Partitions that are named with a problem."""
+FRESH_S: Final = 2.0
+HANGING_FRESH_S: Final = 30.0
+"""To look for hanging transactions, each leader is asked about each of its partitions."""
+
+
+class ShownProblem(NamedTuple):
+    """A problem with links to where it is; `more`: places that are not named."""
+
+    what: str
+    advice: str
+    is_broken: bool
+    links: list[tuple[str, str]]
+    more: int
+
+
+def overview(visit: Visit) -> Response:
+    """The page at `/`."""
+    client, access = visit.client, visit.access
+    hanging = access.kept("hanging", HANGING_FRESH_S, lambda: hanging_transactions(client))
+    days_left = access.kept(
+        "certificates",
+        HANGING_FRESH_S,
+        lambda: certificate_days_left(client, kept_cluster(visit)),
+    )
+    cluster = kept_cluster(visit)
+    groups = access.kept("group count", FRESH_S, lambda: group_count(client))
+    found = [shown(each) for each in problems(cluster, hanging, days_left)]
+    return visit.page(
+        "overview.html",
+        cluster=cluster,
+        problems=found,
+        broken=any(each.is_broken for each in found),
+        groups=groups,
+    )
+
+
+def kept_cluster(visit: Visit) -> ClusterState:
+    """As it was a moment ago."""
+    return visit.access.kept("cluster", FRESH_S, lambda: cluster_state(visit.client))
+
+
+def group_count(client: Client) -> int | None:
+    try:
+        return len(listed_groups(client))
+    except RefusedError:
+        return None
+
+
+def shown(problem: Problem) -> ShownProblem:
+    links = list(places(problem))
+    return ShownProblem(
+        problem.what,
+        problem.advice,
+        problem.is_broken,
+        links,
+        len(problem.partitions) - len(links),
+    )
+
+
+def places(problem: Problem) -> Iterator[tuple[str, str]]:
+    """Names and addresses of the first partitions."""
+    for each in problem.partitions[:MAX_PLACES]:
+        yield f"{each.topic}-{each.partition}", f"/topics/{each.topic}/partitions"

@@ -1,0 +1,120 @@
+"""The process: serves the pages until a signal stops it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+
+from ottla.console.application import application
+from ottla.console.console import Console
+from ottla.console.guard import LOOPBACK, is_loopback
+from ottla.wording.errors import ReportedError
+
+MAX_CONNECTIONS: Final = 256
+STOP_WITHIN_S: Final = 2
+BACKLOG: Final = 128
+STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class ListenError(ReportedError):
+    """The address cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where browsers reach the console. `names`: by which they may call it, besides the host."""
+
+    host: str
+    port: int
+    names: Sequence[str] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def hosts(self) -> list[str]:
+        """All names that a browser may use."""
+        own = LOOPBACK if is_loopback(self.host) else frozenset[str]()
+        return sorted({*own, self.host, *self.names} - {"", "0.0.0.0", "::"})
+
+
+def bound(listen: Listen) -> socket.socket:
+    """The socket. Raises ListenError."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    made = socket.socket(family)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((listen.host, listen.port))
+        made.listen(BACKLOG)
+    except OSError as error:
+        made.close()
+        reason = (error.strerror or str(error)).lower()
+        raise ListenError(
+            f"cannot listen on {listen.host}:{listen.port}: {reason}.",
+            "Choose another port: ottla console --listen 127.0.0.1:0 takes a free one.",
+        ) from None
+    return made
+
+
+def address_of(listen: Listen, port: int) -> str:
+    """What to type into a browser."""
+    scheme = "https" if listen.certificate else "http"
+    host = f"[{listen.host}]" if ":" in listen.host else listen.host
+    return f"{scheme}://{host}:{port}/"
+
+
+class _Server(uvicorn.Server):
+    """Ends in peace when a signal stops it: uvicorn's raises the signal again, so that the process
+    ends by it.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in STOPPING}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def server_of(console: Console, listen: Listen) -> uvicorn.Server:
+    """The server, to be run with a socket."""
+    config = uvicorn.Config(
+        application(console, listen.hosts),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+        ssl_certfile=listen.certificate,
+        ssl_keyfile=listen.key,
+        proxy_headers=False,
+    )
+    return _Server(config)
+
+
+def serve(console: Console, listen: Listen, say: Callable[[str], None]) -> None:
+    """Serves until SIGINT or SIGTERM. `say` gets the address once it is reached. Raises
+    ListenError.
+    """
+    listening = bound(listen)
+    server = server_of(console, listen)
+    say(address_of(listen, listening.getsockname()[1]))
+    try:
+        server.run(sockets=[listening])
+    finally:
+        console.close()
+        listening.close()

@@ -1,0 +1,51 @@
+"""The threads in which pages ask the cluster: the client and librdkafka block.
+
+The number of threads is bounded, and so is the number of pages that wait for one: the next is
+refused at once, instead of waiting without end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+from ottla.console.errors import BusyError
+
+MAX_THREADS: Final = 8
+MAX_WAITING: Final = 64
+
+T = TypeVar("T")
+
+
+class Workers:
+    """Close it: that waits for what the threads do now."""
+
+    def __init__(self, threads: int = MAX_THREADS, waiting: int = MAX_WAITING) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="console")
+        self._most = threads + waiting
+        self._lock = Lock()
+        self.waiting = 0
+        """What was given to the threads and is not done, also if its visitor has left."""
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """The function's result, from a thread. Raises BusyError if too many wait."""
+        with self._lock:
+            if self.waiting >= self._most:
+                raise BusyError(
+                    f"{self.waiting} pages wait for the cluster.",
+                    "Wait a moment and load it again.",
+                )
+            self.waiting += 1
+        given = self._threads.submit(function)
+        given.add_done_callback(self._is_done)
+        return await asyncio.wrap_future(given)
+
+    def _is_done(self, _given: Future[Any]) -> None:
+        with self._lock:
+            self.waiting -= 1
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)

@@ -1,0 +1,66 @@
+"""`ottla console` as a process: it starts without a cluster, and stops when it is told to."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+WAIT_S = 30
+NOBODY = "127.0.0.1:1"
+
+
+@contextmanager
+def console(*options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ottla", "console", "-b", NOBODY),
+            *("--listen", "127.0.0.1:0", *options),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"at http://127\.0\.0\.1:(\d+)/", line)
+        assert found is not None, (line, process.communicate(timeout=WAIT_S))
+        yield process, int(found[1])
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_a_signal(stop: signal.Signals) -> None:
+    with console() as (process, port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+        connection.request("GET", "/")
+        response = connection.getresponse()
+        assert response.status == 503
+        assert b"The cluster does not respond" in response.read()
+        connection.close()
+        process.send_signal(stop)
+        assert process.wait(WAIT_S) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_disk_without_space_for_its_address() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ottla", "console", "--listen", "127.0.0.1:0"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=WAIT_S,
+        )
+    assert done.returncode == 1
+    assert "cannot write the output: No space left" in done.stderr
