@@ -25,6 +25,7 @@ from ottla.security.acl import Entry, Pattern, PatternType, Permission
 from ottla.security.principal import Principal
 
 PRODUCE, FETCH, METADATA, LIST_GROUPS, INIT_PRODUCER_ID, ADD_PARTITIONS = 0, 1, 3, 16, 22, 24
+DELETE_TOPICS, OFFSET_FOR_LEADER_EPOCH, OFFSET_DELETE = 20, 23, 47
 ALICE = Principal("User", "alice")
 TOPIC_DENIED = ErrorCode.topic_authorization_failed
 GROUP_DENIED = ErrorCode.group_authorization_failed
@@ -287,6 +288,58 @@ async def test_a_topic_is_made_only_by_who_may_create_it(guarded: Guarded) -> No
     guarded.let(Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME)
     await guarded.ask(metadata("new", create=True))
     assert "new" in guarded.call.node.image.topics
+
+
+def delete(*topics: Any) -> Any:
+    build = messages_of(DELETE_TOPICS, 6, "request")
+    wanted = tuple(
+        build.DeleteTopicState(name=each)
+        if isinstance(each, str)
+        else build.DeleteTopicState(name=None, topic_id=each)
+        for each in topics
+    )
+    return build.DeleteTopicsRequest(topics=wanted, timeout=5_000)
+
+
+async def test_a_refused_id_has_a_name_for_who_may_describe_the_topic(guarded: Guarded) -> None:
+    topics = guarded.call.node.image.topics
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "t")
+    response = await guarded.ask(delete(topics["t"].topic_id, topics["u"].topic_id))
+    assert {each.name for each in response.responses} == {"t", None}
+    assert codes_in(response) == {TOPIC_DENIED}
+
+
+async def test_a_topic_is_deleted_with_all_on_the_cluster(guarded: Guarded) -> None:
+    guarded.let(Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME)
+    assert codes_in(await guarded.ask(delete("t"))) == {TOPIC_DENIED}
+    guarded.let(Operation.ALL, Resource.CLUSTER, CLUSTER_NAME)
+    assert codes_in(await guarded.ask(delete("t"))) == {ErrorCode.none}
+
+
+async def test_the_end_of_an_epoch_is_told_with_cluster_action(guarded: Guarded) -> None:
+    build = messages_of(OFFSET_FOR_LEADER_EPOCH, 4, "request")
+    partition = build.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
+    topic = build.OffsetForLeaderTopic(topic="t", partitions=(partition,))
+
+    async def codes() -> set[ErrorCode]:
+        request = build.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,))
+        return codes_in(await guarded.ask(request))
+
+    assert await codes() == {TOPIC_DENIED}
+    guarded.let(Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+    assert await codes() == {ErrorCode.none}
+
+
+async def test_each_topic_of_an_offset_delete_is_decided_alone(guarded: Guarded) -> None:
+    build = messages_of(OFFSET_DELETE, 0, "request")
+    partition = build.OffsetDeleteRequestPartition(partition_index=0)
+    topics = tuple(
+        build.OffsetDeleteRequestTopic(name=name, partitions=(partition,)) for name in ("t", "u")
+    )
+    guarded.let(Operation.DELETE, Resource.GROUP, "g")
+    response = await guarded.ask(build.OffsetDeleteRequest(group_id="g", topics=topics))
+    assert {each.name for each in response.topics} == {"t", "u"}
+    assert codes_in(response) == {TOPIC_DENIED, ErrorCode.none}
 
 
 def init() -> Any:

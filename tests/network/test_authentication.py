@@ -239,8 +239,16 @@ async def test_a_client_authenticates_again() -> None:
     assert await bench.handshake() == b"rest"
 
 
-async def test_it_stays_the_same_client() -> None:
+async def test_a_session_that_does_not_end_is_not_begun_again() -> None:
+    """Its handler refuses the handshake, as KafkaChannel.maybeBeginServerReauthentication does."""
     bench = Bench()
+    await bench.log_in()
+    assert await bench.handshake() == b"rest"
+    assert await bench.send(beat(1)) == b"rest"
+
+
+async def test_it_stays_the_same_client() -> None:
+    bench = Bench(WORD=5000)
     await bench.log_in()
     await bench.handshake()
     await bench.say(b"hello")
@@ -252,7 +260,7 @@ async def test_it_stays_the_same_client() -> None:
 
 
 async def test_it_keeps_its_mechanism() -> None:
-    bench = Bench()
+    bench = Bench(WORD=5000)
     await bench.log_in()
     assert (await bench.handshake("OTHER")).error_code is ErrorCode.none
     told = response((AUTHENTICATE, 2), await bench.ends(bench.say(b"hello")))
@@ -261,12 +269,12 @@ async def test_it_keeps_its_mechanism() -> None:
 
 
 async def test_what_is_wrong_the_second_time() -> None:
-    bench = Bench()
+    bench = Bench(WORD=5000)
     await bench.log_in()
     await bench.handshake()
     told = response((AUTHENTICATE, 2), await bench.ends(bench.say(b"goodbye")))
     assert told.error_message == FAILED.format("re-authentication")
-    bench = Bench()
+    bench = Bench(WORD=5000)
     await bench.log_in()
     await bench.handshake()
     assert await bench.ends(bench.send(beat(1))) == []

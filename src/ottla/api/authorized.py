@@ -91,6 +91,19 @@ async def _write_markers(request: Any, context: Context, answer: Answer) -> Any:
     return await answer(request, context)
 
 
+def _or_as_broker(rule: Rule) -> Rule:
+    """ClusterAction suffices: OffsetForLeaderEpoch was a request of brokers before consumers used
+    it (KIP-320).
+    """
+
+    async def either(request: Any, context: Context, answer: Answer) -> Any:
+        if may(context, Need(_O.CLUSTER_ACTION, _CLUSTER), log=False):
+            return await answer(request, context)
+        return await rule(request, context, answer)
+
+    return either
+
+
 def _on_cluster(operation: Operation) -> Rule:
     return _whole((operation, _CLUSTER, ""))
 
@@ -118,7 +131,7 @@ RULES: Final[dict[int, Rule]] = {
     20: authorized_topics.delete_topics,
     21: _each("topics", "topics", _O.DELETE),
     22: authorized_groups.init_producer_id,
-    23: _each("topics", "topics", _O.DESCRIBE),
+    23: _or_as_broker(_each("topics", "topics", _O.DESCRIBE)),
     24: authorized_groups.add_partitions_to_txn,
     25: _whole((_O.WRITE, _TRANSACTION, "transactional_id"), (_O.READ, _GROUP, "group_id")),
     26: _WRITE_TRANSACTION,

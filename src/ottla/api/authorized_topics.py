@@ -188,8 +188,10 @@ async def create_topics(request: Any, context: Context, answer: Answer) -> Any:
     need, slices = Need(Operation.DESCRIBE_CONFIGS, Resource.TOPIC), Slices()
     for topic in response.topics:
         await slices.count()
-        if hasattr(topic, "topic_config_error_code") and not may(
-            context, need, topic.name, log=False
+        if (
+            topic.error_code is ErrorCode.none
+            and hasattr(topic, "topic_config_error_code")
+            and not may(context, need, topic.name, log=False)
         ):
             topic.topic_config_error_code = _DENIED
             topic.num_partitions = topic.replication_factor = -1
@@ -198,18 +200,28 @@ async def create_topics(request: Any, context: Context, answer: Answer) -> Any:
 
 
 async def delete_topics(request: Any, context: Context, answer: Answer) -> Any:
-    """Describe, or the name of an id is not told; and Delete."""
+    """Delete on the topic, or on the cluster, which only ALL gives (ControllerApis.deleteTopics).
+    The name of a refused id is told to who may describe the topic.
+    """
+    if may(context, Need(Operation.DELETE, Resource.CLUSTER), log=False):
+        return await answer(request, context)
     field = "topic_names" if hasattr(request, "topic_names") else "topics"
     delete = Need(Operation.DELETE, Resource.TOPIC)
 
     def name_of(item: Any, context: Context) -> str | None:
         return item if isinstance(item, str) else topic_name(item, context)
 
-    seen, hidden = await split(getattr(request, field), _DESCRIBE, name_of, context)
-    allowed, known = await split(seen, delete, name_of, context)
+    allowed, refused = await split(getattr(request, field), delete, name_of, context)
+    slices = Slices()
+    for each in refused:
+        await slices.count()
+        if getattr(each, "name", "") is None:
+            name = topic_name(each, context)
+            if name is not None and may(context, _DESCRIBE, name, log=False):
+                each.name = name
     return await answer_parts(
         request, context, answer, asked=field, answered="responses", allowed=allowed,
-        refused=[*hidden, *known], code=_DENIED,
+        refused=refused, code=_DENIED,
     )  # fmt: skip
 
 

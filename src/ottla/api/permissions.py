@@ -48,9 +48,10 @@ def may(context: Context, need: Need, name: str = CLUSTER_NAME, *, log: bool = T
     return authorization(context).allows(context.session, *need, name, log=log)
 
 
-async def refusal(request: Any, code: ErrorCode, context: Context) -> Any:
+async def refusal(request: Any, code: ErrorCode, context: Context, *, is_part: bool = False) -> Any:
     """The response that has this error everywhere. Made in a thread: it may be long."""
-    return await context.broker.cpu_thread.run(partial(error_response, request, code))
+    make = partial(error_response, request, code, is_part=is_part)
+    return await context.broker.cpu_thread.run(make)
 
 
 def topic_name(item: Any, context: Context) -> str | None:
@@ -102,7 +103,9 @@ async def answer_parts(
     rest = copy(request)
     setattr(rest, asked, tuple(refused))
     errors = (
-        await refusal(rest, code, context) if len(refused) > SLICE else error_response(rest, code)
+        await refusal(rest, code, context, is_part=True)
+        if len(refused) > SLICE
+        else error_response(rest, code, is_part=True)
     )
     if allowed:
         setattr(request, asked, tuple(allowed))

@@ -122,7 +122,8 @@ class Authentication:
             raise await self._failed(f"{self._state.value}: {error}", []) from None
 
     def _begins_again(self, frame: Buffer) -> bool:
-        if _key_of(frame) != SASL_HANDSHAKE:
+        # Where sessions do not end, a client has no reason to: the request's handler refuses it.
+        if _key_of(frame) != SASL_HANDSHAKE or self._expires_ms is None:
             return False
         now_ms = self._rules.monotonic_ms()
         if self._again_ms is not None and now_ms < self._again_ms + MIN_REAUTHENTICATION_MS:

@@ -28,6 +28,7 @@ _SOURCES: Final = {
         "creations",
         "deletions",
         "upsertions",
+        "users",
     ),
     "filter_results": ("filters",),
     "members": ("members",),
@@ -42,6 +43,21 @@ _SOURCES: Final = {
     "replica_election_results": ("topic_partitions",),
     "partition_result": ("partitions",),
 }
+_LISTS_NOTHING: Final = frozenset(
+    {
+        "OffsetFetchResponse",
+        "LeaveGroupResponse",
+        "AddPartitionsToTxnResponse",
+        "DescribeLogDirsResponse",
+        "OffsetDeleteResponse",
+        "DescribeQuorumResponse",
+    }
+)
+"""With an error of its own, such a response has no list."""
+_WITHOUT_OWN: Final = frozenset({"DescribeLogDirsResponse"})
+"""Their first versions have none, and no list either."""
+_OF_A_PART: Final = frozenset({"topic_config_error_code"})
+"""Codes that are for less than what is refused: they stay as they are."""
 _RENAMED: Final = {
     "topic_name": "name", "partition_index": "partition", "index": "partition", "user": "name",
 }  # fmt: skip
@@ -54,10 +70,12 @@ _IDENTITY: Final = (
 """The field that takes the value of an array of names or numbers."""
 
 
-def error_response(request: Any, code: ErrorCode) -> Any:
-    """The response to this request message, with the error everywhere."""
+def error_response(request: Any, code: ErrorCode, *, is_part: bool = False) -> Any:
+    """The response to this request message, with the error everywhere. `is_part`: it is for a part
+    of what was asked; so whatever the request listed is listed.
+    """
     cls = message_class(request.__api_key__, request.__version__, "response")
-    return _filled(cls, request, code)
+    return _filled(cls, request, code, is_part=is_part)
 
 
 class _NoRequest:
@@ -99,13 +117,16 @@ def _annotations(cls: type) -> dict[str, Any]:
     return {name: field.type for name, field in cls.__dataclass_fields__.items()}  # type: ignore[attr-defined]
 
 
-def _filled(cls: type, source: Any, code: ErrorCode) -> Any:
+def _filled(cls: type, source: Any, code: ErrorCode, *, is_part: bool = False) -> Any:
     codec = codec_of(cls)
     elements = _elements(cls)
     values: dict[str, Any] = {}
+    is_alone = not is_part and _is_alone(cls)
     for name, default in codec.defaults.items():
         if isinstance(default, ErrorCode):
-            values[name] = code
+            values[name] = default if name in _OF_A_PART else code
+        elif name in elements and is_alone:
+            values[name] = ()
         elif name in elements:
             values[name] = _items(name, elements[name], source, code)
         else:
@@ -114,6 +135,13 @@ def _filled(cls: type, source: Any, code: ErrorCode) -> Any:
         identity = next(name for name in _IDENTITY if name in values)
         values[identity] = source
     return codec.cls(**values)
+
+
+def _is_alone(cls: type) -> bool:
+    name = cls.__name__
+    return name in _LISTS_NOTHING and (
+        "error_code" in codec_of(cls).defaults or name in _WITHOUT_OWN
+    )
 
 
 def _items(name: str, cls: type, source: Any, code: ErrorCode) -> tuple[Any, ...]:
