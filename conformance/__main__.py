@@ -12,13 +12,14 @@ from components.packages import PackageError
 
 from components import cache, ivy, java
 from conformance import aiokafka, apache_tools, kafka_python, librdkafka, sarama
+from conformance.authorization import suite as authorization
 from conformance.differential import suite as differential
 from conformance.outcome import Outcome, as_json, summary, table
 from conformance.target import Target
 from conformance.warm_up import NotReadyError, warm_up
 from ottla.testing import KitError
 
-SUITES = "ABCDEF"
+SUITES = "ABCDEFG"
 
 
 def chosen(only: str) -> dict[str, list[str]]:
@@ -33,7 +34,7 @@ def chosen(only: str) -> dict[str, list[str]]:
         suite, _, name = item.partition(":")
         if suite not in SUITES or not suite:
             raise ValueError(
-                f"--only has {item!r}; wanted A, B, C, D, E or F, or one test as in A:0001"
+                f"--only has {item!r}; wanted a letter from A to G, or one test as in A:0001"
             )
         names = wanted.setdefault(suite, [])
         known = {
@@ -44,6 +45,7 @@ def chosen(only: str) -> dict[str, list[str]]:
             ),
             "C": apache_tools.names(),
             "D": list(differential.scripts()),
+            "G": authorization.names(),
         }.get(suite)
         if name and known is not None and name not in known:
             raise ValueError(f"suite {suite} has no {name!r}; it has: {' '.join(known)}")
@@ -142,6 +144,16 @@ def suite_f(names: Sequence[str], options: argparse.Namespace) -> Iterator[Outco
     yield from aiokafka.run_on_ottla(suite, names)
 
 
+def suite_g(
+    names: Sequence[str], jars: KafkaJars, options: argparse.Namespace
+) -> Iterator[Outcome]:
+    if options.bootstrap:
+        reason = "it starts brokers of Ottla itself, with users"
+        yield Outcome("G", "authorization", "skipped", reason=reason)
+        return
+    yield from authorization.run(jars, names)
+
+
 def not_had(
     letter: str, name: str, fault: PackageError, names: Sequence[str], options: argparse.Namespace
 ) -> Outcome:
@@ -166,7 +178,8 @@ def keep_logs(target: Target) -> None:
 
 
 def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> Iterator[Outcome]:
-    jars = KafkaJars.fetched(options.ivy_settings) if {"C", "D"} & wanted.keys() else None
+    with_jars = {"C", "D", "G"} & wanted.keys()
+    jars = KafkaJars.fetched(options.ivy_settings) if with_jars else None
     with Target(options.bootstrap, options.data, options.brokers) as target:
         print(f"Under test: {target.bootstrap}", flush=True)
         try:
@@ -181,6 +194,8 @@ def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> I
                 yield from suite_f(wanted["F"], options)
             if jars is not None and "D" in wanted:
                 yield from suite_d(target, wanted["D"], jars)
+            if jars is not None and "G" in wanted:
+                yield from suite_g(wanted["G"], jars, options)
             if jars is not None and "C" in wanted:
                 yield from apache_tools.run(jars, target.bootstrap, wanted["C"])
                 if target.died() is None:
