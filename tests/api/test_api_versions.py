@@ -44,14 +44,18 @@ async def test_the_levels_of_features(cluster: Any, version: int) -> None:
     supported = [
         (each.name, each.min_version, each.max_version) for each in answer.supported_features
     ]
-    wanted = [("group.version", 0, 1), ("transaction.version", 0, 2)]
+    wanted = [("group.version", 0, 1), ("share.version", 0, 1), ("transaction.version", 0, 2)]
     assert supported == ([] if version == 3 else wanted)
     assert answer.finalized_features_epoch == 0
     finalized = {
         (each.name, each.min_version_level, each.max_version_level)
         for each in answer.finalized_features
     }
-    assert finalized == {("group.version", 1, 1), ("transaction.version", 2, 2)}
+    assert finalized == {
+        ("group.version", 1, 1),
+        ("share.version", 1, 1),
+        ("transaction.version", 2, 2),
+    }
 
 
 async def test_the_epoch_of_the_features_grows(cluster: Any) -> None:
@@ -61,7 +65,7 @@ async def test_the_epoch_of_the_features_grows(cluster: Any) -> None:
         answer = await ask(cluster, 4)
         assert answer.finalized_features_epoch == epoch
         levels = {each.name: each.max_version_level for each in answer.finalized_features}
-        assert levels.pop("group.version") == 1
+        assert (levels.pop("group.version"), levels.pop("share.version")) == (1, 1)
         assert levels == ({"transaction.version": level} if level else {})
 
 

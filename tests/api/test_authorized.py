@@ -135,6 +135,7 @@ DENIED = {
     44: CLUSTER_DENIED, 45: CLUSTER_DENIED, 46: CLUSTER_DENIED, 47: GROUP_DENIED,
     55: CLUSTER_DENIED, 57: CLUSTER_DENIED, 61: TOPIC_DENIED, 65: TRANSACTION_DENIED,
     68: GROUP_DENIED, 69: GROUP_DENIED, 74: CLUSTER_DENIED, 75: TOPIC_DENIED,
+    76: GROUP_DENIED, 77: GROUP_DENIED,
 }  # fmt: skip
 NAMED_ONLY = {3: 11, 0: 12, 20: 5, 8: 9, 9: 9}
 """The last version whose topics have names instead of ids."""
@@ -463,3 +464,32 @@ async def test_a_group_with_a_hidden_topic_is_not_described(guarded: Guarded) ->
     (shown, _) = (await guarded.ask(describe)).groups
     assert (shown.error_code, len(shown.members)) == (ErrorCode.none, 1)
     assert shown.authorized_operations == 1 << Operation.DESCRIBE
+
+
+async def test_share_groups_and_hidden_topics(guarded: Guarded) -> None:
+    root = Principal("User", "root")
+    find = messages_of(10, 3, "request").FindCoordinatorRequest(key="g")
+    await guarded.ask(find, root)
+    build = messages_of(76, 1, "request")
+
+    async def beat(principal: Principal, *topics: str) -> Any:
+        request = build.ShareGroupHeartbeatRequest(
+            group_id="g", member_id="m", member_epoch=0, subscribed_topic_names=topics
+        )
+        while True:
+            answer = await guarded.ask(request, principal)
+            if answer.error_code is not ErrorCode.coordinator_load_in_progress:
+                return answer
+            await asyncio.sleep(0.01)
+
+    assert (await beat(ALICE, "t")).error_code is GROUP_DENIED
+    guarded.let(Operation.READ, Resource.GROUP, "g")
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "t")
+    assert (await beat(ALICE, "t", "u")).error_code is TOPIC_DENIED
+    assert (await beat(ALICE, "t")).error_code is ErrorCode.none
+    describe = messages_of(77, 1, "request").ShareGroupDescribeRequest(
+        group_ids=("g", "h"), include_authorized_operations=True
+    )
+    found = {each.group_id: each for each in (await guarded.ask(describe)).groups}
+    assert (found["g"].error_code, len(found["g"].members)) == (ErrorCode.none, 1)
+    assert found["h"].error_code is GROUP_DENIED

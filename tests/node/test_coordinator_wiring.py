@@ -2,7 +2,11 @@ from ottla.config import BrokerConfig
 from ottla.controller.group_settings import settings_of_group
 from ottla.controller.image import NO_CONFIG, ClusterImage, ConfigImage, GroupConfigChanged
 from ottla.groups.consumer.settings import ConsumerGroupSettings
-from ottla.node.coordinator_wiring import consumer_group_settings, group_settings
+from ottla.node.coordinator_wiring import (
+    consumer_group_settings,
+    group_settings,
+    share_group_settings,
+)
 
 
 def test_group_settings_come_from_the_broker() -> None:
@@ -36,3 +40,15 @@ def test_consumer_groups_follow_settings_that_change() -> None:
     assert settings_of("own") is settings_of("own")
     image.apply(GroupConfigChanged("own", NO_CONFIG))
     assert settings_of("own").session_timeout_ms == 45_000
+
+
+def test_share_groups_follow_their_settings() -> None:
+    config = BrokerConfig({"group.share.max.size": "7", "offsets.commit.timeout.ms": "40000"})
+    image = ClusterImage("c")
+    image.apply(GroupConfigChanged("own", ConfigImage({"share.session.timeout.ms": "50000"}, 0)))
+    settings = share_group_settings(settings_of_group(image, config, "own"), config)
+    assert (settings.session_timeout_ms, settings.heartbeat_interval_ms) == (50_000, 5_000)
+    assert (settings.assignment_interval_ms, settings.max_size) == (1_000, 7)
+    assert settings.initialize_retry_interval_ms == 40_000
+    other = share_group_settings(settings_of_group(image, config, "other"), config)
+    assert other.session_timeout_ms == 45_000

@@ -16,7 +16,15 @@ from ottla.api.permissions import CODES, Need, answer_parts, may, refusal, split
 from ottla.network.handlers import Answer, Handler, Handlers
 from ottla.protocol.access import Operation, Resource
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.versions import BROKER_PROOF, INTERNAL, JOURNEY, JOURNEY_GROUPS, METADATA_DELTAS
+from ottla.protocol.versions import (
+    BROKER_PROOF,
+    INTERNAL,
+    JOURNEY,
+    JOURNEY_GROUPS,
+    METADATA_DELTAS,
+    SHARE_GROUP_DESCRIBE,
+    SHARE_GROUP_HEARTBEAT,
+)
 
 Rule: TypeAlias = Callable[[Any, Context, Answer], Awaitable[Any]]
 """Takes a request and its handler, and returns the response."""
@@ -168,10 +176,12 @@ RULES: Final[dict[int, Rule]] = {
     61: _each("topics", "topics", _O.READ),
     65: authorized_groups.describe_transactions,
     66: authorized_groups.list_transactions,
-    68: authorized_groups.consumer_group_heartbeat,
-    69: authorized_groups.consumer_group_describe,
+    68: authorized_groups.modern_group_heartbeat,
+    69: authorized_groups.modern_group_describe,
     74: _on_cluster(_O.DESCRIBE_CONFIGS),
     75: authorized_topics.describe_topic_partitions,
+    SHARE_GROUP_HEARTBEAT: authorized_groups.modern_group_heartbeat,
+    SHARE_GROUP_DESCRIBE: authorized_groups.modern_group_describe,
     JOURNEY: authorized_topics.journey,
 }
 FROM_BROKERS: Final = (*INTERNAL, METADATA_DELTAS, JOURNEY_GROUPS, BROKER_PROOF)

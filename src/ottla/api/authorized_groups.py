@@ -239,7 +239,7 @@ async def list_transactions(request: Any, context: Context, answer: Answer) -> A
     return response
 
 
-async def consumer_group_describe(request: Any, context: Context, answer: Answer) -> Any:
+async def modern_group_describe(request: Any, context: Context, answer: Answer) -> Any:
     """Describe on the group, and on every topic that a member has: else the group is not shown."""
     allowed, refused = await split(request.group_ids, _DESCRIBE_GROUP, _itself, context)
     response = await answer_parts(
@@ -267,7 +267,10 @@ async def _may_describe_all(group: Any, context: Context, slices: Slices) -> boo
     names: set[str] = set()
     for member in group.members:
         await slices.count()
-        for assignment in (member.assignment, member.target_assignment):
+        assignments = [member.assignment]
+        if hasattr(member, "target_assignment"):  # share groups have none
+            assignments.append(member.target_assignment)
+        for assignment in assignments:
             for topic in assignment.topic_partitions:
                 await slices.count()
                 names.add(topic.topic_name)
@@ -275,8 +278,8 @@ async def _may_describe_all(group: Any, context: Context, slices: Slices) -> boo
     return not refused
 
 
-async def consumer_group_heartbeat(request: Any, context: Context, answer: Answer) -> Any:
-    """Read on the group, and Describe on the topics that it subscribes to (KIP-848)."""
+async def modern_group_heartbeat(request: Any, context: Context, answer: Answer) -> Any:
+    """Read on the group, and Describe on the topics that it subscribes to (KIP-848, KIP-932)."""
     if not may(context, Need(Operation.READ, Resource.GROUP), request.group_id):
         return error_response(request, _GROUP_DENIED)
     names = request.subscribed_topic_names or ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ottla.config.setting import Settings, Update, integer
-from ottla.config.validator import at_least, between
+from ottla.config.setting import Settings, Update, integer, words
+from ottla.config.validator import at_least, between, only
+
+SHARE_ASSIGNOR = "simple"
 
 
 class ShareGroupSettings(Settings):
@@ -63,6 +65,25 @@ class ShareGroupSettings(Settings):
         15_000,
         "Maximum of group.share.assignment.interval.ms, also for one group.",
         at_least(0),
+    )
+    group_share_max_size = integer(
+        "group.share.max.size",
+        200,
+        "Maximum number of members of a share group.",
+        between(1, 1_000),
+    )
+    group_share_assignors = words(
+        "group.share.assignors",
+        (SHARE_ASSIGNOR,),
+        "The assignor of share groups.",
+        only((SHARE_ASSIGNOR,), "There is no other"),
+    )
+    group_share_initialize_retry_interval_ms = integer(
+        "group.share.initialize.retry.interval.ms",
+        30_000,
+        "After so long the share coordinator is asked once more to begin the state of a share "
+        "group's partition. At least offsets.commit.timeout.ms counts.",
+        at_least(1),
     )
     group_share_record_lock_duration_ms = integer(
         "group.share.record.lock.duration.ms",

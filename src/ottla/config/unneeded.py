@@ -80,8 +80,8 @@ _THREADS: Final = """
     transaction.state.log.load.buffer.size
 """
 _GROUPS: Final = """
-    group.coordinator.rebalance.protocols group.share.assignors
-    group.share.initialize.retry.interval.ms group.share.max.share.sessions group.share.max.size
+    group.coordinator.rebalance.protocols
+    group.share.max.share.sessions
     group.share.persister.class.name group.streams.max.size share.coordinator.append.linger.ms
     share.coordinator.cached.buffer.max.bytes
     share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size

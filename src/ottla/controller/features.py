@@ -29,9 +29,20 @@ TRANSACTION_VERSION: Final = "transaction.version"
 GROUP_VERSION: Final = "group.version"
 """1: consumer groups of the newer protocol (KIP-848). At 0 their requests are refused."""
 
-SUPPORTED: Final = (FeatureRange(GROUP_VERSION, 0, 1), FeatureRange(TRANSACTION_VERSION, 0, 2))
+SHARE_VERSION: Final = "share.version"
+"""1: share groups (KIP-932). At 0 their requests are refused."""
+
+SUPPORTED: Final = (
+    FeatureRange(GROUP_VERSION, 0, 1),
+    FeatureRange(SHARE_VERSION, 0, 1),
+    FeatureRange(TRANSACTION_VERSION, 0, 2),
+)
 """By this broker's software."""
-DEFAULT_LEVELS: Final[Mapping[str, int]] = {GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
+DEFAULT_LEVELS: Final[Mapping[str, int]] = {
+    GROUP_VERSION: 1,
+    SHARE_VERSION: 1,
+    TRANSACTION_VERSION: 2,
+}
 """The finalized levels of a new cluster."""
 
 

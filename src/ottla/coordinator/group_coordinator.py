@@ -18,6 +18,7 @@ from ottla.coordinator.consumer_decisions import ConsumerDecisions, RunLong, run
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.regex_matching import MayDescribe, RegexMatching, may_describe_all
 from ottla.coordinator.shard_kind import ShardKind
+from ottla.coordinator.share_groups import ShareGroups
 from ottla.groups.classic.requests import (
     DescribedGroup,
     HeartbeatRequest,
@@ -53,6 +54,7 @@ from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.records import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
+from ottla.groups.share.settings import ShareGroupSettings, default_share_settings
 from ottla.groups.step import Step
 from ottla.groups.stored import OffsetCommitValue
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -102,15 +104,16 @@ def group_kind(
     *,
     topics: Callable[[], Topics] = lambda: NO_TOPICS,
     consumer_settings: Callable[[str], ConsumerGroupSettings] = default_settings,
+    share_settings: Callable[[str], ShareGroupSettings] = default_share_settings,
     on_committed: Callable[[OffsetsCommitted], None] | None = None,
 ) -> ShardKind[GroupShard]:
-    """Groups as a kind of coordinator: `__consumer_offsets`. `topics` and `consumer_settings`
-    (of a group) are those of this moment.
+    """Groups as a kind of coordinator: `__consumer_offsets`. `topics` and the settings of a
+    consumer or share group are those of this moment.
     """
     return ShardKind(
         topic=OFFSETS_TOPIC,
         settings=settings,
-        new_shard=partial(GroupShard, topics, consumer_settings),
+        new_shard=partial(GroupShard, topics, consumer_settings, share_settings),
         encode=encode,
         decode=decode,
         commit_timeout_ms=settings.offset_commit_timeout_ms,
@@ -151,6 +154,8 @@ class GroupCoordinator:
         run_long = run_long or run_at_once
         self._consumers = ConsumerDecisions(runtime, run_long)
         self._regexes = RegexMatching(self._consumers, topics, run_long, self._background)
+        self.share = ShareGroups(runtime, self.partition_for)
+        """The requests about share groups."""
 
     def start(self) -> None:
         """Begins the periodic removal of expired offsets and groups."""

@@ -10,7 +10,7 @@ before they are applied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 from ottla.groups.classic import departure, describe, rebalance
@@ -67,9 +67,8 @@ from ottla.groups.share.describe import SHARE_TYPE, DescribedShareGroup
 from ottla.groups.share.member import JOIN_EPOCH as SHARE_JOIN_EPOCH
 from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
 from ottla.groups.share.requests import HeartbeatResult as ShareHeartbeatResult
-from ottla.groups.share.settings import ShareGroupSettings
+from ottla.groups.share.settings import ShareGroupSettings, default_share_settings
 from ottla.groups.share.shard import AlteredOffsets, ShareGroupShard, StatesToDelete
-from ottla.groups.share.state_partitions import PartitionsOfTopics
 from ottla.groups.share.step import Step as ShareStep
 from ottla.groups.share.stored import ShareRecord
 from ottla.groups.share.timers import expires_again as share_expires_again
@@ -91,6 +90,8 @@ from ottla.groups.stored import (
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch, TransactionMarker
 
+T = TypeVar("T")
+
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
 
@@ -101,7 +102,7 @@ class GroupShard:
         self,
         topics: Callable[[], Topics] = lambda: NO_TOPICS,
         consumer_settings: Callable[[str], ConsumerGroupSettings] = default_settings,
-        share_settings: Callable[[], ShareGroupSettings] = ShareGroupSettings,
+        share_settings: Callable[[str], ShareGroupSettings] = default_share_settings,
     ) -> None:
         """The topics of the cluster, the settings of a consumer group by its name, and those of
         share groups, now.
@@ -192,9 +193,10 @@ class GroupShard:
             inner = self.consumer_step(step, group_id)
             self.consumer.loaded(group_id, inner)
             _add(inner, step)
-        shares = self.share_step(step)
-        self.share.loaded(shares)
-        _add(shares, step)
+        for group_id in self.share.groups:
+            shares = ShareStep(step.now_ms, self._share_settings(group_id))
+            self.share.loaded(group_id, shares)
+            _add(shares, step)
         for group in self.groups.values():
             for member in group.members.values():
                 await_heartbeat(group, member, step)
@@ -423,64 +425,53 @@ class GroupShard:
 
     # Share groups.
 
-    def share_step(self, step: Step) -> ShareStep:
-        """A step of the same moment, with the settings of share groups."""
-        return ShareStep(step.now_ms, self._share_settings())
-
-    def share_heartbeat(self, request: ShareHeartbeat, step: Step) -> ShareHeartbeatResult:
-        """ShareGroupHeartbeat; raises ApiError where it is refused."""
-        share_requests.check(request)
-        self._check_is_share_group(request.group)
-        is_new = request.epoch == SHARE_JOIN_EPOCH and request.group not in self.share.groups
-        if is_new and self._is_full(step):
-            raise ApiError(ErrorCode.group_max_size_reached)
-        inner = self.share_step(step)
-        result = self.share.heartbeat(request, self._topics(), inner)
+    def share_decision(
+        self,
+        group_id: str,
+        step: Step,
+        decide: Callable[[ShareGroupShard, Topics, ShareStep], T],
+    ) -> T:
+        """A decision about a share group as a part of this step."""
+        inner = ShareStep(step.now_ms, self._share_settings(group_id))
+        result = decide(self.share, self._topics(), inner)
         _add(inner, step)
         return result
 
-    def _check_is_share_group(self, group_id: str) -> None:
+    def check_is_share_group(self, group_id: str) -> None:
         """Raises ApiError (GROUP_ID_NOT_FOUND) where the id is that of another group."""
         if self._group(group_id) is not None:
             message = f"Group {group_id} is not a share group."
             raise ApiError(ErrorCode.group_id_not_found, message)
 
+    def share_heartbeat(self, request: ShareHeartbeat, step: Step) -> ShareHeartbeatResult:
+        """ShareGroupHeartbeat; raises ApiError where it is refused."""
+        share_requests.check(request)
+        self.check_is_share_group(request.group)
+        is_new = request.epoch == SHARE_JOIN_EPOCH and request.group not in self.share.groups
+        if is_new and self._is_full(step):
+            raise ApiError(ErrorCode.group_max_size_reached)
+        return self.share_decision(
+            request.group,
+            step,
+            lambda share, topics, inner: share.heartbeat(request, topics, inner),
+        )
+
     def _share_expired(self, event: SessionExpired, step: Step) -> None:
-        inner = self.share_step(step)
-        self.share.expired(event, self._topics(), inner)
-        _add(inner, step)
+        self.share_decision(
+            event.group, step, lambda share, topics, inner: share.expired(event, topics, inner)
+        )
 
         def refused(later: Step, error: ErrorCode) -> None:
-            again = self.share_step(later)
-            share_expires_again(event, again)
-            _add(again, later)
+            self.share_decision(
+                event.group, later, lambda share, topics, inner: share_expires_again(event, inner)
+            )
 
         step.when_refused = refused
 
     def describe_share_group(self, group_id: str) -> DescribedShareGroup:
         """ShareGroupDescribe; raises ApiError (GROUP_ID_NOT_FOUND)."""
-        self._check_is_share_group(group_id)
+        self.check_is_share_group(group_id)
         return self.share.describe(group_id)
-
-    def share_states_begun(self, group_id: str, partitions: PartitionsOfTopics, step: Step) -> None:
-        """The share coordinator has begun the state of these partitions."""
-        inner = self.share_step(step)
-        self.share.states_begun(group_id, partitions, inner)
-        _add(inner, step)
-
-    def share_states_refused(
-        self, group_id: str, partitions: PartitionsOfTopics, step: Step
-    ) -> None:
-        """The share coordinator has not begun the state of these partitions."""
-        inner = self.share_step(step)
-        self.share.states_refused(group_id, partitions, inner)
-        _add(inner, step)
-
-    def share_states_forgotten(self, group_id: str, topic_ids: Iterable[UUID], step: Step) -> None:
-        """The share coordinator has forgotten all state in these topics."""
-        inner = self.share_step(step)
-        self.share.states_forgotten(group_id, topic_ids, inner)
-        _add(inner, step)
 
     def begin_share_removal(self, group_id: str, step: Step) -> StatesToDelete:
         """DeleteGroups: what the share coordinator is to forget before. Nothing for groups of other
@@ -489,32 +480,24 @@ class GroupShard:
         group = self.share.groups.get(group_id)
         if group is None or group.members:
             return {}
-        inner = self.share_step(step)
-        partitions = self.share.begin_removal(group_id, self._topics(), inner)
-        _add(inner, step)
-        return partitions
+        return self.share_decision(
+            group_id,
+            step,
+            lambda share, topics, inner: share.begin_removal(group_id, topics, inner),
+        )
 
     def alter_share_offsets(
         self, group_id: str, offsets: Mapping[str, Mapping[int, int]], step: Step
     ) -> AlteredOffsets:
         """AlterShareGroupOffsets; raises ApiError (GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP)."""
-        self._check_is_share_group(group_id)
+        self.check_is_share_group(group_id)
         if group_id not in self.share.groups and self._is_full(step):
             raise ApiError(ErrorCode.group_max_size_reached)
-        inner = self.share_step(step)
-        altered = self.share.alter_offsets(group_id, offsets, self._topics(), inner)
-        _add(inner, step)
-        return altered
-
-    def begin_share_offset_removal(
-        self, group_id: str, names: Sequence[str], step: Step
-    ) -> StatesToDelete:
-        """DeleteShareGroupOffsets; raises ApiError (GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP)."""
-        self._check_is_share_group(group_id)
-        inner = self.share_step(step)
-        partitions = self.share.begin_offset_removal(group_id, names, self._topics(), inner)
-        _add(inner, step)
-        return partitions
+        return self.share_decision(
+            group_id,
+            step,
+            lambda share, topics, inner: share.alter_offsets(group_id, offsets, topics, inner),
+        )
 
     # Offsets.
 
@@ -590,9 +573,7 @@ class GroupShard:
     def topic_deleted(self, topic: str, topic_id: UUID | None, step: Step) -> bool:
         """Removes every group's offsets in a deleted topic. False: ask again, more are left."""
         if topic_id is not None and self.share.groups:
-            inner = self.share_step(step)
-            self.share.topic_deleted(topic_id, inner)
-            _add(inner, step)
+            step.records += self.share.topic_deleted(topic_id)
         return removal.topic_deleted(topic, topic_id, self.offsets, self.pending, step)
 
     # Groups.
@@ -618,12 +599,12 @@ class GroupShard:
         return ErrorCode.none
 
     def _delete_share_group(self, group_id: str, step: Step) -> ErrorCode:
-        inner = self.share_step(step)
         try:
-            self.share.remove(group_id, inner)
+            self.share_decision(
+                group_id, step, lambda share, topics, inner: share.remove(group_id, inner)
+            )
         except ApiError as error:
             return error.code
-        _add(inner, step)
         return ErrorCode.none
 
     def remove_expired(self, step: Step, group_ids: Iterable[str] | None = None) -> bool:

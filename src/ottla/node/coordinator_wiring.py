@@ -24,6 +24,7 @@ from ottla.groups.consumer.settings import ConsumerGroupSettings
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import MAX_GROUP_SIZE, GroupSettings
 from ottla.groups.shard import GroupShard
+from ottla.groups.share.settings import ShareGroupSettings
 from ottla.node.commit_recording import CommitRecording
 from ottla.node.group_topics import topics_of
 from ottla.protocol.errors import ErrorCode
@@ -49,18 +50,19 @@ def group_runtime(
     """The coordinator of `__consumer_offsets`; timelines record its commits."""
     noted: dict[str, GroupConfig] = {}
 
-    def settings_of(group: str) -> ConsumerGroupSettings:
+    def settings_of(group: str) -> GroupConfig:
         settings = settings_of_group(image(), config, group)
         if settings.notes and noted.get(group) is not settings:
             noted[group] = settings
             for note in settings.notes:
                 logger.warning("group %s: %s", group, note)
-        return consumer_group_settings(settings, config)
+        return settings
 
     kind = group_kind(
         group_settings(config),
         topics=lambda: topics_of(image()),
-        consumer_settings=settings_of,
+        consumer_settings=lambda group: consumer_group_settings(settings_of(group), config),
+        share_settings=lambda group: share_group_settings(settings_of(group), config),
         on_committed=recording.committed,
     )
     return CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
@@ -125,6 +127,20 @@ def consumer_group_settings(group: GroupConfig, config: BrokerConfig) -> Consume
         assignment_interval_ms=group.consumer_assignment_interval_ms,
         regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         max_size=min(config.group_consumer_max_size, MAX_GROUP_SIZE),
+    )
+
+
+@lru_cache(maxsize=1024)
+def share_group_settings(group: GroupConfig, config: BrokerConfig) -> ShareGroupSettings:
+    """The same of a share group."""
+    return ShareGroupSettings(
+        session_timeout_ms=group.share_session_timeout_ms,
+        heartbeat_interval_ms=group.share_heartbeat_interval_ms,
+        assignment_interval_ms=group.share_assignment_interval_ms,
+        initialize_retry_interval_ms=max(
+            config.group_share_initialize_retry_interval_ms, config.offsets_commit_timeout_ms
+        ),
+        max_size=config.group_share_max_size,
     )
 
 

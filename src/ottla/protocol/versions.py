@@ -30,6 +30,8 @@ ALTER_PARTITION: Final = 56
 ENVELOPE: Final = 58
 ALLOCATE_PRODUCER_IDS: Final = 67
 CONSUMER_GROUP_DESCRIBE: Final = 69
+SHARE_GROUP_HEARTBEAT: Final = 76
+SHARE_GROUP_DESCRIBE: Final = 77
 
 _TABLE: Final = (
     (0, "produce", 0, 13),
@@ -86,6 +88,8 @@ _TABLE: Final = (
     (CONSUMER_GROUP_DESCRIBE, "consumer_group_describe", 0, 1),
     (74, "list_config_resources", 0, 1),
     (75, "describe_topic_partitions", 0, 0),
+    (SHARE_GROUP_HEARTBEAT, "share_group_heartbeat", 1, 1),
+    (SHARE_GROUP_DESCRIBE, "share_group_describe", 1, 1),
 )
 
 _BETWEEN_BROKERS: Final = (

@@ -192,6 +192,29 @@ class GroupApi:
         }
         return await self.ask("consumer_group_heartbeat", version, **(request | fields))
 
+    async def share_beat(self, **fields: Any) -> Any:
+        """The same of a share group's member."""
+        request = {
+            "group_id": "g",
+            "member_id": "m",
+            "member_epoch": 0,
+            "rack_id": None,
+            "subscribed_topic_names": ("t",),
+        }
+        return await self.ask("share_group_heartbeat", 1, **(request | fields))
+
+    async def begin_share_states(self, group: str, partitions: Any) -> None:
+        """The share coordinator has begun their state, and the next target may be made."""
+        await self.runtime.decide(
+            self.groups.partition_for(group),
+            lambda shard, step: shard.share_decision(
+                group,
+                step,
+                lambda share, topics, inner: share.states_begun(group, partitions, inner),
+            ),
+        )
+        self.shard.share.groups[group].target_timestamp_ms = 0
+
     async def sync(self, version: int, member_id: str, assignment: bytes, **fields: Any) -> Any:
         each = self.struct(
             "SyncGroupRequestAssignment", 14, version, member_id=member_id, assignment=assignment

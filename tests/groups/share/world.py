@@ -87,7 +87,9 @@ class World:
         else:
             gone = by_name.pop(name).id
             self.deleted[name] += 1
-            _, records = self.decide(lambda step: self.shard.topic_deleted(gone, step))
+            step = self.step()
+            step.records = self.shard.topic_deleted(gone)
+            records = self.run(step)
         self.topics = Topics(self.topics.version + 1, by_name)
         return records
 
@@ -117,5 +119,6 @@ class World:
         self.shard = self.replayed()
         self.timers.clear()
         step = self.step()
-        self.shard.loaded(step)
+        for group in self.shard.groups:
+            self.shard.loaded(group, step)
         self.run(step)

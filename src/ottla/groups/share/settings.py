@@ -11,7 +11,7 @@ ASSIGNOR: Final = "simple"
 
 @dataclass(frozen=True, slots=True)
 class ShareGroupSettings:
-    """Kafka's defaults."""
+    """Kafka's defaults; of one group, whose own settings (resource type 32) come first."""
 
     session_timeout_ms: int = 45_000
     """group.share.session.timeout.ms"""
@@ -23,3 +23,8 @@ class ShareGroupSettings:
     """group.share.initialize.retry.interval.ms"""
     max_size: int = 200
     """group.share.max.size"""
+
+
+def default_share_settings(group: str) -> ShareGroupSettings:
+    """The same for every group."""
+    return ShareGroupSettings()

@@ -61,10 +61,9 @@ class ShareGroupShard:
         else:
             group.apply(record, timestamp_ms)
 
-    def loaded(self, step: Step) -> None:
-        """Members have their session timeout to send a heartbeat."""
-        for group in self.groups.values():
-            loaded(group, step)
+    def loaded(self, group_id: str, step: Step) -> None:
+        """The group's members have their session timeout to send a heartbeat."""
+        loaded(self.groups[group_id], step)
 
     # Members.
 
@@ -107,10 +106,14 @@ class ShareGroupShard:
         if group is not None:
             self._change(group, state_partitions.forgotten(group.states, topic_ids), step)
 
-    def topic_deleted(self, topic_id: UUID, step: Step) -> None:
+    def topic_deleted(self, topic_id: UUID) -> list[ShareRecord]:
         """No group has state in the topic any more."""
+        records = []
         for group in self.groups.values():
-            self._change(group, state_partitions.without_topic(group.states, topic_id), step)
+            states = state_partitions.without_topic(group.states, topic_id)
+            if states != group.states:
+                records.append(states_record(group.group_id, states))
+        return records
 
     @staticmethod
     def _change(group: ShareGroup, states: StatesValue, step: Step) -> None:
