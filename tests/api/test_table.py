@@ -23,6 +23,10 @@ FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 1, 2, 23
 ANSWERED = [api for api in APIS.values() if api.key != ENVELOPE]
 
 
+SHARE_STATE = range(83, 88)
+"""Between brokers, and advertised."""
+
+
 @pytest.mark.parametrize("key", [api.key for api in ANSWERED], ids=[api.name for api in ANSWERED])
 def test_every_advertised_request_has_a_handler_and_messages(key: int) -> None:
     handler = find(key)
@@ -61,7 +65,7 @@ def test_every_handler_declares_its_permissions(key: int) -> None:
     assert bool(handler.access) is (key not in OPEN_TO_ALL)
     for operation, resource in handler.access:
         assert operation.name in OPERATIONS[resource].split()
-    between_brokers = key in INTERNAL or key in (METADATA_DELTAS, JOURNEY_GROUPS)
+    between_brokers = key in (*INTERNAL, *SHARE_STATE, METADATA_DELTAS, JOURNEY_GROUPS)
     assert (handler.access == BETWEEN_BROKERS) is between_brokers
 
 
@@ -85,7 +89,7 @@ def test_requests_of_other_brokers_are_marked(key: int) -> None:
         elif key == ADD_PARTITIONS_TO_TXN:
             assert handler.is_between_brokers(request()) is (version >= 4)
         else:
-            assert handler.is_between_brokers(request()) is (key in INTERNAL)
+            assert handler.is_between_brokers(request()) is (key in (*INTERNAL, *SHARE_STATE))
 
 
 def test_produce_is_advertised_from_0_and_accepted_from_3() -> None:

@@ -150,14 +150,13 @@ def stock() -> dict[str, str]:
 
 def test_a_stock_server_properties_is_taken_with_a_note_for_each_reason() -> None:
     config = BrokerConfig(stock())
-    quorum, threads, groups = config.notes
+    quorum, threads = config.notes
     assert quorum.startswith(
         "No effect: process.roles, controller.quorum.bootstrap.servers, controller.listener.names"
     )
     assert threads.startswith(
         "No effect: num.network.threads, num.io.threads, num.recovery.threads.per.data.dir ("
     )
-    assert groups.startswith("No effect: share.coordinator.state.topic.replication.factor, ")
 
 
 def test_a_controller_listener_is_not_for_clients() -> None:

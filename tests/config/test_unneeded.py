@@ -118,6 +118,7 @@ STRICTER = {
     "replica.socket.timeout.ms": 0,
     # Our default, -1, fits any number of brokers.
     "offsets.topic.replication.factor": -1,
+    "share.coordinator.state.topic.replication.factor": -1,
     "transaction.state.log.replication.factor": -1,
 }
 """The least value, where it is not Kafka's."""

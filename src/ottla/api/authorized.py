@@ -182,6 +182,11 @@ RULES: Final[dict[int, Rule]] = {
     75: authorized_topics.describe_topic_partitions,
     SHARE_GROUP_HEARTBEAT: authorized_groups.modern_group_heartbeat,
     SHARE_GROUP_DESCRIBE: authorized_groups.modern_group_describe,
+    83: _on_cluster(_O.CLUSTER_ACTION),
+    84: _on_cluster(_O.CLUSTER_ACTION),
+    85: _on_cluster(_O.CLUSTER_ACTION),
+    86: _on_cluster(_O.CLUSTER_ACTION),
+    87: _on_cluster(_O.CLUSTER_ACTION),
     JOURNEY: authorized_topics.journey,
 }
 FROM_BROKERS: Final = (*INTERNAL, METADATA_DELTAS, JOURNEY_GROUPS, BROKER_PROOF)

@@ -26,6 +26,7 @@ _DESCRIBE_GROUP: Final = Need(Operation.DESCRIBE, Resource.GROUP)
 _DESCRIBE_TOPIC: Final = Need(Operation.DESCRIBE, Resource.TOPIC)
 _DESCRIBE_TRANSACTION: Final = Need(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
 _DESCRIBE_CLUSTER: Final = Need(Operation.DESCRIBE, Resource.CLUSTER)
+_CLUSTER_ACTION: Final = Need(Operation.CLUSTER_ACTION, Resource.CLUSTER)
 _GROUP_DENIED: Final = CODES[Resource.GROUP]
 _TOPIC_DENIED: Final = CODES[Resource.TOPIC]
 _TRANSACTION_DENIED: Final = CODES[Resource.TRANSACTIONAL_ID]
@@ -33,6 +34,7 @@ _HIDDEN_TOPICS: Final = (
     "The group has described topic(s) that the client is not authorized to describe."
 )
 _TRANSACTION: Final = 1
+_SHARE: Final = 2
 _MANY_GROUPS: Final = 8
 
 
@@ -45,7 +47,12 @@ def _group_id(item: Any, context: Context) -> str | None:
 
 
 async def find_coordinator(request: Any, context: Context, answer: Answer) -> Any:
-    is_transaction = getattr(request, "key_type", 0) == _TRANSACTION
+    key_type = getattr(request, "key_type", 0)
+    is_transaction = key_type == _TRANSACTION
+    if key_type == _SHARE and not may(context, _CLUSTER_ACTION):
+        return await refusal(request, CODES[Resource.CLUSTER], context)
+    if key_type == _SHARE:
+        return await answer(request, context)
     need = _DESCRIBE_TRANSACTION if is_transaction else _DESCRIBE_GROUP
     code = CODES[need.resource]
     if not hasattr(request, "coordinator_keys"):

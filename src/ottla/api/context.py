@@ -13,6 +13,7 @@ from ottla.cluster.topic_creation import TopicCreation
 from ottla.config import BrokerConfig
 from ottla.controller.image import ClusterImage
 from ottla.coordinator.group_coordinator import GroupCoordinator
+from ottla.coordinator.share_parts import ShareParts
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator
 from ottla.coordinator.transaction_verifier import TransactionVerifier
 from ottla.network.authorization import Authorization
@@ -47,6 +48,7 @@ class Broker(Protocol):
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     transaction_verifier: TransactionVerifier
+    shares: ShareParts
     producer_ids: ProducerIds
     timelines: TimelineRecorder
     controller: Controller

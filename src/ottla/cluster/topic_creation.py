@@ -17,7 +17,12 @@ from ottla.controller.image import ClusterImage
 from ottla.controller.plan import DONE, Outcome
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.protocol.internal_topics import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from ottla.runtime.clock import Clock
 from ottla.runtime.slices import Slices
 
@@ -72,6 +77,12 @@ class TopicCreation:
             TRANSACTIONS_TOPIC, "Transactions", "transaction.state.log.replication.factor"
         )
 
+    async def ensure_share_topic(self) -> Outcome:
+        """The same for __share_group_state."""
+        return await self._ensure(
+            SHARE_TOPIC, "Share groups", "share.coordinator.state.topic.replication.factor"
+        )
+
     async def _ensure(self, topic: str, users: str, factor_setting: str) -> Outcome:
         if topic in self._image.topics:
             return DONE
@@ -123,6 +134,19 @@ def _auto_topic(name: str, config: BrokerConfig) -> NewTopic:
                 ("min.insync.replicas", str(config.transaction_state_log_min_isr)),
                 ("unclean.leader.election.enable", "false"),
                 _segment_bytes(config.transaction_state_log_segment_bytes),
+            ),
+        )
+    if name == SHARE_TOPIC:
+        return NewTopic(
+            name,
+            config.share_coordinator_state_topic_num_partitions,
+            config.share_coordinator_state_topic_replication_factor,
+            configs=(
+                ("cleanup.policy", "delete"),
+                ("compression.type", "producer"),
+                ("min.insync.replicas", str(config.share_coordinator_state_topic_min_isr)),
+                ("retention.ms", "-1"),
+                _segment_bytes(config.share_coordinator_state_topic_segment_bytes),
             ),
         )
     return NewTopic(name)

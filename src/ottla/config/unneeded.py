@@ -76,20 +76,14 @@ _THREADS: Final = """
     log.dir.failure.timeout.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
     offsets.load.buffer.size producer.purgatory.purge.interval.requests
-    queued.max.requests share.fetch.purgatory.purge.interval.requests
+    queued.max.requests share.coordinator.append.linger.ms
+    share.coordinator.cached.buffer.max.bytes share.coordinator.load.buffer.size
+    share.coordinator.threads share.fetch.purgatory.purge.interval.requests
     transaction.state.log.load.buffer.size
 """
 _GROUPS: Final = """
-    group.coordinator.rebalance.protocols
-    group.share.max.share.sessions
-    group.share.persister.class.name group.streams.max.size share.coordinator.append.linger.ms
-    share.coordinator.cached.buffer.max.bytes
-    share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
-    share.coordinator.snapshot.update.records.per.snapshot
-    share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
-    share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
-    share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
-    share.coordinator.threads share.coordinator.write.timeout.ms
+    group.coordinator.rebalance.protocols group.share.max.share.sessions
+    group.share.persister.class.name group.streams.max.size
 """
 _TRANSACTIONS: Final = """
     transaction.two.phase.commit.enable
@@ -162,7 +156,7 @@ _CHECKPOINTS: Final = """
     log.flush.start.offset.checkpoint.interval.ms
 """
 _COMMITS: Final = """
-    offsets.topic.compression.codec
+    offsets.topic.compression.codec share.coordinator.state.topic.compression.codec
 """
 _OLD: Final = """
     broker.id.generation.enable inter.broker.protocol.version log.message.downconversion.enable
@@ -191,7 +185,7 @@ _REASONS: Final = (
     (_METRICS, "metrics come from ottla.metrics.listener, not from Java reporters"),
     (_CONNECTIONS, "connections are limited by address: quotas of connection_creation_rate"),
     (_CHECKPOINTS, "log start offsets are written with log.flush.offset.checkpoint.interval.ms"),
-    (_COMMITS, "offset commits are written uncompressed"),
+    (_COMMITS, "offset commits and the states of share groups are written uncompressed"),
     (_OLD, "the setting belongs to older versions of Kafka"),
 )
 

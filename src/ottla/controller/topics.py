@@ -40,7 +40,12 @@ from ottla.controller.plan import (
 )
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.protocol.internal_topics import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 """Kafka's limit for one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
@@ -345,6 +350,8 @@ def default_factor(topic: str, image: ClusterImage, config: BrokerConfig) -> int
         factor = config.offsets_topic_replication_factor
     elif topic == TRANSACTIONS_TOPIC:
         factor = config.transaction_state_log_replication_factor
+    elif topic == SHARE_TOPIC:
+        factor = config.share_coordinator_state_topic_replication_factor
     else:
         return config.default_replication_factor
     known = len({*image.brokers, *image.directories})

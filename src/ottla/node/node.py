@@ -67,6 +67,7 @@ from ottla.node.coordinator_wiring import (
     group_runtime,
     transaction_parts,
 )
+from ottla.node.share_wiring import share_parts
 from ottla.protocol.errors import ApiError
 from ottla.replica.disk_reads import DiskReads
 from ottla.replica.fetch_session import FetchSessions
@@ -127,8 +128,9 @@ class Node:
         self._registration = Registration(config.id)
         self.identity = BrokerIdentity(config.id, random)
         """Which broker this is, for other brokers."""
-        security = peer_security(config)
-        self.peers = Peers(config, self._inter_broker_endpoint, security, self.identity)
+        self.peers = Peers(
+            config, self._inter_broker_endpoint, peer_security(config), self.identity
+        )
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             lambda: random.randrange(1, 2**31),
@@ -176,7 +178,15 @@ class Node:
         self.transactions = parts.coordinator
         self.transaction_verifier = parts.verifier
         self._marker_sender = parts.sender
-        self.coordinators = Coordinators([groups, parts.runtime])
+        self.shares = share_parts(
+            config,
+            lambda: self.image,
+            self.partitions,
+            clock,
+            Brokers(config.id, self._ask_broker),
+            self.topic_creation.ensure_share_topic,
+        )
+        self.coordinators = Coordinators([groups, parts.runtime, self.shares.runtime])
         self.membership: Membership
         self.store: LogStore
         self.log_maintenance: LogMaintenance
@@ -335,6 +345,7 @@ class Node:
         self.coordinators.start()
         self.groups.start()
         self.transactions.start()
+        self.shares.start()
         self.view.subscribe(applier.apply)
         self.view.subscribe(self._reconfigured)
         self._alter_partition_sender.start()
@@ -395,6 +406,7 @@ class Node:
 
     async def _topic_deleted(self, topic: str, topic_id: UUID | None) -> None:
         await self.groups.topic_deleted(topic, topic_id)
+        await self.shares.coordinator.topic_deleted(topic_id)
         await self._commits.topic_deleted(topic_id)
 
     async def _noted_deletions(self) -> frozenset[UUID]:
@@ -528,6 +540,7 @@ class Node:
             listener.stop_accepting()
         self.groups.close()
         self.transactions.close()
+        self.shares.close()
         self._marker_sender.close()
         self.transaction_verifier.close()
         self.coordinators.close()

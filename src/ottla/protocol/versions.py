@@ -90,6 +90,11 @@ _TABLE: Final = (
     (75, "describe_topic_partitions", 0, 0),
     (SHARE_GROUP_HEARTBEAT, "share_group_heartbeat", 1, 1),
     (SHARE_GROUP_DESCRIBE, "share_group_describe", 1, 1),
+    (83, "initialize_share_group_state", 0, 0),
+    (84, "read_share_group_state", 0, 0),
+    (85, "write_share_group_state", 0, 1),
+    (86, "delete_share_group_state", 0, 0),
+    (87, "read_share_group_state_summary", 0, 1),
 )
 
 _BETWEEN_BROKERS: Final = (

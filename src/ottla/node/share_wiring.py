@@ -1,0 +1,90 @@
+"""What this broker does for share groups, built from this node's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from ottla.config import BrokerConfig
+from ottla.controller.image import ClusterImage
+from ottla.controller.plan import Outcome
+from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.led_partitions import LedPartitions
+from ottla.coordinator.share_coordinator import ShareCoordinator, coordinator_key, share_kind
+from ottla.coordinator.share_parts import ShareParts
+from ottla.coordinator.share_persister import SharePersister
+from ottla.node.coordinator_wiring import Brokers
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import SHARE_TOPIC
+from ottla.replica.partitions import Partitions
+from ottla.runtime.clock import Clock
+from ottla.share.settings import ShareCoordinatorSettings
+from ottla.share.stored import ShareKey
+
+
+class ShareCoordinators:
+    """Where the share coordinators are: see `share_persister.Where`."""
+
+    def __init__(
+        self,
+        image: Callable[[], ClusterImage],
+        partition_for: Callable[[str], int],
+        create: Callable[[], Awaitable[Outcome]],
+    ) -> None:
+        self._image = image
+        self._partition_for = partition_for
+        self._create = create
+
+    def broker(self, key: ShareKey) -> int | None:
+        image = self._image()
+        state = image.partition(SHARE_TOPIC, self._partition_for(coordinator_key(key)))
+        return state.leader if state is not None and state.leader in image.brokers else None
+
+    async def create(self) -> None:
+        outcome = await self._create()
+        if outcome.failed:
+            raise ApiError(ErrorCode.coordinator_not_available, outcome.message)
+
+
+def share_parts(
+    config: BrokerConfig,
+    image: Callable[[], ClusterImage],
+    partitions: Partitions,
+    clock: Clock,
+    brokers: Brokers,
+    create_topic: Callable[[], Awaitable[Outcome]],
+) -> ShareParts:
+    """The coordinator of `__share_group_state`, and the one who asks all of them."""
+
+    def partition_count() -> int:
+        topic = image().topic(SHARE_TOPIC)
+        return (
+            config.share_coordinator_state_topic_num_partitions
+            if topic is None
+            else len(topic.partitions)
+        )
+
+    def exists(topic_id: UUID, index: int) -> bool:
+        topic = image().topic_by_id(topic_id)
+        return topic is not None and index < len(topic.partitions)
+
+    def delete_before(index: int, offset: int) -> int:
+        return partitions.find(SHARE_TOPIC, index).delete_before(offset)
+
+    settings = ShareCoordinatorSettings(
+        updates_per_snapshot=config.share_coordinator_snapshot_update_records_per_snapshot,
+        write_timeout_ms=config.share_coordinator_write_timeout_ms,
+        prune_interval_ms=config.share_coordinator_state_topic_prune_interval_ms,
+        cold_snapshot_interval_ms=config.share_coordinator_cold_partition_snapshot_interval_ms,
+    )
+    kind = share_kind(settings)
+    runtime = CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
+    coordinator = ShareCoordinator(runtime, partition_count, exists, delete_before)
+    persister = SharePersister(
+        coordinator,
+        ShareCoordinators(image, coordinator.partition_for, create_topic),
+        lambda broker_id, request: brokers.ask(broker_id, "share-state", request),
+        own_id=brokers.own_id,
+        clock=clock,
+    )
+    return ShareParts(runtime, coordinator, persister)

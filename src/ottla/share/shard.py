@@ -1,0 +1,276 @@
+"""The share partitions of one partition of `__share_group_state` (Kafka's ShareCoordinatorShard).
+
+Two epochs fence those who have been replaced. The *state epoch* grows when the group's coordinator
+initializes a share partition again: FENCED_STATE_EPOCH. The *leader epoch* is that of the partition
+whose records are shared: a new leader reads the state, and from then on the writes of the one
+before are FENCED_LEADER_EPOCH.
+
+A start offset never moves back within a state epoch. Kafka takes it as it comes: a write that was
+delayed on the network would take the start back to where it was when that write was made, and
+records that were acknowledged since would be delivered again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.shards.step import ProducerEpoch, TransactionMarker
+from ottla.shards.step import Step as ShardStep
+from ottla.share.settings import ShareCoordinatorSettings
+from ottla.share.share_partition import StoredState, Write
+from ottla.share.state_batch import combined
+from ottla.share.stored import (
+    NO_COUNT,
+    NO_EPOCH,
+    NO_OFFSET,
+    ShareKey,
+    ShareRecord,
+    Snapshot,
+    Update,
+)
+
+Step: TypeAlias = ShardStep[ShareRecord, None, ShareCoordinatorSettings]
+
+
+class Summary(NamedTuple):
+    """Where a share partition stands."""
+
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    start_offset: int = NO_OFFSET
+    delivery_complete_count: int = NO_COUNT
+
+
+class Known:
+    """The state of one share partition."""
+
+    __slots__ = ("leader_epoch", "offset", "state", "state_epoch", "updates")
+
+    def __init__(self) -> None:
+        self.state = Snapshot(0, 0, 0, NO_OFFSET, NO_COUNT, 0, 0)
+        self.updates = 0
+        """Since the last snapshot."""
+        self.offset = 0
+        """Of the last snapshot in the log."""
+        self.leader_epoch = NO_EPOCH
+        """The highest so far; a snapshot that initializes has none."""
+        self.state_epoch = 0
+
+
+class ShareShard:
+    """Every share partition of the partition, and the deciders over them."""
+
+    def __init__(self) -> None:
+        self.known: dict[ShareKey, Known] = {}
+        self.last_change = -1
+        """Offset of the last record that was no snapshot of what is unchanged."""
+        self._last_offset = -1
+
+    # What the log has.
+
+    def apply(
+        self, record: ShareRecord, offset: int, timestamp_ms: int, producer: ProducerEpoch | None
+    ) -> None:
+        """Takes over one record of the log, while loading and ever after."""
+        key, value = record
+        self._last_offset = offset
+        if value is None:
+            self.known.pop(key, None)
+            self.last_change = offset
+            return
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = Known()
+            known.offset = offset
+        known.leader_epoch = max(known.leader_epoch, value.leader_epoch)
+        if isinstance(value, Update):
+            known.state = _updated(known.state, value)
+            known.updates += 1
+            self.last_change = offset
+            return
+        if value.create_ms == value.write_ms:
+            self.last_change = offset
+        known.state = value
+        known.state_epoch = max(known.state_epoch, value.state_epoch)
+        known.updates = 0
+        known.offset = offset
+
+    def apply_marker(self, marker: TransactionMarker, offset: int) -> None:
+        """Nothing to do: the coordinator's own records are in no transaction."""
+
+    def loaded(self, step: Step) -> None:
+        """Nothing to resume."""
+
+    def expired(self, event: None, step: Step) -> None:
+        raise AssertionError("share partitions set no timers")
+
+    def unloaded(self, step: Step) -> None:
+        """No request waits here."""
+
+    # Requests. `exists`: the topic and partition are in the metadata. All raise ApiError.
+
+    def initialize(
+        self, key: ShareKey, state_epoch: int, start_offset: int, exists: bool, step: Step
+    ) -> None:
+        """InitializeShareGroupState: a state begins, with nothing in flight."""
+        known = self.known.get(key)
+        _check_key(key)
+        if known is not None and state_epoch != NO_EPOCH and state_epoch < known.state_epoch:
+            raise ApiError(ErrorCode.fenced_state_epoch, _state_epoch_text(known, state_epoch))
+        _check_exists(exists)
+        snapshot = Snapshot(
+            0 if known is None else known.state.snapshot_epoch + 1,
+            state_epoch,
+            0,
+            start_offset,
+            NO_COUNT if start_offset == NO_OFFSET else 0,
+            step.now_ms,
+            step.now_ms,
+        )
+        step.records.append(ShareRecord(key, snapshot))
+
+    def read(self, key: ShareKey, leader_epoch: int, exists: bool, step: Step) -> StoredState:
+        """ReadShareGroupState: a leader takes over; -1 only looks."""
+        known = self._initialized(key)
+        self._check_leader_epoch(known, leader_epoch)
+        _check_exists(exists)
+        state = known.state
+        if leader_epoch not in (NO_EPOCH, known.leader_epoch):
+            write = Write(state.start_offset, state.delivery_complete_count, ())
+            step.records.append(self._record(key, known, leader_epoch, write, step))
+        return StoredState(state.state_epoch, state.start_offset, state.batches)
+
+    def write(
+        self,
+        key: ShareKey,
+        state_epoch: int,
+        leader_epoch: int,
+        write: Write,
+        exists: bool,
+        step: Step,
+    ) -> None:
+        """WriteShareGroupState."""
+        known = self._initialized(key)
+        self._check_leader_epoch(known, leader_epoch)
+        if state_epoch != NO_EPOCH and state_epoch < known.state_epoch:
+            raise ApiError(ErrorCode.fenced_state_epoch, _state_epoch_text(known, state_epoch))
+        _check_exists(exists)
+        if write.start_offset != NO_OFFSET:
+            start_offset = max(write.start_offset, known.state.start_offset)
+            write = write._replace(start_offset=start_offset)
+        step.records.append(self._record(key, known, known.state.leader_epoch, write, step))
+
+    def delete(self, key: ShareKey, exists: bool, step: Step) -> None:
+        """DeleteShareGroupState; a state that there is not is deleted already."""
+        _check_key(key)
+        _check_exists(exists)
+        if key in self.known:
+            step.records.append(ShareRecord(key, None))
+
+    def summary(self, key: ShareKey, exists: bool) -> Summary:
+        """ReadShareGroupStateSummary."""
+        _check_key(key)
+        _check_exists(exists)
+        known = self.known.get(key)
+        if known is None:
+            return Summary()
+        state = known.state
+        return Summary(
+            state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
+        )
+
+    def _initialized(self, key: ShareKey) -> Known:
+        _check_key(key)
+        known = self.known.get(key)
+        if known is None:
+            raise ApiError(
+                ErrorCode.invalid_request, "The share partition has not been initialized."
+            )
+        return known
+
+    def _check_leader_epoch(self, known: Known, leader_epoch: int) -> None:
+        if leader_epoch != NO_EPOCH and leader_epoch < known.leader_epoch:
+            raise ApiError(
+                ErrorCode.fenced_leader_epoch,
+                f"The leader epoch {leader_epoch} is lower than {known.leader_epoch}.",
+            )
+
+    def _record(
+        self, key: ShareKey, known: Known, leader_epoch: int, write: Write, step: Step
+    ) -> ShareRecord:
+        """An update, or a snapshot after so many updates."""
+        state = known.state
+        start, count = write.start_offset, write.delivery_complete_count
+        if known.updates < step.settings.updates_per_snapshot:
+            batches = combined(write.batches, start)
+            update = Update(state.snapshot_epoch, leader_epoch, start, count, batches)
+            return ShareRecord(key, update)
+        start = state.start_offset if start == NO_OFFSET else start
+        snapshot = Snapshot(
+            state.snapshot_epoch + 1,
+            state.state_epoch,
+            leader_epoch,
+            start,
+            count,
+            step.now_ms,
+            step.now_ms,
+            combined([*state.batches, *write.batches], start),
+        )
+        return ShareRecord(key, snapshot)
+
+    # Time, and what follows from other changes.
+
+    def snapshot_cold(self, step: Step) -> None:
+        """Writes the state of share partitions that have not been written for long, so that what is
+        older can be deleted; once, until something changes again."""
+        before_ms = step.now_ms - step.settings.cold_snapshot_interval_ms
+        for key, known in self.known.items():
+            if known.offset < self.last_change and known.state.write_ms <= before_ms:
+                snapshot = known.state._replace(
+                    snapshot_epoch=known.state.snapshot_epoch + 1, write_ms=step.now_ms
+                )
+                step.records.append(ShareRecord(key, snapshot))
+        step.is_atomic = False
+
+    def redundant_before(self) -> int:
+        """No record before this offset is needed."""
+        return min((known.offset for known in self.known.values()), default=self._last_offset + 1)
+
+    def topics_deleted(self, topic_ids: Collection[UUID], step: Step) -> None:
+        """Deletes the states of topics that do not exist any more."""
+        gone = [key for key in self.known if key.topic_id in topic_ids]
+        step.records += [ShareRecord(key, None) for key in gone]
+        step.is_atomic = False
+
+    def topic_ids(self) -> Sequence[UUID]:
+        """Of all topics that have a state here."""
+        return list({key.topic_id for key in self.known})
+
+
+def _updated(state: Snapshot, update: Update) -> Snapshot:
+    """The state after an update."""
+    start = state.start_offset if update.start_offset == NO_OFFSET else update.start_offset
+    leader_epoch = state.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch
+    return state._replace(
+        leader_epoch=leader_epoch,
+        start_offset=start,
+        delivery_complete_count=update.delivery_complete_count,
+        batches=combined([*state.batches, *update.batches], start),
+    )
+
+
+def _check_key(key: ShareKey) -> None:
+    if key.partition < 0:
+        raise ApiError(ErrorCode.invalid_request, "The partition id cannot be a negative number.")
+
+
+def _check_exists(exists: bool) -> None:
+    if not exists:
+        raise ApiError(ErrorCode.unknown_topic_or_partition)
+
+
+def _state_epoch_text(known: Known, state_epoch: int) -> str:
+    return f"The state epoch {state_epoch} is lower than {known.state_epoch}."
