@@ -19,7 +19,22 @@ from ottla.console.console import Console
 from ottla.console.errors import ForbiddenError, NotFoundError, VisitError
 from ottla.console.failure_page import failure_page
 from ottla.console.guard import Guard
+from ottla.console.pages.broker import broker
+from ottla.console.pages.group import group
+from ottla.console.pages.groups import groups
+from ottla.console.pages.jump import jump, suggested
 from ottla.console.pages.overview import overview
+from ottla.console.pages.topic_changes import (
+    add,
+    change,
+    create,
+    creation,
+    delete,
+)
+from ottla.console.pages.topic_groups import topic_groups
+from ottla.console.pages.topic_partitions import partitions
+from ottla.console.pages.topic_settings import settings
+from ottla.console.pages.topics import topics
 from ottla.console.templates import rendered
 from ottla.console.visit import (
     LOGIN,
@@ -35,8 +50,23 @@ from ottla.console.visit import (
 STATIC: Final = Path(__file__).parent / "static"
 PAGES: Final[dict[str, Page]] = {
     "/": overview,
+    "/jump": jump,
+    "/places": suggested,
+    "/brokers/{broker:int}": broker,
+    "/topics": topics,
+    "/topics/new": creation,
+    "/topics/{topic}/partitions": partitions,
+    "/topics/{topic}/settings": settings,
+    "/topics/{topic}/groups": topic_groups,
+    "/groups": groups,
+    "/group": group,
 }
-CHANGES: Final[dict[str, Page]] = {}
+CHANGES: Final[dict[str, Page]] = {
+    "/topics/new": create,
+    "/topics/{topic}/settings": change,
+    "/topics/{topic}/add-partitions": add,
+    "/topics/{topic}/delete": delete,
+}
 """By POST alone."""
 FAILED_LOGIN_S: Final = 1.0
 """What a wrong password costs."""

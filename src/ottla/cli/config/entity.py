@@ -91,4 +91,9 @@ def list_hint(kind: str, name: str) -> str:
 
 def settings_named(client: Client, kind: str, name: str) -> dict[str, ShownSetting]:
     """All its settings by name."""
-    return {each.name: ShownSetting(*each) for each in settings_of(client, kind, [name])[name]}
+    return {
+        each.name: ShownSetting(
+            each.name, each.value, each.source, each.is_read_only, each.is_sensitive
+        )
+        for each in settings_of(client, kind, [name])[name]
+    }

@@ -36,6 +36,16 @@ class Commit(NamedTuple):
     leader_epoch: int
 
 
+class AllCommits(NamedTuple):
+    """What all groups have committed. `unanswered`: the brokers whose groups are not known;
+    `refused`: the groups whose offsets this client may not see.
+    """
+
+    by_group: dict[str, dict[TopicPartition, Commit]]
+    unanswered: tuple[int, ...]
+    refused: tuple[str, ...]
+
+
 class Commits(NamedTuple):
     """By group. `unanswered`: the brokers whose groups are not known."""
 
@@ -56,6 +66,23 @@ def committed_offsets(client: Client, partition: TopicPartition) -> Commits:
         except (RetriableError, RefusedError):
             unanswered.append(number)
     return Commits(found, tuple(unanswered))
+
+
+def all_commits(client: Client) -> AllCommits:
+    """The commits of all groups that any broker coordinates, for all partitions."""
+    found: dict[str, dict[TopicPartition, Commit]] = {}
+    unanswered, refused = [], []
+    for number in sorted(client.metadata([]).brokers):
+        try:
+            for groups in in_chunks(_groups_of(client, number), MAX_GROUPS):
+                for group, answer in _answers(client, number, groups, None):
+                    try:
+                        found[group] = _read(group, answer)
+                    except RefusedError:
+                        refused.append(group)
+        except (RetriableError, RefusedError):
+            unanswered.append(number)
+    return AllCommits(found, tuple(unanswered), tuple(refused))
 
 
 def commits_of(client: Client, group: str) -> dict[TopicPartition, Commit]:
@@ -84,13 +111,19 @@ def _groups_of(client: Client, broker: int) -> list[str]:
 def _commits(
     client: Client, broker: int, groups: Sequence[str], partition: TopicPartition
 ) -> dict[str, dict[TopicPartition, Commit]]:
+    answers = _answers(client, broker, groups, partition)
+    return {group: _read(group, answer) for group, answer in answers}
+
+
+def _answers(
+    client: Client, broker: int, groups: Sequence[str], partition: TopicPartition | None
+) -> list[tuple[str, Any]]:
+    """By group. None: about all partitions."""
     try:
         response = client.ask_broker(broker, _of_many(groups, partition))
     except UnsupportedError:
-        answers = [(each, client.ask_broker(broker, _of_one(each, partition))) for each in groups]
-    else:
-        answers = [(each.group_id, each) for each in response.groups]
-    return {group: _read(group, answer) for group, answer in answers}
+        return [(each, client.ask_broker(broker, _of_one(each, partition))) for each in groups]
+    return [(each.group_id, each) for each in response.groups]
 
 
 def _read(group: str, answer: Any) -> dict[TopicPartition, Commit]:
@@ -113,14 +146,20 @@ def _read(group: str, answer: Any) -> dict[TopicPartition, Commit]:
     return found
 
 
-def _of_many(groups: Sequence[str], partition: TopicPartition) -> Question:
+def _of_many(groups: Sequence[str], partition: TopicPartition | None) -> Question:
+    """None: all of their partitions."""
+
     def build(messages: Messages) -> Any:
-        topic = messages.OffsetFetchRequestTopics(
-            name=partition.topic, partition_indexes=(partition.partition,)
-        )
+        topics = None
+        if partition is not None:
+            topics = (
+                messages.OffsetFetchRequestTopics(
+                    name=partition.topic, partition_indexes=(partition.partition,)
+                ),
+            )
         return messages.OffsetFetchRequest(
             groups=tuple(
-                messages.OffsetFetchRequestGroup(group_id=each, topics=(topic,)) for each in groups
+                messages.OffsetFetchRequestGroup(group_id=each, topics=topics) for each in groups
             )
         )
 

@@ -49,6 +49,9 @@ class Setting(NamedTuple):
     """One of SOURCES, or "unknown"."""
     is_read_only: bool = False
     is_sensitive: bool = False
+    inherited: str | None = None
+    """The value that it has if it is unset, or `name=value` of another setting that it has it from;
+    None if that is not known, or it is not set."""
 
 
 def topic_settings(
@@ -89,10 +92,23 @@ def settings_of(
                     SOURCES.get(int(each.config_source), "unknown"),
                     each.read_only,
                     each.is_sensitive,
+                    _inherited(each),
                 )
                 for each in sorted(result.configs, key=lambda each: str(each.name))
             ]
     return found
+
+
+def _inherited(config: Any) -> str | None:
+    """The second of its synonyms (KIP-226), which are in the order in which they count: its value,
+    or `name=value` where the name, and so perhaps the unit, is another.
+    """
+    others = getattr(config, "synonyms", ())[1:]
+    if not others or others[0].value is None:
+        return None
+    name, value = others[0].name, others[0].value
+    is_same = name in (config.name, f"log.{config.name}")
+    return value if is_same else f"{name}={value}"
 
 
 def _describe(kind: str, names: Sequence[str], only: Sequence[str] | None) -> Question:
@@ -105,7 +121,7 @@ def _describe(kind: str, names: Sequence[str], only: Sequence[str] | None) -> Qu
             )
             for name in names
         )
-        return messages.DescribeConfigsRequest(resources=resources)
+        return messages.DescribeConfigsRequest(resources=resources, include_synonyms=True)
 
     return Question(DESCRIBE_CONFIGS, 4, build, 1)
 

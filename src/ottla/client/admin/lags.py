@@ -1,0 +1,69 @@
+"""How far groups are behind: by topic, and by group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ottla.client.admin.committed_offsets import AllCommits, Commit, all_commits
+from ottla.client.admin.offsets import LATEST, known_offsets
+from ottla.client.client import Client
+from ottla.client.topic_partition import TopicPartition
+
+CommitsByGroup = Mapping[str, Mapping[TopicPartition, Commit]]
+
+
+class GroupLag(NamedTuple):
+    """How many offsets a group is behind on a topic; records are fewer after compaction."""
+
+    group: str
+    topic: str
+    lag: int
+    partitions: int
+    """That the group has committed."""
+
+
+class Lags(NamedTuple):
+    """Of all groups, the worst first. `is_whole`: whether all brokers and leaders responded, and
+    none refused.
+    """
+
+    lags: list[GroupLag]
+    is_whole: bool
+
+    def by_topic(self) -> dict[str, list[GroupLag]]:
+        found: defaultdict[str, list[GroupLag]] = defaultdict(list)
+        for each in self.lags:
+            found[each.topic].append(each)
+        return found
+
+    def by_group(self) -> dict[str, list[GroupLag]]:
+        found: defaultdict[str, list[GroupLag]] = defaultdict(list)
+        for each in self.lags:
+            found[each.group].append(each)
+        return found
+
+
+def lags(client: Client) -> Lags:
+    """Of all groups of the cluster, for the topics that exist."""
+    known: AllCommits = all_commits(client)
+    wanted = {place for commits in known.by_group.values() for place in commits}
+    if not wanted:
+        return Lags([], not known.unanswered and not known.refused)
+    leaders = client.metadata(sorted({place.topic for place in wanted})).leaders
+    (ends,), why = known_offsets(
+        client, [place for place in wanted if leaders.get(place, -1) >= 0], LATEST
+    )
+    return Lags(computed_lags(known.by_group, ends), not (known.unanswered or known.refused or why))
+
+
+def computed_lags(by_group: CommitsByGroup, ends: Mapping[TopicPartition, int]) -> list[GroupLag]:
+    """The worst first; only of partitions whose end is known."""
+    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for group, commits in by_group.items():
+        for place, commit in commits.items():
+            if place in ends:
+                found[group, place.topic].append(max(0, ends[place] - commit.offset))
+    rows = [GroupLag(group, topic, sum(each), len(each)) for (group, topic), each in found.items()]
+    return sorted(rows, key=lambda row: (-row.lag, row.topic, row.group))

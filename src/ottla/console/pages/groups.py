@@ -1,0 +1,66 @@
+"""The list of groups: state, topics, and how far they are behind."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from ottla.client.admin.groups import listed_groups
+from ottla.client.admin.lags import lags
+from ottla.client.errors import ClientError
+from ottla.console.pages.topics import FRESH_S, LAGS_FRESH_S
+from ottla.console.visit import Visit
+
+PER_PAGE: Final = 100
+
+
+class ListedGroup(NamedTuple):
+    """A row. `lag` is None if the group has committed nothing, or it is not known."""
+
+    name: str
+    state: str
+    type: str
+    topics: list[str]
+    lag: int | None
+
+
+def groups(visit: Visit) -> Response:
+    """The page at `/groups`."""
+    client, access, part = visit.client, visit.access, visit.text("q")
+    by_lag = visit.text("sort") == "lag"
+    known = access.kept("groups", FRESH_S, lambda: listed_groups(client))
+    why = None
+    try:
+        found = access.kept("lags", LAGS_FRESH_S, lambda: lags(client))
+        behind = found.by_group()
+        if not found.is_whole:
+            why = "Some groups or ends could not be read: lags may be higher."
+    except ClientError as error:
+        behind, why = {}, error.message
+    rows = [
+        ListedGroup(
+            each.group,
+            each.state,
+            each.type,
+            [lag.topic for lag in behind.get(each.group, ())],
+            sum(lag.lag for lag in behind[each.group]) if each.group in behind else None,
+        )
+        for each in known
+        if part.lower() in each.group.lower()
+    ]
+    if by_lag:
+        rows.sort(key=lambda row: (-(row.lag or 0), row.name))
+    pages = max(1, -(-len(rows) // PER_PAGE))
+    page = min(visit.number("page", 1, 100_000) or 1, pages)
+    return visit.page(
+        "groups.html",
+        rows=rows[(page - 1) * PER_PAGE : page * PER_PAGE],
+        count=len(rows),
+        all=len(known),
+        part=part,
+        by_lag=by_lag,
+        page=page,
+        pages=pages,
+        why_no_lags=why,
+    )

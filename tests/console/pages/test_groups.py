@@ -1,0 +1,59 @@
+"""The list of groups, one of them, and the field that jumps to it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as PartitionAt
+from tests.console.served_console import Visitor
+
+from ottla.testing import Topic
+
+EVIL = "<script>alert(1)</script>/&'\"? "
+
+
+def committed(topic: Topic, group: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": group})
+    consumer.commit(offsets=[PartitionAt(topic.name, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def test_a_group_with_any_name_is_listed_and_shown(visitor: Visitor, ottla_topic: Topic) -> None:
+    producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
+    for number in range(9):
+        producer.produce(ottla_topic.name, str(number), partition=0)
+    producer.flush()
+    group = f"{EVIL}{ottla_topic.name}"
+    committed(ottla_topic, group, 4)
+    listed = visitor.get(f"/groups?q={quote(group)}&sort=lag")
+    assert f"{' '.join(group.split())} empty classic {ottla_topic.name} 5" in listed.words
+    found = visitor.get(f"/group?name={quote(group)}")
+    assert "State empty Lag 5 Members 0" in found.words
+    assert "Nobody reads as this group now, and it is 5 records behind." in found.words
+    for page in (listed, found):
+        assert "<script>alert" not in page.text
+    jumped = visitor.ask("GET", f"/jump?q={quote(group.strip())}")
+    assert jumped.headers["location"].startswith("/group?name=")
+
+
+def test_a_group_that_does_not_exist(visitor: Visitor) -> None:
+    found = visitor.get("/group?name=no-such-group-at-all")
+    assert found.status == 404
+    assert "There is no group" in found.words
+
+
+def test_the_jump_field(visitor: Visitor, ottla_topic: Topic) -> None:
+    name = ottla_topic.name
+    assert visitor.ask("GET", f"/jump?q={name}").headers["location"].startswith(f"/topics/{name}/")
+    part = name[:-1].upper()
+    assert visitor.ask("GET", f"/jump?q={part}").headers["location"].startswith(f"/topics/{name}/")
+    assert visitor.ask("GET", "/jump?q=%2F%2Fevil").headers["location"].startswith("/topics?q=")
+    assert name in visitor.get(f"/places?q={name[:-2]}").text
+
+
+def test_a_broker_with_its_folders_and_settings(visitor: Visitor) -> None:
+    found = visitor.get("/brokers/1")
+    assert "Log folders" in found.words
+    assert "log.retention.hours" in found.words
+    assert visitor.get("/brokers/77").status == 404

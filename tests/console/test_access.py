@@ -1,0 +1,78 @@
+"""Clients are lent, answers are kept for a moment."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ottla.client.errors import NoAnswerError, RefusedError
+from ottla.console import access
+from ottla.console.access import Access
+from ottla.protocol.errors import ErrorCode
+
+
+def new() -> Access:
+    return Access("localhost:1", {}, "tests")
+
+
+def test_a_client_is_lent_again_unless_it_failed() -> None:
+    own = new()
+    with own.client() as first, own.client() as second:
+        assert second is not first
+    with own.client() as again:
+        assert again in (first, second)
+    refused = RefusedError("do it", ErrorCode.invalid_topic_exception)
+    with pytest.raises(RefusedError), own.client() as well:
+        raise refused
+    with own.client() as again, own.client() as other:
+        assert well in (again, other)
+    with pytest.raises(NoAnswerError), own.client() as broken:
+        raise NoAnswerError("no answer.")
+    with own.client() as one, own.client() as another:
+        assert broken not in (one, another)
+    own.close()
+
+
+def test_an_answer_is_kept_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, asked = new(), []
+
+    def ask() -> int:
+        asked.append(1)
+        return len(asked)
+
+    assert [own.kept("a", 60, ask), own.kept("a", 60, ask), own.kept("b", 60, ask)] == [1, 1, 2]
+    own.forget()
+    assert own.kept("a", 60, ask) == 3
+    assert own.kept("a", 0, ask) == 3
+    monkeypatch.setattr(access, "MAX_KEPT", 2)
+    for name in "cdef":
+        own.kept(name, 60, ask)
+    assert own.kept("a", 60, ask) == 8
+
+
+def test_who_comes_meanwhile_gets_the_same_answer() -> None:
+    own, asked, free, found = new(), [], threading.Event(), []
+
+    def ask() -> int:
+        asked.append(1)
+        free.wait(30)
+        return 7
+
+    threads = [
+        threading.Thread(target=lambda: found.append(own.kept("a", 60, ask))) for _ in range(4)
+    ]
+    for each in threads:
+        each.start()
+    free.set()
+    for each in threads:
+        each.join()
+    assert found == [7, 7, 7, 7]
+    assert len(asked) == 1
+
+
+def test_an_error_is_not_kept() -> None:
+    own = new()
+    with pytest.raises(NoAnswerError):
+        own.kept("a", 60, lambda: (_ for _ in ()).throw(NoAnswerError("no answer.")))
+    assert own.kept("a", 60, lambda: 7) == 7
