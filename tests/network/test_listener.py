@@ -240,17 +240,33 @@ async def test_json_request(server: Server) -> None:
     assert await client.frame() == b"\0\0\0\x07" + b"cba"
 
 
-async def test_connections_over_the_limit_are_refused_and_others_continue(server: Server) -> None:
+async def test_connections_over_the_limit_wait_until_another_ends(server: Server) -> None:
     clients = [await connect(server) for _ in range(3)]
-    over = await connect(server)
-    assert await over.is_closed()
-    clients[0].writer.close()
-    for client in clients[1:]:
+    over, last = await connect(server), await connect(server)
+    over.send(beat(1), 7)
+    last.send(beat(1), 8)
+    for client in clients:
         client.send(beat(1), 1)
         assert read_response(HEARTBEAT, 4, await client.frame())[0] == 1
-    clients.append(await connect(server))
-    clients[-1].send(beat(1), 1)
-    assert read_response(HEARTBEAT, 4, await clients[-1].frame())[0] == 1
+    assert (server.limits.count, server.limits.waiting) == (3, 2)
+    clients[0].writer.close()
+    assert read_response(HEARTBEAT, 4, await over.frame())[0] == 7
+    over.send(beat(1), 9)  # it is read on
+    assert read_response(HEARTBEAT, 4, await over.frame())[0] == 9
+    assert (server.limits.count, server.limits.waiting) == (3, 1)
+    clients[1].writer.close()
+    assert read_response(HEARTBEAT, 4, await last.frame())[0] == 8
+
+
+async def test_a_connection_that_waits_ends_with_its_listener(server: Server) -> None:
+    clients = [await connect(server) for _ in range(4)]
+    async with asyncio.timeout(20):
+        while not server.limits.waiting:
+            await asyncio.sleep(0.005)
+    await server.close(grace_ms=0)
+    for client in clients:
+        assert await client.is_closed()
+    assert (server.limits.count, server.limits.held) == (0, 0)
 
 
 async def test_only_idle_connections_are_ended() -> None:

@@ -346,10 +346,17 @@ async def test_the_limit_of_one_listener(tmp_path: Path) -> None:
     secured.settings["listener.name.ssl.max.connections"] = "1"
     async with secured.serving() as server:
         async with secured.client(server) as client:
-            with pytest.raises(OSError):
-                async with secured.client(server):
-                    pass
+            waiting = asyncio.create_task(
+                asyncio.open_connection(HOST, server.port, ssl=secured.client_context())
+            )
+            async with asyncio.timeout(20):
+                while not server.limits.waiting:
+                    await asyncio.sleep(0.005)
             assert await answers(client)
+            assert not waiting.done()
+        other = Client(*await waiting)
+        assert await answers(other)
+        other.writer.close()
         await until_gone(server)
 
 
@@ -372,9 +379,8 @@ async def test_a_certificate_that_expires_soon_is_named_once_a_day(
             options,
             Newcomers(),
             Refusals(logging.getLogger("ottla.tls"), "SSL", lambda: 0),
-            admit=lambda _: True,
+            arrive=lambda host, begin, end: begin(),
             release=lambda _: None,
-            throttle_ms=lambda host: 0,
             new_protocol=lambda _: asyncio.Protocol(),
             now_ms=lambda: now_ms,
         )

@@ -64,7 +64,18 @@ class ConnectionSettings(Settings):
     max_connections = integer(
         "max.connections",
         INT_MAX,
-        "Maximum number of open connections on all listeners. Further connections wait.",
+        "Maximum number of open connections on all listeners, and on each. Further connections "
+        "wait. Those on the listener of the other brokers are accepted beyond it, and the ones "
+        "that were idle longest on other listeners are closed for them (KIP-402).",
+        at_least(0),
+        update=Update.CLUSTER_WIDE,
+    )
+    max_connection_creation_rate = integer(
+        "max.connection.creation.rate",
+        INT_MAX,
+        "Maximum number of new connections per second on all listeners, and on each. Further "
+        "connections wait. Only the listener's own limit applies to the listener of the other "
+        "brokers (KIP-612).",
         at_least(0),
         update=Update.CLUSTER_WIDE,
     )

@@ -18,7 +18,7 @@ from ottla.config.value import ConfigType
 
 _INTS: Final = """
     background.threads log.cleaner.io.buffer.size log.cleaner.threads
-    max.connection.creation.rate num.io.threads num.network.threads
+    num.io.threads num.network.threads
     num.recovery.threads.per.data.dir group.coordinator.cached.buffer.max.bytes
     share.coordinator.cached.buffer.max.bytes
     remote.fetch.max.wait.ms remote.log.manager.copier.thread.pool.size

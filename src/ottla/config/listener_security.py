@@ -55,6 +55,11 @@ class ListenerLimits(Settings):
     max_connections = optional_integer(
         "max.connections", "Maximum number of open connections on this listener.", at_least(0)
     )
+    max_connection_creation_rate = optional_integer(
+        "max.connection.creation.rate",
+        "Maximum number of new connections per second on this listener.",
+        at_least(0),
+    )
 
 
 class ListenerSecurity(

@@ -149,9 +149,6 @@ _METRICS: Final = """
     metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
     telemetry.max.bytes
 """
-_CONNECTIONS: Final = """
-    max.connection.creation.rate
-"""
 _CHECKPOINTS: Final = """
     log.flush.start.offset.checkpoint.interval.ms
 """
@@ -183,7 +180,6 @@ _REASONS: Final = (
     (_JAVA, "Python's TLS has none of these parts of Java's, and no password is kept encrypted"),
     (_TIERED, "tiered storage is not supported"),
     (_METRICS, "metrics come from ottla.metrics.listener, not from Java reporters"),
-    (_CONNECTIONS, "connections are limited by address: quotas of connection_creation_rate"),
     (_CHECKPOINTS, "log start offsets are written with log.flush.offset.checkpoint.interval.ms"),
     (_COMMITS, "offset commits and the states of share groups are written uncompressed"),
     (_OLD, "the setting belongs to older versions of Kafka"),

@@ -1,4 +1,4 @@
-"""One listener of a broker: accepts connections, refuses those over the limits, ends idle ones."""
+"""One listener of a broker: accepts connections, and ends idle ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from ottla.config import BrokerConfig, ConfigError
 from ottla.config.broker_websocket import ANY_ORIGIN
 from ottla.config.listener import Endpoint
 from ottla.config.listener_security import tls_options
+from ottla.network.admission import Admission
 from ottla.network.authentication import Authentication
 from ottla.network.client_session import ClientSession
 from ottla.network.connection import Answer, Connection
 from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
+from ottla.network.entrance import Entrance
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FrameReader
 from ottla.network.json_session import JsonSession
@@ -71,7 +73,6 @@ class Listener:
         self._config = config
         self._dispatcher = dispatcher
         self._limits = limits
-        self._throttling = throttling
         self._next_connection_id = next_connection_id
         self._now_ms = now_ms
         self._monotonic_ms = monotonic_ms
@@ -81,10 +82,19 @@ class Listener:
         self._sweep: asyncio.TimerHandle | None = None
         self._limit_of = limits_by_type(config.socket_request_max_bytes)
         self._security = config.security_of(endpoint.name)
-        self._is_between_brokers = (
-            bool(config.zookeeper_connect) and endpoint.name == config.inter_broker_listener
+        self.admission = Admission(
+            endpoint.name,
+            config,
+            self._security,
+            limits,
+            # With a single listener, it would exempt everybody (as in Kafka's ConnectionQuotas).
+            is_protected=bool(config.zookeeper_connect)
+            and len(config.endpoints) > 1
+            and endpoint.name == config.inter_broker_listener,
+            throttle_ms=throttling.connected,
+            connections=self._connections.values,
+            monotonic_ms=monotonic_ms,
         )
-        self._open = 0
         self._deadlines: dict[int, asyncio.TimerHandle] = {}
         """Of those that have not authenticated, by connection id."""
         self._newcomers = newcomers or Newcomers()
@@ -127,7 +137,7 @@ class Listener:
             self._websocket = self._websocket_rules()
         try:
             self._server = await loop.create_server(
-                self._new_protocol,
+                self._new_entrance,
                 # With port 0, one socket for all interfaces: two would get different ports.
                 self.endpoint.host or (None if self.endpoint.port else "0.0.0.0"),
                 self.endpoint.port,
@@ -176,6 +186,7 @@ class Listener:
             self._sasl.close()
         if self._server is not None:
             self._server.close()
+        self.admission.close()
         if self._sweep is not None:
             self._sweep.cancel()
 
@@ -204,29 +215,26 @@ class Listener:
                 tls_options(self._security),
                 self._newcomers,
                 self._refusals,
-                admit=self._admit,
-                release=self._release,
-                throttle_ms=self._throttling.connected,
+                arrive=self.admission.arrive,
+                release=self.admission.release,
                 new_protocol=self._new_encrypted_protocol,
                 now_ms=self._now_ms,
             )
         except TlsError as error:
             raise ConfigError(f"listener {self.endpoint.name}: {error}") from None
 
+    def _new_entrance(self) -> asyncio.BaseProtocol:
+        return Entrance(self.admission, self._new_protocol)
+
     def _new_protocol(self) -> asyncio.BaseProtocol:
         if self._websocket is not None:
-            return self._new_websocket(self._websocket, self._admit, self._throttling.connected)
+            return self._new_websocket(self._websocket, lambda: None)
         reader = self._new_reader()
         return FrameProtocol(self._scratch, reader, partial(self._accepted, reader))
 
     def _new_encrypted_protocol(self, begun: Callable[[], None]) -> asyncio.BaseProtocol:
         if self._websocket is not None:
-
-            def admitted(host: str) -> bool:
-                begun()  # and before the handshake of TLS it was counted
-                return True
-
-            return self._new_websocket(self._websocket, admitted, lambda host: 0)
+            return self._new_websocket(self._websocket, begun)
         reader = self._new_reader()
 
         def decrypted(transport: asyncio.Transport) -> Connection:
@@ -238,15 +246,13 @@ class Listener:
     def _new_websocket(
         self,
         rules: WebSocketRules,
-        admit: Callable[[str], bool],
-        throttle_ms: Callable[[str], int],
+        begun: Callable[[], None],
     ) -> WebSocket:
         return WebSocket(
             rules,
             self._newcomers,
-            admit=admit,
-            release=self._release,
-            throttle_ms=throttle_ms,
+            begun=begun,
+            release=self.admission.release,
             opened=self._websocket_opened,
             opened_texts=self._page_opened,
             refused=self._refusals.say,
@@ -284,16 +290,7 @@ class Listener:
         )
 
     def _accepted(self, reader: FrameReader, transport: asyncio.Transport) -> Connection:
-        connection = self._opened(reader, transport, ANONYMOUS)
-        if not self._admit(connection.host):
-            connection.close()
-            return connection
-        throttle_ms = self._throttling.connected(connection.host)
-        if throttle_ms:
-            # Closed at once, the client would come again at once (KIP-612).
-            connection.mute(throttle_ms + 1)
-            asyncio.get_running_loop().call_later(throttle_ms / 1000, connection.abort)
-        return connection
+        return self._opened(reader, transport, ANONYMOUS)
 
     def _decrypted(self, reader: FrameReader, transport: asyncio.Transport) -> Connection:
         """The handshake of TLS is over; the connection was admitted before it."""
@@ -368,30 +365,10 @@ class Listener:
         )
         connection.abort()
 
-    def _admit(self, host: str) -> bool:
-        """Counts a connection, which `_release` must undo whether or not it is admitted."""
-        self._open += 1
-        reason = self._limits.admit(host, is_protected=self._is_between_brokers)
-        most = self._security.max_connections
-        if reason is None and most is not None and self._open > most:
-            self._limits.refused += 1
-            reason = f"{most} are open: the limit of listener {self.endpoint.name}"
-        if reason is not None:
-            refused = self._limits.refused
-            if refused & (refused - 1) == 0:  # the 1st, 2nd, 4th, 8th ... of them
-                logger.warning(
-                    "refused %d connections so far, the last from %s: %s", refused, host, reason
-                )
-        return reason is None
-
-    def _release(self, host: str) -> None:
-        self._open -= 1
-        self._limits.release(host)
-
     def _closed(self, connection: Connection) -> None:
         self._is_known(connection.session.connection_id)
         if self._connections.pop(connection.session.connection_id, None) is not None:
-            self._release(connection.session.host)
+            self.admission.release(connection.session.host)
             self._limits.memory.remove(connection)
 
     def _size_buffers(self, accepted: socket.socket) -> None:

@@ -1,6 +1,6 @@
 """Accepts the connections of a listener with TLS: the handshake, bounded in time and number.
 
-A connection is counted before its handshake, and gets its protocol after it.
+A connection is admitted before its handshake, and gets its protocol after it.
 """
 
 from __future__ import annotations
@@ -58,25 +58,22 @@ class TlsAcceptor:
         newcomers: Newcomers,
         refusals: Refusals,
         *,
-        admit: Callable[[str], bool],
+        arrive: Callable[[str, Callable[[], object], Callable[[], object]], object],
         release: Callable[[str], None],
-        throttle_ms: Callable[[str], int],
         new_protocol: Callable[[Callable[[], None]], asyncio.BaseProtocol],
         now_ms: Callable[[], int],
     ) -> None:
         """Reads the certificates. Raises TlsError. `now_ms`: since 1970.
 
-        `admit` counts a connection from an address, unless there are too many; `release` undoes
-        that. `throttle_ms` returns for how long one that is admitted, but comes too soon after
-        others of its address, is kept before it is closed. Once the protocol has called what it was
-        given, the protocol does it.
+        `arrive` admits a connection from an address: it calls the first function, now or later, or
+        the second one, which closes it. `release` says that one that was admitted has ended; once
+        the protocol has called what it was given, the protocol does it.
         """
         self._name = name
         self._options = options
         self._newcomers = newcomers
-        self._admit = admit
+        self._arrive = arrive
         self._release = release
-        self._throttle_ms = throttle_ms
         self._new_protocol = new_protocol
         self._state = state_of_files(options.files)
         self._context = server_context(options)
@@ -123,25 +120,13 @@ class TlsAcceptor:
                 continue
             accepted.setblocking(False)
             host = str(address[0])
-            if not self._admit(host):
-                self._release(host)
-                accepted.close()
-                continue
-            throttle_ms = self._throttle_ms(host)
-            if throttle_ms:
-                self._tasks.spawn(self._close_later(accepted, host, throttle_ms))
-                continue
-            task = loop.create_task(self._shake_hands(accepted, host))
-            self._handshakes.add(task)
-            self._newcomers.add(task, partial(_cancel_soon, task))
-            task.add_done_callback(self._shook_hands)
+            self._arrive(host, partial(self._begin, accepted, host), accepted.close)
 
-    async def _close_later(self, accepted: socket.socket, host: str, throttle_ms: int) -> None:
-        try:
-            await asyncio.sleep(throttle_ms / 1000)
-        finally:
-            self._release(host)
-            accepted.close()
+    def _begin(self, accepted: socket.socket, host: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._shake_hands(accepted, host))
+        self._handshakes.add(task)
+        self._newcomers.add(task, partial(_cancel_soon, task))
+        task.add_done_callback(self._shook_hands)
 
     def _shook_hands(self, task: asyncio.Task[None]) -> None:
         self._handshakes.discard(task)

@@ -80,18 +80,15 @@ class WebSocket(asyncio.Protocol):
         rules: WebSocketRules,
         newcomers: Newcomers,
         *,
-        admit: Callable[[str], bool],
+        begun: Callable[[], None],
         release: Callable[[str], None],
-        throttle_ms: Callable[[str], int],
         opened: Callable[[asyncio.Transport], OpenedBytes],
         opened_texts: Callable[[WebSocket], OpenedTexts],
         refused: Callable[[str, str], None],
     ) -> None:
-        """`admit` counts a connection from an address, unless there are too many; `release` undoes
-        that, until `opened` has been called with the transport of what it returns, or
-        `opened_texts`, for a page. `throttle_ms` returns for how long one that is admitted, but
-        comes too soon after others of its address, is kept before it is closed. `refused` gets the
-        address and the reason, for the log.
+        """`begun` is called when the connection is there. `release` says that one from that address
+        has ended, until `opened` has been called with the transport of what it returns, or
+        `opened_texts`, for a page. `refused` gets the address and the reason, for the log.
         """
         from websockets.server import ServerProtocol
 
@@ -104,9 +101,8 @@ class WebSocket(asyncio.Protocol):
         )
         self._rules = rules
         self._newcomers = newcomers
-        self._admit = admit
+        self._begun = begun
         self._release = release
-        self._throttle_ms = throttle_ms
         self._open = opened
         self._open_texts = opened_texts
         self._refused = refused
@@ -142,15 +138,7 @@ class WebSocket(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         address = transport.get_extra_info("peername")
         self._host = str(address[0]) if address else "?"
-        if not self._admit(self._host):
-            self._transport.abort()
-            return
-        throttle_ms = self._throttle_ms(self._host)
-        if throttle_ms:
-            # Closed at once, the client would come again at once (KIP-612).
-            self._is_over = True
-            self._end_after(throttle_ms, self._transport.abort)
-            return
+        self._begun()
         self._newcomers.add(self, self._transport.abort)
         self._end_after(HANDSHAKE_WITHIN_MS, self._too_late)
 
@@ -164,8 +152,6 @@ class WebSocket(asyncio.Protocol):
             self._opened.connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_over and self._opened is None:
-            return  # it waits to be closed
         if not self._unread:
             self._unread = memoryview(data)
         else:

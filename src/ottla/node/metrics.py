@@ -63,6 +63,9 @@ def _of_loop(watchdog: LoopWatchdog) -> Iterable[Metric]:
 def _of_broker(node: Node) -> Iterable[Metric]:
     limits = node.connection_limits
     yield GaugeMetricFamily("ottla_connections", "Open connections", value=limits.count)
+    yield GaugeMetricFamily(
+        "ottla_connections_waiting", "Connections that wait to be let in", value=limits.waiting
+    )
     yield CounterMetricFamily(
         "ottla_connections_refused", "Connections over a limit", value=limits.refused
     )

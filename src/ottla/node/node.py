@@ -249,6 +249,7 @@ class Node:
     def _reconfigured(self, delta: MetadataDelta) -> None:
         if isinstance(delta, BrokerConfigChanged):
             self.log_maintenance.reconfigured()
+            self.connection_limits.changed()
 
     async def _ousted(self, why: str) -> None:
         """Another process has this broker's id, and may lead what this one leads."""

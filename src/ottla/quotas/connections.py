@@ -1,4 +1,7 @@
-"""How many connections each address may open a second (KIP-612, ConnectionQuotas)."""
+"""How many connections may be opened a second: to a broker, to a listener, by each address.
+
+KIP-612, ConnectionQuotas.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +64,36 @@ class ConnectionRates:
         if not limit:
             return self._windows.size_ms
         rate.record(1, now_ms)
-        throttle = rate.over(limit, now_ms)
-        if not throttle:
-            return 0
-        rate.record(-1, now_ms)
-        return max(1, in_ms(min(throttle, self._windows.size_ms)))
+        throttle_ms = _throttle_ms(rate, limit, now_ms, self._windows)
+        if throttle_ms:
+            rate.record(-1, now_ms)
+        return throttle_ms
+
+
+class CreationRate:
+    """All connections to a broker or to one of its listeners."""
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+        self._rate: Rate | None = None
+
+    def opened(self, limit: float, now_ms: int) -> int:
+        """Another connection. Returns for how long it waits, at most a window; then it is accepted,
+        and counts.
+        """
+        if self._rate is None:
+            self._rate = Rate(self._windows, now_ms)
+        self._rate.record(1, now_ms)
+        if not limit:
+            return self._windows.size_ms
+        return _throttle_ms(self._rate, limit, now_ms, self._windows)
+
+    def take_back(self, now_ms: int) -> None:
+        """It was not accepted after all."""
+        if self._rate is not None:
+            self._rate.record(-1, now_ms)
+
+
+def _throttle_ms(rate: Rate, limit: float, now_ms: int, windows: Windows) -> int:
+    throttle = rate.over(limit, now_ms)
+    return max(1, in_ms(min(throttle, windows.size_ms))) if throttle else 0
