@@ -18,6 +18,7 @@ from ottla.protocol.access import Operation, Resource
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import (
     BROKER_PROOF,
+    DESCRIBE_SHARE_GROUP_OFFSETS,
     INTERNAL,
     JOURNEY,
     JOURNEY_GROUPS,
@@ -182,6 +183,12 @@ RULES: Final[dict[int, Rule]] = {
     75: authorized_topics.describe_topic_partitions,
     SHARE_GROUP_HEARTBEAT: authorized_groups.modern_group_heartbeat,
     SHARE_GROUP_DESCRIBE: authorized_groups.modern_group_describe,
+    DESCRIBE_SHARE_GROUP_OFFSETS: authorized_groups.describe_share_group_offsets,
+    91: _both(_READ_GROUP, _each("topics", "responses", _O.READ)),
+    92: _both(
+        _whole((_O.DELETE, _GROUP, "group_id")),
+        _each("topics", "responses", _O.READ),
+    ),
     83: _on_cluster(_O.CLUSTER_ACTION),
     84: _on_cluster(_O.CLUSTER_ACTION),
     85: _on_cluster(_O.CLUSTER_ACTION),

@@ -294,3 +294,51 @@ async def modern_group_heartbeat(request: Any, context: Context, answer: Answer)
     if refused:
         return error_response(request, _TOPIC_DENIED)
     return await answer(request, context)
+
+
+async def describe_share_group_offsets(request: Any, context: Context, answer: Answer) -> Any:
+    """Describe on the groups and on the topics; of all its topics the others are left out."""
+    allowed, refused = await split(request.groups, _DESCRIBE_GROUP, _group_id, context)
+    hidden: dict[str, list[Any]] = {}
+    everything: set[str] = set()
+    for group in allowed:
+        if group.topics is None:
+            everything.add(group.group_id)
+            continue
+        shown, others = await split(group.topics, _DESCRIBE_TOPIC, topic_name, context)
+        group.topics = tuple(shown)
+        hidden[group.group_id] = others
+    response = await answer_parts(
+        request, context, answer, asked="groups", answered="groups", allowed=allowed,
+        refused=refused, code=_GROUP_DENIED,
+    )  # fmt: skip
+    slices = Slices()
+    for group in response.groups:
+        if group.error_code is not ErrorCode.none:
+            continue
+        if group.group_id in everything:
+            shown, _ = await split(group.topics, _DESCRIBE_TOPIC, topic_name, context, log=False)
+            group.topics = tuple(shown)
+            continue
+        for topic in hidden.get(group.group_id, ()):
+            await slices.count(1 + len(topic.partitions))
+            group.topics += (_hidden_share_topic(topic, context),)
+    return response
+
+
+def _hidden_share_topic(topic: Any, context: Context) -> Any:
+    build = context.messages
+    return build.DescribeShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name,
+        topic_id=None,
+        partitions=tuple(
+            build.DescribeShareGroupOffsetsResponsePartition(
+                partition_index=partition,
+                start_offset=-1,
+                leader_epoch=0,
+                lag=-1,
+                error_code=_TOPIC_DENIED,
+            )
+            for partition in topic.partitions
+        ),
+    )

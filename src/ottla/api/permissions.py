@@ -56,7 +56,11 @@ async def refusal(request: Any, code: ErrorCode, context: Context, *, is_part: b
 
 def topic_name(item: Any, context: Context) -> str | None:
     """The topic that a part of a request names; None if it has the id of no topic."""
-    name = getattr(item, "name", None) or getattr(item, "topic", None)
+    name = (
+        getattr(item, "name", None)
+        or getattr(item, "topic", None)
+        or getattr(item, "topic_name", None)
+    )
     if isinstance(name, str):
         return name
     topic_id = getattr(item, "topic_id", None)

@@ -16,9 +16,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from ottla.coordinator.consumer_decisions import ConsumerDecisions, RunLong, run_at_once
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.regex_matching import MayDescribe, RegexMatching, may_describe_all
 from ottla.coordinator.shard_kind import ShardKind
-from ottla.coordinator.share_groups import ShareGroups
+from ottla.coordinator.share_groups import NoShareStates, ShareGroups, ShareStates
 from ottla.groups.classic.requests import (
     DescribedGroup,
     HeartbeatRequest,
@@ -138,11 +139,14 @@ class GroupCoordinator:
         verifies_older: Callable[[], bool] = lambda: True,
         topics: Callable[[], Topics] = lambda: NO_TOPICS,
         run_long: RunLong | None = None,
+        share_states: ShareStates | None = None,
+        share_ends: EndOffsets | None = None,
     ) -> None:
         """`verify` asks the coordinator of a transaction whether this partition of
         `__consumer_offsets` is a part of it, or makes it one; None: transactions are not verified.
         `verifies_older`: now also those of clients that add the partition themselves. `topics` are
-        the cluster's now, `run_long` runs in a thread what takes long.
+        the cluster's now, `run_long` runs in a thread what takes long. `share_states` are the share
+        coordinators, `share_ends` the leaders of what share groups read; None: there are none.
         """
         self._runtime = runtime
         self._settings: GroupSettings = runtime.kind.settings
@@ -154,7 +158,10 @@ class GroupCoordinator:
         run_long = run_long or run_at_once
         self._consumers = ConsumerDecisions(runtime, run_long)
         self._regexes = RegexMatching(self._consumers, topics, run_long, self._background)
-        self.share = ShareGroups(runtime, self.partition_for)
+        ends = share_ends or EndOffsets(lambda topic, partition: None, _ask_nobody)
+        self.share = ShareGroups(
+            runtime, self.partition_for, share_states or NoShareStates(), ends, self._background
+        )
         """The requests about share groups."""
 
     def start(self) -> None:
@@ -504,8 +511,9 @@ class GroupCoordinator:
         return [group for groups in found for group in groups]
 
     async def delete_group(self, group: str) -> ErrorCode:
-        """DeleteGroups of one group."""
+        """DeleteGroups of one group. Share coordinators forget it before."""
         try:
+            await self.share.forget(group)
             while True:
                 error = await self._decide(
                     group, lambda shard, step: shard.delete_group(group, step)
@@ -550,6 +558,10 @@ class GroupCoordinator:
         while True:
             await asyncio.sleep(self._settings.offsets_retention_check_interval_ms / 1000)
             await self.remove_expired()
+
+
+async def _ask_nobody(broker: int, request: Any) -> Any:
+    raise AssertionError("no partition has a leader")
 
 
 def _check_regex(expression: str) -> None:

@@ -1,36 +1,105 @@
-"""The share groups of this broker (KIP-932): finds a request's shard and waits for it."""
+"""The share groups of this broker (KIP-932): finds a request's shard and waits for it.
+
+What a decision wants of the share coordinators is asked of them here, once its records are
+committed, and their answers go back to the shard. Each share partition is asked about once at a
+time: a state that is begun again loses what it had, and must not do so under its members.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
+from uuid import UUID
 
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.end_offsets import EndOffsets
 from ottla.groups.shard import GroupShard
 from ottla.groups.share.describe import DescribedShareGroup
-from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
+from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult, StatesToInitialize
 from ottla.groups.step import Step
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.background import Background
+from ottla.runtime.slices import Slices, parts
+from ottla.share.shard import Summary
+from ottla.share.stored import ShareKey
+
+logger = logging.getLogger("ottla.groups")
 
 T = TypeVar("T")
+
+MAX_AT_ONCE: Final = 200
+"""Share partitions of one question that are asked about at the same time."""
+
+
+_UNDER_WAY: Final = "The share coordinator is beginning this share partition already. Try again."
+
+
+class ShareStates(Protocol):
+    """The share coordinators, here and on other brokers. Every method raises ApiError."""
+
+    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
+        """Begins the state of a share partition; -1: its first leader chooses the offset."""
+
+    async def delete(self, key: ShareKey) -> None:
+        """Deletes the state, if there is any."""
+
+    async def summary(self, key: ShareKey) -> Summary:
+        """Where the share partition stands."""
+
+
+class NoShareStates:
+    """There are no share coordinators."""
+
+    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
+        raise ApiError(ErrorCode.coordinator_not_available)
+
+    async def delete(self, key: ShareKey) -> None:
+        raise ApiError(ErrorCode.coordinator_not_available)
+
+    async def summary(self, key: ShareKey) -> Summary:
+        raise ApiError(ErrorCode.coordinator_not_available)
+
+
+class AlteredOffsets(NamedTuple):
+    """The error of each partition that is not altered."""
+
+    errors: Mapping[tuple[UUID, int], ApiError]
+    unknown: Collection[tuple[str, int]]
+    """Topics and partitions that do not exist."""
 
 
 class ShareGroups:
     """For the event loop's thread only. Every method raises ApiError."""
 
     def __init__(
-        self, runtime: CoordinatorRuntime[GroupShard], partition_for: Callable[[str], int]
+        self,
+        runtime: CoordinatorRuntime[GroupShard],
+        partition_for: Callable[[str], int],
+        states: ShareStates,
+        ends: EndOffsets,
+        background: Background,
     ) -> None:
         self._runtime = runtime
         self._partition_for = partition_for
+        self._states = states
+        self.ends = ends
+        """Of the partitions of any topic."""
+        self._background = background
+        self._beginning: set[ShareKey] = set()
+        """The share coordinator is asked to begin these now."""
 
     async def _decide(self, group: str, decide: Callable[[GroupShard, Step], T]) -> T:
         return await self._runtime.decide(self._partition_for(group), decide)
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResult:
         """ShareGroupHeartbeat."""
-        return await self._decide(request.group, partial(_heartbeat, request))
+        result = await self._decide(request.group, partial(_heartbeat, request))
+        if result.to_initialize is not None:
+            self._background.spawn(self._begin(request.group, result.to_initialize))
+        return result
 
     async def describe(self, group: str) -> DescribedShareGroup:
         """ShareGroupDescribe of one group (GROUP_ID_NOT_FOUND)."""
@@ -38,6 +107,169 @@ class ShareGroups:
             raise ApiError(ErrorCode.invalid_group_id)
         return await self._decide(group, lambda shard, step: shard.describe_share_group(group))
 
+    # States begin.
+
+    async def _begin(self, group: str, wanted: StatesToInitialize) -> None:
+        """Beside the requests; a later heartbeat tries again what fails."""
+        try:
+            errors = await self._initialize(group, wanted)
+        except ApiError as error:
+            logger.info("share group %s: what has state now is not stored: %s", group, error)
+        else:
+            if errors:
+                why = next(iter(errors.values()))
+                logger.warning(
+                    "share group %s: %d partitions have no state yet: %s", group, len(errors), why
+                )
+
+    async def _initialize(
+        self, group: str, wanted: StatesToInitialize
+    ) -> dict[tuple[UUID, int], ApiError]:
+        """Returns the error of each partition whose state is not begun."""
+        keys = {
+            ShareKey(group, topic_id, partition): offset
+            for topic_id, offsets in wanted.offsets.items()
+            for partition, offset in offsets.items()
+        }
+        mine = {key: offset for key, offset in keys.items() if key not in self._beginning}
+        self._beginning.update(mine)
+        try:
+            errors = await _each(
+                mine, lambda key: self._states.initialize(key, wanted.epoch, mine[key])
+            )
+        finally:
+            self._beginning.difference_update(mine)
+        begun = _by_topic(key for key in mine if key not in errors)
+        refused = _by_topic(errors)
+        await self._decide(group, partial(_initialized, group, begun, refused))
+        for key in keys:
+            if key not in mine:
+                errors[key] = ApiError(ErrorCode.coordinator_not_available, _UNDER_WAY)
+        return {(key.topic_id, key.partition): error for key, error in errors.items()}
+
+    # Administrators.
+
+    async def forget(self, group: str) -> None:
+        """Before a group is deleted: share coordinators forget it. Other groups have nothing."""
+        wanted = await self._decide(
+            group, lambda shard, step: shard.begin_share_removal(group, step)
+        )
+        errors = await self._delete(group, wanted)
+        for error in errors.values():
+            raise error
+
+    async def _delete(
+        self, group: str, partitions: Mapping[UUID, Collection[int]]
+    ) -> dict[ShareKey, ApiError]:
+        keys = [
+            ShareKey(group, topic_id, partition)
+            for topic_id, its in partitions.items()
+            for partition in sorted(its)
+        ]
+        return await _each(keys, self._states.delete)
+
+    async def alter_offsets(
+        self, group: str, offsets: Mapping[str, Mapping[int, int]]
+    ) -> AlteredOffsets:
+        """AlterShareGroupOffsets, by topic and partition (NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND)."""
+        if not group:
+            raise ApiError(ErrorCode.invalid_group_id)
+        altered = await self._decide(
+            group, lambda shard, step: shard.alter_share_offsets(group, offsets, step)
+        )
+        errors: Mapping[tuple[UUID, int], ApiError] = {}
+        if altered.to_initialize.offsets:
+            errors = await self._initialize(group, altered.to_initialize)
+        return AlteredOffsets(errors, altered.unknown)
+
+    async def delete_offsets(
+        self, group: str, topics: Sequence[str]
+    ) -> dict[UUID, ApiError | None]:
+        """DeleteShareGroupOffsets: the error, or None, of each topic in which the group had any
+        (NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND).
+        """
+        if not group:
+            raise ApiError(ErrorCode.invalid_group_id)
+        wanted = await self._decide(
+            group, lambda shard, step: shard.begin_share_offset_removal(group, topics, step)
+        )
+        errors = await self._delete(group, wanted)
+        found: dict[UUID, ApiError | None] = dict.fromkeys(wanted)
+        for key, error in errors.items():
+            found[key.topic_id] = error
+        forgotten = [topic_id for topic_id, error in found.items() if error is None]
+        if forgotten:
+            await self._decide(group, partial(_forgotten, group, forgotten))
+        return found
+
+    async def initialized(self, group: str) -> dict[UUID, frozenset[int]]:
+        """The partitions of a group that have state; none for a group that is not there."""
+        return await self._decide(group, lambda shard, step: shard.share.initialized(group))
+
+    async def summaries(
+        self, group: str, partitions: Mapping[UUID, Iterable[int]]
+    ) -> dict[tuple[UUID, int], Summary | ApiError]:
+        """Where each of these share partitions stands."""
+        keys = {
+            ShareKey(group, topic_id, partition)
+            for topic_id, its in partitions.items()
+            for partition in its
+        }
+        found: dict[tuple[UUID, int], Summary | ApiError] = {}
+
+        async def ask(key: ShareKey) -> None:
+            found[key.topic_id, key.partition] = await self._states.summary(key)
+
+        for key, error in (await _each(keys, ask)).items():
+            found[key.topic_id, key.partition] = error
+        return found
+
+
+async def _each(
+    keys: Collection[ShareKey], ask: Callable[[ShareKey], Awaitable[None]]
+) -> dict[ShareKey, ApiError]:
+    """Asks about each of them, MAX_AT_ONCE at a time; returns the errors."""
+    errors: dict[ShareKey, ApiError] = {}
+    slices = Slices()
+
+    async def ask_one(key: ShareKey) -> None:
+        try:
+            await ask(key)
+        except ApiError as error:
+            errors[key] = error
+
+    for some in parts(list(keys), MAX_AT_ONCE):
+        await slices.count(len(some))
+        await asyncio.gather(*map(ask_one, some))
+    return errors
+
+
+def _by_topic(keys: Iterable[ShareKey]) -> dict[UUID, set[int]]:
+    found: dict[UUID, set[int]] = {}
+    for key in keys:
+        found.setdefault(key.topic_id, set()).add(key.partition)
+    return found
+
 
 def _heartbeat(request: HeartbeatRequest, shard: GroupShard, step: Step) -> HeartbeatResult:
     return shard.share_heartbeat(request, step)
+
+
+def _initialized(
+    group: str,
+    begun: Mapping[UUID, Collection[int]],
+    refused: Mapping[UUID, Collection[int]],
+    shard: GroupShard,
+    step: Step,
+) -> None:
+    shard.share_decision(
+        group,
+        step,
+        lambda share, topics, inner: share.states_answered(group, begun, refused, inner),
+    )
+
+
+def _forgotten(group: str, topic_ids: Sequence[UUID], shard: GroupShard, step: Step) -> None:
+    shard.share_decision(
+        group, step, lambda share, topics, inner: share.states_forgotten(group, topic_ids, inner)
+    )

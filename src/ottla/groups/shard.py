@@ -486,6 +486,17 @@ class GroupShard:
             lambda share, topics, inner: share.begin_removal(group_id, topics, inner),
         )
 
+    def begin_share_offset_removal(
+        self, group_id: str, names: Sequence[str], step: Step
+    ) -> StatesToDelete:
+        """DeleteShareGroupOffsets; raises ApiError (GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP)."""
+        self.check_is_share_group(group_id)
+        return self.share_decision(
+            group_id,
+            step,
+            lambda share, topics, inner: share.begin_offset_removal(group_id, names, topics, inner),
+        )
+
     def alter_share_offsets(
         self, group_id: str, offsets: Mapping[str, Mapping[int, int]], step: Step
     ) -> AlteredOffsets:

@@ -15,9 +15,11 @@ from ottla.controller.group_settings import settings_of_group
 from ottla.controller.image import ClusterImage
 from ottla.coordinator.consumer_decisions import RunLong
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.coordinator.led_partitions import LedPartitions
 from ottla.coordinator.marker_sender import NO_LEADER, MarkerSender, Transactions
+from ottla.coordinator.share_groups import ShareStates
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator, transaction_kind
 from ottla.coordinator.transaction_verifier import Retry, TransactionVerifier
 from ottla.groups.consumer.settings import ConsumerGroupSettings
@@ -75,8 +77,14 @@ def group_coordinator(
     verifier: TransactionVerifier,
     random: Random,
     run_long: RunLong,
+    share_states: ShareStates,
+    brokers: Brokers,
 ) -> GroupCoordinator:
     """Answers the requests about groups, on their runtime; `run_long` has a thread."""
+
+    def leader_of(topic: str, index: int) -> int | None:
+        state = image().partition(topic, index)
+        return state.leader if state is not None and state.leader in image().brokers else None
 
     async def verify(request: TransactionalCommitRequest, index: int) -> ErrorCode:
         partition = TopicPartition(OFFSETS_TOPIC, index)
@@ -98,6 +106,10 @@ def group_coordinator(
         verifies_older=lambda: config.transaction_partition_verification_enable,
         topics=lambda: topics_of(image()),
         run_long=run_long,
+        share_states=share_states,
+        share_ends=EndOffsets(
+            leader_of, lambda broker_id, request: brokers.ask(broker_id, "share-lag", request)
+        ),
     )
 
 

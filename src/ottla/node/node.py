@@ -172,12 +172,6 @@ class Node:
             self.producer_ids.next,
         )
         self.cpu_thread = CpuThread()
-        self.groups = group_coordinator(
-            groups, config, lambda: self.image, parts.verifier, random, self.cpu_thread.run
-        )
-        self.transactions = parts.coordinator
-        self.transaction_verifier = parts.verifier
-        self._marker_sender = parts.sender
         self.shares = share_parts(
             config,
             lambda: self.image,
@@ -186,6 +180,19 @@ class Node:
             Brokers(config.id, self._ask_broker),
             self.topic_creation.ensure_share_topic,
         )
+        self.groups = group_coordinator(
+            groups,
+            config,
+            lambda: self.image,
+            parts.verifier,
+            random,
+            self.cpu_thread.run,
+            self.shares.persister,
+            Brokers(config.id, self._ask_broker),
+        )
+        self.transactions = parts.coordinator
+        self.transaction_verifier = parts.verifier
+        self._marker_sender = parts.sender
         self.coordinators = Coordinators([groups, parts.runtime, self.shares.runtime])
         self.membership: Membership
         self.store: LogStore

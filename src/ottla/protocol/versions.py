@@ -32,6 +32,7 @@ ALLOCATE_PRODUCER_IDS: Final = 67
 CONSUMER_GROUP_DESCRIBE: Final = 69
 SHARE_GROUP_HEARTBEAT: Final = 76
 SHARE_GROUP_DESCRIBE: Final = 77
+DESCRIBE_SHARE_GROUP_OFFSETS: Final = 90
 
 _TABLE: Final = (
     (0, "produce", 0, 13),
@@ -95,6 +96,9 @@ _TABLE: Final = (
     (85, "write_share_group_state", 0, 1),
     (86, "delete_share_group_state", 0, 0),
     (87, "read_share_group_state_summary", 0, 1),
+    (DESCRIBE_SHARE_GROUP_OFFSETS, "describe_share_group_offsets", 0, 1),
+    (91, "alter_share_group_offsets", 0, 0),
+    (92, "delete_share_group_offsets", 0, 0),
 )
 
 _BETWEEN_BROKERS: Final = (

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.groups.share.states import States
 from tests.turns import most_calls_at_once, turns_of_others
 
 from ottla.config.listener import Endpoint
@@ -27,12 +28,14 @@ from ottla.controller.image import (
 from ottla.controller.plan import DONE, Outcome
 from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord, Verification
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
 from ottla.node.group_topics import topics_of
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import (
     read_request_body,
     read_request_header,
@@ -98,6 +101,7 @@ class GroupApi:
         """That others had while the last handler ran."""
         self.most_calls = 0
         """That the last handler made in one go."""
+        self.share_states = States()
         logs: Any = self
         self.runtime = CoordinatorRuntime(
             group_kind(
@@ -112,6 +116,8 @@ class GroupApi:
             random=Random(1),
             topics=lambda: topics_of(self.image),
             run_long=asyncio.to_thread,
+            share_states=self.share_states,
+            share_ends=EndOffsets(lambda topic, index: index if index < 2 else None, self.end_of),
         )
         self.node: Any = SimpleNamespace(
             groups=self.groups,
@@ -126,6 +132,27 @@ class GroupApi:
     def topic_created(name: str, partitions: int, topic_id: int = 9) -> TopicCreated:
         """For `image`."""
         return TopicCreated(topic_image(name, UUID(int=topic_id), partitions))
+
+    async def end_of(self, leader: int, request: Any) -> Any:
+        """Partition 0 ends at 100; the leader of partition 1 has moved."""
+        build = messages_of(2, 7)
+        codes = {0: ErrorCode.none, 1: ErrorCode.not_leader_or_follower}
+        return build.ListOffsetsResponse(
+            topics=tuple(
+                build.ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        build.ListOffsetsPartitionResponse(
+                            partition_index=each.partition_index,
+                            error_code=codes[each.partition_index],
+                            offset=100,
+                        )
+                        for each in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
 
     def open(self, index: int) -> MemoryLog:
         """Replaces the partitions that this broker leads."""
@@ -210,7 +237,7 @@ class GroupApi:
             lambda shard, step: shard.share_decision(
                 group,
                 step,
-                lambda share, topics, inner: share.states_begun(group, partitions, inner),
+                lambda share, topics, inner: share.states_answered(group, partitions, {}, inner),
             ),
         )
         self.shard.share.groups[group].target_timestamp_ms = 0

@@ -51,7 +51,9 @@ def world() -> World:
 def test_a_share_group_is_as_before_once_its_records_are_read_again(world: World) -> None:
     world.decide(
         lambda step: world.shard.share_decision(
-            "s", step, lambda share, topics, inner: share.states_begun("s", {TOPIC_ID: (0,)}, inner)
+            "s",
+            step,
+            lambda share, topics, inner: share.states_answered("s", {TOPIC_ID: (0,)}, {}, inner),
         )
     )
     before = world.shard.share.groups["s"]

@@ -151,10 +151,12 @@ class Story(World):
 
     def begun(self, partitions: str = "") -> None:
         done = partitions_in(partitions) if partitions else self.asked
-        self.tell(self.decide(lambda step: self.shard.states_begun("g", done, step))[1])
+        self.tell(self.decide(lambda step: self.shard.states_answered("g", done, {}, step))[1])
 
     def refused(self) -> None:
-        self.tell(self.decide(lambda step: self.shard.states_refused("g", self.asked, step))[1])
+        self.tell(
+            self.decide(lambda step: self.shard.states_answered("g", {}, self.asked, step))[1]
+        )
 
     def forgotten(self, topics: str = "") -> None:
         names = topics.split(",") if topics else ()

@@ -2,8 +2,7 @@
 
 Groups and members change in `apply` only. Every method with a Step decides and changes nothing.
 What the share coordinator is to do is returned as a value, to be asked for once the step is
-committed; what it answered comes back through `states_begun`, `states_refused` and
-`states_forgotten`.
+committed; what it answered comes back through `states_answered` and `states_forgotten`.
 """
 
 from __future__ import annotations
@@ -88,17 +87,16 @@ class ShareGroupShard:
 
     # What the share coordinator has done.
 
-    def states_begun(self, group_id: str, partitions: PartitionsOfTopics, step: Step) -> None:
-        """It has begun the state of these: members may be assigned them."""
+    def states_answered(
+        self, group_id: str, begun: PartitionsOfTopics, refused: PartitionsOfTopics, step: Step
+    ) -> None:
+        """It has begun the state of some: members may be assigned them. For the others a later
+        heartbeat asks again.
+        """
         group = self.groups.get(group_id)
         if group is not None:
-            self._change(group, state_partitions.begun(group.states, partitions), step)
-
-    def states_refused(self, group_id: str, partitions: PartitionsOfTopics, step: Step) -> None:
-        """It has not; a later heartbeat asks again."""
-        group = self.groups.get(group_id)
-        if group is not None:
-            self._change(group, state_partitions.refused(group.states, partitions), step)
+            states = state_partitions.begun(group.states, begun)
+            self._change(group, state_partitions.refused(states, refused), step)
 
     def states_forgotten(self, group_id: str, topic_ids: Iterable[UUID], step: Step) -> None:
         """It has forgotten all state in these topics."""

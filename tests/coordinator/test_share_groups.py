@@ -1,0 +1,202 @@
+"""Share groups: what they want of share coordinators, which answer, refuse or wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from tests.api.groups.conftest import MemoryLog
+from tests.groups.share.states import SUMMARY, States
+
+from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
+from ottla.groups.consumer.topics import Topic, Topics
+from ottla.groups.settings import GroupSettings
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.share.stored import ShareKey
+
+TOPIC = UUID(int=7)
+
+
+class Bench:
+    """Topic `t` has two partitions."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000_000
+        self.states = States()
+        self.log = MemoryLog()
+        logs: Any = SimpleNamespace(open=lambda index: self.log, indexes=lambda: (0,))
+        clock: Any = SimpleNamespace(now_ms=lambda: self.now_ms, monotonic_ms=lambda: self.now_ms)
+        topics = Topics(1, {"t": Topic(TOPIC, 2)})
+        kind = group_kind(GroupSettings(), topics=lambda: topics)
+        self.runtime = CoordinatorRuntime(kind, logs, clock)
+        self.groups = GroupCoordinator(
+            self.runtime, lambda: 1, random=Random(1), share_states=self.states
+        )
+        self.share = self.groups.share
+
+    async def beat(self, epoch: int = 0, member: str = "m") -> HeartbeatResult:
+        topics = frozenset({"t"}) if epoch == 0 else None
+        return await self.share.heartbeat(
+            HeartbeatRequest("g", member, epoch, "client", "/127.0.0.1", None, topics)
+        )
+
+    @property
+    def group(self) -> ShareGroup:
+        return self.runtime._partitions[0].shard.share.groups["g"]
+
+    def initialized(self) -> list[int]:
+        topic = self.group.states.initialized.get(TOPIC)
+        return [] if topic is None else sorted(topic.partitions)
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    made = Bench()
+    yield made
+    made.groups.close()
+    made.runtime.close()
+    await settle()
+
+
+async def test_partitions_get_state_and_then_members(bench: Bench) -> None:
+    joined = await bench.beat()
+    assert joined.assignment == {}
+    await settle()
+    assert bench.states.begun == [
+        (ShareKey("g", TOPIC, 0), 2, -1), (ShareKey("g", TOPIC, 1), 2, -1),
+    ]  # fmt: skip
+    assert bench.initialized() == [0, 1]
+    bench.now_ms += 1_000
+    assert (await bench.beat(2)).assignment == {TOPIC: frozenset({0, 1})}
+    await settle()
+    assert len(bench.states.begun) == 2
+
+
+async def test_what_is_refused_is_asked_for_again(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.states.refused[1] = ErrorCode.coordinator_not_available
+    with caplog.at_level(logging.WARNING, "ottla.groups"):
+        await bench.beat()
+        await settle()
+    assert "share group g: 1 partitions have no state yet" in caplog.text
+    assert bench.initialized() == [0]
+    del bench.states.refused[1]
+    await bench.beat(2)
+    await settle()
+    assert bench.states.begun[2:] == [(ShareKey("g", TOPIC, 1), 3, -1)]
+    assert bench.initialized() == [0, 1]
+
+
+async def test_a_partition_is_asked_about_once_at_a_time(bench: Bench) -> None:
+    """A state that is begun again loses what it had: not under the members that have it."""
+    bench.states.gate.clear()
+    await bench.beat()
+    await settle()
+    bench.now_ms += 31_000
+    assert (await bench.beat(2)).to_initialize is not None
+    await settle()
+    assert len(bench.states.begun) == 2
+    bench.states.gate.set()
+    await settle()
+    assert (bench.initialized(), len(bench.states.begun)) == ([0, 1], 2)
+
+
+async def test_the_coordinator_moves_while_share_coordinators_are_asked(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.states.gate.clear()
+    await bench.beat()
+    await settle()
+    bench.runtime.close()
+    bench.states.gate.set()
+    with caplog.at_level(logging.INFO, "ottla.groups"):
+        await settle()
+    assert "what has state now is not stored" in caplog.text
+
+
+async def test_a_group_is_forgotten_before_it_is_deleted(bench: Bench) -> None:
+    await bench.beat()
+    await settle()
+    assert await bench.groups.delete_group("g") is ErrorCode.non_empty_group
+    await bench.beat(-1)
+    bench.states.refused[1] = ErrorCode.not_coordinator
+    assert await bench.groups.delete_group("g") is ErrorCode.not_coordinator
+    assert bench.group.states.deleting == {TOPIC: "t"}
+    bench.states.refused.clear()
+    assert await bench.groups.delete_group("g") is ErrorCode.none
+    assert {key.partition for key in bench.states.deleted} == {0, 1}
+    assert await bench.groups.delete_group("g") is ErrorCode.group_id_not_found
+
+
+async def test_offsets_are_altered(bench: Bench) -> None:
+    bench.states.refused[1] = ErrorCode.unknown_server_error
+    altered = await bench.share.alter_offsets("g", {"t": {0: 5, 1: 6, 9: 7}, "x": {0: 1}})
+    assert bench.states.begun == [
+        (ShareKey("g", TOPIC, 0), 1, 5), (ShareKey("g", TOPIC, 1), 1, 6),
+    ]  # fmt: skip
+    assert {partition: error.code for partition, error in altered.errors.items()} == {
+        (TOPIC, 1): ErrorCode.unknown_server_error
+    }
+    assert altered.unknown == {("t", 9), ("x", 0)}
+    assert bench.initialized() == [0]
+    with pytest.raises(ApiError) as refused:
+        await bench.share.alter_offsets("", {})
+    assert refused.value.code is ErrorCode.invalid_group_id
+
+
+async def test_offsets_cannot_be_altered_while_their_state_begins(bench: Bench) -> None:
+    bench.states.gate.clear()
+    await bench.beat()
+    await settle()
+    await bench.beat(-1)
+    altering = asyncio.ensure_future(bench.share.alter_offsets("g", {"t": {0: 5}}))
+    await settle()
+    assert altering.done()
+    error = altering.result().errors[TOPIC, 0]
+    assert error.code is ErrorCode.coordinator_not_available
+    bench.states.gate.set()
+    await settle()
+    assert [offset for _, _, offset in bench.states.begun] == [-1, -1]
+
+
+async def test_offsets_are_deleted(bench: Bench) -> None:
+    await bench.share.alter_offsets("g", {"t": {0: 5, 1: 6}})
+    bench.states.refused[1] = ErrorCode.not_coordinator
+    found = await bench.share.delete_offsets("g", ["t", "x"])
+    error = found[TOPIC]
+    assert error is not None
+    assert error.code is ErrorCode.not_coordinator
+    bench.states.refused.clear()
+    assert await bench.share.delete_offsets("g", ["t", "x"]) == {TOPIC: None}
+    assert await bench.share.delete_offsets("g", ["t"]) == {}
+    for group, code in (("h", ErrorCode.group_id_not_found), ("", ErrorCode.invalid_group_id)):
+        with pytest.raises(ApiError) as refused:
+            await bench.share.delete_offsets(group, ["t"])
+        assert refused.value.code is code
+
+
+async def test_where_partitions_stand(bench: Bench) -> None:
+    await bench.share.alter_offsets("g", {"t": {0: 5, 1: 6}})
+    assert await bench.share.initialized("g") == {TOPIC: frozenset({0, 1})}
+    assert await bench.share.initialized("h") == {}
+    bench.states.refused[1] = ErrorCode.not_coordinator
+    found = await bench.share.summaries("g", {TOPIC: (0, 1, 1)})
+    assert found[TOPIC, 0] == SUMMARY
+    error = found[TOPIC, 1]
+    assert isinstance(error, ApiError)
+    assert error.code is ErrorCode.not_coordinator
