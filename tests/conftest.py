@@ -242,6 +242,9 @@ class LoneNode:
 
     endpoints = (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)
 
+    async def check_listeners(self, values: Any, *, reads_again: bool) -> None:
+        """There are none."""
+
     def __init__(
         self,
         config: BrokerConfig,
@@ -260,6 +263,7 @@ class LoneNode:
             address=lambda broker_id: None, lost_at=lambda broker_id: None
         )
         self.peers: Any = peers or nobody
+        self.authorization = None
         self.view = ClusterView(config)
         self.image = self.view.image
         self.registration = Registration(config.id)

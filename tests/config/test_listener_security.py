@@ -1,6 +1,7 @@
 import pytest
 
 from ottla.config import BrokerConfig, ConfigError
+from ottla.config.broker import check_dynamic
 from ottla.config.listener_security import (
     ListenerSecurity,
     is_of_listener,
@@ -96,3 +97,57 @@ def test_what_cannot_be_together(given: dict[str, str], said: str) -> None:
         BrokerConfig({"listeners": "SSL://:9093"} | given)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+TLS = PEM | {"listeners": "A://:1,B://:2", "listener.security.protocol.map": "A:SSL,B:SSL"}
+
+
+def test_stores_and_limits_of_a_listener_are_dynamic() -> None:
+    config = BrokerConfig(TLS | {"ssl.keystore.location": "/k"})
+    limit = {"listener.name.a.max.connections": "5"}
+    own = {"listener.name.a.ssl.keystore.location": "/new", "listener.name.b.max.connections": "6"}
+    done = config.reconfigure(limit, own)
+    assert done == (tuple(sorted((*limit, *own))), ())
+    a, b = config.security_of("A"), config.security_of("B")
+    assert (a.ssl_keystore_location, a.max_connections) == ("/new", 5)
+    assert (b.ssl_keystore_location, b.max_connections) == ("/k", 6)
+    assert config.reconfigure(limit, {}).changed == tuple(sorted(own))
+    assert config.security_of("A").ssl_keystore_location == "/k"
+    assert config.security_with("A", own).ssl_keystore_location == "/new"
+    assert config.security_of("A").max_connections == 5
+
+
+def test_dynamic_settings_of_a_listener_that_cannot_be_together_are_ignored() -> None:
+    config = BrokerConfig(TLS | {"ssl.keystore.location": "/k"})
+    done = config.reconfigure(
+        {"listener.name.a.ssl.keystore.location": "/all"},
+        {
+            "listener.name.a.ssl.keystore.key": "key",
+            "listener.name.a.ssl.client.auth": "required",
+            "listener.name.b.ssl.truststore.location": "/t",
+        },
+    )
+    assert done.changed == ("listener.name.b.ssl.truststore.location",)
+    assert [each.partition(": ")[0] for each in done.ignored] == [
+        "Cannot update these configs at default cluster level, broker id must be specified",
+        "Configs cannot be updated dynamically for existing listener a, restart broker or create a "
+        "new listener for update",
+        "listener.name.a.ssl.keystore.key",
+    ]
+    assert config.security_of("A").ssl_keystore_location == "/k"
+
+
+@pytest.mark.parametrize(
+    ("given", "per_broker", "said"),
+    [
+        ({"ssl.keystore.location": "/k"}, True, "only per-listener using the listener prefix"),
+        ({"listener.name.a.ssl.keystore.key": "k"}, False, "broker id must be specified"),
+        ({"listener.name.a.plain.sasl.jaas.config": "x"}, True, "for existing listener a"),
+        ({"listener.name.a.max.connections": "0"}, False, "Invalid max.connections 0"),
+        ({"listener.name.a.max.connection.creation.rate": "many"}, True, "creation.rate"),
+    ],
+)
+def test_what_is_not_dynamic(given: dict[str, str], per_broker: bool, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        check_dynamic(given, per_broker=per_broker)
+    assert said in str(refused.value)

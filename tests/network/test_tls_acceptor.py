@@ -267,7 +267,7 @@ async def test_changed_files_are_read_and_open_connections_stay(tmp_path: Path) 
     async with secured.serving() as server, secured.client(server) as old:
         assert await answers(old)
         new_authority = Authority()
-        new_authority.issue("CN=new").store(secured.store)
+        new_authority.issue("CN=broker").store(secured.store)
         await server.look_at_files()
         with pytest.raises(ssl.SSLCertVerificationError):
             async with secured.client(server):
@@ -288,6 +288,23 @@ async def test_a_changed_file_that_is_wrong_changes_nothing(
         async with secured.client(server) as client:
             assert await answers(client)
     assert "listener SSL keeps its old certificates: ssl.keystore.location" in caplog.text
+
+
+async def test_a_changed_file_of_another_name_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secured = Secured(tmp_path)
+    async with secured.serving() as server:
+        secured.authority.issue("CN=another broker").store(secured.store)
+        await server.look_at_files()
+        assert "keeps its old certificates: Keystore DistinguishedName does not" in caplog.text
+    caplog.clear()
+    secured.authority.issue("CN=broker").store(secured.store)
+    secured.settings["ssl.allow.dn.changes"] = "true"
+    async with secured.serving() as server:
+        secured.authority.issue("CN=another broker").store(secured.store)
+        await server.look_at_files()
+        assert caplog.text == ""
 
 
 async def test_the_limit_of_one_address(tmp_path: Path) -> None:

@@ -74,12 +74,16 @@ class Authority(Issued):
         )
         super().__init__(key, built.sign(key, hashes.SHA256()))
 
-    def issue(self, name: str | x509.Name) -> Issued:
-        """A certificate for localhost, 127.0.0.1 and this name."""
+    def issue(self, name: str | x509.Name, *hosts: str) -> Issued:
+        """A certificate for localhost, 127.0.0.1, other hosts and this name."""
         subject = named(name) if isinstance(name, str) else name
         key = ec.generate_private_key(ec.SECP256R1())
         places = x509.SubjectAlternativeName(
-            [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+            [
+                x509.DNSName("localhost"),
+                x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+                *map(x509.DNSName, hosts),
+            ]
         )
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         built = (

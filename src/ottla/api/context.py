@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
 from ottla.cluster.acl_store import AclStore
@@ -68,6 +69,11 @@ class Broker(Protocol):
 
     image: ClusterImage
     """The cluster as this broker knows it now."""
+
+    async def check_listeners(self, values: Mapping[str, str], *, reads_again: bool) -> None:
+        """Raises ConfigError if the listeners cannot take these dynamic settings of this broker.
+        `reads_again`: certificates in files that have changed are used at once.
+        """
 
     def is_broker(self, session: ClientSession) -> bool:
         """Whether a broker of the cluster, or this one itself, is at the other end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.api.alter_configs import altered
+from ottla.api.alter_configs import altered, refused_here
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
 
@@ -20,3 +20,9 @@ ACCESS: Final = (
 async def handle(request: Any, context: Context) -> Any:
     answers = await altered(request, context, incremental=True)
     return context.messages.IncrementalAlterConfigsResponse(responses=answers)
+
+
+async def check_here(request: Any, context: Context) -> Any:
+    """See `Handler.check_here`."""
+    answers = await refused_here(request, context, incremental=True)
+    return answers and context.messages.IncrementalAlterConfigsResponse(responses=answers)

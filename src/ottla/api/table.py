@@ -90,6 +90,7 @@ def find(key: int) -> Handler | None:
         access=module.ACCESS,
         is_between_brokers=between,
         takes_turns=getattr(module, "TAKES_TURNS", False),
+        check_here=getattr(module, "check_here", None),
     )
 
 

@@ -26,7 +26,10 @@ from ottla.config.inert import INERT
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 from ottla.config.listener_security import (
     BETWEEN_BROKERS,
+    DYNAMIC_STORES,
+    PREFIX,
     ListenerSecurity,
+    check_dynamic_of_listener,
     is_of_listener,
     tls_options,
     without_listener,
@@ -102,6 +105,8 @@ class BrokerConfig(
         self.given: dict[str, str] = dict(given or {})
         self.cluster_dynamic: dict[str, str] = {}
         self.broker_dynamic: dict[str, str] = {}
+        self.listener_dynamic: dict[str, str] = {}
+        """Of both, those of single listeners."""
         self.notes: tuple[str, ...] = _check_names(self.given)
         self.version = 0
         self.load(self.given)
@@ -149,8 +154,16 @@ class BrokerConfig(
 
     def security_of(self, listener: str) -> ListenerSecurity:
         """The settings of one listener."""
+        return self._security_of(listener, self.listener_dynamic)
+
+    def security_with(self, listener: str, broker: Mapping[str, str]) -> ListenerSecurity:
+        """The settings of one listener if these were the broker's own dynamic ones."""
+        return self._security_of(listener, _of_listeners(self.cluster_dynamic, broker))
+
+    def _security_of(self, listener: str, dynamic: Mapping[str, str]) -> ListenerSecurity:
         found = next((each for each in self.endpoints if each.name == listener.upper()), None)
-        return ListenerSecurity(self.given, listener, has_sasl=bool(found and found.has_sasl))
+        has_sasl = bool(found and found.has_sasl)
+        return ListenerSecurity({**self.given, **dynamic}, listener, has_sasl=has_sasl)
 
     def asks_who(self, endpoint: Endpoint) -> bool:
         """Whether clients of this listener must show who they are."""
@@ -215,15 +228,48 @@ class BrokerConfig(
         ignored: list[str] = []
         layers = (_usable(cluster, ignored, per_broker=False), _usable(broker, ignored))
         candidate = self._with_compatible(layers, ignored)
+        of_listeners = self._usable_of_listeners(layers, ignored)
         changed = [name for name in self.definitions if candidate.value(name) != self.value(name)]
         self.cluster_dynamic, self.broker_dynamic = layers
         for name in changed:
             self.__dict__[self._attributes[name]] = candidate.value(name)
+        changed += sorted(
+            name
+            for name in {*of_listeners, *self.listener_dynamic}
+            if of_listeners.get(name) != self.listener_dynamic.get(name)
+        )
+        self.listener_dynamic = of_listeners
         if changed:
             self.version += 1
             self._limits.clear()
             self._limits.update(_connection_limits(self.max_connections_per_ip_overrides))
         return Reconfigured(tuple(changed), tuple(ignored))
+
+    def _usable_of_listeners(
+        self, layers: Sequence[dict[str, str]], ignored: list[str]
+    ) -> dict[str, str]:
+        """The dynamic settings of single listeners; drops those of a listener that cannot be
+        together.
+        """
+        prefixes = tuple(f"{PREFIX}{each.name}.".lower() for each in self.endpoints)
+        for layer in layers:
+            for name in _of_listeners(layer):
+                if not name.lower().startswith(prefixes):
+                    del layer[name]
+                    ignored.append(f"{name}: this broker has no such listener")
+        for endpoint in self.endpoints:
+            given = _of_listeners(*layers)
+            prefix = f"{PREFIX}{endpoint.name}.".lower()
+            try:
+                security = self._security_of(endpoint.name, given)
+                if endpoint.has_tls:
+                    tls_options(security)
+            except ConfigError as error:
+                for layer in layers:
+                    for name in [each for each in layer if each.lower().startswith(prefix)]:
+                        del layer[name]
+                        ignored.append(f"{name}: {error}")
+        return _of_listeners(*layers)
 
     def _with_compatible(self, layers: Sequence[dict[str, str]], ignored: list[str]) -> Self:
         """A copy with these layers of dynamic settings; drops those that contradict the others."""
@@ -352,6 +398,10 @@ def _connection_limits(text: str) -> dict[str, int]:
     return limits
 
 
+def _of_listeners(*layers: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for layer in layers for name, text in layer.items() if is_of_listener(name)}
+
+
 DYNAMIC_NAMES: Final = frozenset(
     name
     for name, definition in BrokerConfig.definitions.items()
@@ -364,6 +414,12 @@ def check_dynamic(given: Mapping[str, str], *, per_broker: bool) -> None:
 
     Unknown names are accepted: in Kafka they may belong to a plugin (DynamicBrokerConfig).
     """
+    general = [name for name in given if name in DYNAMIC_STORES]
+    if general:
+        raise ConfigError(
+            "These security configs can be dynamically updated only per-listener using the "
+            f"listener prefix: [{', '.join(general)}]"
+        )
     static = [name for name in given if _is_static(name)]
     if static:
         raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(static)}]")
@@ -379,6 +435,8 @@ def check_dynamic(given: Mapping[str, str], *, per_broker: bool) -> None:
             INERT[name].parse(text)
         elif name in DYNAMIC_NAMES:
             BrokerConfig.definitions[name].parse(text)
+        elif is_of_listener(name):
+            check_dynamic_of_listener(name, text, per_broker=per_broker)
 
 
 def _usable(
@@ -397,7 +455,12 @@ def _usable(
 
 
 def _is_static(name: str) -> bool:
-    return name not in DYNAMIC_NAMES and name not in INERT and is_known(name)
+    return (
+        name not in DYNAMIC_NAMES
+        and name not in INERT
+        and not is_of_listener(name)
+        and is_known(name)
+    )
 
 
 def _is_of_one_broker(name: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ottla.config.setting import (
     Settings,
+    boolean,
     integer,
     long,
     optional_password,
@@ -79,6 +80,16 @@ class TlsSettings(Settings):
     )
     ssl_truststore_certificates = optional_password(
         "ssl.truststore.certificates", "The trusted certificates in PEM, instead of a file."
+    )
+    ssl_allow_dn_changes = boolean(
+        "ssl.allow.dn.changes",
+        False,
+        "Whether a changed key store may have a certificate with another subject.",
+    )
+    ssl_allow_san_changes = boolean(
+        "ssl.allow.san.changes",
+        False,
+        "Whether a changed key store may have a certificate that lacks subject alternative names.",
     )
     ssl_client_auth = string(
         "ssl.client.auth",

@@ -32,6 +32,23 @@ PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 CALLBACK_HANDLER: Final = "sasl.server.callback.handler.class"
 BETWEEN_BROKERS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
 """What brokers may authenticate with."""
+DYNAMIC_STORES: Final = frozenset(
+    (
+        "ssl.keystore.type",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.key",
+        "ssl.keystore.certificate.chain",
+        "ssl.key.password",
+        "ssl.truststore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.certificates",
+    )
+)
+"""What can change at runtime, for a listener of one broker (SslConfigs.RECONFIGURABLE_CONFIGS)."""
+DYNAMIC_LIMITS: Final = frozenset(("max.connections", "max.connection.creation.rate"))
+"""And for one listener of one or of all brokers."""
 _GENERAL: Final = frozenset(
     (
         *TlsSettings.definitions,
@@ -164,6 +181,27 @@ def _is_of_tokens(mechanism: str, setting: str) -> bool:
     )
 
 
+def check_dynamic_of_listener(name: str, text: str, *, per_broker: bool) -> None:
+    """Raise ConfigError unless this setting of one listener may be changed at runtime, at that
+    level (DynamicBrokerConfig, DynamicListenerConfig).
+    """
+    setting = without_listener(name)
+    if setting not in DYNAMIC_STORES | DYNAMIC_LIMITS:
+        listener = name[len(PREFIX) :].partition(".")[0]
+        raise ConfigError(
+            f"Configs cannot be updated dynamically for existing listener {listener}, restart "
+            f"broker or create a new listener for update: [{name}]"
+        )
+    if setting in DYNAMIC_STORES and not per_broker:
+        raise ConfigError(
+            "Cannot update these configs at default cluster level, broker id must be specified: "
+            f"[{name}]"
+        )
+    value = ListenerSecurity.definitions[setting].parse(text)
+    if setting in DYNAMIC_LIMITS and value == 0:
+        raise ConfigError(f"Invalid {setting} {value}")
+
+
 def tls_options(settings: ListenerSecurity) -> TlsOptions:
     """What a TLS listener has been given. Raises ConfigError. Reads no file."""
     key_store, key_store_is_file = _key_store(settings)
@@ -183,6 +221,8 @@ def tls_options(settings: ListenerSecurity) -> TlsOptions:
         cipher_suites=settings.ssl_cipher_suites,
         client_auth=settings.ssl_client_auth,
         checks_host=settings.ssl_endpoint_identification_algorithm.lower() == "https",
+        may_change_name=settings.ssl_allow_dn_changes,
+        may_lose_names=settings.ssl_allow_san_changes,
     )
 
 

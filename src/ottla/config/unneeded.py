@@ -124,7 +124,7 @@ _JAVA: Final = """
     password.encoder.cipher.algorithm password.encoder.iterations
     password.encoder.key.length password.encoder.keyfactory.algorithm
     password.encoder.old.secret password.encoder.secret principal.builder.class
-    security.providers ssl.allow.dn.changes ssl.allow.san.changes ssl.engine.factory.class
+    security.providers ssl.engine.factory.class
     ssl.keymanager.algorithm ssl.protocol ssl.provider ssl.secure.random.implementation
     ssl.trustmanager.algorithm
 """

@@ -307,6 +307,19 @@ def _alter_group(
     builder.deltas.append(GroupConfigChanged(resource.name, changed))
 
 
+def changed_broker_values(
+    resource: ResourceChange, image: ClusterImage, *, incremental: bool
+) -> dict[str, str]:
+    """The dynamic settings of a broker after these changes. Raises ApiError and ConfigError as
+    `alter_configs` would refuse them.
+    """
+    _check_changes(resource.changes)
+    present = image.config(resource.name).values
+    values = _changed(resource.changes, present, BrokerConfig.definitions, incremental)
+    check_dynamic(values, per_broker=resource.name != EVERY_BROKER)
+    return values
+
+
 def _check_in_force(
     resource: str, values: Mapping[str, str], image: ClusterImage, config: BrokerConfig
 ) -> None:

@@ -16,6 +16,13 @@ from ottla.config.error import ConfigError
 from ottla.config.group import GroupConfig
 from ottla.config.group_bounds import GROUP_BOUNDS
 from ottla.config.inert import INERT
+from ottla.config.listener_security import (
+    DYNAMIC_LIMITS,
+    DYNAMIC_STORES,
+    ListenerSecurity,
+    is_of_listener,
+    without_listener,
+)
 from ottla.config.setting import Setting
 from ottla.config.synonym import BROKER_SYNONYMS, SYNONYMS
 from ottla.config.topic import TopicConfig
@@ -161,10 +168,12 @@ def broker_entries(
         ]
         entries += [_stored_entry(name, layer[name], source) for name in _chosen(others, keys)]
     shown = {entry.name for entry in entries}
-    unneeded = [
+    others = [
         name for name in broker.given if name not in BrokerConfig.definitions and name not in shown
     ]
-    entries += [_unneeded_entry(name) for name in _chosen(unneeded, keys)]
+    for name in _chosen(others, keys):
+        own = _of_listener(name, broker.given[name], Source.STATIC_BROKER)
+        entries.append(own or _unneeded_entry(name))
     return tuple(entries)
 
 
@@ -248,6 +257,9 @@ def _stored_entry(name: str, text: str, source: Source) -> ConfigEntry:
 
     Its only synonym is the source where it was set.
     """
+    own = _of_listener(name, text, source)
+    if own is not None:
+        return own
     inert, reason = INERT.get(name), unneeded_reason(name)
     value = None if inert is None else text
     return ConfigEntry(
@@ -258,6 +270,25 @@ def _stored_entry(name: str, text: str, source: Source) -> ConfigEntry:
         sensitive=inert is None,
         kind=ConfigType.UNKNOWN if inert is None else inert.kind,
         documentation=None if reason is None else f"No effect: {reason}.",
+        synonyms=(ConfigSynonym(name, value, source),),
+    )
+
+
+def _of_listener(name: str, text: str, source: Source) -> ConfigEntry | None:
+    """A setting of one listener; None if it is not, or belongs to a mechanism of SASL."""
+    setting = without_listener(name)
+    definition = ListenerSecurity.definitions.get(setting)
+    if definition is None or not is_of_listener(name):
+        return None
+    value = None if definition.sensitive else text
+    return ConfigEntry(
+        name=name,
+        value=value,
+        source=source,
+        read_only=setting not in DYNAMIC_STORES | DYNAMIC_LIMITS,
+        sensitive=definition.sensitive,
+        kind=definition.kind,
+        documentation=definition.documentation,
         synonyms=(ConfigSynonym(name, value, source),),
     )
 

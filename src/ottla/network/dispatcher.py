@@ -151,11 +151,9 @@ class Dispatcher(Generic[BrokerT]):
                 return parts or await self._write_long(refusal, header.correlation_id)
             context = self._context(route, header, session)
             if route.is_for_controller and not self._forwarding.is_controller:
-                forwarded = await self._forwarding.forward(key, frame, session)
-                if forwarded is not None:
-                    if throttling.is_on:
-                        throttling.forwarded(key, header.version, forwarded, session)
-                    return [len(forwarded).to_bytes(4, "big"), forwarded]
+                elsewhere = await self._answer_elsewhere(route, header, request, frame, context)
+                if elsewhere is not None:
+                    return elsewhere
             if throttling.is_on:
                 response = await throttling.answer(
                     route.handler, request, context, len(frame), begun_ns
@@ -173,6 +171,30 @@ class Dispatcher(Generic[BrokerT]):
         finally:
             if is_long:
                 FULL_COLLECTIONS.resume()
+
+    async def _answer_elsewhere(
+        self,
+        route: _Route,
+        header: RequestHeader,
+        request: Any,
+        frame: Buffer,
+        context: RequestContext[BrokerT],
+    ) -> list[Part] | None:
+        """The controller's answer, or the one of this broker that refuses the request; None if this
+        broker has become the controller.
+        """
+        if route.handler.check_here is not None:
+            refusal = await route.handler.check_here(request, context)
+            if refusal:
+                parts = self._written(refusal, header.correlation_id)
+                return parts or await self._write_long(refusal, header.correlation_id)
+        session = context.session
+        forwarded = await self._forwarding.forward(header.key, frame, session)
+        if forwarded is None:
+            return None
+        if self._throttling.is_on:
+            self._throttling.forwarded(header.key, header.version, forwarded, session)
+        return [len(forwarded).to_bytes(4, "big"), forwarded]
 
     def last_request(self) -> str:
         """For any thread: which request was begun last, of whom."""

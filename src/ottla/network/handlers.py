@@ -36,6 +36,9 @@ class Handler(NamedTuple):
     """Whether another broker sent this request: then it needs BETWEEN_BROKERS instead."""
     takes_turns: bool = False
     """Many clients send it at the same time: see `runtime.turns`."""
+    check_here: Answer | None = None
+    """Of a request for the controller, what this broker checks before it forwards it: returns the
+    response that refuses it, or what is false."""
 
 
 class Handlers(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ottla.config import BrokerConfig, ConfigError
 from ottla.config.broker_websocket import ANY_ORIGIN
 from ottla.config.listener import Endpoint
-from ottla.config.listener_security import tls_options
+from ottla.config.listener_security import ListenerSecurity, tls_options
 from ottla.network.admission import Admission
 from ottla.network.authentication import Authentication
 from ottla.network.client_session import ClientSession
@@ -82,15 +82,16 @@ class Listener:
         self._sweep: asyncio.TimerHandle | None = None
         self._limit_of = limits_by_type(config.socket_request_max_bytes)
         self._security = config.security_of(endpoint.name)
+        self.is_between_brokers = (
+            bool(config.zookeeper_connect) and endpoint.name == config.inter_broker_listener
+        )
         self.admission = Admission(
             endpoint.name,
             config,
             self._security,
             limits,
             # With a single listener, it would exempt everybody (as in Kafka's ConnectionQuotas).
-            is_protected=bool(config.zookeeper_connect)
-            and len(config.endpoints) > 1
-            and endpoint.name == config.inter_broker_listener,
+            is_protected=self.is_between_brokers and len(config.endpoints) > 1,
             throttle_ms=throttling.connected,
             connections=self._connections.values,
             monotonic_ms=monotonic_ms,
@@ -172,6 +173,31 @@ class Listener:
         if self._tls is not None:
             await self._tls.look_at_files()
 
+    async def reconfigured(self, *, is_first: bool = False) -> bool:
+        """Uses the dynamic settings. Returns whether its certificates are those now. `is_first`: it
+        has not been used yet.
+        """
+        self._security = self.admission.own = self._config.security_of(self.endpoint.name)
+        if self._tls is None:
+            return True
+        return await self._tls.change(tls_options(self._security), is_first=is_first)
+
+    async def check(self, security: ListenerSecurity, *, reads_again: bool) -> None:
+        """Raises ConfigError if these settings must not replace those in force."""
+        if self._tls is None:
+            return
+        options = tls_options(security)
+        if options != tls_options(self._security):
+            try:
+                await self._tls.check(options)
+            except TlsError as error:
+                raise ConfigError(
+                    f"listener {self.endpoint.name}: Validation of dynamic config update of "
+                    f"SSLFactory failed: {error}"
+                ) from None
+        elif reads_again:
+            await self._tls.look_at_files()
+
     async def start(self) -> None:
         assert self._server is not None
         if self._tls is None:
@@ -219,6 +245,7 @@ class Listener:
                 release=self.admission.release,
                 new_protocol=self._new_encrypted_protocol,
                 now_ms=self._now_ms,
+                is_between_brokers=self.is_between_brokers,
             )
         except TlsError as error:
             raise ConfigError(f"listener {self.endpoint.name}: {error}") from None

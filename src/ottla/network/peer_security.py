@@ -37,8 +37,14 @@ class PeerTls:
     def __init__(self, options: TlsOptions) -> None:
         """Raises TlsError."""
         self._options = options
-        self._state = state_of_files(options.files)
+        self._state: tuple[object, ...] | None = state_of_files(options.files)
         self._context = client_context(options)
+
+    def change(self, options: TlsOptions) -> None:
+        """Uses these from now on."""
+        if options != self._options:
+            self._options = options
+            self._state = None
 
     def context(self) -> ssl.SSLContext:
         """For one more connection. The one from before if changed files cannot be used."""

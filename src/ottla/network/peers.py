@@ -33,7 +33,7 @@ class Peers:
         """
         self._identity = identity
         self._config = config
-        self._security = security
+        self.security = security
         self._endpoint_of = endpoint_of
         self._peers: dict[tuple[int, str], Peer] = {}
         self._probes: dict[int, asyncio.Task[Probe]] = {}
@@ -52,7 +52,7 @@ class Peers:
                 # Produce request.
                 max_frame_bytes=config.socket_request_max_bytes
                 + config.replica_fetch_response_max_bytes,
-                security=self._security,
+                security=self.security,
                 introduce=None if identity is None else partial(identity.introduce, broker_id),
             )
         return found

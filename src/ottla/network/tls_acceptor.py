@@ -19,13 +19,8 @@ from ottla.network.newcomers import HANDSHAKE_WITHIN_MS, Newcomers
 from ottla.network.refusals import Refusals
 from ottla.network.tls_transport import accept, is_direct
 from ottla.runtime.background import Background
-from ottla.security.tls import (
-    TlsError,
-    TlsOptions,
-    key_store_ends_s,
-    server_context,
-    state_of_files,
-)
+from ottla.security.listener_tls import first_tls, load_tls, replaced_tls
+from ottla.security.tls import TlsError, TlsOptions, state_of_files
 from ottla.wording.plural import plural
 
 logger = logging.getLogger("ottla.tls")
@@ -62,6 +57,7 @@ class TlsAcceptor:
         release: Callable[[str], None],
         new_protocol: Callable[[Callable[[], None]], asyncio.BaseProtocol],
         now_ms: Callable[[], int],
+        is_between_brokers: bool = False,
     ) -> None:
         """Reads the certificates. Raises TlsError. `now_ms`: since 1970.
 
@@ -70,15 +66,12 @@ class TlsAcceptor:
         the protocol has called what it was given, the protocol does it.
         """
         self._name = name
-        self._options = options
         self._newcomers = newcomers
         self._arrive = arrive
         self._release = release
         self._new_protocol = new_protocol
         self._state = state_of_files(options.files)
-        self._context = server_context(options)
-        self.certificate_ends_s = key_store_ends_s(options)
-        """When this listener's certificate expires, in s since 1970; None if that is not known."""
+        self._tls = load_tls(options, is_between_brokers=is_between_brokers)
         self._now_ms = now_ms
         self._warn_again_s = 0
         self._sockets: list[socket.socket] = []
@@ -86,6 +79,11 @@ class TlsAcceptor:
         self._handshakes: set[asyncio.Task[None]] = set()
         self._refusals = refusals
         is_direct()  # imported here rather than while others are answered
+
+    @property
+    def certificate_ends_s(self) -> int | None:
+        """When this listener's certificate expires, in s since 1970; None if that is not known."""
+        return self._tls.ends_s
 
     def start(self, bound: Sequence[socket.socket], backlog: int) -> None:
         """Accepts connections on these sockets."""
@@ -144,7 +142,7 @@ class TlsAcceptor:
             transport = await accept(
                 lambda: self._new_protocol(begun),
                 accepted,
-                self._context,
+                self._tls.context,
                 HANDSHAKE_WITHIN_MS / 1000,
             )
         except ssl.SSLError as error:
@@ -192,18 +190,31 @@ class TlsAcceptor:
 
     async def look_at_files(self) -> None:
         """Reads the certificates again if a file has changed."""
-        state = await asyncio.to_thread(state_of_files, self._options.files)
-        if state == self._state:
-            return
-        self._state = state
+        await self.change(self._tls.options)
+
+    async def change(self, options: TlsOptions, *, is_first: bool = False) -> bool:
+        """Uses these for new connections, unless they must not replace what is in force; returns
+        whether they are in force then. `is_first`: nothing has been used yet.
+        """
+        state = await asyncio.to_thread(state_of_files, options.files)
+        if state == self._state and options == self._tls.options:
+            return True
+        if options == self._tls.options:
+            self._state = state
         try:
-            self._context = await asyncio.to_thread(server_context, self._options)
+            replace = first_tls if is_first else replaced_tls
+            self._tls = await asyncio.to_thread(replace, options, self._tls)
         except TlsError as error:
             logger.error("listener %s keeps its old certificates: %s", self._name, error)
-        else:
-            self.certificate_ends_s = await asyncio.to_thread(key_store_ends_s, self._options)
-            self._warn_again_s = 0
-            logger.info("listener %s has read its changed certificates", self._name)
+            return False
+        self._state = state
+        self._warn_again_s = 0
+        logger.info("listener %s has read its changed certificates", self._name)
+        return True
+
+    async def check(self, options: TlsOptions) -> None:
+        """Raises TlsError if these must not replace what is in force."""
+        await asyncio.to_thread(replaced_tls, options, self._tls)
 
 
 def _cancel_soon(handshake: asyncio.Task[None]) -> None:

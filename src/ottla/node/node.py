@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from random import Random, SystemRandom
@@ -40,6 +40,7 @@ from ottla.cluster.topic_settings import TopicSettings
 from ottla.config import BrokerConfig, ConfigError
 from ottla.config.broker_authorizer import super_users
 from ottla.config.listener import Endpoint
+from ottla.config.listener_security import tls_options
 from ottla.controller import layout
 from ottla.controller.deletion_notes import noted_ids
 from ottla.controller.image import BrokerConfigChanged, MetadataDelta
@@ -253,10 +254,32 @@ class Node:
         """Why this broker must stop, although nobody told it to; one line."""
         return self._ousted_because or self.storage_failure.reason
 
-    def _reconfigured(self, delta: MetadataDelta) -> None:
-        if isinstance(delta, BrokerConfigChanged):
-            self.log_maintenance.reconfigured()
-            self.connection_limits.changed()
+    def _reconfigured(self, delta: MetadataDelta) -> Awaitable[None] | None:
+        if not isinstance(delta, BrokerConfigChanged):
+            return None
+        self.log_maintenance.reconfigured()
+        return self._listeners_reconfigured()
+
+    async def _first_image(self) -> None:
+        await self.membership.first_image()
+        await self._listeners_reconfigured(is_first=True)
+
+    async def _listeners_reconfigured(self, *, is_first: bool = False) -> None:
+        """`is_first`: they are not used yet."""
+        tls = self.peers.security.tls
+        for listener in self._listeners:
+            has_these = await listener.reconfigured(is_first=is_first)
+            if tls is not None and has_these and listener.is_between_brokers:
+                tls.change(tls_options(self.config.security_of(listener.endpoint.name)))
+        self.connection_limits.changed()
+
+    async def check_listeners(self, values: Mapping[str, str], *, reads_again: bool) -> None:
+        """Raises ConfigError if the listeners cannot take these dynamic settings of this broker.
+        `reads_again`: certificates in files that have changed are used at once.
+        """
+        for listener in self._listeners:
+            security = self.config.security_with(listener.endpoint.name, values)
+            await listener.check(security, reads_again=reads_again)
 
     async def _ousted(self, why: str) -> None:
         """Another process has this broker's id, and may lead what this one leads."""
@@ -306,7 +329,7 @@ class Node:
             self.acls = AclStore(self.authorization.authorizer, lambda: self.membership.session)
             await self.acls.start()
             opening.push_async_callback(self.acls.close)
-        await self.membership.first_image()
+        await self._first_image()
         self.store.open_logs(self.topic_settings.log_config, self.clock.now_ms())
         self._registration.previous_epoch = self.store.previous_epoch
         self.log_maintenance = LogMaintenance(

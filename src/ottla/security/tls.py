@@ -53,6 +53,10 @@ class TlsOptions:
     client_auth: str = "none"
     checks_host: bool = True
     """Of a client's context: the server's certificate must be of the host that was connected to."""
+    may_change_name: bool = False
+    """A changed key store may have a certificate of another subject."""
+    may_lose_names: bool = False
+    """And one that lacks some of its alternative names."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -92,18 +96,23 @@ def client_context(options: TlsOptions) -> ssl.SSLContext:
     return context
 
 
-def key_store_ends_s(options: TlsOptions) -> int | None:
-    """When the own certificate expires, in s since 1970; None if that cannot be read."""
+def key_store_pem(options: TlsOptions) -> str:
+    """The text with the own certificate; empty if it cannot be read."""
     store = options.key_store
     if store is None:
-        return None
+        return ""
     if not options.key_store_is_file:
-        return certificate_ends_s(with_lines(store))
+        return with_lines(store)
     try:
         with open(store, encoding="utf-8", errors="replace") as file:
-            return certificate_ends_s(file.read())
+            return file.read()
     except OSError:
-        return None
+        return ""
+
+
+def key_store_ends_s(options: TlsOptions) -> int | None:
+    """When the own certificate expires, in s since 1970; None if that cannot be read."""
+    return certificate_ends_s(key_store_pem(options))
 
 
 def state_of_files(paths: Sequence[str]) -> tuple[object, ...]:
