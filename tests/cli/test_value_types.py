@@ -9,6 +9,7 @@ import pytest
 
 from ottla.cli.failures import UsageFailed
 from ottla.cli.value_types import Age, Number, Size, Time, WholeNumber
+from ottla.messaging.positions import PositionError
 
 
 def convert(kind: click.ParamType[Any], text: str) -> Any:
@@ -51,11 +52,11 @@ def test_sizes_and_times_name_the_option_if_wrong() -> None:
     assert convert(Time(), "1700000000000") == 1700000000000
     with pytest.raises(UsageFailed, match="--option: 'x' is not a size"):
         convert(Size(), "x")
-    with pytest.raises(UsageFailed, match="--option: 'x' is not a time"):
+    with pytest.raises(PositionError, match="--option: 'x' is not a time"):
         convert(Time(), "x")
 
 
 def test_ages() -> None:
     assert (convert(Age(), "15m"), convert(Age(), "2s")) == (900_000, 2_000)
-    with pytest.raises(UsageFailed, match="--option: 'soon' is not an age"):
+    with pytest.raises(PositionError, match="--option: 'soon' is not an age"):
         convert(Age(), "soon")

@@ -15,7 +15,6 @@ from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.existing import existing_topics, partitions_of
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.options import topics_argument
-from ottla.cli.positions import parse_start
 from ottla.cli.progress import Watch
 from ottla.cli.records.schema_registry import REGISTRY, Decoder, client_of
 from ottla.cli.screen import note, write_bytes
@@ -25,6 +24,7 @@ from ottla.client.client import Client
 from ottla.client.metadata import Topic
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.format import format_renderer
+from ottla.messaging.positions import parse_start
 from ottla.messaging.reader import Reader
 from ottla.messaging.rendering import Render, Shown, render_json, text_renderer
 from ottla.messaging.selection import Newest, both, key_matcher, matcher

@@ -72,7 +72,7 @@ class Time(click.ParamType[int]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from ottla.cli.positions import parse_time
+        from ottla.messaging.positions import parse_time
 
         return parse_time(option_of(param), value, int(time.time() * 1000))
 
@@ -83,7 +83,7 @@ class Age(click.ParamType[int]):
     name = "age"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from ottla.cli.positions import parse_age
+        from ottla.messaging.positions import parse_age
 
         return value if isinstance(value, int) else parse_age(option_of(param), value)
 

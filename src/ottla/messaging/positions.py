@@ -6,8 +6,8 @@ import re
 from datetime import datetime
 from typing import Final
 
-from ottla.cli.failures import UsageFailed
 from ottla.messaging.start import Start
+from ottla.wording.errors import ReportedError
 
 AGO: Final = re.compile(r"(\d+)(ms|s|m|h|d)", re.ASCII)
 UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -15,18 +15,24 @@ BEGINNING: Final = frozenset({"beginning", "earliest", "start"})
 END: Final = frozenset({"end", "latest"})
 
 
+class PositionError(ReportedError):
+    """It is no time, age or place to start."""
+
+    is_usage = True
+
+
 def parse_age(option: str, text: str) -> int:
-    """`15m` in milliseconds. Raises UsageFailed."""
+    """`15m` in milliseconds. Raises PositionError."""
     matched = AGO.fullmatch(text)
     if matched is None:
-        raise UsageFailed(f"{option}: {text!r} is not an age.", "For example: 30s, 15m, 2h, 1d.")
+        raise PositionError(f"{option}: {text!r} is not an age.", "For example: 30s, 15m, 2h, 1d.")
     return int(matched[1]) * UNIT_MS[matched[2]]
 
 
 def parse_time(option: str, text: str, now_ms: int) -> int:
     """A time in ms since 1970: `2026-01-31T12:00`, `2026-01-31`, `1700000000000`, or `15m` ago.
 
-    A time without a zone is local. Raises UsageFailed.
+    A time without a zone is local. Raises PositionError.
     """
     if text.isdecimal():
         return int(text)
@@ -37,7 +43,7 @@ def parse_time(option: str, text: str, now_ms: int) -> int:
         at = datetime.fromisoformat(text)
         return max(0, int(at.timestamp() * 1000))
     except (ValueError, OverflowError) as error:
-        raise UsageFailed(
+        raise PositionError(
             f"{option}: {text!r} is not a time.",
             "Allowed: 2026-01-31T12:00 (local), 2026-01-31T12:00Z, ms since 1970, or an age: "
             "15m, 2h, 3d.",
@@ -45,14 +51,14 @@ def parse_time(option: str, text: str, now_ms: int) -> int:
 
 
 def parse_start(text: str, now_ms: int) -> Start:
-    """The value of `--from`. Raises UsageFailed."""
+    """The value of `--from`. Raises PositionError."""
     word = text.lower()
     if word in BEGINNING:
         return Start("beginning")
     if word in END:
         return Start("end")
     if not word[:1].isdigit():
-        raise UsageFailed(
+        raise PositionError(
             f"--from: {text!r} is not beginning, end or a time.",
             "For example: --from beginning, --from 15m, --from 2026-01-31T12:00",
         )

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ottla.cli.failures import UsageFailed
-from ottla.cli.positions import parse_start, parse_time
+from ottla.messaging.positions import PositionError, parse_start, parse_time
 from ottla.messaging.start import Start
 
 NOW_MS = 1_700_000_000_000
@@ -41,7 +40,7 @@ def test_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("text", ["15x", "2023-13-01", "", "1e5", "-5"])
 def test_an_invalid_time_lists_the_allowed_forms(text: str) -> None:
-    with pytest.raises(UsageFailed) as failure:
+    with pytest.raises(PositionError) as failure:
         parse_time("--to-time", text, NOW_MS)
     assert "--to-time" in failure.value.message
     assert "15m" in (failure.value.hint or "")
@@ -55,5 +54,5 @@ def test_starts() -> None:
 
 
 def test_unknown_start_says_what_is_allowed() -> None:
-    with pytest.raises(UsageFailed, match="'soon' is not beginning, end or a time"):
+    with pytest.raises(PositionError, match="'soon' is not beginning, end or a time"):
         parse_start("soon", NOW_MS)
