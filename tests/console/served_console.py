@@ -72,17 +72,17 @@ class Visitor:
         found = self.ask("GET", path)
         return self.get(found.headers["location"]) if found.status == 303 else found
 
-    def post(self, path: str, **fields: Any) -> Got:
+    def post(self, path: str, /, **fields: Any) -> Got:
         """What a form leads to."""
         found = self.send(path, **fields)
         return self.get(found.headers["location"]) if found.status == 303 else found
 
-    def send(self, path: str, headers: Mapping[str, str] = {}, **fields: Any) -> Got:
-        """A form with the token of a page, if it has none."""
+    def send(self, path: str, also: Mapping[str, str] = {}, /, **fields: Any) -> Got:
+        """A form with the token of a page, if it has none. `also`: headers."""
         if "token" not in fields and (token := TOKEN.search(self.get("/topics/new").text)):
             fields["token"] = token[1]
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
-        return self.ask("POST", path, urlencode(fields).encode(), {**kind, **headers})
+        return self.ask("POST", path, urlencode(fields).encode(), {**kind, **also})
 
 
 @contextmanager

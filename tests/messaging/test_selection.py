@@ -4,7 +4,14 @@ import pytest
 from tests.messaging.test_rendering import FakeMessage
 
 from ottla.messaging.patterns import PatternError
-from ottla.messaging.selection import Newest, both, key_matcher, matcher
+from ottla.messaging.selection import (
+    Newest,
+    both,
+    header_matcher,
+    json_matcher,
+    key_matcher,
+    matcher,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +74,49 @@ def test_the_newest_by_time_oldest_first() -> None:
     same = Newest(2)
     same.add([FakeMessage(value_=value, timestamp_=(1, 3)) for value in (b"a", b"b", b"c")])
     assert [message.value() for message in same.in_order()] == [b"b", b"c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("source", True),
+        ("source=shop", True),
+        ("source=sho", False),
+        ("trace=", False),
+        ("empty=", True),
+        ("none", True),
+        ("none=", False),
+        ("Source", False),
+    ],
+)
+def test_a_header_by_its_name_or_value(text: str, found: bool) -> None:
+    headers = [("source", b"shop"), ("trace", b"\xff"), ("empty", b""), ("none", None)]
+    assert header_matcher(text)(FakeMessage(b"k", b"v", headers)) is found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a.b", True),
+        ("a.b=7", True),
+        ("a.b=7.0", False),
+        ("a.c=x y", True),
+        ('a.c="x y"', True),
+        ("l.1=true", True),
+        ("l.2", False),
+        ("a.b.c", False),
+        ("nothing", False),
+        ("a.d=null", True),
+    ],
+)
+def test_a_path_in_json(text: str, found: bool) -> None:
+    value = b'{"a": {"b": 7, "c": "x y", "d": null}, "l": [0, true]}'
+    assert json_matcher(text)(FakeMessage(b"k", value)) is found
+
+
+def test_what_is_no_json_has_no_path() -> None:
+    for value in (None, b"", b"{", b"a", b"[" * 100_000, b"\xff"):
+        assert not json_matcher("a")(FakeMessage(b"k", value))
+    for text in ("", "a..b", ".a"):
+        with pytest.raises(PatternError):
+            json_matcher(text)

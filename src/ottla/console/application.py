@@ -23,7 +23,10 @@ from ottla.console.pages.broker import broker
 from ottla.console.pages.group import group
 from ottla.console.pages.groups import groups
 from ottla.console.pages.jump import jump, suggested
+from ottla.console.pages.message import message, send_again, whole
+from ottla.console.pages.messages import messages
 from ottla.console.pages.overview import overview
+from ottla.console.pages.produce import produce, production
 from ottla.console.pages.topic_changes import (
     add,
     change,
@@ -35,6 +38,19 @@ from ottla.console.pages.topic_groups import topic_groups
 from ottla.console.pages.topic_partitions import partitions
 from ottla.console.pages.topic_settings import settings
 from ottla.console.pages.topics import topics
+from ottla.console.record_streams import (
+    EVENTS,
+    LINES,
+    Open,
+    Stream,
+    exported,
+    open_export,
+    open_search,
+    open_tail,
+    searched,
+    stream,
+    tailed,
+)
 from ottla.console.templates import rendered
 from ottla.console.visit import (
     LOGIN,
@@ -55,6 +71,10 @@ PAGES: Final[dict[str, Page]] = {
     "/brokers/{broker:int}": broker,
     "/topics": topics,
     "/topics/new": creation,
+    "/topics/{topic}/messages": messages,
+    "/topics/{topic}/messages/{partition:int}/{offset:int}": message,
+    "/topics/{topic}/messages/{partition:int}/{offset:int}/file": whole,
+    "/topics/{topic}/produce": production,
     "/topics/{topic}/partitions": partitions,
     "/topics/{topic}/settings": settings,
     "/topics/{topic}/groups": topic_groups,
@@ -63,11 +83,18 @@ PAGES: Final[dict[str, Page]] = {
 }
 CHANGES: Final[dict[str, Page]] = {
     "/topics/new": create,
+    "/topics/{topic}/produce": produce,
+    "/topics/{topic}/messages/{partition:int}/{offset:int}/send": send_again,
     "/topics/{topic}/settings": change,
     "/topics/{topic}/add-partitions": add,
     "/topics/{topic}/delete": delete,
 }
 """By POST alone."""
+STREAMS: Final[dict[str, tuple[Open, Stream, str]]] = {
+    "/topics/{topic}/tail": (open_tail, tailed, EVENTS),
+    "/topics/{topic}/search": (open_search, searched, EVENTS),
+    "/topics/{topic}/export": (open_export, exported, LINES),
+}
 FAILED_LOGIN_S: Final = 1.0
 """What a wrong password costs."""
 YEAR_S: Final = 365 * 24 * 3600
@@ -90,6 +117,7 @@ def application(console: Console, hosts: Iterable[str]) -> Guard:
     routes = [
         *(Route(path, endpoint(console, page), methods=["GET"]) for path, page in PAGES.items()),
         *(Route(path, endpoint(console, page), methods=["POST"]) for path, page in CHANGES.items()),
+        *(Route(path, stream(console, *parts), methods=["GET"]) for path, parts in STREAMS.items()),
         Route("/theme", choose_theme, methods=["GET"]),
         Route(LOGIN, log_in, methods=["GET", "POST"]),
         Route("/logout", log_out, methods=["POST"]),

@@ -24,6 +24,8 @@ class Console:
     cluster_name: str = ""
     sessions: Sessions = field(default_factory=Sessions)
     workers: Workers = field(default_factory=Workers)
+    readers: Workers = field(default_factory=lambda: Workers(waiting=16))
+    """For tails, searches and exports, so that pages do not wait for them."""
 
     @property
     def cookie(self) -> str:
@@ -39,4 +41,5 @@ class Console:
 
     def close(self) -> None:
         self.workers.close()
+        self.readers.close()
         self.access.close()

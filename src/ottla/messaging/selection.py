@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from heapq import heappush, heappushpop
 from itertools import count
 from typing import Any
 
-from ottla.messaging.patterns import compiled
+from ottla.messaging.patterns import PatternError, compiled
 
 Matches = Callable[[Any], bool]
 
 
-def matcher(pattern: str) -> Matches:
-    """Whether the key or the value of a record has a part that matches. Raises PatternError."""
+def matcher(pattern: str, option: str = "--grep") -> Matches:
+    """Whether the key or the value of a record has a part that matches. Raises PatternError, which
+    names the option.
+    """
     found = compiled(
-        "--grep",
+        option,
         pattern,
         "The syntax is RE2's; to search for a text with signs, escape them: '\\$5\\.00'",
         of_bytes=True,
@@ -34,6 +37,53 @@ def key_matcher(key: str) -> Matches:
     """Whether a record has this key, as UTF-8."""
     wanted = key.encode()
     return lambda message: message.key() == wanted
+
+
+def header_matcher(text: str) -> Matches:
+    """Whether a record has this header: `NAME`, or `NAME=VALUE` (UTF-8)."""
+    name, equals, value = text.partition("=")
+    wanted = value.encode()
+
+    def matches(message: Any) -> bool:
+        return any(
+            each == name and (not equals or data == wanted)
+            for each, data in message.headers() or ()
+        )
+
+    return matches
+
+
+def json_matcher(text: str) -> Matches:
+    """Whether the value is JSON that has something at this path: `a.b.0`, or `a.b.0=VALUE`, where
+    a text is compared as it is and all else as JSON. Raises PatternError.
+    """
+    path, equals, value = text.partition("=")
+    steps = path.strip().split(".")
+    if not all(steps):
+        raise PatternError(
+            f"{text!r} is not a path in JSON.", "For example: customer.id=7 or items.0"
+        )
+    wanted = value.strip()
+
+    def matches(message: Any) -> bool:
+        data = message.value()
+        # What is not JSON does not have to be parsed.
+        if data is None or data[:1] not in (b"{", b"["):
+            return False
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            return False
+        for step in steps:
+            if isinstance(found, dict) and step in found:
+                found = found[step]
+            elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
+                found = found[int(step)]
+            else:
+                return False
+        return not equals or found == wanted or json.dumps(found, ensure_ascii=False) == wanted
+
+    return matches
 
 
 def both(one: Matches | None, other: Matches | None) -> Matches | None:

@@ -22,12 +22,12 @@ def jump(visit: Visit) -> Response:
     wanted = visit.text("q")
     topics, groups = asked_names(visit.client)
     if wanted in topics:
-        return RedirectResponse(f"/topics/{wanted}/partitions", 303)
+        return RedirectResponse(f"/topics/{wanted}/messages", 303)
     if wanted in groups:
         return RedirectResponse(address("/group", name=wanted), 303)
     found = containing(wanted, topics)
     if len(found) == 1:
-        return RedirectResponse(f"/topics/{found[0]}/partitions", 303)
+        return RedirectResponse(f"/topics/{found[0]}/messages", 303)
     if not found and (of_groups := containing(wanted, groups)):
         if len(of_groups) == 1:
             return RedirectResponse(address("/group", name=of_groups[0]), 303)

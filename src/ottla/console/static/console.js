@@ -1,9 +1,12 @@
 // What pages do beyond their HTML: keys, times in the reader's zone, and a word when the console is away.
 import { showTimes } from "./times.js";
 import { listenToKeys } from "./keys.js";
+import { listenToMessages } from "./messages.js";
 
 showTimes(document);
 listenToKeys();
+listenToMessages();
+document.documentElement.classList.add("script");
 
 const away = document.getElementById("away");
 document.body.addEventListener("htmx:afterSwap", () => showTimes(document));

@@ -1,0 +1,100 @@
+"""The records of a topic: newest first or from a position, filtered.
+
+A page looks for at most `WITHIN_S`. It says how much it has looked at, and its last line goes on
+with the rest; `record_streams` does the same without a limit, live.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from ottla.client.topic_partition import TopicPartition
+from ottla.console.pages.existing_topic import existing_topic
+from ottla.console.record_query import RecordQuery, record_query, spans_of, written_rest
+from ottla.console.seen_record import SeenRecord, seen_record
+from ottla.console.templates import address
+from ottla.console.visit import Visit
+from ottla.messaging.record_scan import RecordScan, Span
+
+ROWS: Final = 50
+WITHIN_S: Final = 2.0
+STEP_S: Final = 0.5
+
+
+def messages(visit: Visit) -> Response:
+    """The page at `/topics/TOPIC/messages`."""
+    topic = existing_topic(visit)
+    query = record_query(visit)
+    spans = spans_of(visit.client, topic, query)
+    rows, rest, looked_at = looked_up(visit.access.settings, spans, query)
+    path = f"/topics/{topic.name}/messages"
+    continued = written_rest(rest)
+    values = query.values()
+    return visit.page(
+        "messages.html",
+        topic=topic,
+        tab="Messages",
+        query=query,
+        rows=rows,
+        looked_at=looked_at,
+        left=sum(end - begin for begin, end in rest.values()),
+        total=sum(end - begin for begin, end in spans.values()),
+        next=address(path, **values, rest=continued) if rest and continued is not None else None,
+        again=address(path, **values),
+        tail=address(f"/topics/{topic.name}/tail", **values),
+        search=address(f"/topics/{topic.name}/search", **values),
+        export=address(f"/topics/{topic.name}/export", **values),
+    )
+
+
+def looked_up(
+    settings: dict[str, Any], spans: dict[TopicPartition, Span], query: RecordQuery
+) -> tuple[list[SeenRecord], dict[TopicPartition, Span], int]:
+    """The rows of one page, what was not looked at, and at how many records it looked. Raises
+    PatternError, LibrdkafkaError and RefusedError.
+    """
+    matches = query.matches()
+    if not any(begin < end for begin, end in spans.values()):
+        return [], {}, 0
+    scan = RecordScan(
+        settings,
+        spans,
+        lambda record: seen_record(record, query.form),
+        matches,
+        newest_first=query.newest_first,
+    )
+    rows: list[SeenRecord] = []
+    try:
+        for _ in range(int(WITHIN_S / STEP_S)):
+            rows += scan.step(STEP_S, ROWS - len(rows))
+            if scan.is_done or len(rows) >= ROWS:
+                break
+    finally:
+        scan.close()
+    if query.newest_first:
+        rows.sort(key=lambda row: (row.at_ms or -1, row.offset), reverse=True)
+    shown, rest = cut(rows, scan.rest, spans, newest_first=query.newest_first)
+    return shown, rest, scan.looked_at
+
+
+def cut(
+    rows: list[SeenRecord],
+    rest: dict[TopicPartition, Span],
+    spans: dict[TopicPartition, Span],
+    *,
+    newest_first: bool,
+) -> tuple[list[SeenRecord], dict[TopicPartition, Span]]:
+    """The rows of one page, and the rest with those that are on the next."""
+    shown, more = rows[:ROWS], rows[ROWS:]
+    (topic,) = {key.topic for key in spans}
+    for row in more:
+        key = TopicPartition(topic, row.partition)
+        if newest_first:
+            begin, end = rest.get(key, (spans[key][0], 0))
+            rest[key] = begin, max(end, row.offset + 1)
+        else:
+            begin, end = rest.get(key, (spans[key][1], spans[key][1]))
+            rest[key] = min(begin, row.offset), end
+    return shown, rest

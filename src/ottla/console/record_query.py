@@ -1,0 +1,171 @@
+"""Which records of a topic an address asks for: where to begin, which partition, which match."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.client.admin.offsets import EARLIEST, LATEST, asked_offsets, offsets_at
+from ottla.client.client import Client
+from ottla.client.errors import ClientError
+from ottla.client.metadata import Topic
+from ottla.client.topic_partition import TopicPartition
+from ottla.console.errors import BadFormError
+from ottla.console.visit import Visit
+from ottla.messaging.positions import parse_time
+from ottla.messaging.record_scan import Matches, Span
+from ottla.messaging.selection import both, header_matcher, json_matcher, key_matcher, matcher
+from ottla.messaging.shown_bytes import FORMS
+from ottla.wording.plural import plural
+
+STARTS: Final = ("newest", "oldest", "offset", "time")
+MAX_CONTINUED: Final = 300
+"""Partitions whose positions an address names; beyond, a list cannot be continued."""
+MAX_TEXT: Final = 2000
+WITHIN_S: Final = 5.0
+FIELDS: Final = ("start", "partition", "offset", "at", "key", "text", "header", "json", "form")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordQuery:
+    """As it was typed, and what it means. `partition` None: all."""
+
+    start: str
+    partition: int | None
+    offset: int | None
+    at: str
+    key: str
+    text: str
+    header: str
+    json: str
+    form: str
+    rest: str
+    """Where a list goes on: `0:5-9,1:0-7`, the spans that were not looked at."""
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.key or self.text or self.header or self.json)
+
+    @property
+    def newest_first(self) -> bool:
+        return self.start == "newest"
+
+    def matches(self) -> Matches | None:
+        """What a record has to be; None: any. Raises PatternError."""
+        chosen: Matches | None = None
+        # What is quick is asked first.
+        for given, made in (
+            (self.key, key_matcher),
+            (self.header, header_matcher),
+            (self.text, lambda text: matcher(text, "The text")),
+            (self.json, json_matcher),
+        ):
+            if given:
+                chosen = both(chosen, made(given))
+        return chosen
+
+    def values(self) -> dict[str, object]:
+        """For an address that asks for the same from the beginning."""
+        found: dict[str, object] = {name: getattr(self, name) for name in FIELDS}
+        found["start"] = "" if self.start == "newest" else self.start
+        found["form"] = "" if self.form == "auto" else self.form
+        return found
+
+
+def record_query(visit: Visit) -> RecordQuery:
+    """Raises BadFormError."""
+    start, form = visit.text("start") or "newest", visit.text("form") or "auto"
+    if start not in STARTS:
+        raise BadFormError(f"start must be one of {', '.join(STARTS)}, not {start!r}.")
+    if form not in FORMS:
+        raise BadFormError(f"form must be one of {', '.join(FORMS)}, not {form!r}.")
+    at, key, text, header, json = (
+        visit.query.get(name, "") for name in ("at", "key", "text", "header", "json")
+    )
+    if max(map(len, (at, key, text, header, json))) > MAX_TEXT:
+        raise BadFormError(f"what is searched may have {MAX_TEXT} characters.")
+    query = RecordQuery(
+        start,
+        visit.number("partition", 0, 2**31 - 1),
+        visit.number("offset"),
+        at.strip(),
+        key,
+        text,
+        header,
+        json,
+        form,
+        visit.query.get("rest", ""),
+    )
+    if start == "offset" and query.offset is None:
+        raise BadFormError("give the offset where the list begins.")
+    if start == "time" and not query.at:
+        raise BadFormError(
+            "give the time where the list begins.", "For example: 15m, 2026-01-31T12:00Z"
+        )
+    return query
+
+
+def spans_of(client: Client, topic: Topic, query: RecordQuery) -> dict[TopicPartition, Span]:
+    """What the query looks at now: of each partition the first offset and the end. Raises
+    BadFormError, PositionError and ClientError.
+    """
+    numbers = sorted(topic.partitions)
+    if query.partition is not None:
+        if query.partition not in topic.partitions:
+            raise BadFormError(
+                f"topic {topic.name!r} has {plural(len(numbers), 'partition')}, "
+                f"0 to {len(numbers) - 1}, and no {query.partition}."
+            )
+        numbers = [query.partition]
+    keys = [TopicPartition(topic.name, number) for number in numbers]
+    first, ends = known_edges(client, keys)
+    if query.rest:
+        wanted = read_rest(topic.name, query.rest)
+        return {
+            key: (max(begin, first[key]), min(end, ends[key]))
+            for key, (begin, end) in wanted.items()
+            if key in first
+        }
+    if query.start == "offset":
+        at = query.offset or 0
+        return {key: (max(first[key], at), ends[key]) for key in first}
+    if query.start == "time":
+        at_ms = parse_time("The time", query.at, int(time.time() * 1000))
+        begins: Mapping[TopicPartition, int] = offsets_at(client, list(first), at_ms)
+        return {key: (max(first[key], begins[key]), ends[key]) for key in first}
+    return {key: (first[key], ends[key]) for key in first}
+
+
+def known_edges(
+    client: Client, keys: list[TopicPartition]
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """The first offset and the end of each partition that has a leader. Raises ClientError if none
+    has.
+    """
+    first, why = asked_offsets(client, dict.fromkeys(keys, EARLIEST), WITHIN_S)
+    ends, also = asked_offsets(client, dict.fromkeys(first, LATEST), WITHIN_S)
+    if not ends and (reasons := {**why, **also}):
+        key, reason = next(iter(reasons.items()))
+        raise ClientError(f"cannot read the offsets of {key}: {reason}.")
+    return {key: first[key] for key in ends}, ends
+
+
+def written_rest(spans: Mapping[TopicPartition, Span]) -> str | None:
+    """For an address; None if there are too many partitions for one."""
+    if len(spans) > MAX_CONTINUED:
+        return None
+    return ",".join(f"{key.partition}:{begin}-{end}" for key, (begin, end) in spans.items())
+
+
+def read_rest(topic: str, text: str) -> dict[TopicPartition, Span]:
+    """The reverse. Raises BadFormError."""
+    found: dict[TopicPartition, Span] = {}
+    for part in text.split(",")[:MAX_CONTINUED]:
+        number, _, span = part.partition(":")
+        begin, _, end = span.partition("-")
+        if not all(each.isdecimal() and len(each) < 20 for each in (number, begin, end)):
+            raise BadFormError(f"{part!r} is no part of a partition.", "Begin the list again.")
+        found[TopicPartition(topic, int(number))] = int(begin), int(end)
+    return found

@@ -1,0 +1,193 @@
+"""What goes on after a page is there: a live tail, a search over a whole topic, an export.
+
+Tail and search are server-sent events: `rows` (HTML of table rows), `state` (JSON: how much was
+looked at and skipped, whether the brokers are away), `failed` (a sentence) and `done`. A step of a
+few hundred ms runs in one of the console's threads for readers, and between steps the stream ends
+if its visitor has left. An export is JSON lines, as of `ottla consume --json`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from ottla.client.topic_partition import TopicPartition
+from ottla.console.console import Console
+from ottla.console.errors import BadFormError
+from ottla.console.failure_page import failure_page
+from ottla.console.pages.existing_topic import existing_topic
+from ottla.console.record_query import RecordQuery, known_edges, record_query, spans_of
+from ottla.console.seen_record import SeenRecord, seen_record
+from ottla.console.templates import environment
+from ottla.console.visit import THEME_COOKIE, Visit, own_url, to_login, visited
+from ottla.messaging.record_scan import RecordScan, RecordTail
+from ottla.messaging.rendering import render_json
+from ottla.wording.errors import ReportedError
+
+EVENTS: Final = "text/event-stream"
+LINES: Final = "application/x-ndjson"
+STEP_S: Final = 0.4
+MAX_TAIL_ROWS: Final = 40
+"""Of a step: nobody reads more."""
+MAX_FOUND: Final = 1000
+"""Rows of a search; an export has no limit."""
+MAX_TAILED: Final = 1000
+"""Partitions of a tail."""
+EXPORT_STEP: Final = 5000
+
+Opened = tuple[str, RecordQuery, Any]
+"""The topic, what was asked for, and the scan or the tail."""
+Open = Callable[[Visit], Opened]
+Stream = Callable[[Console, Opened], AsyncIterator[str | bytes]]
+
+
+def stream(console: Console, opens: Open, streams: Stream, kind: str) -> Callable[..., Any]:
+    """What Starlette calls: opens the reading in a thread, then streams it."""
+
+    async def answer(request: Request) -> Response:
+        session, _ = console.session(request.cookies)
+        if session is None:
+            return to_login(request)
+        kept: list[Opened] = []
+
+        def page(visit: Visit) -> Response:
+            kept.append(opens(visit))
+            return Response()
+
+        url, theme = own_url(request), request.cookies.get(THEME_COOKIE, "")
+        try:
+            await console.workers.run(
+                lambda: visited(console, session, page, request, url, {}, theme)
+            )
+        except ReportedError as error:
+            if kind != EVENTS:
+                return failure_page(error, console, session, url, theme)
+            # A browser asks again for a stream that ends: it is told why, and that it is over.
+            return Response(event("failed", said(error)), media_type=kind)
+        (opened,) = kept
+        topic, _, reading = opened
+
+        async def closing() -> AsyncIterator[str | bytes]:
+            try:
+                async for part in streams(console, opened):
+                    yield part
+            finally:
+                # In a thread: a step may run there. Not awaited, as the visitor may have left.
+                asyncio.get_running_loop().run_in_executor(None, reading.close)
+
+        headers = {}
+        if kind != EVENTS:
+            name = quote(f"{topic}.jsonl", safe="")
+            headers["content-disposition"] = f"attachment; filename*=UTF-8''{name}"
+        return StreamingResponse(closing(), media_type=kind, headers=headers)
+
+    return answer
+
+
+def said(error: ReportedError) -> str:
+    return f"{error.message} {error.hint}" if error.hint else error.message
+
+
+def event(name: str, data: str) -> str:
+    """As a browser reads it: each line of the data on its own."""
+    lines = "".join(f"data: {line}\n" for line in data.splitlines() or [""])
+    return f"event: {name}\n{lines}\n"
+
+
+def rows_html(topic: str, rows: list[SeenRecord]) -> str:
+    return environment().get_template("message_rows.html").render(topic_name=topic, rows=rows)
+
+
+def open_tail(visit: Visit) -> Opened:
+    topic, query = existing_topic(visit), record_query(visit)
+    numbers = [query.partition] if query.partition is not None else sorted(topic.partitions)
+    if len(numbers) > MAX_TAILED:
+        raise BadFormError(
+            f"a tail has at most {MAX_TAILED} partitions, and {topic.name} has {len(numbers)}.",
+            "Choose one.",
+        )
+    _, ends = known_edges(visit.client, [TopicPartition(topic.name, each) for each in numbers])
+    tail = RecordTail(
+        visit.access.settings,
+        ends,
+        lambda record: seen_record(record, query.form),
+        query.matches(),
+    )
+    return topic.name, query, tail
+
+
+def open_search(visit: Visit) -> Opened:
+    topic, query = existing_topic(visit), record_query(visit)
+    scan = RecordScan(
+        visit.access.settings,
+        spans_of(visit.client, topic, query),
+        lambda record: seen_record(record, query.form),
+        query.matches(),
+        newest_first=query.newest_first,
+    )
+    return topic.name, query, scan
+
+
+def open_export(visit: Visit) -> Opened:
+    topic, query = existing_topic(visit), record_query(visit)
+    spans = spans_of(visit.client, topic, query)
+    return topic.name, query, RecordScan(visit.access.settings, spans, render_json, query.matches())
+
+
+async def tailed(console: Console, opened: Opened) -> AsyncIterator[str | bytes]:
+    """New records as they arrive, without end."""
+    topic, _, tail = opened
+    assert isinstance(tail, RecordTail)
+    while True:
+        try:
+            rows = await console.readers.run(lambda: tail.step(STEP_S, MAX_TAIL_ROWS))
+        except ReportedError as error:
+            yield event("failed", said(error))
+            return
+        if rows:
+            yield event("rows", rows_html(topic, rows[::-1]))
+        state = {"looked": tail.looked_at, "skipped": tail.skipped, "away": tail.is_away}
+        yield event("state", json.dumps(state))
+
+
+async def searched(console: Console, opened: Opened) -> AsyncIterator[str | bytes]:
+    """What matches, with how much was looked at, to the end."""
+    topic, _, scan = opened
+    assert isinstance(scan, RecordScan)
+    found = 0
+    while True:
+        try:
+            rows = await console.readers.run(partial(scan.step, STEP_S, MAX_FOUND - found))
+        except ReportedError as error:
+            yield event("failed", said(error))
+            return
+        found += len(rows)
+        if rows:
+            yield event("rows", rows_html(topic, rows[:MAX_FOUND]))
+        state = {
+            "looked": scan.looked_at,
+            "passed": scan.passed_offsets,
+            "total": scan.total_offsets,
+            "found": found,
+        }
+        yield event("state", json.dumps(state))
+        if scan.is_done or found >= MAX_FOUND:
+            yield event("done", "whole" if scan.is_done else f"{MAX_FOUND:,}")
+            return
+
+
+async def exported(console: Console, opened: Opened) -> AsyncIterator[str | bytes]:
+    """JSON lines. One that breaks off ends without the last chunk, which programs notice."""
+    _, _, scan = opened
+    assert isinstance(scan, RecordScan)
+    while not scan.is_done:
+        lines = await console.readers.run(lambda: scan.step(STEP_S, EXPORT_STEP))
+        if lines:
+            yield b"".join(lines)

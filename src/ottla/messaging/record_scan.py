@@ -1,0 +1,360 @@
+"""Reads records for somebody who looks at them: in short steps, without a group, forward or newest
+first, or the newest as they arrive.
+
+A step ends within a moment, so that the caller can show progress and stop. Librdkafka's queue
+is bounded (`MAX_QUEUED_KIB`), and so is what one step returns; records are whole, so the caller
+keeps of large ones only what he shows. Records of open and aborted transactions are read, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any, Final
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as PartitionAt
+
+from ottla.client.errors import Needs, RefusedError
+from ottla.client.topic_partition import TopicPartition
+from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
+from ottla.protocol.errors import ErrorCode
+
+MAX_QUEUED_KIB: Final = 16 << 10
+POLL_S: Final = 0.1
+MAX_BATCH: Final = 2000
+BATCH_BYTES: Final = 4 << 20
+"""About what one call returns, judged by the records before."""
+FIRST_WINDOW: Final = 8
+"""Offsets of each partition that are read first, from the end."""
+GROWTH: Final = 4
+WINDOW_BYTES: Final = 16 << 20
+MAX_WINDOW: Final = 20_000
+SILENT_S: Final = 10.0
+"""Without any event although there are records: the broker is away."""
+SKIPPED_FROM: Final = 50_000
+"""A tail that is so many offsets behind goes on at the end."""
+
+Span = tuple[int, int]
+"""The first offset that is read, and the one after the last."""
+Matches = Callable[[Any], bool]
+Seen = Callable[[Any], Any]
+"""What is kept of a record."""
+
+
+class _Source:
+    """A consumer that is given partitions and asked for records. For one thread at a time."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.is_away = False
+        own = {
+            # A consumer needs a group id. Without commits nobody sees this one.
+            "group.id": f"ottla-look-{uuid4()}",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_uncommitted",
+            "queued.max.messages.kbytes": MAX_QUEUED_KIB,
+            "fetch.wait.max.ms": 100,
+            **quiet(settings),
+            "error_cb": self._trouble,
+        }
+        try:
+            self.consumer = Consumer(own)
+        except KafkaException as error:
+            raise rejected(error, "consume") from error
+        self._record_bytes = 1024.0
+
+    def _trouble(self, error: Any) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self.is_away = True
+
+    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+        try:
+            self.consumer.assign([PartitionAt(*key, at) for key, at in offsets.items()])
+        except KafkaException as error:
+            raise failure(error, "consume") from error
+
+    def drop(self, key: TopicPartition) -> None:
+        """Read no more of this partition."""
+        self.consumer.incremental_unassign([PartitionAt(*key)])
+
+    def poll(self) -> list[Any]:
+        """Records and ends of partitions that arrive within a moment. Raises LibrdkafkaError, and
+        RefusedError.
+        """
+        batch = max(1, min(MAX_BATCH, int(BATCH_BYTES / self._record_bytes)))
+        try:
+            events: list[Any] = self.consumer.consume(batch, POLL_S)
+        except KafkaException as error:
+            raise failure(error, "consume") from error
+        if events:
+            self.is_away = False
+        sizes = [size_of(each) for each in events if each.error() is None]
+        if sizes:
+            self._record_bytes = max(64.0, sum(sizes) / len(sizes))
+        return events
+
+    @property
+    def record_bytes(self) -> float:
+        """Of the records before."""
+        return self._record_bytes
+
+
+def is_end(event: Any) -> bool:
+    """Whether the event says that its partition has no more. Raises for what ends the reading."""
+    error = event.error()
+    if error is None:
+        return False
+    if error.code() == KafkaError._PARTITION_EOF:
+        return True
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        needs = Needs("Read", event.topic())
+        raise RefusedError("read the records", ErrorCode(error.code()), None, needs)
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+        raise LibrdkafkaError(f"topic {event.topic()!r} was deleted.")
+    raise LibrdkafkaError(f"cannot continue to read: {explain(error)}")
+
+
+def size_of(record: Any) -> int:
+    return len(record.value() or b"") + len(record.key() or b"") + 64
+
+
+class RecordScan:
+    """Looks at each record of these spans until it is done or nobody wants more.
+
+    `newest_first`: windows are read from the ends back, and each step's records come in the order
+    of their times, newest first; else in the order of each partition.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        spans: Mapping[TopicPartition, Span],
+        seen: Seen,
+        matches: Matches | None = None,
+        *,
+        newest_first: bool = False,
+    ) -> None:
+        """`settings`: librdkafka's. `seen` makes of a matching record what a step returns; it is
+        called before the next is read, so that large ones do not pile up. Raises
+        RejectedSettingsError.
+        """
+        self.spans = {key: span for key, span in spans.items() if span[0] < span[1]}
+        self.looked_at = 0
+        """Records."""
+        self._seen, self._matches, self._newest_first = seen, matches, newest_first
+        self._source = _Source(settings)
+        self._lock = Lock()
+        self._window = FIRST_WINDOW
+        self._waiting: dict[TopicPartition, int] = {}
+        """What is read now: partitions with the end of what is read of them."""
+        self._rest: dict[TopicPartition, Span] = dict(self.spans)
+        """What was not asked for yet."""
+        self._at: dict[TopicPartition, int] = {}
+        self._begins: dict[TopicPartition, int] = {}
+        self._is_closed = False
+
+    @property
+    def total_offsets(self) -> int:
+        return sum(end - begin for begin, end in self.spans.values())
+
+    @property
+    def passed_offsets(self) -> int:
+        """Of `total_offsets`; offsets without a record count."""
+        left = sum(end - begin for begin, end in self._rest.values())
+        left += sum(end - self._at[key] for key, end in self._waiting.items())
+        return self.total_offsets - left
+
+    @property
+    def is_done(self) -> bool:
+        return not self._rest and not self._waiting
+
+    @property
+    def rest(self) -> dict[TopicPartition, Span]:
+        """The spans that were not looked at."""
+        found = dict(self._rest)
+        for key, end in self._waiting.items():
+            if self._newest_first:
+                begin = self._begins[key] if key not in found else found[key][0]
+                found[key] = begin, end
+            else:
+                found[key] = self._at[key], end
+        return found
+
+    def step(self, within_s: float, most: int | None = None) -> list[Any]:
+        """What matches of the next records. Ends after `within_s` (newest first: with the window
+        that is read then), or with `most` matches. Raises LibrdkafkaError, and RefusedError.
+        """
+        with self._lock:
+            if self._is_closed:
+                return []
+            found: list[tuple[tuple[int, int], Any]] = []
+            until_s = time.monotonic() + within_s
+            while not self.is_done and time.monotonic() < until_s:
+                if not self._waiting:
+                    self._begin_window()
+                self._read_window(found, until_s, most)
+                if most is not None and len(found) >= most:
+                    break
+            if self._newest_first:
+                found.sort(key=lambda each: each[0], reverse=True)
+            return [each for _, each in found]
+
+    def _begin_window(self) -> None:
+        """Ask for the next records of each partition."""
+        if not self._newest_first:
+            spans, self._rest = self._rest, {}
+        else:
+            spans, rest = {}, {}
+            for key, (begin, end) in self._rest.items():
+                at = max(begin, end - self._window)
+                spans[key] = at, end
+                if at > begin:
+                    rest[key] = begin, at
+            self._rest = rest
+            by_bytes = WINDOW_BYTES / self._source.record_bytes / max(1, len(spans))
+            self._window = max(1, int(min(self._window * GROWTH, by_bytes, MAX_WINDOW)))
+        self._begins = {key: begin for key, (begin, _) in spans.items()}
+        self._at = dict(self._begins)
+        self._waiting = {key: end for key, (_, end) in spans.items()}
+        self._source.assign(self._begins)
+
+    def _read_window(
+        self, found: list[tuple[tuple[int, int], Any]], until_s: float, most: int | None
+    ) -> None:
+        """Until it is over; one that is read forward also until there are `most` or time is up."""
+        event_s = time.monotonic()
+        while self._waiting:
+            events = self._source.poll()
+            now_s = time.monotonic()
+            if events:
+                event_s = now_s
+            elif now_s - event_s > SILENT_S:
+                raise LibrdkafkaError(f"no records arrived for {SILENT_S:g} s.")
+            for event in events:
+                self._take(event, found)
+            if not self._newest_first and (
+                now_s >= until_s or (most is not None and len(found) >= most)
+            ):
+                return
+
+    def _take(self, event: Any, found: list[tuple[tuple[int, int], Any]]) -> None:
+        key = TopicPartition(event.topic(), event.partition())
+        end = self._waiting.get(key)
+        if is_end(event):
+            if end is not None:
+                del self._waiting[key]
+            return
+        if end is None:
+            return
+        offset = event.offset()
+        if offset < end:
+            self.looked_at += 1
+            self._at[key] = offset + 1
+            if self._matches is None or self._matches(event):
+                found.append(((event.timestamp()[1], offset), self._seen(event)))
+        if offset >= end - 1:
+            del self._waiting[key]
+            self._source.drop(key)
+
+    def close(self) -> None:
+        """After the step that runs, if one does."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._source.consumer.close()
+
+
+class RecordTail:
+    """The newest records as they arrive. What is too much to look at is skipped and counted."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        ends: Mapping[TopicPartition, int],
+        seen: Seen,
+        matches: Matches | None = None,
+    ) -> None:
+        """`ends`: where it begins. Raises RejectedSettingsError."""
+        self._seen, self._matches = seen, matches
+        self._source = _Source(settings)
+        self._lock = Lock()
+        self._is_closed = False
+        self.looked_at = 0
+        self.skipped = 0
+        """Records that matched and were not returned, and offsets that were not looked at."""
+        self._at = dict(ends)
+        self._source.assign(ends)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether no broker responds now."""
+        return self._source.is_away
+
+    def step(self, within_s: float, most: int) -> list[Any]:
+        """The newest records of this time, at most so many, oldest first."""
+        with self._lock:
+            if self._is_closed:
+                return []
+            newest: list[Any] = []
+            until_s = time.monotonic() + within_s
+            while time.monotonic() < until_s:
+                for event in self._source.poll():
+                    if is_end(event):
+                        continue
+                    self.looked_at += 1
+                    self._at[TopicPartition(event.topic(), event.partition())] = event.offset() + 1
+                    if self._matches is None or self._matches(event):
+                        newest.append(event)
+                if len(newest) > most:
+                    self.skipped += len(newest) - most
+                    newest = newest[-most:]
+            if self._source.is_away:
+                self._ask_again()
+            self._skip_backlog()
+            return [self._seen(each) for each in newest]
+
+    def _ask_again(self) -> None:
+        """Librdkafka says when brokers are away, and not when they are back."""
+        try:
+            self._source.consumer.list_topics(timeout=POLL_S)
+        except KafkaException:
+            return
+        self._source.is_away = False
+
+    def _skip_backlog(self) -> None:
+        """Go on at the end where records arrive faster than they are read."""
+        behind: dict[TopicPartition, int] = {}
+        for key, at in self._at.items():
+            known = self._source.consumer.get_watermark_offsets(PartitionAt(*key), cached=True)
+            if known is not None and known[1] - at > SKIPPED_FROM:
+                behind[key] = known[1]
+        for key, end in behind.items():
+            self.skipped += end - self._at[key]
+            self._at[key] = end
+        if behind:
+            self._source.assign(self._at)
+
+    def close(self) -> None:
+        """After the step that runs, if one does."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._source.consumer.close()
+
+
+def one_record(settings: Mapping[str, Any], key: TopicPartition, offset: int) -> Any | None:
+    """The record at an offset, None if there is none. Raises LibrdkafkaError, and RefusedError."""
+    scan = RecordScan(settings, {key: (offset, offset + 1)}, lambda record: record)
+    try:
+        found: Sequence[Any] = ()
+        until_s = time.monotonic() + SILENT_S
+        while not scan.is_done and time.monotonic() < until_s:
+            found = [*found, *scan.step(1.0)]
+    finally:
+        scan.close()
+    return found[0] if found else None

@@ -1,0 +1,89 @@
+"""What goes on after a page is there: tail, search, export."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import Producer
+from tests.console.served_console import HOST, WAIT_S, Visitor
+
+from ottla.testing import Topic
+
+
+def produce(topic: Topic, values: list[str]) -> None:
+    producer = Producer({"bootstrap.servers": topic.bootstrap})
+    for value in values:
+        producer.produce(topic.name, value)
+    producer.flush()
+
+
+@contextmanager
+def events(visitor: Visitor, path: str) -> Iterator[Iterator[tuple[str, str]]]:
+    connection = http.client.HTTPConnection(HOST, visitor.port, timeout=WAIT_S)
+    cookies = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
+    connection.request("GET", path, headers={"Cookie": cookies})
+    response = connection.getresponse()
+    assert response.headers["content-type"].startswith("text/event-stream")
+
+    def read() -> Iterator[tuple[str, str]]:
+        name, data = "", []
+        while line := response.readline().decode():
+            field, _, value = line.rstrip("\n").partition(": ")
+            if field == "event":
+                name = value
+            elif field == "data":
+                data.append(value)
+            elif not line.strip():
+                yield name, "\n".join(data)
+                data = []
+
+    try:
+        yield read()
+    finally:
+        connection.close()
+
+
+def test_a_search_looks_at_everything_and_says_so(visitor: Visitor, ottla_topic: Topic) -> None:
+    produce(ottla_topic, [f"value-{number}" for number in range(3000)])
+    path = f"/topics/{ottla_topic.name}/search?text=value-..99&start=oldest"
+    with events(visitor, path) as found:
+        got = list(found)
+    rows = "".join(data for name, data in got if name == "rows")
+    assert [f"value-{n}99" in rows for n in (10, 15, 29)] == [True] * 3
+    state = json.loads([data for name, data in got if name == "state"][-1])
+    assert state == {"looked": 3000, "passed": 3000, "total": 3000, "found": 20}
+    assert got[-1] == ("done", "whole")
+
+
+def test_a_tail_shows_what_arrives(visitor: Visitor, ottla_topic: Topic) -> None:
+    produce(ottla_topic, ["before"])
+    with events(visitor, f"/topics/{ottla_topic.name}/tail?text=%3Cb") as found:
+        assert next(found)[0] == "state"
+        produce(ottla_topic, ["<b>new</b>", "other"])
+        rows = next(data for name, data in found if name == "rows")
+    assert "&lt;b&gt;new" in rows
+    assert "before" not in rows
+    assert "other" not in rows
+
+
+def test_why_there_is_no_stream(visitor: Visitor, ottla_topic: Topic) -> None:
+    for path, why in (
+        (f"/topics/{ottla_topic.name}/tail?text=(", "is not a regular expression"),
+        (f"/topics/{ottla_topic.name}x/search", "there is no topic"),
+    ):
+        with events(visitor, path) as found:
+            (only,) = found
+        assert only[0] == "failed"
+        assert why in only[1]
+
+
+def test_an_export_is_json_lines(visitor: Visitor, ottla_topic: Topic) -> None:
+    produce(ottla_topic, [f"value-{number}" for number in range(20_000)])
+    got = visitor.get(f"/topics/{ottla_topic.name}/export?text=7$")
+    assert got.headers["content-disposition"].endswith(f"{ottla_topic.name}.jsonl")
+    lines = [json.loads(line) for line in got.body.splitlines()]
+    assert [line["value"] for line in lines] == [f"value-{n}" for n in range(7, 20_000, 10)]
+    assert visitor.get(f"/topics/{ottla_topic.name}/export?text=(").status == 400

@@ -1,0 +1,148 @@
+"""The console in a real browser: live parts, keys, narrow, dark, and nothing of a record runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from tests.console.served_console import console_of, serving
+from tests.system.chromium import chromium
+
+from ottla.testing import Topic
+
+PROGRAM = chromium() or ""
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Chromium on the PATH")
+TABS = ("messages", "partitions", "settings", "groups", "produce")
+EVIL = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+
+
+@dataclass
+class Reader:
+    """A page, and what its scripts complained of."""
+
+    page: Page
+    base: str
+    complaints: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> Page:
+        self.page.goto(f"{self.base}{path}")
+        return self.page
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def reader(browser: Browser, ottla_topic: Topic) -> Iterator[Reader]:
+    with serving(console_of(ottla_topic.bootstrap)) as visitor:
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        found = Reader(context.new_page(), f"http://127.0.0.1:{visitor.port}")
+
+        def complain(message: ConsoleMessage) -> None:
+            # A page that says what failed has the status of that.
+            if message.type == "error" and "Failed to load resource" not in message.text:
+                found.complaints.append(message.text)
+
+        found.page.on("console", complain)
+        found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
+        yield found
+        context.close()
+        assert found.complaints == []
+
+
+def produce(topic: Topic, *values: str, **more: Any) -> None:
+    producer = Producer({"bootstrap.servers": topic.bootstrap})
+    for value in values:
+        producer.produce(topic.name, value, **more)
+    producer.flush()
+
+
+def test_nothing_of_a_record_runs(reader: Reader, ottla_topic: Topic) -> None:
+    produce(ottla_topic, EVIL, key=EVIL, headers=[(EVIL, EVIL.encode())])
+    page = reader.open(f"/topics/{ottla_topic.name}/messages")
+    expect(page.locator("#rows")).to_contain_text("<script>document.title")
+    page.click("#tail")
+    expect(page.locator("#progress")).to_contain_text("looked at")
+    produce(ottla_topic, f"{EVIL} again", key=EVIL, headers=[(EVIL, EVIL.encode())])
+    expect(page.locator("#rows")).to_contain_text("again")
+    page.click("#rows a")
+    expect(page.locator("pre").first).to_contain_text("<script>document.title")
+    reader.open(f"/group?name={EVIL}")
+    expect(page.locator("main")).to_contain_text("<script>")
+    reader.open(f"/topics?q={EVIL}")
+    assert "run" not in page.title()
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_a_tail_and_a_search(reader: Reader, ottla_topic: Topic) -> None:
+    produce(ottla_topic, *(f"value-{number}" for number in range(2000)))
+    page = reader.open(f"/topics/{ottla_topic.name}/messages?text=value-1..9&start=oldest")
+    page.click("#search")
+    expect(page.locator("#progress")).to_contain_text("100 found; looked at 2,000 records, 100 %")
+    assert page.locator("#rows tr").count() == 100
+    page.click("#tail")
+    expect(page.locator("#progress")).to_contain_text("looked at")
+    produce(ottla_topic, "value-1xx9")
+    expect(page.locator("#rows")).to_contain_text("value-1xx9")
+    page.click("#stop")
+    expect(page.locator("#progress")).to_contain_text("Stopped")
+
+
+def test_keys(reader: Reader, ottla_topic: Topic) -> None:
+    produce(ottla_topic, "a", "b", "c")
+    page = reader.open("/")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    page.wait_for_url("**/topics")
+    page.keyboard.press("/")
+    page.keyboard.type(ottla_topic.name)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/topics/{ottla_topic.name}/messages")
+    for key in ("j", "j", "k", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_url("**/messages/0/2")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("g")
+    page.wait_for_url("**/groups")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_a_telephone(reader: Reader, ottla_topic: Topic, scheme: Any) -> None:
+    produce(ottla_topic, "x" * 3000, key="k" * 300)
+    page, name = reader.page, ottla_topic.name
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    for path in (
+        "/", "/topics", "/topics/new", "/groups", "/nowhere", "/brokers/1",
+        *(f"/topics/{name}/{tab}" for tab in TABS),
+        f"/topics/{name}/messages/0/0",
+    ):  # fmt: skip
+        reader.open(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (int(re.findall(r"\d+", colour)[0]) < 128) is (scheme == "dark"), path
+
+
+def test_times_are_those_of_the_reader(browser: Browser, ottla_topic: Topic) -> None:
+    produce(ottla_topic, "x", timestamp=1_700_000_000_000)
+    with serving(console_of(ottla_topic.bootstrap)) as visitor:
+        context = browser.new_context(timezone_id="Asia/Tokyo")
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{visitor.port}/topics/{ottla_topic.name}/messages")
+        time = page.locator("#rows time")
+        expect(time).to_have_text("2023-11-15 07:13:20.000")
+        expect(time).to_have_attribute("title", "2023-11-14 22:13:20.000 UTC")
+        context.close()
