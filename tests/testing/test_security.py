@@ -147,6 +147,20 @@ def test_a_cluster_that_was_there_before(tmp_path: Path) -> None:
         cluster.assert_records("t", ["a"])
 
 
-def test_certificates_of_clients_are_for_one_broker() -> None:
-    with pytest.raises(KitError, match="Broker"):
-        Cluster(security=Security(certificates=["app"]))
+@pytest.mark.parametrize("proxies", [False, True])
+def test_clients_of_a_cluster_with_certificates(proxies: bool) -> None:
+    """Each broker has the listener: a client finds the others there, too."""
+    security = Security(certificates=["batch"], acls=["User:CN=batch Write topic batch"])
+    with Cluster(2, proxies=proxies, security=security) as cluster:
+        for name in ("batch", "other"):
+            cluster.create_topic(name, partitions=2)
+            cluster.wait_in_sync(name)
+        settings = cluster.certified_client("batch")
+        assert len(settings["bootstrap.servers"].split(",")) == 2
+        assert error_of(settings, "batch") is None
+        assert error_of(settings, "other") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        cluster.stop(1)
+        cluster.wait_leader_other_than(1, "batch")
+        assert error_of(settings, "batch") is None
+        with pytest.raises(KitError, match="there is no certificate 'nobody', only batch"):
+            cluster.certified_client("nobody")

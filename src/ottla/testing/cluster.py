@@ -93,8 +93,6 @@ class Cluster(Secured, Timed):
         self._given_data = data
         self._is_controlled = control
         self._security = security
-        if security is not None and security.certificates:
-            raise KitError("certificates of clients are for Broker(security=...)")
         self._sockets: dict[int, ControlSocket] = {}
         self._socket_folder: Path | None = None
         self._ending = ExitStack()
@@ -175,6 +173,16 @@ class Cluster(Secured, Timed):
         # Of a cluster that was there before, which makes no first users.
         self.state.add_users(self._clients.first_users())
 
+    def _certified_listener(self) -> dict[str, str]:
+        """The broker's listener for clients with certificates, if there are any."""
+        if self._security is None or not self._security.certificates:
+            return {}
+        from ottla.testing.security import CERTIFIED
+
+        address = f"{HOST}:{free_ports(1)[0]}"
+        self._certified = ",".join(filter(None, (self._certified, address)))
+        return {CERTIFIED: address}
+
     def _make_broker(self, number: int, port: int) -> BrokerProcess:
         options = ["--id", str(number)]
         zookeeper = self.zookeeper
@@ -185,14 +193,17 @@ class Cluster(Secured, Timed):
             zookeeper += self._chroot
             told = self._advertised_ports.get(number, port)
             if self._clients is not None:
+                certified = self._certified_listener()
                 options += self._clients.options(
-                    {"SASL_SSL": f"{HOST}:{port}", "REPLICATION": f"{HOST}:{inner}"},
-                    {"SASL_SSL": f"{HOST}:{told}", "REPLICATION": f"{HOST}:{advertised}"},
+                    {"SASL_SSL": f"{HOST}:{port}", "REPLICATION": f"{HOST}:{inner}"} | certified,
+                    {"SASL_SSL": f"{HOST}:{told}", "REPLICATION": f"{HOST}:{advertised}"}
+                    | certified,
                 )
             else:
                 options += _replication_options(port, inner, told, advertised)
         elif self._clients is not None:
-            options += self._clients.options({"SASL_SSL": f"{HOST}:{port}"})
+            own = {"SASL_SSL": f"{HOST}:{port}"}
+            options += self._clients.options(own | self._certified_listener())
         options += ["--zookeeper", zookeeper]
         if self._racks is not None:
             options += ["--rack", self._racks[number - 1]]
