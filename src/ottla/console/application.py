@@ -22,6 +22,7 @@ from ottla.console.guard import Guard
 from ottla.console.pages.broker import broker
 from ottla.console.pages.group import group
 from ottla.console.pages.groups import groups
+from ottla.console.pages.journey import journey
 from ottla.console.pages.jump import jump, suggested
 from ottla.console.pages.message import message, send_again, whole
 from ottla.console.pages.messages import messages
@@ -74,6 +75,7 @@ PAGES: Final[dict[str, Page]] = {
     "/topics/{topic}/messages": messages,
     "/topics/{topic}/messages/{partition:int}/{offset:int}": message,
     "/topics/{topic}/messages/{partition:int}/{offset:int}/file": whole,
+    "/topics/{topic}/messages/{partition:int}/{offset:int}/journey": journey,
     "/topics/{topic}/produce": production,
     "/topics/{topic}/partitions": partitions,
     "/topics/{topic}/settings": settings,
