@@ -7,7 +7,9 @@ from ottla.config.listener_tokens import (
     SIGNED_HANDLERS,
     UNSECURED_HANDLER,
     OauthbearerOptions,
+    TokenLogin,
     oauthbearer_options,
+    token_login,
 )
 from ottla.security.sasl.token_claims import ClaimRules
 
@@ -114,11 +116,46 @@ def test_options_of_unsecured_tokens_that_are_wrong() -> None:
         given({JAAS: f'{MODULE} unsecuredValidatorAllowableClockSkewMs="x";'})
 
 
-def test_brokers_have_no_tokens_themselves() -> None:
-    with pytest.raises(ConfigError, match=r"sasl\.mechanism\.inter\.broker\.protocol"):
-        options(
-            **{
-                "zookeeper.connect": "127.0.0.1:2181",
-                "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
-            }
-        )
+BROKERS = {
+    "zookeeper.connect": "127.0.0.1:2181",
+    "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+}
+TOKENS = "sasl.oauthbearer.token.endpoint.url"
+
+
+def own_token(more: dict[str, str]) -> TokenLogin:
+    config = BrokerConfig(LISTENER | {URL: "https://issuer/keys"} | BROKERS | more)
+    return token_login(config.given, config.security_of(config.endpoints[0].name))
+
+
+def test_where_brokers_get_their_tokens() -> None:
+    login = own_token({TOKENS: "file:///token"})
+    assert (login.url, login.client_id) == ("file:///token", "")
+    assert login.refresh == (0.8, 0.05, 60_000, 300_000)
+    options = 'clientId="a" clientSecret="b" scope="c" ssl.truststore.location="/t";'
+    login = own_token({TOKENS: "https://issuer/token", JAAS: f"{MODULE} {options}"})
+    assert (login.client_id, login.client_secret, login.scope) == ("a", "b", "c")
+    assert login.authorities == "/t"
+    credentials = "sasl.oauthbearer.client.credentials.client"
+    login = own_token(
+        {
+            TOKENS: "https://issuer/token",
+            f"{credentials}.id": "a",
+            f"{credentials}.secret": "b",
+            "sasl.login.read.timeout.ms": "7",
+        }
+    )
+    assert (login.client_id, login.client_secret, login.read_ms) == ("a", "b", 7)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "must have the address where brokers get their tokens"),
+        ({TOKENS: "ftp://a"}, "Expected https://HOST/PATH"),
+        ({TOKENS: "https://a/t"}, "must have the clientId and the clientSecret"),
+    ],
+)
+def test_tokens_that_brokers_cannot_get(more: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        own_token(more)

@@ -65,7 +65,7 @@ NOT_CHANGED_WHILE_RUNNING = {
     # Each would need listeners to be opened and closed while running.
     "listeners",
     "listener.security.protocol.map",
-    # Changed files are read again; changed names would need the settings of one listener.
+    # Changed files are read again, and stores change for one listener: listener.name.<l>.ssl....
     "ssl.cipher.suites",
     "ssl.client.auth",
     "ssl.enabled.protocols",
@@ -82,6 +82,11 @@ NOT_CHANGED_WHILE_RUNNING = {
     "ssl.truststore.type",
     "sasl.enabled.mechanisms",
     "sasl.mechanism.inter.broker.protocol",
+    # In Kafka only for a listener that does not exist yet.
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
     # Refused or without effect unless at their default.
     "config.providers",
     "log.local.retention.ms",
@@ -95,6 +100,15 @@ STRICTER = {
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": 1,
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": 1,
     "sasl.oauthbearer.clock.skew.seconds": 0,
+    "sasl.login.retry.backoff.ms": 1,
+    "sasl.login.retry.backoff.max.ms": 1,
+    # Kafka checks them in ExpiringCredentialRefreshConfig, and the upper ends too.
+    "sasl.login.connect.timeout.ms": 1,
+    "sasl.login.read.timeout.ms": 1,
+    "sasl.login.refresh.buffer.seconds": 0,
+    "sasl.login.refresh.min.period.seconds": 0,
+    "sasl.login.refresh.window.factor": 0.5,
+    "sasl.login.refresh.window.jitter": 0,
     # Kafka starts with less than these, which nothing there can use.
     "broker.id": -1,
     "default.replication.factor": 1,

@@ -1,4 +1,4 @@
-"""An issuer of tokens for tests: signs them, and shows its public keys over HTTP."""
+"""An issuer of tokens for tests: signs them, gives them out, and shows its public keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -71,6 +71,9 @@ class KeyServer:
         self.text = text
         self.status = 200
         self.asked = 0
+        self.posted: list[tuple[str, bytes]] = []
+        """Authorization and body of each POST, which `new_token` answers."""
+        self.new_token: Callable[[], bytes] = bytes
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -81,6 +84,15 @@ class KeyServer:
                 self.send_header("Content-Length", str(len(server.text)))
                 self.end_headers()
                 self.wfile.write(server.text)
+
+            def do_POST(self) -> None:
+                size = int(self.headers["Content-Length"])
+                server.posted.append((self.headers["Authorization"], self.rfile.read(size)))
+                text = server.new_token()
+                self.send_response(server.status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
 
             def log_message(self, format: str, *given: Any) -> None:
                 """The test's own output stays readable."""

@@ -34,7 +34,7 @@ from ottla.config.listener_security import (
     tls_options,
     without_listener,
 )
-from ottla.config.listener_tokens import oauthbearer_options
+from ottla.config.listener_tokens import oauthbearer_options, token_login
 from ottla.config.setting import Update
 from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
 from ottla.config.value import parse_list
@@ -89,6 +89,7 @@ class BrokerConfig(
     broker_security.TlsSettings,
     broker_security.SaslSettings,
     broker_security.OauthbearerSettings,
+    broker_security.TokenLoginSettings,
     broker_security.AuthenticationSettings,
     broker_authorizer.AuthorizerSettings,
     RefusedSettings,
@@ -191,7 +192,11 @@ class BrokerConfig(
             if mechanism not in BETWEEN_BROKERS:
                 reason = f"Set it to any of {', '.join(BETWEEN_BROKERS)}"
                 raise invalid_value("sasl.mechanism.inter.broker.protocol", mechanism, reason)
-            self.security_of(chosen.name).login_options(mechanism)
+            security = self.security_of(chosen.name)
+            if mechanism == OAUTHBEARER:
+                token_login(self.given, security)
+            else:
+                security.login_options(mechanism)
 
     def _check_listeners(self) -> None:
         """Raise ConfigError for settings of a listener that cannot be together."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 from ottla.config.setting import (
     Settings,
     boolean,
+    double,
     integer,
     long,
+    optional_integer,
     optional_password,
     optional_string,
+    short,
     string,
     words,
 )
-from ottla.config.validator import at_least, list_of, one_of
+from ottla.config.validator import at_least, between, list_of, one_of
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -199,6 +202,78 @@ class OauthbearerSettings(Settings):
         "sasl.oauthbearer.sub.claim.name",
         "sub",
         "The claim of a token with the client's name.",
+    )
+
+
+class TokenLoginSettings(Settings):
+    """Where a broker gets its own token of OAUTHBEARER (KIP-768), for the listener of the brokers.
+    Each may be set as those above.
+    """
+
+    sasl_oauthbearer_token_endpoint_url = optional_string(
+        "sasl.oauthbearer.token.endpoint.url",
+        "Where a broker gets its token, if brokers authenticate with OAUTHBEARER: https:// or "
+        "http:// of the issuer, or file:/// with a token.",
+    )
+    sasl_oauthbearer_client_credentials_client_id = optional_string(
+        "sasl.oauthbearer.client.credentials.client.id",
+        "The broker's name at the issuer. Or clientId among the options of the login module.",
+    )
+    sasl_oauthbearer_client_credentials_client_secret = optional_password(
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "The broker's secret at the issuer. Or clientSecret among the options of the login module.",
+    )
+    sasl_oauthbearer_scope = optional_string(
+        "sasl.oauthbearer.scope",
+        "What the broker's token is for, as the issuer knows it. Or scope among the options of the "
+        "login module.",
+    )
+    sasl_login_connect_timeout_ms = optional_integer(
+        "sasl.login.connect.timeout.ms",
+        "The issuer must accept a connection within this time.",
+        at_least(1),
+    )
+    sasl_login_read_timeout_ms = optional_integer(
+        "sasl.login.read.timeout.ms",
+        "The issuer must answer within this time.",
+        at_least(1),
+    )
+    sasl_login_retry_backoff_ms = long(
+        "sasl.login.retry.backoff.ms",
+        100,
+        "After no token could be had, the issuer is asked again after this time, then after twice "
+        "as long, and so on.",
+        at_least(1),
+    )
+    sasl_login_retry_backoff_max_ms = long(
+        "sasl.login.retry.backoff.max.ms",
+        10_000,
+        "The longest time between two attempts to get a token.",
+        at_least(1),
+    )
+    sasl_login_refresh_window_factor = double(
+        "sasl.login.refresh.window.factor",
+        0.8,
+        "A broker gets another token after this part of its token's lifetime.",
+        between(0.5, 1.0),
+    )
+    sasl_login_refresh_window_jitter = double(
+        "sasl.login.refresh.window.jitter",
+        0.05,
+        "And a random part of it, at most this one, so that not all ask at once.",
+        between(0.0, 0.25),
+    )
+    sasl_login_refresh_min_period_seconds = short(
+        "sasl.login.refresh.min.period.seconds",
+        60,
+        "A token is used at least for this time, if it lasts for long enough.",
+        between(0, 900),
+    )
+    sasl_login_refresh_buffer_seconds = short(
+        "sasl.login.refresh.buffer.seconds",
+        300,
+        "Another token is got at least this time before the end, if it lasts for long enough.",
+        between(0, 3600),
     )
 
 

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ottla.config.broker_security import OauthbearerSettings, SaslSettings, TlsSettings
+from ottla.config.broker_security import (
+    OauthbearerSettings,
+    SaslSettings,
+    TlsSettings,
+    TokenLoginSettings,
+)
 from ottla.config.broker_websocket import WEBSOCKET_LISTENERS, WebSocketSettings
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.setting import Settings, optional_integer
@@ -30,7 +35,8 @@ JAAS: Final = "sasl.jaas.config"
 MAX_REAUTH: Final = "connections.max.reauth.ms"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 CALLBACK_HANDLER: Final = "sasl.server.callback.handler.class"
-BETWEEN_BROKERS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+LOGIN_HANDLER: Final = "sasl.login.callback.handler.class"
+BETWEEN_BROKERS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 """What brokers may authenticate with."""
 DYNAMIC_STORES: Final = frozenset(
     (
@@ -54,6 +60,7 @@ _GENERAL: Final = frozenset(
         *TlsSettings.definitions,
         *SaslSettings.definitions,
         *OauthbearerSettings.definitions,
+        *TokenLoginSettings.definitions,
         *WebSocketSettings.definitions,
     )
 )
@@ -80,7 +87,12 @@ class ListenerLimits(Settings):
 
 
 class ListenerSecurity(
-    ListenerLimits, TlsSettings, SaslSettings, OauthbearerSettings, WebSocketSettings
+    ListenerLimits,
+    TlsSettings,
+    SaslSettings,
+    OauthbearerSettings,
+    TokenLoginSettings,
+    WebSocketSettings,
 ):
     """The settings that are in force on one listener."""
 
@@ -177,7 +189,9 @@ def is_of_listener(name: str) -> bool:
 
 def _is_of_tokens(mechanism: str, setting: str) -> bool:
     return mechanism.upper() == OAUTHBEARER and (
-        setting == CALLBACK_HANDLER or setting in OauthbearerSettings.definitions
+        setting in (CALLBACK_HANDLER, LOGIN_HANDLER)
+        or setting in OauthbearerSettings.definitions
+        or setting in TokenLoginSettings.definitions
     )
 
 

@@ -103,22 +103,15 @@ _SECURITY: Final = """
     sasl.client.callback.handler.class sasl.jaas.config sasl.kerberos.kinit.cmd
     sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
     sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
-    sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
-    sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
-    sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
-    sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
     sasl.mechanism.controller.protocol sasl.oauthbearer.assertion.algorithm
     sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
     sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
     sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
     sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
-    sasl.oauthbearer.assertion.private.key.passphrase
-    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
-    sasl.oauthbearer.client.credentials.client.secret
+    sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
-    sasl.oauthbearer.scope
-    sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
+    sasl.server.callback.handler.class
 """
 _JAVA: Final = """
     password.encoder.cipher.algorithm password.encoder.iterations
@@ -173,8 +166,8 @@ _REASONS: Final = (
     ),
     (
         _SECURITY,
-        "there are neither Kerberos nor delegation tokens, brokers have no token of OAUTHBEARER "
-        "themselves, and what belongs to a mechanism has its name: "
+        "there are neither Kerberos nor delegation tokens, a broker gets its token of OAUTHBEARER "
+        "with a secret or from a file, and what belongs to a mechanism has its name: "
         "listener.name.<listener>.plain.sasl.jaas.config",
     ),
     (_JAVA, "Python's TLS has none of these parts of Java's, and no password is kept encrypted"),

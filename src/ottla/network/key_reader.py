@@ -45,8 +45,11 @@ class KeyFile:
 class KeyRequest:
     """One GET. `give_up` may be called from another thread: `read` then ends with a KeysError."""
 
-    def __init__(self, url: str, authorities: str | None = None) -> None:
+    def __init__(
+        self, url: str, authorities: str | None = None, silence_ms: int = SILENCE_MS
+    ) -> None:
         """`authorities` is a PEM file with those that are trusted; None: the machine's."""
+        self._silence_ms = silence_ms
         self._parts = urlsplit(url)
         self._authorities = authorities
         self._connection: http.client.HTTPConnection | None = None
@@ -60,13 +63,14 @@ class KeyRequest:
         except OSError as error:
             raise KeysError(f"{self._authorities}: {error.strerror or error}") from None
         try:
-            connection.request("GET", target, headers={"Accept": "application/json"})
+            self.ask(connection, target)
             response = connection.getresponse()
             if response.status in _REDIRECTS:
                 raise KeysError(f"it redirects to {str(response.getheader('Location'))[:200]}")
+            text = _limited(response.read(MAX_KEYS_BYTES + 1))
             if response.status != http.HTTPStatus.OK:
-                raise KeysError(f"it answers with HTTP status {response.status}")
-            return _limited(response.read(MAX_KEYS_BYTES + 1))
+                raise KeysError(f"it answers with HTTP status {response.status}{self.why(text)}")
+            return text
         except http.client.RemoteDisconnected:
             raise KeysError("it closed the connection") from None
         except http.client.HTTPException as error:
@@ -76,8 +80,16 @@ class KeyRequest:
         finally:
             connection.close()
 
+    def ask(self, connection: http.client.HTTPConnection, target: str) -> None:
+        """Sends the request."""
+        connection.request("GET", target, headers={"Accept": "application/json"})
+
+    def why(self, text: bytes) -> str:
+        """What such an answer says about an error."""
+        return ""
+
     def _connect(self, host: str, port: int | None) -> http.client.HTTPConnection:
-        silence_s = SILENCE_MS / 1000
+        silence_s = self._silence_ms / 1000
         if self._parts.scheme != "https":
             return http.client.HTTPConnection(host, port, timeout=silence_s)
         context = ssl.create_default_context(cafile=self._authorities)

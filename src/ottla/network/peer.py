@@ -23,6 +23,7 @@ from ottla.network.broker_identity import Ask, NotProvenError
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FrameReader
 from ottla.network.peer_security import NO_SECURITY, Login, PeerSecurity, log_in
+from ottla.network.token_source import TokenSource
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.primitives import Buffer
@@ -330,7 +331,7 @@ class Peer:
         self._link = link
         return link
 
-    async def _log_in(self, link: _Link, login: Login) -> None:
+    async def _log_in(self, link: _Link, login: Login | TokenSource) -> None:
         """Raises SaslError, and PeerError."""
 
         async def send(request: Any) -> Any:

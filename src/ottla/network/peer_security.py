@@ -9,10 +9,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.config import BrokerConfig, ConfigError
 from ottla.config.listener_security import ListenerSecurity, tls_options
+from ottla.config.listener_tokens import token_login
 from ottla.network.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from ottla.network.token_source import TokenSource
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.protocol.sasl_client import PLAIN, SaslError, Scram, plain_message
+from ottla.security.sasl.mechanism import OAUTHBEARER
+from ottla.security.sasl.own_token import first_message
 from ottla.security.tls import TlsError, TlsOptions, client_context, state_of_files
 
 HANDSHAKE_VERSION: Final = 1
@@ -62,7 +66,7 @@ class PeerSecurity(NamedTuple):
     """What comes before the first request to another broker."""
 
     tls: PeerTls | None = None
-    login: Login | None = None
+    login: Login | TokenSource | None = None
 
 
 NO_SECURITY: Final = PeerSecurity()
@@ -85,22 +89,26 @@ def peer_security(config: BrokerConfig) -> PeerSecurity:
     return PeerSecurity(tls, _login(config, security) if endpoint.has_sasl else None)
 
 
-def _login(config: BrokerConfig, security: ListenerSecurity) -> Login:
+def _login(config: BrokerConfig, security: ListenerSecurity) -> Login | TokenSource:
     mechanism = config.sasl_mechanism_inter_broker_protocol
+    if mechanism == OAUTHBEARER:
+        return TokenSource(token_login(config.given, security))
     options = security.login_options(mechanism)
     return Login(mechanism, options["username"], options["password"])
 
 
-async def log_in(login: Login, send: Send) -> int:
+async def log_in(login: Login | TokenSource, send: Send) -> int:
     """Authenticates a new connection. The session's lifetime in ms; 0: it does not end.
 
-    Raises SaslError if the other broker refuses.
+    Raises SaslError if the other broker refuses, or there is no token.
     """
+    token = await login.token() if isinstance(login, TokenSource) else ""
+    mechanism = login.mechanism if isinstance(login, Login) else OAUTHBEARER
     build = messages_of(SASL_HANDSHAKE, HANDSHAKE_VERSION, "request")
-    response = await send(build.SaslHandshakeRequest(mechanism=login.mechanism))
+    response = await send(build.SaslHandshakeRequest(mechanism=mechanism))
     if response.error_code is not ErrorCode.none:
         offered = ", ".join(response.mechanisms) or "none"
-        raise SaslError(f"it does not offer SASL mechanism {login.mechanism}, only {offered}")
+        raise SaslError(f"it does not offer SASL mechanism {mechanism}, only {offered}")
     build = messages_of(SASL_AUTHENTICATE, AUTHENTICATE_VERSION, "request")
     lifetime_ms = 0
 
@@ -112,6 +120,12 @@ async def log_in(login: Login, send: Send) -> int:
         lifetime_ms = response.session_lifetime
         return bytes(response.auth_bytes)
 
+    if isinstance(login, TokenSource):
+        said = await exchanged(first_message(token))
+        if said:  # why it is refused; the failure follows (RFC 7628, section 3.2.3)
+            await exchanged(b"\x01")
+            raise SaslError(f"the token is not accepted: {said[:200].decode(errors='replace')}")
+        return lifetime_ms
     if login.mechanism == PLAIN:
         await exchanged(plain_message(login.username, login.password))
         return lifetime_ms
