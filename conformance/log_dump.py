@@ -69,7 +69,7 @@ def faults(jars: KafkaJars, data: Path) -> list[str]:
 
     It reads every segment record by record, checks every index as at a start and entry by entry,
     reads every producer snapshot and transaction index, and decodes group offsets and the
-    transaction coordinator's state.
+    states of the transaction and share coordinators.
     """
     logs = sorted(path for path in data.glob("*/*.log") if path.stat().st_size)
     assert logs, f"there is no segment to check below {data}"
@@ -77,10 +77,12 @@ def faults(jars: KafkaJars, data: Path) -> list[str]:
     others = sorted([*data.glob("*/*.snapshot"), *data.glob("*/*.txnindex")])
     offsets = [path for path in logs if path.parent.name.startswith("__consumer_offsets")]
     states = [path for path in logs if path.parent.name.startswith("__transaction_state")]
+    shares = [path for path in logs if path.parent.name.startswith("__share_group_state")]
     found = list(_ask(jars, logs, "--deep-iteration"))
     found += _ask(jars, indexes, "--index-sanity-check")
     found += _ask(jars, indexes, "--verify-index-only")
     found += _ask(jars, others)
     found += _ask(jars, offsets, "--offsets-decoder")
     found += _ask(jars, states, "--transaction-log-decoder")
+    found += _ask(jars, shares, "--share-group-state-decoder")
     return found

@@ -312,6 +312,15 @@ async def test_a_connection_that_ends_cancels_its_request(client: Client, when: 
     assert client.transport.written == b""
 
 
+async def test_a_session_is_told_that_its_connection_has_ended(client: Client) -> None:
+    told: list[str] = []
+    client.connection.session.ended = lambda: told.append("ended")
+    await client.send(b"a")
+    assert told == []
+    client.connection.lost(None)
+    assert told == ["ended"]
+
+
 async def test_a_connection_that_ends_in_its_first_turn_cancels_its_request() -> None:
     """Its task has not run by then."""
     clients = []

@@ -189,6 +189,9 @@ RULES: Final[dict[int, Rule]] = {
         _whole((_O.DELETE, _GROUP, "group_id")),
         _each("topics", "responses", _O.READ),
     ),
+    # Each partition asks: see `share_acknowledgements`.
+    78: _READ_GROUP,
+    79: _READ_GROUP,
     83: _on_cluster(_O.CLUSTER_ACTION),
     84: _on_cluster(_O.CLUSTER_ACTION),
     85: _on_cluster(_O.CLUSTER_ACTION),

@@ -26,6 +26,7 @@ from ottla.network.throttling import Throttling
 from ottla.replica.disk_reads import DiskReads
 from ottla.replica.fetch_session import FetchSessions
 from ottla.replica.partitions import Partitions
+from ottla.replica.shared_partitions import SharedPartitions
 from ottla.replica.throttle import Throttle
 from ottla.runtime.clock import Clock
 from ottla.runtime.cpu_thread import CpuThread
@@ -50,6 +51,7 @@ class Broker(Protocol):
     transactions: TransactionCoordinator
     transaction_verifier: TransactionVerifier
     shares: ShareParts
+    shared_partitions: SharedPartitions
     producer_ids: ProducerIds
     timelines: TimelineRecorder
     controller: Controller

@@ -72,6 +72,13 @@ class ShareGroupSettings(Settings):
         "Maximum number of members of a share group.",
         between(1, 1_000),
     )
+    group_share_max_share_sessions = integer(
+        "group.share.max.share.sessions",
+        2_000,
+        "Maximum number of share sessions of this broker: members of share groups that read from "
+        "it.",
+        at_least(1),
+    )
     group_share_assignors = words(
         "group.share.assignors",
         (SHARE_ASSIGNOR,),

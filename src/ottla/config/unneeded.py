@@ -82,7 +82,7 @@ _THREADS: Final = """
     transaction.state.log.load.buffer.size
 """
 _GROUPS: Final = """
-    group.coordinator.rebalance.protocols group.share.max.share.sessions
+    group.coordinator.rebalance.protocols
     group.share.persister.class.name group.streams.max.size
 """
 _TRANSACTIONS: Final = """

@@ -39,6 +39,8 @@ class ClientSession:
     """The frames of the requests behind the one that is being answered."""
     arrived: Callable[[], None] | None = field(default=None, repr=False, compare=False)
     """A request that waits sets this to learn of frames that are queued behind it."""
+    ended: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    """Called once the connection has ended."""
 
     @property
     def address(self) -> str:

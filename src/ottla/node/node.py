@@ -43,7 +43,8 @@ from ottla.config.listener import Endpoint
 from ottla.config.listener_security import tls_options
 from ottla.controller import layout
 from ottla.controller.deletion_notes import noted_ids
-from ottla.controller.image import BrokerConfigChanged, MetadataDelta
+from ottla.controller.features import SHARE_VERSION
+from ottla.controller.image import BrokerConfigChanged, FeaturesChanged, MetadataDelta
 from ottla.controller.older_tree import make_up
 from ottla.controller.users import credential
 from ottla.coordination.embedded import EmbeddedTree
@@ -68,7 +69,7 @@ from ottla.node.coordinator_wiring import (
     group_runtime,
     transaction_parts,
 )
-from ottla.node.share_wiring import share_parts
+from ottla.node.share_wiring import share_parts, shared_partitions
 from ottla.protocol.errors import ApiError
 from ottla.replica.disk_reads import DiskReads
 from ottla.replica.fetch_session import FetchSessions
@@ -191,9 +192,16 @@ class Node:
             self.shares.persister,
             Brokers(config.id, self._ask_broker),
         )
-        self.transactions = parts.coordinator
-        self.transaction_verifier = parts.verifier
+        self.transactions, self.transaction_verifier = parts.coordinator, parts.verifier
         self._marker_sender = parts.sender
+        self.shared_partitions = shared_partitions(
+            config,
+            lambda: self.image,
+            self.partitions,
+            clock,
+            self.disk_reads,
+            self.shares.persister,
+        )
         self.coordinators = Coordinators([groups, parts.runtime, self.shares.runtime])
         self.membership: Membership
         self.store: LogStore
@@ -255,6 +263,8 @@ class Node:
         return self._ousted_because or self.storage_failure.reason
 
     def _reconfigured(self, delta: MetadataDelta) -> Awaitable[None] | None:
+        if isinstance(delta, FeaturesChanged) and not delta.levels.get(SHARE_VERSION):
+            self.shared_partitions.sessions.end_all()
         if not isinstance(delta, BrokerConfigChanged):
             return None
         self.log_maintenance.reconfigured()
@@ -572,6 +582,7 @@ class Node:
         self.groups.close()
         self.transactions.close()
         self.shares.close()
+        self.shared_partitions.close()
         self._marker_sender.close()
         self.transaction_verifier.close()
         self.coordinators.close()

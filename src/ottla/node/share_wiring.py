@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from uuid import UUID
 
 from ottla.config import BrokerConfig
+from ottla.config.group import GroupConfig
+from ottla.config.offset_reset import EARLIEST, LATEST, OffsetReset
+from ottla.controller.group_settings import settings_of_group
 from ottla.controller.image import ClusterImage
 from ottla.controller.plan import Outcome
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
@@ -16,10 +21,18 @@ from ottla.coordinator.share_persister import SharePersister
 from ottla.node.coordinator_wiring import Brokers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import SHARE_TOPIC
+from ottla.replica.disk_reads import DiskReads
+from ottla.replica.partition import Partition
 from ottla.replica.partitions import Partitions
+from ottla.replica.shared_partition import GroupTerms, Surroundings
+from ottla.replica.shared_partitions import SharedPartitions
+from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
 from ottla.share.settings import ShareCoordinatorSettings
+from ottla.share.share_partition import ShareSettings
 from ottla.share.stored import ShareKey
+
+logger = logging.getLogger("ottla.share")
 
 
 class ShareCoordinators:
@@ -44,6 +57,56 @@ class ShareCoordinators:
         outcome = await self._create()
         if outcome.failed:
             raise ApiError(ErrorCode.coordinator_not_available, outcome.message)
+
+
+@lru_cache(maxsize=1024)
+def group_terms(group: GroupConfig) -> GroupTerms:
+    """What a group's settings say of its records."""
+    return GroupTerms(
+        ShareSettings(
+            group.share_partition_max_record_locks,
+            group.share_delivery_count_limit,
+            group.share_record_lock_duration_ms,
+            group.share_renew_acknowledge_enable,
+        ),
+        group.reads_committed,
+        group.offset_reset,
+    )
+
+
+def shared_partitions(
+    config: BrokerConfig,
+    image: Callable[[], ClusterImage],
+    partitions: Partitions,
+    clock: Clock,
+    reads: DiskReads,
+    persister: SharePersister,
+) -> SharedPartitions:
+    """The partitions that share groups read from this broker."""
+
+    async def first_offset(partition: Partition, reset: OffsetReset) -> int:
+        if reset.way == EARLIEST:
+            return partition.log.start_offset
+        partition.reader.check_latest_known()
+        end = partition.reader.end_for(False)
+        if reset.way == LATEST:
+            return end
+        begin_ms = clock.now_ms() - reset.duration_ms
+        for search in partition.reader.searches(begin_ms):
+            found = await reads.run(search.run)
+            if found is not None:
+                return min(found.offset, end)
+        return end
+
+    around = Surroundings(
+        persister,
+        clock,
+        reads,
+        Background(logger, "sharing records"),
+        lambda group_id: group_terms(settings_of_group(image(), config, group_id)),
+        first_offset,
+    )
+    return SharedPartitions(partitions, around, config.group_share_max_share_sessions)
 
 
 def share_parts(

@@ -91,6 +91,8 @@ _TABLE: Final = (
     (75, "describe_topic_partitions", 0, 0),
     (SHARE_GROUP_HEARTBEAT, "share_group_heartbeat", 1, 1),
     (SHARE_GROUP_DESCRIBE, "share_group_describe", 1, 1),
+    (78, "share_fetch", 1, 2),
+    (79, "share_acknowledge", 1, 2),
     (83, "initialize_share_group_state", 0, 0),
     (84, "read_share_group_state", 0, 0),
     (85, "write_share_group_state", 0, 1),

@@ -405,14 +405,14 @@ def _check(batch: AckBatch, after: int) -> None:
             f"{len(batch.types)} types for offsets {batch.first} to {batch.last}: give one type, "
             "or one for each offset.",
         )
-    for each in batch.types:
+    for each in set(batch.types):
         if not AckType.GAP <= each <= AckType.RENEW:
             raise ApiError(ErrorCode.invalid_request, f"Invalid acknowledge type: {each}")
 
 
 def _by_type(batch: AckBatch, first: int, last: int) -> Iterable[_Said]:
     """One for each run of offsets of one type."""
-    if len(batch.types) == 1:
+    if len(set(batch.types)) == 1:
         yield _Said(first, last, AckType(batch.types[0]))
         return
     begin = first

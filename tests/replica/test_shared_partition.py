@@ -1,0 +1,216 @@
+"""A shared partition with a share coordinator that may be slow, refuse, or be replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.config.offset_reset import OffsetReset
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replica.shared_partition import GroupTerms, SharedPartition, Surroundings
+from ottla.runtime.background import Background
+from ottla.share.acquisition import AcquireMode, LogBatch, Wish
+from ottla.share.record_state import RecordState
+from ottla.share.share_partition import AckBatch, ShareSettings, StoredState, Write
+from ottla.share.state_batch import StateBatch
+from ottla.share.stored import ShareKey
+
+KEY = ShareKey("g", UUID(int=7), 0)
+
+
+class Bench:
+    """The coordinator, and all else around the partition."""
+
+    def __init__(self, partition: Any) -> None:
+        self.partition = partition
+        self.state = StoredState(1, 0, [])
+        self.read_error: ErrorCode | None = None
+        self.write_errors: list[ErrorCode] = []
+        self.writes: list[Write] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.time_ms = 0
+        self.background = Background(logging.getLogger("tests"), "sharing")
+        self.terms = GroupTerms(ShareSettings(), False, OffsetReset("earliest"))
+        self.shared: SharedPartition
+
+    def monotonic_ms(self) -> int:
+        return self.time_ms
+
+    async def read(self, key: ShareKey, leader_epoch: int) -> StoredState:
+        if self.read_error is not None:
+            raise ApiError(self.read_error)
+        return self.state
+
+    async def write(self, key: ShareKey, state_epoch: int, leader_epoch: int, write: Write) -> None:
+        assert (state_epoch, leader_epoch) == (1, self.partition.leader_epoch)
+        await self.gate.wait()
+        self.writes.append(write)
+        if self.write_errors:
+            raise ApiError(self.write_errors.pop(0))
+
+    async def first_offset(self, partition: Any, reset: OffsetReset) -> int:
+        return 2
+
+    async def load(self) -> SharedPartition:
+        around: Any = Surroundings(
+            self,
+            self,  # type: ignore[arg-type]
+            SimpleNamespace(),  # type: ignore[arg-type]
+            self.background,
+            lambda group: self.terms,
+            self.first_offset,
+        )
+        self.shared = SharedPartition(KEY, self.partition, around)
+        while self.shared.is_loading:
+            await asyncio.sleep(0)
+        return self.shared
+
+    def own(self, first: int = 0, last: int = 9) -> None:
+        """Member "m" has these records."""
+        shares = self.shared._shares
+        assert shares is not None
+        wish = Wish("m", AcquireMode.BATCH_OPTIMIZED, 500, 500)
+        shares.acquire(wish, first, [LogBatch(first, last)], self.terms.records, self.time_ms)
+        self.shared._arm(self.terms.records.lock_ms)
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    partition = SimpleNamespace(
+        topic="t",
+        index=0,
+        leadership=1,
+        leader_epoch=3,
+        log=SimpleNamespace(start_offset=0),
+        waiters=None,
+    )
+    made = Bench(partition)
+    yield made
+    made.background.cancel()
+
+
+def accept(first: int, last: int) -> list[AckBatch]:
+    return [AckBatch(first, last, [1])]
+
+
+async def test_what_is_said_during_a_write_goes_out_together(bench: Bench) -> None:
+    shared = await bench.load()
+    bench.own()
+    bench.gate.clear()
+    said = [shared.acknowledge("m", accept(0, 1))]
+    await asyncio.sleep(0)
+    said += [shared.acknowledge("m", accept(2, 3)), shared.acknowledge("m", accept(5, 5))]
+    await asyncio.sleep(0.01)
+    assert not any(each is None or each.done() for each in said)
+    bench.gate.set()
+    await asyncio.gather(*(each for each in said if each is not None))
+    acked = RecordState.ACKNOWLEDGED
+    assert [list(write.batches) for write in bench.writes] == [
+        [StateBatch(0, 1, acked, 1)],
+        [StateBatch(2, 3, acked, 1), StateBatch(5, 5, acked, 1)],
+    ]
+    assert [write.start_offset for write in bench.writes] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code", "is_gone"),
+    [
+        (ErrorCode.not_coordinator, ErrorCode.coordinator_not_available, False),
+        (ErrorCode.network_exception, ErrorCode.unknown_server_error, False),
+        (ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower, True),
+        (ErrorCode.fenced_state_epoch, ErrorCode.not_leader_or_follower, True),
+        (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_or_partition, True),
+    ],
+)
+async def test_a_write_that_is_refused(
+    bench: Bench, refusal: ErrorCode, code: ErrorCode, is_gone: bool
+) -> None:
+    shared = await bench.load()
+    bench.own()
+    bench.write_errors = [refusal]
+    said = shared.acknowledge("m", accept(0, 9))
+    assert said is not None
+    with pytest.raises(ApiError) as caught:
+        await said
+    assert caught.value.code is code
+    assert shared.is_gone is is_gone
+    if not is_gone:
+        said = shared.acknowledge("m", accept(0, 9))
+        assert said is not None
+        await said
+        assert shared.is_idle
+
+
+async def test_a_state_that_cannot_be_read(bench: Bench) -> None:
+    bench.read_error = ErrorCode.fenced_leader_epoch
+    shared = await bench.load()
+    assert shared.failure is not None
+    assert shared.failure.code is ErrorCode.not_leader_or_follower
+    assert not shared.is_current
+    bench.read_error, bench.state = (
+        None,
+        StoredState(1, 5, [StateBatch(3, 4, RecordState.AVAILABLE, 1)]),
+    )
+    shared = await bench.load()
+    assert shared.failure is not None
+    assert shared.failure.code is ErrorCode.unknown_server_error
+
+
+async def test_a_group_without_an_offset_chooses_one(bench: Bench) -> None:
+    bench.state = StoredState(1, -1, [])
+    shared = await bench.load()
+    assert shared.progress == (2, 2)
+
+
+async def test_locks_end_and_are_written(bench: Bench, eventually: Callable[..., Any]) -> None:
+    bench.terms = bench.terms._replace(records=ShareSettings(lock_ms=20))
+    shared = await bench.load()
+    bench.own()
+    bench.time_ms = 20
+    await eventually(lambda: bench.writes)
+    assert list(bench.writes[0].batches) == [StateBatch(0, 9, RecordState.AVAILABLE, 1)]
+    assert shared.progress == (0, 0)
+
+
+async def test_a_release_that_is_not_written_is_written_later(bench: Bench) -> None:
+    shared = await bench.load()
+    bench.own()
+    bench.write_errors = [ErrorCode.network_exception]
+    shared.release("m")
+    await asyncio.sleep(0.01)
+    assert len(bench.writes) == 1
+    assert not shared.is_idle
+    shared.release("m")  # it has nothing any more
+    await asyncio.sleep(0.01)
+    assert len(bench.writes) == 1
+    bench.own()
+    said = shared.acknowledge("m", accept(0, 0))
+    assert said is not None
+    await said
+    assert bench.writes[1].batches[0] == StateBatch(0, 0, RecordState.ACKNOWLEDGED, 2)
+
+
+async def test_another_leader_ends_it(bench: Bench) -> None:
+    shared = await bench.load()
+    bench.own()
+    bench.gate.clear()
+    said = shared.acknowledge("m", accept(0, 1))
+    waiting = shared.acknowledge("m", accept(2, 3))
+    assert said is not None
+    assert waiting is not None
+    bench.partition.leadership = 2
+    with pytest.raises(ApiError) as caught:
+        shared.acknowledge("m", accept(4, 4))
+    assert caught.value.code is ErrorCode.not_leader_or_follower
+    assert not shared.may_hand_out
+    shared.end()
+    for each in (said, waiting):
+        with pytest.raises(ApiError):
+            await each
