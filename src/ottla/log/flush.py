@@ -9,11 +9,11 @@ import os
 from threading import Lock
 from typing import Final
 
-from ottla.log.durable import sync_data
 from ottla.log.errors import SyncError, storage_error, sync_error
 from ottla.log.leader_epochs import EpochsWrite
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFile
+from ottla.runtime.durable import sync_data
 
 _LOCKS: Final = tuple(Lock() for _ in range(64))
 """Shared among the logs: a lock for each of 100,000 would cost memory, and few flush at once."""

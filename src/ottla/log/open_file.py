@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from ottla.log.durable import reserve
 from ottla.log.task import Rebuild
+from ottla.runtime.durable import reserve
 
 MAX_OPEN_FILES: Final = 512
 

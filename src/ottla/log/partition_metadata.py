@@ -13,9 +13,9 @@ from contextlib import suppress
 from uuid import UUID
 
 from ottla.log.checkpoint import replace_file
-from ottla.log.durable import sync_folder
 from ottla.log.errors import storage_error
 from ottla.protocol.kafka_uuid import uuid_from_text, uuid_text
+from ottla.runtime.durable import sync_folder
 
 FILE_NAME = "partition.metadata"
 

@@ -22,11 +22,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.log import names
-from ottla.log.durable import sync_folder
 from ottla.log.errors import storage_error
 from ottla.log.segment import Segment
 from ottla.log.set_aside import free_path
 from ottla.records.errors import CorruptBatchError
+from ottla.runtime.durable import sync_folder
 
 logger = logging.getLogger("ottla.recovery")
 

@@ -17,9 +17,9 @@ from random import Random
 from typing import Final
 
 from ottla.log.checkpoint import replace_file
-from ottla.log.durable import sync_folder
 from ottla.log.errors import DataFolderError
 from ottla.protocol.kafka_uuid import random_uuid, uuid_text
+from ottla.runtime.durable import sync_folder
 
 FILE_NAME = "meta.properties"
 _REPAIR: Final = (

@@ -28,9 +28,9 @@ import crc32c
 
 from ottla.log import names
 from ottla.log.checkpoint import PartitionName, replace_file
-from ottla.log.durable import sync_folder
 from ottla.log.log import Log
 from ottla.log.opening import size_on_disk
+from ottla.runtime.durable import sync_folder
 
 logger = logging.getLogger("ottla.storage")
 

@@ -32,7 +32,6 @@ from uuid import UUID
 from ottla.log import names
 from ottla.log.checkpoint import PartitionName, write_offsets
 from ottla.log.config import LogConfig
-from ottla.log.durable import sync_folder
 from ottla.log.errors import DataFolderError, reason, storage_error, sync_error
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
@@ -41,6 +40,7 @@ from ottla.log.opening import open_log
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.kafka_uuid import random_uuid
+from ottla.runtime.durable import sync_folder
 from ottla.storage import lost_sync
 from ottla.storage.broker_metadata import FILE_NAME as IDENTITY
 from ottla.storage.broker_metadata import BrokerMetadata, load_or_create

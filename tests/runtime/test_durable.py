@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.durable import reserve, sync_data
+from ottla.runtime.durable import reserve, sync_data
 
 
 @pytest.fixture
