@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.controller import leadership
-from ottla.log import durable, flush, names, truncation
+from ottla.log import flush, names, truncation
 from ottla.log.log import Log
 from ottla.replica import partition_follower
+from ottla.runtime import durable
 from ottla.storage.log_maintenance import LogMaintenance
 from ottla.storage.log_store import LogStore
 from simulation.faults import Fault

@@ -11,12 +11,13 @@ import pytest
 
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.json_session import (
-    MAX_ID_CHARACTERS,
     MAX_KEY_BYTES,
     MAX_WAITING,
     MAX_WAITING_BYTES,
     JsonSession,
 )
+from ottla.network.json_text import MAX_ID_CHARACTERS, MAX_PARTS
+from ottla.runtime.cpu_thread import CpuThread
 
 
 class Page:
@@ -39,7 +40,9 @@ class Page:
 
 
 def new_session(page: Page) -> JsonSession:
-    return JsonSession(page, broker_id=1, needs_login=False, now_ms=lambda: 0)
+    return JsonSession(
+        page, broker_id=1, needs_login=False, now_ms=lambda: 0, cpu_thread=CpuThread()
+    )
 
 
 def connect(session: JsonSession) -> None:
@@ -109,4 +112,26 @@ async def test_no_long_key_is_kept() -> None:
     async with asyncio.timeout(60):
         await page.has_sent.wait()
     assert page.sent[0]["message"] == f"key must not have more than {MAX_KEY_BYTES} bytes"
+    session.connection_lost(None)
+
+
+async def test_messages_of_many_elements_are_read_in_a_thread_and_in_turn() -> None:
+    page = Page()
+    session = new_session(page)
+    connect(session)
+    many: list[list[int]] = [[]] * MAX_PARTS
+    session.received_text(command(id="long", value=many))
+    session.received_text(command(id="short"))
+    session.received_text(b"[" * 2 * MAX_PARTS)
+    session.received_text(command(type="permit", id="nobody", value=many))
+    session.received_text(command(id="last"))
+    async with asyncio.timeout(60):
+        while not page.sent or page.sent[-1].get("id") != "last":
+            await asyncio.sleep(0.001)
+    assert [each.get("id") for each in page.sent if each.get("id") != "nobody"] == [
+        "long",
+        "short",
+        None,
+        "last",
+    ]
     session.connection_lost(None)

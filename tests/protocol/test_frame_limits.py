@@ -28,7 +28,7 @@ def test_a_smaller_setting_limits_every_type() -> None:
 
 
 def test_what_changes_the_cluster_has_a_tenth_of_the_elements() -> None:
-    others = {"list_partition_reassignments", "update_features"}
+    others = {"list_partition_reassignments"}
     for key in FOR_CONTROLLER - INTERNAL:
         is_decided_as_a_whole = APIS[key].name not in others
         assert (budget_of(key).elements == MAX_ADMIN_ELEMENTS) is is_decided_as_a_whole

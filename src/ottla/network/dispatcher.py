@@ -106,7 +106,7 @@ class Dispatcher(Generic[BrokerT]):
         self._broker = broker
         self._handlers = handlers
         self._forwarding = forwarding
-        self._cpu_thread = cpu_thread
+        self.cpu_thread = cpu_thread
         self._turns = Turns()
         self._last: tuple[RequestHeader, ClientSession] | None = None
         """The request that was begun last, for the watchdog."""
@@ -140,13 +140,13 @@ class Dispatcher(Generic[BrokerT]):
             except LongMessageError:
                 is_long, begun_ns = True, 0
                 FULL_COLLECTIONS.postpone()
-                request = await self._cpu_thread.run(
+                request = await self.cpu_thread.run(
                     partial(self._read, route, header, frame, MESSAGE)
                 )
             if route.may_be_between_brokers and (
                 route.handler.is_between_brokers(request) and not self._is_broker(session)
             ):
-                refusal = await self._cpu_thread.run(partial(error_response, request, _REFUSED))
+                refusal = await self.cpu_thread.run(partial(error_response, request, _REFUSED))
                 parts = self._written(refusal, header.correlation_id)
                 return parts or await self._write_long(refusal, header.correlation_id)
             context = self._context(route, header, session)
@@ -222,7 +222,7 @@ class Dispatcher(Generic[BrokerT]):
 
     async def _write_long(self, response: Any, correlation_id: int) -> list[Part]:
         """The parts of a response with more elements than LOOP, encoded in a thread."""
-        return await self._cpu_thread.run(partial(write_response, response, correlation_id))
+        return await self.cpu_thread.run(partial(write_response, response, correlation_id))
 
     def _context(
         self, route: _Route, header: RequestHeader, session: ClientSession
@@ -286,7 +286,7 @@ class Dispatcher(Generic[BrokerT]):
         try:
             request = self._read(route, inside, data, LOOP)
         except LongMessageError:
-            request = await self._cpu_thread.run(partial(self._read, route, inside, data, MESSAGE))
+            request = await self.cpu_thread.run(partial(self._read, route, inside, data, MESSAGE))
         context = self._context(route, inside, client)
         throttling = self._throttling
         if throttling.is_on:

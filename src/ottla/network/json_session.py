@@ -19,6 +19,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Protocol
 
 from ottla.network.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
@@ -26,6 +27,7 @@ from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.json_pipe import JsonPipe, Outside, PipeClosedError
 from ottla.network.json_record import MessageError, bytes_in, object_of, record_in
 from ottla.network.json_subscription import Subscription
+from ottla.network.json_text import is_long, read_message
 from ottla.network.peer_security import Login, log_in
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.messages import messages_of
@@ -34,6 +36,7 @@ from ottla.records.build import build_batch
 from ottla.records.errors import CorruptBatchError, InvalidRecordError
 from ottla.records.murmur2 import partition_of_key
 from ottla.runtime.background import Background
+from ottla.runtime.cpu_thread import CpuThread
 from ottla.security.sasl.mechanism import MECHANISMS, OAUTHBEARER
 
 logger = logging.getLogger("ottla.websocket.json")
@@ -45,7 +48,6 @@ MAX_PERMITS: Final = 1_000_000
 MAX_WAITING: Final = 100
 MAX_WAITING_BYTES: Final = 256 << 10
 """Commands; with more, nothing is read until all have been carried out."""
-MAX_ID_CHARACTERS: Final = 100
 """It is in each record."""
 MAX_KEY_BYTES: Final = 64 << 10
 """Of a subscription, which keeps it."""
@@ -85,13 +87,17 @@ class JsonSession:
         broker_id: int,
         needs_login: bool,
         now_ms: Callable[[], int],
+        cpu_thread: CpuThread,
     ) -> None:
+        """`cpu_thread` reads messages of many elements."""
+        self._cpu_thread = cpu_thread
         self._page = page
         self._broker_id = broker_id
         self._needs_login = needs_login
         self._now_ms = now_ms
         self.pipe = JsonPipe(page, self._connection_ended)
-        self._commands: deque[dict[str, Any]] = deque()
+        self._commands: deque[dict[str, Any] | bytes] = deque()
+        """As bytes those that are read when it is their turn."""
         self._is_due = asyncio.Event()
         """There are commands."""
         self._waiting_bytes = 0
@@ -127,21 +133,26 @@ class JsonSession:
 
     def received_text(self, text: bytes) -> None:
         """One message of the page."""
-        try:
-            message = json.loads(text)
-        except (ValueError, RecursionError):
-            message = None
-        if not isinstance(message, dict) or not _is_id(message.get("id", 0)):
-            self._say_error(None, "INVALID_REQUEST", "not an object of JSON with a type and an id")
+        if is_long(text):
+            self._keep(text, len(text))
             return
-        if message.get("type") == "permit":
+        message = read_message(text)
+        if message is None:
+            self._say_not_read()
+        elif message.get("type") == "permit":
             self._permit(message)
-            return
+        else:
+            self._keep(message, len(text))
+
+    def _keep(self, message: dict[str, Any] | bytes, size_bytes: int) -> None:
         self._commands.append(message)
-        self._waiting_bytes += len(text)
+        self._waiting_bytes += size_bytes
         if len(self._commands) >= MAX_WAITING or self._waiting_bytes >= MAX_WAITING_BYTES:
             self._page.pause_reading(True)
         self._is_due.set()
+
+    def _say_not_read(self) -> None:
+        self._say_error(None, "INVALID_REQUEST", "not an object of JSON with a type and an id")
 
     def _connection_ended(self) -> None:
         # After what the page must still hear of it has been said.
@@ -169,6 +180,15 @@ class JsonSession:
                 self._waiting_bytes = 0
                 self._is_due.clear()
                 self._page.pause_reading(False)
+            if isinstance(message, bytes):
+                found = await self._cpu_thread.run(partial(read_message, message, slowly=True))
+                if found is None:
+                    self._say_not_read()
+                    continue
+                message = found
+                if message.get("type") == "permit":
+                    self._permit(message)
+                    continue
             number, kind = message.get("id"), message.get("type")
             try:
                 if not isinstance(kind, str) or kind not in kinds:
@@ -416,12 +436,6 @@ def _text(message: Mapping[str, Any], name: str) -> str:
         value.encode()
         return value
     raise MessageError(f"{name} must be a text of Unicode")
-
-
-def _is_id(value: object) -> bool:
-    if isinstance(value, str):
-        return len(value) <= MAX_ID_CHARACTERS
-    return isinstance(value, int) and abs(value) < 2**63
 
 
 def _is_count(value: object) -> bool:

@@ -291,6 +291,7 @@ class Listener:
             broker_id=self._config.id,
             needs_login=self._sasl is not None,
             now_ms=self._now_ms,
+            cpu_thread=self._dispatcher.cpu_thread,
         )
         reader = self._new_reader()
         session.connect(FrameProtocol(self._scratch, reader, partial(self._in_websocket, reader)))

@@ -62,7 +62,7 @@ _ADMIN: Final = frozenset(
     in {
         "create_topics", "delete_topics", "alter_configs", "create_partitions", "elect_leaders",
         "incremental_alter_configs", "alter_partition_reassignments",
-        "alter_user_scram_credentials", "alter_client_quotas",
+        "alter_user_scram_credentials", "alter_client_quotas", "update_features",
     }
 )  # fmt: skip
 

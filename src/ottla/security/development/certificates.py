@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.runtime.durable import sync_folder
 from ottla.security.distinguished_name import subject_of
 from ottla.wording.errors import ReportedError
 
@@ -188,6 +189,7 @@ def write(path: Path, data: bytes, *, replace: bool = False, mode: int = SECRET_
                 os.link(part, path)
         finally:
             part.unlink(missing_ok=True)
+        sync_folder(str(path.parent))
     except OSError as error:
         if isinstance(error, FileExistsError) and path.exists():
             raise CertificateError(f"{path} exists.", "To replace it, add --replace.") from None
