@@ -110,9 +110,7 @@ def suite_d(target: Target, names: Sequence[str], jars: KafkaJars) -> Iterator[O
         reason = "its requests are for one broker, which leads and coordinates everything"
         yield Outcome("D", "differential", "skipped", reason=reason)
         return
-    # Members of both group protocols cannot be in one group of Ottla.
-    settings = {"group.consumer.migration.policy": "disabled"}
-    with running("Apache Kafka", jars, settings) as kafka:
+    with running("Apache Kafka", jars) as kafka:
         yield from differential.run(target.bootstrap, kafka.address, names)
 
 

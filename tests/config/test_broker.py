@@ -77,7 +77,7 @@ def test_defaults_and_given_values() -> None:
             },
             "must be below group.consumer.session.timeout.ms (5000)",
         ),
-        ({"group.consumer.migration.policy": "upgrade"}, "String must be one of: disabled"),
+        ({"group.consumer.migration.policy": "sideways"}, "String must be one of: bidirectional"),
         ({"group.consumer.assignors": "range"}, "uniform is the default"),
         ({"log.cleaner.max.compaction.lag.ms": "5", "log.cleaner.min.compaction.lag.ms": "6"}, "6"),
         ({"max.connections.per.ip.overrides": "host"}, "Expected host:number"),

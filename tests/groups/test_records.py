@@ -9,6 +9,7 @@ import pytest
 
 from ottla.groups.classic.requests import JoinRequest, JoinResult, LeavingMember
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
+from ottla.groups.consumer.settings import ConsumerGroupSettings
 from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.stored import ConsumerRecord, GroupKey, MemberKey
 from ottla.groups.consumer.topics import Topic, Topics
@@ -34,10 +35,14 @@ class World:
         self.now_ms = 1_000_000
         self.settings = GroupSettings(min_session_timeout_ms=1)
         self.log: list[tuple[bytes, bytes | None]] = []
+        self.policy = "bidirectional"
         self.shard = self.new_shard()
 
     def new_shard(self) -> GroupShard:
-        return GroupShard(lambda: Topics(1, {"t": Topic(TOPIC_ID, 4)}))
+        return GroupShard(
+            lambda: Topics(1, {"t": Topic(TOPIC_ID, 4)}),
+            lambda group: ConsumerGroupSettings(migration_policy=self.policy),
+        )
 
     def step(self) -> Step:
         return Step(self.now_ms, self.settings)
@@ -150,7 +155,8 @@ def test_an_empty_group_becomes_one_of_the_other_type(world: World) -> None:
         world.restart()
 
 
-def test_members_of_the_two_protocols_do_not_mix(world: World) -> None:
+def test_members_of_the_two_protocols_do_not_mix_if_they_may_not(world: World) -> None:
+    world.policy = "disabled"
     world.beat("a")
     joined = world.join()
     assert joined is not None

@@ -18,6 +18,14 @@ Each line before `----` is a command; the lines after it are the outcome, up to 
     restart                                          the state is rebuilt from the records
     refuse CODE | accept                             what becomes of appended records
     describe | list [states=stable,..] [types=classic]
+    topic t=4                                        the topic has 4 partitions; from then on
+                                                     classic members tell what they own:
+                                                     join a owned=0,1
+    sync a a=t-0,1 b=t-2                             assignments in the format of Kafka's consumers
+    native a [topics=t] [owned=0,1] [epoch=n] [id=x] [instance=i]
+                                                     a heartbeat of the consumer protocol: the first
+                                                     one joins, owned partitions are those of t
+    policy upgrade                                   group.consumer.migration.policy
     setting NAME=NUMBER
 
 All of them are about group g, unless the line says group=h.
@@ -27,11 +35,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from tests.groups.in_memory import all_in_memory
@@ -44,13 +53,32 @@ from ottla.groups.classic.requests import (
     SyncRequest,
     SyncResult,
 )
+from ottla.groups.consumer.assignors.spec import Partitions
+from ottla.groups.consumer.member import MemberState, partitions_of
+from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
+from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
+from ottla.groups.consumer.settings import ConsumerGroupSettings
+from ottla.groups.consumer.stored import (
+    CurrentValue,
+    GroupValue,
+    MemberValue,
+    TargetEpochValue,
+    TargetValue,
+)
+from ottla.groups.consumer.topics import Topic, Topics
+from ottla.groups.embedded_protocol import read_assignment, write_assignment
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.records import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step, TimerEvent
-from ottla.groups.stored import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from ottla.groups.stored import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch, SetTimer, TransactionMarker
 
@@ -64,12 +92,41 @@ def milliseconds(text: str) -> int:
     return int(matched[1]) * UNITS_MS[matched[2]]
 
 
-def subscription(topics: str) -> bytes:
+def subscription(topics: str, owned: Sequence[int] | None = None) -> bytes:
     if topics == "-":
         return b"?"
     names = topics.split(",")
     content = b"".join(len(name).to_bytes(2, "big") + name.encode() for name in names)
-    return b"\0\1" + len(names).to_bytes(4, "big") + content + b"\xff\xff\xff\xff"
+    text = b"\0\1" + len(names).to_bytes(4, "big") + content + b"\xff\xff\xff\xff"
+    if owned is None:
+        return text
+    if not owned:
+        return text + bytes(4)
+    numbers = b"".join(number.to_bytes(4, "big") for number in owned)
+    return text + b"\0\0\0\1\0\1t" + len(owned).to_bytes(4, "big") + numbers
+
+
+def assignment(text: str) -> bytes:
+    if not text.startswith("t-"):
+        return text.encode()
+    return write_assignment(1, [("t", numbers(text.removeprefix("t-")))])
+
+
+def assignment_text(content: bytes) -> str:
+    """That of a leader here is a word; the coordinator's is in Kafka's format."""
+    if not content.startswith(b"\0"):
+        return content.decode()
+    return partitions_text(read_assignment(content).partitions)
+
+
+def partitions_text(partitions: Mapping[str, Iterable[int]]) -> str:
+    return " ".join(
+        f"{topic}-{','.join(map(str, sorted(each)))}" for topic, each in sorted(partitions.items())
+    )
+
+
+def numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",") if each]
 
 
 class World:
@@ -85,9 +142,14 @@ class World:
         self.generations: dict[str, int] = {}
         self.joined: dict[str, int] = {}
         self.output: list[str] = []
-        self.shard = GroupShard()
+        self.topics = Topics(0, {})
+        self.consumer_settings = ConsumerGroupSettings()
+        self.shard = self.new_shard()
         self.before: Any = None
         self.shard.loaded(self.step())
+
+    def new_shard(self) -> GroupShard:
+        return GroupShard(lambda: self.topics, lambda group: self.consumer_settings)
 
     def step(self) -> Step:
         self.before = all_in_memory(self.shard)
@@ -135,15 +197,44 @@ class World:
             assert value is None or isinstance(value, OffsetCommitValue)
             text = "removed" if value is None else f"offset {value.offset}"
             return f"{key.group} {key.topic}-{key.partition}: {text}"
-        if value is None:
-            return f"{key.group}: removed"
+        if isinstance(key, GroupMetadataKey):
+            if value is None:
+                return f"{key.group}: removed"
+        else:
+            return self.consumer_record_text(key, value)
         assert isinstance(value, GroupMetadataValue)
-        members = " ".join(f"{one.member_id}={one.assignment.decode()}" for one in value.members)
+        members = " ".join(
+            f"{one.member_id}={assignment_text(one.assignment)}" for one in value.members
+        )
         return f"{key.group}: generation {value.generation} [{members}]"
+
+    def consumer_record_text(self, key: Any, value: Any) -> str:
+        what = type(key).__name__.removesuffix("Key")
+        who = f"{key.group} {getattr(key, 'member', '')}".rstrip()
+        if value is None:
+            return f"{who}: no {what}"
+        match value:
+            case GroupValue() | TargetEpochValue():
+                text = f"epoch {value.epoch}"
+            case MemberValue():
+                text = "consumer" if value.classic is None else "classic"
+                text += f" {','.join(value.subscribed_topics)}"
+            case TargetValue():
+                text = self.named(value.partitions)
+            case CurrentValue():
+                state = MemberState.of(value.state).name
+                text = f"epoch {value.epoch} {state} {self.named(partitions_of(value.assigned))}"
+                if value.pending_revocation:
+                    text += f" revoking {self.named(partitions_of(value.pending_revocation))}"
+        return f"{who}: {what} {text}".rstrip()
+
+    def named(self, partitions: Partitions) -> str:
+        names = {topic.id: name for name, topic in self.topics.by_name.items()}
+        return partitions_text({names[topic]: each for topic, each in partitions.items()})
 
     def answered(self, client: str, result: Any) -> None:
         if isinstance(result, SyncResult):
-            text = f"assigned '{result.assignment.decode()}'"
+            text = f"assigned '{assignment_text(result.assignment)}'"
             self.output.append(f"{client} sync: {self.error_or(result.error, text)}")
             return
         assert isinstance(result, JoinResult)
@@ -173,7 +264,8 @@ class World:
         version = int(options.get("version", "9"))
         number = self.joined[client] = self.joined.get(client, 0) + 1
         protocols = options.get("protocols", "range").split(",")
-        metadata = subscription(options.get("topics", "t"))
+        owned = numbers(options.get("owned", "")) if self.topics.by_name else None
+        metadata = subscription(options.get("topics", "t"), owned)
         request = JoinRequest(
             token=client,
             group=options["group"],
@@ -206,7 +298,7 @@ class World:
         group = options.pop("group")
         named = (options.pop("type", "consumer"), options.pop("protocol", "range"))
         who = self.who(client, options)
-        assignments = {self.ids[name]: text.encode() for name, text in options.items()}
+        assignments = {self.ids[name]: assignment(text) for name, text in options.items()}
         step = self.step()
         self.shard.sync(SyncRequest(client, group, *who, *named, assignments), step)
         try:
@@ -220,6 +312,44 @@ class World:
         error = self.shard.heartbeat(HeartbeatRequest(group, *self.who(words[0], options)), step)
         self.run(step)
         self.output.append(error.name)
+
+    def native(self, words: list[str], options: dict[str, str]) -> None:
+        (client,) = words
+        group = options.pop("group")
+        epoch, member_id, instance_id = self.who(client, options)
+        epoch = int(options.get("epoch", max(epoch, 0)))
+        owned = options.get("owned", "" if epoch == 0 else None)
+        topics = options.get("topics", "t" if epoch == 0 else None)
+        partitions = None
+        if owned is not None:
+            partitions = {self.topics.by_name["t"].id: frozenset(numbers(owned))} if owned else {}
+        request = ConsumerHeartbeat(
+            group, member_id or client, epoch, client, "/127.0.0.1",
+            instance_id=instance_id,
+            rebalance_timeout_ms=30_000 if epoch == 0 else -1,
+            subscribed_topics=None if topics is None else frozenset(topics.split(",")),
+            owned=partitions,
+        )  # fmt: skip
+        step = self.step()
+        result = self.shard.consumer_heartbeat(request, 1, step)
+        assert isinstance(result, ConsumerHeartbeatResult)
+        self.run(step)
+        self.ids[client], self.generations[client] = result.member_id, result.epoch
+        text = f"{client}: epoch {result.epoch}"
+        if result.assignment is not None:
+            text += f", assigned '{self.named(result.assignment)}'"
+        self.output.append(text)
+
+    def topic(self, words: list[str], options: dict[str, str]) -> None:
+        del options["group"]
+        by_name = {
+            name: Topic(UUID(bytes=name.encode().rjust(16, b"\0")), int(count))
+            for name, count in options.items()
+        }
+        self.topics = Topics(self.topics.version + 1, {**self.topics.by_name, **by_name})
+
+    def policy(self, words: list[str], options: dict[str, str]) -> None:
+        self.consumer_settings = replace(self.consumer_settings, migration_policy=words[0])
 
     def leave(self, words: list[str], options: dict[str, str]) -> None:
         leaving = [LeavingMember(self.ids.get(client, client), None) for client in words]
@@ -313,14 +443,14 @@ class World:
             self.now_ms = max(due_ms, self.now_ms)
             step = self.step()
             self.shard.expired(event, step)
-            if step.timers or step.records or step.replies:
+            if step.timers or step.records or step.replies or step.when_appended:
                 self.output.append(f"at {self.now_ms / 1000:g}s {type(event).__name__}")
             with suppress(ApiError):
                 self.run(step)
         self.now_ms = end_ms
 
     def restart(self, words: list[str], options: dict[str, str]) -> None:
-        self.shard, self.timers = GroupShard(), {}
+        self.shard, self.timers = self.new_shard(), {}
         for offset, entry in enumerate(self.log):
             if isinstance(entry, TransactionMarker):
                 self.shard.apply_marker(entry, offset)
@@ -351,7 +481,7 @@ class World:
         for one in group.members:
             note = f" ({one.group_instance_id})" if one.group_instance_id else ""
             size = len(one.metadata)
-            assigned = one.assignment.decode()
+            assigned = assignment_text(one.assignment)
             self.output.append(f"  {one.member_id}{note} metadata {size} bytes, '{assigned}'")
 
     def list(self, words: list[str], options: dict[str, str]) -> None:

@@ -93,10 +93,9 @@ class ConsumerGroupSettings(Settings):
     )
     group_consumer_migration_policy = string(
         "group.consumer.migration.policy",
-        "disabled",
-        "Whether a group with members changes its type when members of the other protocol join.",
-        one_of("disabled", ignore_case=True),
-        kafka_default="bidirectional",
-        why="Members of both protocols cannot be in one group yet. An empty group always changes "
-        "its type.",
+        "bidirectional",
+        "Whether a group with members changes its type: to a consumer group when a member of the "
+        "consumer protocol joins (upgrade), to a classic group when the last of them has gone "
+        "(downgrade), both, or neither (disabled). An empty group always does.",
+        one_of("bidirectional", "upgrade", "downgrade", "disabled", ignore_case=True),
     )

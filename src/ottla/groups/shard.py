@@ -10,13 +10,14 @@ before they are applied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
+from ottla.groups import classic_members
 from ottla.groups.classic import departure, describe, rebalance
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import heartbeat
-from ottla.groups.classic.join import join, refusal, session_timeout_error
+from ottla.groups.classic.join import join, metadata_error, refusal, session_timeout_error
 from ottla.groups.classic.requests import (
     UNKNOWN_MEMBER_ID,
     DescribedGroup,
@@ -31,27 +32,34 @@ from ottla.groups.classic.requests import (
 )
 from ottla.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE
 from ottla.groups.classic.sync import sync
-from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
+from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat, join_key, sync_key
+from ottla.groups.classic_members import Joining
 from ottla.groups.consumer import requests as consumer_requests
 from ottla.groups.consumer.aside import Aside, Copied
 from ottla.groups.consumer.commit import check_fetch
-from ottla.groups.consumer.departure import leave_group
+from ottla.groups.consumer.departure import late, leaving, leaving_members, remove_all
 from ottla.groups.consumer.describe import (
     CONSUMER_TYPE,
     DescribedConsumerGroup,
 )
 from ottla.groups.consumer.describe import describe as describe_consumer
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.member import JOIN_EPOCH
+from ottla.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
+from ottla.groups.consumer.heartbeat import is_epoch_due
+from ottla.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH
+from ottla.groups.consumer.member import Member as ConsumerMember
 from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
 from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
 from ottla.groups.consumer.settings import ConsumerGroupSettings, default_settings
 from ottla.groups.consumer.shard import ConsumerGroupShard
-from ottla.groups.consumer.step import RebalanceExpired, SessionExpired
+from ottla.groups.consumer.step import ClassicExpired, RebalanceExpired, SessionExpired
 from ottla.groups.consumer.step import Step as ConsumerStep
 from ottla.groups.consumer.stored import ConsumerRecord
+from ottla.groups.consumer.timers import await_heartbeat as await_consumer
 from ottla.groups.consumer.timers import expires_again
+from ottla.groups.consumer.timers import forget as forget_consumer
 from ottla.groups.consumer.topics import NO_TOPICS, Topics
+from ottla.groups.conversion import check_upgrade, downgraded, may_downgrade, upgraded
 from ottla.groups.offsets import removal
 from ottla.groups.offsets.commit import Cause, CommitRequest, commit, committed
 from ottla.groups.offsets.fetch import FetchedOffset, FetchingMember, fetch, fetch_all
@@ -245,8 +253,8 @@ class GroupShard:
             if request.group in self.share.groups:
                 error = ErrorCode.inconsistent_group_protocol
             elif consumers is not None and consumers.members:
-                # As in Kafka with group.consumer.migration.policy=disabled.
-                error = ErrorCode.inconsistent_group_protocol
+                self._join_consumers(consumers, request, step)
+                return
             elif request.member_id != UNKNOWN_MEMBER_ID:
                 error = ErrorCode.unknown_member_id
             elif self._is_full(step) and consumers is None:
@@ -271,17 +279,69 @@ class GroupShard:
         step.records.append(CoordinatorRecord(GroupMetadataKey(request.group), value))
         step.when_appended = lambda later: join(self.groups[request.group], request, later)
 
+    def _join_consumers(self, group: ConsumerGroup, request: JoinRequest, step: Step) -> None:
+        """A member of the classic protocol in a consumer group, or instead of its last member of
+        the other protocol.
+        """
+        inner = self.consumer_step(step, group.group_id)
+        try:
+            error = metadata_error(request, step.settings)
+            if error is not ErrorCode.none:
+                raise ApiError(error)
+            joins = classic_members.joining(group, request, inner)
+            if isinstance(joins, JoinResult):
+                step.reply(request.token, joins)
+                return
+            instance_id = request.group_instance_id
+            previous = None if instance_id is None else group.static_member(instance_id)
+            if previous is not None:
+                gone = {previous.member_id: previous}
+                if may_downgrade(group, gone, inner.settings, joins.after):
+                    self._downgrade(group, gone, step, joins, request.token)
+                    return
+            result = classic_members.join(group, joins, self._topics(), inner)
+        except ApiError as refused:
+            step.reply(request.token, JoinResult(refused.code, request.member_id))
+            return
+        _add(inner, step)
+        step.reply(request.token, result)
+
+        def appended(later: Step) -> None:
+            group.awaited_joins.pop(result.member_id, None)
+
+        step.when_appended = appended
+
     def sync(self, request: SyncRequest, step: Step) -> None:
         """SyncGroup; answered through the request's token."""
         group = self.groups.get(request.group)
-        if group is None or group.state is EMPTY:
+        consumers = self.consumer.groups.get(request.group)
+        if group is None and consumers is not None and consumers.members:
+            inner = self.consumer_step(step, request.group)
+            try:
+                result = classic_members.sync(consumers, request, self._topics(), inner)
+            except ApiError as error:
+                result = SyncResult(error.code)
+            _add(inner, step)
+            step.reply(request.token, result)
+        elif group is None or group.state is EMPTY:
             step.reply(request.token, SyncResult(ErrorCode.unknown_member_id))
         else:
             sync(group, request, step)
 
     def heartbeat(self, request: HeartbeatRequest, step: Step) -> ErrorCode:
         group = self.groups.get(request.group)
-        return ErrorCode.unknown_member_id if group is None else heartbeat(group, request, step)
+        if group is not None:
+            return heartbeat(group, request, step)
+        consumers = self.consumer.groups.get(request.group)
+        if consumers is None:
+            return ErrorCode.unknown_member_id
+        inner = self.consumer_step(step, request.group)
+        try:
+            return classic_members.heartbeat(consumers, request, inner)
+        except ApiError as error:
+            return error.code
+        finally:
+            _add(inner, step)
 
     def leave(
         self, group_id: str, leaving: Sequence[LeavingMember], step: Step
@@ -302,7 +362,7 @@ class GroupShard:
 
     def expired(self, event: TimerEvent, step: Step) -> None:
         """A timer has expired; the group may be gone by now."""
-        if isinstance(event, SessionExpired | RebalanceExpired):
+        if isinstance(event, SessionExpired | RebalanceExpired | ClassicExpired):
             if isinstance(event, SessionExpired) and event.group in self.share.groups:
                 self._share_expired(event, step)
             else:
@@ -339,9 +399,16 @@ class GroupShard:
         self._refuse_share_group(request.group)
         classic = self.groups.get(request.group)
         if classic is not None:
+            if classic.state is not EMPTY and request.epoch == JOIN_EPOCH:
+                return self._upgrade(classic, request, step)
             self._replace(classic, request, step)
         elif request.group not in self.consumer.groups and self._is_full(step):
             raise ApiError(ErrorCode.group_max_size_reached)
+        if request.epoch == LEAVE_EPOCH and request.group in self.consumer.groups:
+            group = self.consumer.groups[request.group]
+            member = leaving(group, request)
+            if self._is_downgraded_without(group, {member.member_id: member}, step):
+                return ConsumerHeartbeatResult(request.member_id, request.epoch)
         topics = self._topics()
         inner = self.consumer_step(step, request.group)
         large = None if step.records else self.consumer.large_group(request, topics)
@@ -385,27 +452,112 @@ class GroupShard:
         if request.epoch != JOIN_EPOCH:
             message = f"Group {group.group_id} is not a consumer group."
             raise ApiError(ErrorCode.group_id_not_found, message)
-        if group.state is not EMPTY:
-            raise ApiError(
-                ErrorCode.group_id_not_found,
-                f"Cannot upgrade classic group {group.group_id} to consumer group because online"
-                " upgrade is disabled.",
-            )
         self._remove_group(group, step)
+
+    def _upgrade(
+        self, group: ClassicGroup, request: ConsumerHeartbeat, step: Step
+    ) -> ConsumerHeartbeatResult:
+        """A member of the consumer protocol joins a classic group, which becomes a consumer group.
+
+        Raises ApiError (GROUP_ID_NOT_FOUND) where it may not.
+        """
+        if group.state is DEAD:
+            raise ApiError(ErrorCode.coordinator_not_available)
+        inner = self.consumer_step(step, group.group_id)
+        check_upgrade(group, inner.settings)
+        topics = self._topics()
+        consumers, records = upgraded(group, topics)
+        inner.records += records
+        for member in group.members.values():
+            await_consumer(group.group_id, member.member_id, inner, member.session_timeout_ms)
+        result = consumer_heartbeat(consumers, request, topics, inner)
+        step.records.append(CoordinatorRecord(GroupMetadataKey(group.group_id), None))
+        _add(inner, step)
+        for member_id in (*group.members, *group.pending_members):
+            forget_heartbeat(group, member_id, step)
+        step.cancel_timer(join_key(group))
+        step.cancel_timer(sync_key(group))
+
+        def appended(later: Step) -> None:
+            error = ErrorCode.rebalance_in_progress
+            for member in group.members.values():
+                group.answer_join(member, JoinResult(error, member.member_id), later)
+                group.answer_sync(member, SyncResult(error), later)
+
+        step.when_appended = appended
+        return result
+
+    def _is_downgraded_without(
+        self, group: ConsumerGroup, gone: Mapping[str, ConsumerMember], step: Step
+    ) -> bool:
+        """Makes it a classic group if only classic members are left without these."""
+        settings = self._consumer_settings(group.group_id)
+        if not may_downgrade(group, gone, settings):
+            return False
+        self._downgrade(group, gone, step)
+        return True
+
+    def _downgrade(
+        self,
+        group: ConsumerGroup,
+        gone: Mapping[str, ConsumerMember],
+        step: Step,
+        joins: Joining | None = None,
+        token: Any = None,
+    ) -> None:
+        """Without members that are gone, and with one that `joins` in place of one of them."""
+        topics, group_id = self._topics(), group.group_id
+        joining = None if joins is None else joins.after
+        made = downgraded(group, gone, topics, step.now_ms, joining)
+        must_rebalance = made.must_rebalance
+        if joins is not None:
+            must_rebalance |= is_epoch_due(group, joins.before, joins.after, topics)
+        step.records += made.records
+        inner = self.consumer_step(step, group_id)
+        for member_id in group.members:
+            forget_consumer(group_id, member_id, inner)
+        _add(inner, step)
+
+        def appended(later: Step) -> None:
+            classic = self.groups[group_id]
+            for member in classic.members.values():
+                classic.restore(
+                    member,
+                    made.protocols[member.member_id],
+                    member.rebalance_timeout_ms,
+                    member.session_timeout_ms,
+                )
+                await_heartbeat(classic, member, later)
+            if joining is not None:
+                result = classic_members.joined(joining._replace(epoch=classic.generation))
+                later.reply(token, result._replace(protocol_name=classic.protocol_name))
+            if must_rebalance:
+                rebalance.prepare_rebalance(classic, later)
+
+        step.when_appended = appended
 
     def _leave_consumers(
         self, group: ConsumerGroup, leaving: Sequence[LeavingMember], step: Step
     ) -> tuple[LeftMember, ...]:
         named = [(each.member_id, each.group_instance_id) for each in leaving]
-        inner = self.consumer_step(step, group.group_id)
-        errors = leave_group(group, named, self._topics(), inner)
-        _add(inner, step)
+        gone, errors = leaving_members(group, named)
+        if gone and not self._is_downgraded_without(group, gone, step):
+            inner = self.consumer_step(step, group.group_id)
+            remove_all(group, gone, self._topics(), inner)
+            _add(inner, step)
         return tuple(LeftMember(*each, error) for each, error in zip(named, errors, strict=True))
 
-    def _consumer_expired(self, event: SessionExpired | RebalanceExpired, step: Step) -> None:
-        inner = self.consumer_step(step, event.group)
-        self.consumer.expired(event, self._topics(), inner)
-        _add(inner, step)
+    def _consumer_expired(
+        self, event: SessionExpired | RebalanceExpired | ClassicExpired, step: Step
+    ) -> None:
+        group = self.consumer.groups.get(event.group)
+        member = None if group is None else late(group, event)
+        if group is None or member is None:
+            return
+        if not self._is_downgraded_without(group, {member.member_id: member}, step):
+            inner = self.consumer_step(step, event.group)
+            self.consumer.expired(event, self._topics(), inner)
+            _add(inner, step)
 
         def refused(later: Step, error: ErrorCode) -> None:
             again = self.consumer_step(later, event.group)

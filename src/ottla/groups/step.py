@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ottla.groups.consumer.step import RebalanceExpired, SessionExpired
+from ottla.groups.consumer.step import ClassicExpired, RebalanceExpired, SessionExpired
 from ottla.groups.records import Record
 from ottla.groups.settings import GroupSettings
 from ottla.shards.step import Step as ShardStep
@@ -55,6 +55,7 @@ TimerEvent: TypeAlias = (
     | SyncExpired
     | SessionExpired
     | RebalanceExpired
+    | ClassicExpired
 )
-"""The last two are those of consumer groups (KIP-848)."""
+"""The last three are those of consumer groups (KIP-848)."""
 Step: TypeAlias = ShardStep[Record, TimerEvent, GroupSettings]

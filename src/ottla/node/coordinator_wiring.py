@@ -139,6 +139,8 @@ def consumer_group_settings(group: GroupConfig, config: BrokerConfig) -> Consume
         assignment_interval_ms=group.consumer_assignment_interval_ms,
         regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         max_size=min(config.group_consumer_max_size, MAX_GROUP_SIZE),
+        migration_policy=config.group_consumer_migration_policy.lower(),
+        max_classic_size=min(config.group_max_size, MAX_GROUP_SIZE),
     )
 
 

@@ -23,6 +23,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.groups.consumer.world import START_MS, World, named, stored, topic_id
@@ -182,9 +183,8 @@ class Story(World):
             self.tell(self.run(step))
 
     def setting(self, **options: str) -> None:
-        self.settings = replace(
-            self.settings, **{name: int(value) for name, value in options.items()}
-        )
+        values: dict[str, Any] = {name: int(value) for name, value in options.items()}
+        self.settings = replace(self.settings, **values)
 
     def do(self, line: str) -> None:
         name, *rest = line.split()

@@ -77,13 +77,9 @@ def refusal(group: ClassicGroup, request: JoinRequest, settings: GroupSettings) 
         return ErrorCode.coordinator_not_available
     if not group.supports(request.protocol_type, request.protocols):
         return ErrorCode.inconsistent_group_protocol
-    names = (request.group_instance_id or "", request.protocol_type, *dict(request.protocols))
-    if not all(map(fits_string, names)):
-        return ErrorCode.invalid_request
-    size_bytes = sum(len(metadata) for _, metadata in request.protocols)
-    if size_bytes > settings.member_metadata_max_bytes:
-        # Kafka's error for a group whose record is too large to be stored.
-        return ErrorCode.unknown_server_error
+    error = metadata_error(request, settings)
+    if error is not ErrorCode.none:
+        return error
     member_id = request.member_id
     if request.group_instance_id is not None:
         member_id = group.static_members.get(request.group_instance_id, member_id)
@@ -92,6 +88,18 @@ def refusal(group: ClassicGroup, request: JoinRequest, settings: GroupSettings) 
         # every SyncGroup is answered with UNKNOWN_SERVER_ERROR, as the record is too large
         # (GroupMetadataManager.appendGroupMetadataErrorToResponseError). Here only this member.
         return ErrorCode.group_max_size_reached
+    return ErrorCode.none
+
+
+def metadata_error(request: JoinRequest, settings: GroupSettings) -> ErrorCode:
+    """Why what the member says of itself cannot be stored, if it cannot."""
+    names = (request.group_instance_id or "", request.protocol_type, *dict(request.protocols))
+    if not all(map(fits_string, names)):
+        return ErrorCode.invalid_request
+    size_bytes = sum(len(metadata) for _, metadata in request.protocols)
+    if size_bytes > settings.member_metadata_max_bytes:
+        # Kafka's error for a group whose record is too large to be stored.
+        return ErrorCode.unknown_server_error
     return ErrorCode.none
 
 

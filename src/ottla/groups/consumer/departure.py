@@ -9,7 +9,7 @@ from itertools import chain
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import NO_OWNED, STATIC_LEAVE_EPOCH, Member
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
-from ottla.groups.consumer.step import SessionExpired, Step, TimerEvent
+from ottla.groups.consumer.step import RebalanceExpired, Step, TimerEvent
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
     GroupKey,
@@ -28,15 +28,19 @@ def leave(
     group: ConsumerGroup, request: HeartbeatRequest, topics: Topics, step: Step
 ) -> HeartbeatResult:
     """The member leaves, a static one perhaps only for a while; raises ApiError for others."""
-    if request.instance_id is None:
-        member = known_member(group, request.member_id)
-    else:
-        member = known_static_member(group, request.instance_id, request.member_id)
-        if request.epoch == STATIC_LEAVE_EPOCH:
-            step.records.append(current_record(group.group_id, _absent(member)))
-            return HeartbeatResult(member.member_id, STATIC_LEAVE_EPOCH)
+    member = leaving(group, request)
+    if request.epoch == STATIC_LEAVE_EPOCH:
+        step.records.append(current_record(group.group_id, _absent(member)))
+        return HeartbeatResult(member.member_id, STATIC_LEAVE_EPOCH)
     remove(group, member, topics, step)
     return HeartbeatResult(request.member_id, request.epoch)
+
+
+def leaving(group: ConsumerGroup, request: HeartbeatRequest) -> Member:
+    """Who leaves; raises ApiError."""
+    if request.instance_id is None:
+        return known_member(group, request.member_id)
+    return known_static_member(group, request.instance_id, request.member_id)
 
 
 def _absent(member: Member) -> Member:
@@ -79,52 +83,54 @@ def remove_all(
     step.records.append(ConsumerRecord(GroupKey(group_id), value))
 
 
-def leave_group(
-    group: ConsumerGroup,
-    leaving: Iterable[tuple[str, str | None]],
-    topics: Topics,
-    step: Step,
-) -> list[ErrorCode]:
+def leaving_members(
+    group: ConsumerGroup, named: Iterable[tuple[str, str | None]]
+) -> tuple[dict[str, Member], list[ErrorCode]]:
     """LeaveGroup, by which also an administrator removes members (KIP-345), each named by its
-    id, its instance id or both. The error of each in turn.
+    id, its instance id or both. Those that are to be removed, by id, and the error of each in turn.
     """
     gone: dict[str, Member] = {}
     errors = []
-    for member_id, instance_id in leaving:
+    for member_id, instance_id in named:
         try:
             if instance_id is None:
                 member = known_member(group, member_id)
             else:
-                named = group.static_members.get(instance_id, "")
-                member = known_static_member(group, instance_id, member_id or named)
+                known = group.static_members.get(instance_id, "")
+                member = known_static_member(group, instance_id, member_id or known)
         except ApiError as error:
             errors.append(error.code)
         else:
             gone[member.member_id] = member
             errors.append(ErrorCode.none)
-    if gone:
-        remove_all(group, gone, topics, step)
-    return errors
+    return gone, errors
 
 
 def expired(group: ConsumerGroup, event: TimerEvent, topics: Topics, step: Step) -> None:
     """A timer has expired; the member may be gone, or have done what it had to."""
-    member = group.members.get(event.member)
-    if member is None:
-        return
-    if isinstance(event, SessionExpired) or member.epoch == event.epoch:
+    member = late(group, event)
+    if member is not None:
         remove(group, member, topics, step)
 
 
+def late(group: ConsumerGroup, event: TimerEvent) -> Member | None:
+    """The member that did not do in time what it had to."""
+    member = group.members.get(event.member)
+    if member is None or (isinstance(event, RebalanceExpired) and member.epoch != event.epoch):
+        return None
+    return member
+
+
 def group_removal(group: ConsumerGroup) -> list[ConsumerRecord]:
-    """An empty group is gone."""
-    assert not group.members, "only empty groups are removed"
-    records = [
+    """The group is gone, with all its members."""
+    records = [record for name in group.members for record in removal_records(group.group_id, name)]
+    records += [ConsumerRecord(RegexKey(group.group_id, regex), None) for regex in group.regexes]
+    if group.has_partition_metadata:
+        records.append(ConsumerRecord(PartitionMetadataKey(group.group_id), None))
+    records += [
         ConsumerRecord(TargetEpochKey(group.group_id), None),
         ConsumerRecord(GroupKey(group.group_id), None),
     ]
-    if group.has_partition_metadata:
-        records.insert(1, ConsumerRecord(PartitionMetadataKey(group.group_id), None))
     return records
 
 

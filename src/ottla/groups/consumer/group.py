@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Final
 from uuid import UUID
@@ -56,7 +56,8 @@ class ConsumerGroup:
     """Members, targets and epochs of one group."""
 
     __slots__ = (
-        "checked_version", "epoch", "group_id", "has_partition_metadata", "members",
+        "awaited_joins", "checked_version", "classic_count", "classic_protocols", "epoch",
+        "group_id", "has_partition_metadata", "members",
         "metadata_hash", "owner_epochs", "regex_subscribers", "regex_version",
         "regexes", "revision", "static_members", "subscribers",
         "target_epoch", "target_timestamp_ms", "targets",
@@ -85,6 +86,12 @@ class ConsumerGroup:
         self.has_partition_metadata = False
         self.checked_version: int | None = None
         """Of the topics that the metadata hash was last compared with; not stored."""
+        self.classic_count = 0
+        """How many members speak the classic protocol."""
+        self.classic_protocols: Counter[str] = Counter()
+        """How many of them know each of its protocols."""
+        self.awaited_joins: dict[str, None] = {}
+        """Classic members that were told to join again; not stored."""
         self.revision = 0
         """Grows with each record."""
 
@@ -124,6 +131,10 @@ class ConsumerGroup:
         return topic in self.subscribers or any(
             _is_in(topic, resolved.topics) for resolved in self.regexes.values()
         )
+
+    def supports_classic(self, protocols: Iterable[str]) -> bool:
+        """Whether all classic members know one of these protocols."""
+        return any(self.classic_protocols[name] == self.classic_count for name in protocols)
 
     def copied(self) -> ConsumerGroup:
         """The group as it is now."""
@@ -176,6 +187,7 @@ class ConsumerGroup:
             )
             return
         gone = self.members.pop(member_id, None)
+        self.awaited_joins.pop(member_id, None)
         if gone is None:
             return
         self._forget(gone)
@@ -213,6 +225,9 @@ class ConsumerGroup:
         self.subscribers.update(member.subscribed_topics)
         if member.subscribed_regex:
             self.regex_subscribers[member.subscribed_regex] += 1
+        if member.classic is not None:
+            self.classic_count += 1
+            self.classic_protocols.update({name for name, _ in member.classic.protocols})
         # There may be 100,000: nothing is called for each.
         owners, epoch = self.owner_epochs, member.epoch
         for part in (member.assigned, member.pending_revocation):
@@ -232,6 +247,10 @@ class ConsumerGroup:
             self.regex_subscribers[regex] -= 1
             if not self.regex_subscribers[regex]:
                 del self.regex_subscribers[regex]
+        if member.classic is not None:
+            self.classic_count -= 1
+            self.classic_protocols.subtract({name for name, _ in member.classic.protocols})
+            self.classic_protocols += Counter()  # without those that nobody knows
         owners, epoch = self.owner_epochs, member.epoch
         for part in (member.assigned, member.pending_revocation):
             for topic_id, partitions in part.items():

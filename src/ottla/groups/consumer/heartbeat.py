@@ -50,16 +50,45 @@ def heartbeat(
     """Answers a checked request (`requests.check`); raises ApiError where it is refused."""
     if request.epoch < JOIN_EPOCH:
         return leave(group, request, topics, step)
-    is_known = request.member_id in group.members
-    if len(group.members) >= step.settings.max_size and not is_known:
+    check_room(group, request.member_id, step)
+    records: list[ConsumerRecord] = []
+    before = _subscribe(group, request, records)
+    after = _updated(before, request)
+    reconciled = advance(group, before, after, request.owned, topics, step, records)
+    await_heartbeat(group.group_id, after.member_id, step)
+    step.records += records
+    is_told = request.is_full or not reconciled.has_same_partitions(before)
+    return HeartbeatResult(
+        reconciled.member_id,
+        reconciled.epoch,
+        step.settings.heartbeat_interval_ms,
+        partitions_of(reconciled.assigned) if is_told else None,
+        regexes.due(group, after, topics, step),
+    )
+
+
+def check_room(group: ConsumerGroup, member_id: str, step: Step) -> None:
+    """Raises ApiError(GROUP_MAX_SIZE_REACHED) for a member too many."""
+    if len(group.members) >= step.settings.max_size and member_id not in group.members:
         raise ApiError(
             ErrorCode.group_max_size_reached,
             f"The consumer group has reached its maximum capacity of {step.settings.max_size}"
             " members.",
         )
-    records: list[ConsumerRecord] = []
-    before = _subscribe(group, request, records)
-    after = _updated(before, request)
+
+
+def advance(
+    group: ConsumerGroup,
+    before: Member,
+    after: Member,
+    owned: Partitions | None,
+    topics: Topics,
+    step: Step,
+    records: list[ConsumerRecord],
+) -> Member:
+    """What a member says is stored, the group's epoch and targets follow, and the member takes a
+    step; it is returned as it is then. `owned`: see `reconcile`. Raises ApiError.
+    """
     if after != before:
         records.append(member_record(group.group_id, after))
     change = Change(before, after)
@@ -73,20 +102,11 @@ def heartbeat(
         # Only now, as the member may subscribe to thousands.
         subscribed = topics.ids(group.topics_of(after))
         way = Target(target_epoch, target, subscribed, has_changed)
-        reconciled = _reconciled(group, after, way, request.owned)
+        reconciled = _reconciled(group, after, way, owned)
     if reconciled != after:
         records.append(current_record(group.group_id, reconciled))
         await_revocation(group.group_id, reconciled, step)
-    await_heartbeat(group.group_id, after.member_id, step)
-    step.records += records
-    is_told = request.is_full or not reconciled.has_same_partitions(before)
-    return HeartbeatResult(
-        reconciled.member_id,
-        reconciled.epoch,
-        step.settings.heartbeat_interval_ms,
-        partitions_of(reconciled.assigned) if is_told else None,
-        regexes.due(group, after, topics, step),
-    )
+    return reconciled
 
 
 def _subscribe(
@@ -115,6 +135,13 @@ def _subscribe(
             f"Static member {member_id} with instance id {request.instance_id} cannot join the"
             f" group because the instance id is owned by {previous.member_id} member.",
         )
+    return put_in_place(group, previous, member_id, records)
+
+
+def put_in_place(
+    group: ConsumerGroup, previous: Member, member_id: str, records: list[ConsumerRecord]
+) -> Member:
+    """A static member comes back under another id."""
     member = previous._replace(member_id=member_id, epoch=0, previous_epoch=0)
     group_id = group.group_id
     target = group.target_of(previous)
@@ -196,6 +223,16 @@ def _next_epoch(
     if group.has_partition_metadata:
         records.append(ConsumerRecord(PartitionMetadataKey(group.group_id), None))
     return epoch
+
+
+def is_epoch_due(group: ConsumerGroup, before: Member, after: Member, topics: Topics) -> bool:
+    """Whether the targets are not those that the group is to have once this member has changed."""
+    change = Change(before, after)
+    return (
+        group.epoch > group.target_epoch
+        or change.changes_subscription
+        or topics.metadata_hash(subscribed_names(group, change)) != group.metadata_hash
+    )
 
 
 def _target(

@@ -14,6 +14,10 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
 }
 """group.consumer.assignors: the first one is the default."""
 DEFAULT_ASSIGNOR: Final = "uniform"
+BIDIRECTIONAL: Final = "bidirectional"
+UPGRADE: Final = "upgrade"
+DOWNGRADE: Final = "downgrade"
+DISABLED: Final = "disabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,20 @@ class ConsumerGroupSettings:
     """group.consumer.regex.refresh.interval.ms"""
     max_size: int = 2**31 - 1
     """group.consumer.max.size"""
+    migration_policy: str = "bidirectional"
+    """group.consumer.migration.policy: one of the four above"""
+    max_classic_size: int = 2**31 - 1
+    """group.max.size, of the classic group that this one may become"""
+
+    @property
+    def can_upgrade(self) -> bool:
+        """A classic group with members becomes a consumer group."""
+        return self.migration_policy in (BIDIRECTIONAL, UPGRADE)
+
+    @property
+    def can_downgrade(self) -> bool:
+        """A consumer group that has only classic members left becomes a classic group."""
+        return self.migration_policy in (BIDIRECTIONAL, DOWNGRADE)
 
 
 _DEFAULTS: Final = ConsumerGroupSettings()

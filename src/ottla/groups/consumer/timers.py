@@ -7,6 +7,9 @@ from typing import Final
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member, MemberState
 from ottla.groups.consumer.step import (
+    CLASSIC_JOIN,
+    CLASSIC_SYNC,
+    ClassicExpired,
     RebalanceExpired,
     SessionExpired,
     Step,
@@ -18,12 +21,40 @@ RETRY_MS: Final = 10_000
 """After an append that was refused, as when too few replicas are in sync."""
 
 
-def await_heartbeat(group_id: str, member_id: str, step: Step) -> None:
-    """The member has the group's session timeout for its next heartbeat."""
+def await_heartbeat(
+    group_id: str, member_id: str, step: Step, timeout_ms: int | None = None
+) -> None:
+    """The member has the group's session timeout for its next heartbeat, a classic one its own."""
     event = SessionExpired(group_id, member_id)
-    step.set_timer(
-        TimerKey("session", group_id, member_id), step.settings.session_timeout_ms, event
-    )
+    if timeout_ms is None:
+        timeout_ms = step.settings.session_timeout_ms
+    step.set_timer(TimerKey("session", group_id, member_id), timeout_ms, event)
+
+
+def await_classic_join(group: ConsumerGroup, member: Member, step: Step) -> None:
+    """A classic member is told to join again: it has its rebalance timeout since it was first."""
+    if member.member_id not in group.awaited_joins:
+        group.awaited_joins[member.member_id] = None
+        key = TimerKey(CLASSIC_JOIN, group.group_id, member.member_id)
+        event = ClassicExpired(CLASSIC_JOIN, group.group_id, member.member_id)
+        step.set_timer(key, member.rebalance_timeout_ms, event)
+
+
+def forget_classic_join(group_id: str, member_id: str, step: Step) -> None:
+    """It has joined."""
+    step.cancel_timer(TimerKey(CLASSIC_JOIN, group_id, member_id))
+
+
+def await_classic_sync(group_id: str, member: Member, step: Step) -> None:
+    """A classic member that has joined has its rebalance timeout to ask for its assignment."""
+    key = TimerKey(CLASSIC_SYNC, group_id, member.member_id)
+    event = ClassicExpired(CLASSIC_SYNC, group_id, member.member_id)
+    step.set_timer(key, member.rebalance_timeout_ms, event)
+
+
+def forget_classic_sync(group_id: str, member_id: str, step: Step) -> None:
+    """It has asked."""
+    step.cancel_timer(TimerKey(CLASSIC_SYNC, group_id, member_id))
 
 
 def await_revocation(group_id: str, member: Member, step: Step) -> None:
@@ -38,7 +69,13 @@ def await_revocation(group_id: str, member: Member, step: Step) -> None:
 
 def expires_again(event: TimerEvent, step: Step) -> None:
     """What the timer led to could not be written."""
-    kind = "session" if isinstance(event, SessionExpired) else "rebalance"
+    match event:
+        case SessionExpired():
+            kind = "session"
+        case RebalanceExpired():
+            kind = "rebalance"
+        case ClassicExpired():
+            kind = event.kind
     step.set_timer(TimerKey(kind, event.group, event.member), RETRY_MS, event)
 
 
@@ -46,6 +83,8 @@ def forget(group_id: str, member_id: str, step: Step) -> None:
     """The member is gone."""
     step.cancel_timer(TimerKey("session", group_id, member_id))
     step.cancel_timer(TimerKey("rebalance", group_id, member_id))
+    forget_classic_join(group_id, member_id, step)
+    forget_classic_sync(group_id, member_id, step)
 
 
 def loaded(group: ConsumerGroup, step: Step) -> None:

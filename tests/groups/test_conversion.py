@@ -1,0 +1,85 @@
+"""What the transcripts (`conversion_*.txt`) do not show: limits."""
+
+from uuid import UUID
+
+import pytest
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.member import Member as ClassicMember
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.settings import ConsumerGroupSettings
+from ottla.groups.consumer.topics import Topic, Topics
+from ottla.groups.conversion import check_upgrade, downgraded, may_downgrade, upgraded
+from ottla.groups.embedded_protocol import write_assignment
+from ottla.protocol.errors import ApiError, ErrorCode
+
+TOPICS = Topics(1, {"t": Topic(UUID(int=1), 4)})
+SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
+
+
+def classic_group(size: int) -> ClassicGroup:
+    group = ClassicGroup("g", 0)
+    group.generation = 3
+    for number in range(size):
+        member = ClassicMember(
+            f"m{number}", None, "c", "h", 60_000, 45_000, "consumer", {"range": SUBSCRIPTION}
+        )
+        member.assignment = write_assignment(0, [("t", [number])])
+        group.add(member)
+    group.protocol_name = "range"
+    return group
+
+
+def refusal(group: ClassicGroup, settings: ConsumerGroupSettings) -> str:
+    def upgrade() -> None:
+        check_upgrade(group, settings)
+        upgraded(group, TOPICS)
+
+    with pytest.raises(ApiError) as refused:
+        upgrade()
+    assert refused.value.code is ErrorCode.group_id_not_found
+    return str(refused.value.message)
+
+
+def test_a_group_that_is_too_large_stays_a_classic_one() -> None:
+    small = ConsumerGroupSettings(max_size=2)
+    assert "exceeds the consumer group maximum size" in refusal(classic_group(3), small)
+    said = refusal(classic_group(501), ConsumerGroupSettings())
+    assert "more than 1000 subscriptions" in said
+    check_upgrade(classic_group(500), ConsumerGroupSettings())
+    consumers, _ = upgraded(classic_group(500), TOPICS)
+    assert consumers.classic_count == 500
+
+
+def test_who_goes_last_decides() -> None:
+    consumers, _ = upgraded(classic_group(2), TOPICS)
+    native = consumers.members["m0"]._replace(member_id="n", classic=None)
+    settings = ConsumerGroupSettings()
+    assert not may_downgrade(consumers, {"m0": consumers.members["m0"]}, settings)
+    for settings, expected in (
+        (ConsumerGroupSettings(), True),
+        (ConsumerGroupSettings(migration_policy="downgrade"), True),
+        (ConsumerGroupSettings(migration_policy="upgrade"), False),
+        (ConsumerGroupSettings(max_classic_size=1), False),
+    ):
+        both = _with(consumers, native.member_id)
+        gone = {"n": both.members["n"]}
+        assert may_downgrade(both, gone, settings) is expected
+
+
+def _with(group: ConsumerGroup, member_id: str) -> ConsumerGroup:
+    copy = group.copied()
+    copy.members[member_id] = copy.members["m0"]._replace(member_id=member_id, classic=None)
+    return copy
+
+
+def test_the_way_back_has_the_same_members_and_assignments() -> None:
+    before = classic_group(3)
+    consumers, _ = upgraded(before, TOPICS)
+    made = downgraded(consumers, (), TOPICS, 7)
+    value = made.records[-1].value
+    again = ClassicGroup.from_stored("g", value)  # type: ignore[arg-type]
+    assert (again.generation, again.protocol_name, again.leader_id) == (3, "range", "m0")
+    assert {name: each.assignment for name, each in again.members.items()} == {
+        name: each.assignment for name, each in before.members.items()
+    }
