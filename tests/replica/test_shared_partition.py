@@ -165,8 +165,18 @@ async def test_a_state_that_cannot_be_read(bench: Bench) -> None:
 
 async def test_a_group_without_an_offset_chooses_one(bench: Bench) -> None:
     bench.state = StoredState(1, -1, [])
+    bench.write_errors = [ErrorCode.network_exception]
     shared = await bench.load()
     assert shared.progress == (2, 2)
+    await asyncio.sleep(0.01)
+    assert [write.start_offset for write in bench.writes] == [2]
+    assert not shared.is_idle
+    bench.own(2, 9)
+    said = shared.acknowledge("m", accept(2, 2))
+    assert said is not None
+    await said
+    assert [write.start_offset for write in bench.writes] == [2, 2]
+    assert shared.acknowledge("m", [AckBatch(3, 9, [4])]) is None
 
 
 async def test_locks_end_and_are_written(bench: Bench, eventually: Callable[..., Any]) -> None:

@@ -17,7 +17,7 @@ from tests.share.shares import (
 )
 
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.share.share_partition import AckBatch, SharePartition
+from ottla.share.share_partition import AckBatch, SharePartition, StoredState
 
 
 def refused(partition: SharePartition, *args: int, member: str = "m", **more: object) -> ErrorCode:
@@ -283,6 +283,17 @@ def test_aborted_records_are_never_handed_out() -> None:
     partition = loaded()
     assert acquire(partition, batches, aborted=log((0, 14))) == []
     assert (partition.start_offset, partition.next_fetch_offset()) == (15, 15)
+
+
+def test_a_start_that_was_chosen_is_written_until_it_is_written() -> None:
+    partition = SharePartition(StoredState(0, 7, ()), is_start_new=True)
+    assert partition.has_unwritten
+    write(partition, is_written=False)
+    assert partition.has_unwritten
+    assert partition.begin_write().start_offset == 7
+    assert not partition.has_unwritten
+    partition.end_write(is_written=True)
+    assert not partition.has_unwritten
 
 
 def test_a_fetch_that_begins_inside_of_a_batch() -> None:

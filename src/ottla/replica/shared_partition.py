@@ -151,10 +151,11 @@ class SharedPartition:
     async def _load(self) -> None:
         try:
             state = await self._around.persister.read(self.key, self._leader_epoch)
-            if state.start_offset == NO_OFFSET:
+            is_start_new = state.start_offset == NO_OFFSET
+            if is_start_new:
                 first = await self._around.first_offset(self.partition, self._terms.reset)
                 state = state._replace(start_offset=first)
-            self._shares = SharePartition(state)
+            self._shares = SharePartition(state, is_start_new=is_start_new)
         except ApiError as error:
             code = COORDINATOR_ERRORS.get(error.code, ErrorCode.unknown_server_error)
             self.failure = ApiError(code, error.message)
@@ -164,6 +165,8 @@ class SharedPartition:
             logger.error("%s: the state is damaged: %s", self._name, error)
         if self.failure is not None:
             self.end()
+        elif self._shares is not None and self._shares.has_unwritten:
+            self._write_soon()
         wake(self)
 
     @property

@@ -12,7 +12,9 @@ and hands it out again (at least once). A lock that is over, a release, and a li
 hold at once, and are written again until they are.
 
 Kafka's SharePartition. Left out: the window of gaps, for the gaps are runs here; the count of
-deliveries that are complete is counted when it is asked for.
+deliveries that are complete is counted when it is asked for. A start offset that this leader has
+chosen is written at once: Kafka writes it with the first record that ends, and a leader before that
+chooses again, behind what came meanwhile if the group begins at the latest record.
 """
 
 from __future__ import annotations
@@ -79,14 +81,18 @@ class _Said(NamedTuple):
 class SharePartition:
     """The in-flight records of one group and partition; times are in ms of one steady clock."""
 
-    def __init__(self, stored: StoredState) -> None:
-        """Raises ValueError if the stored batches are in no order, or before the start."""
+    def __init__(self, stored: StoredState, *, is_start_new: bool = False) -> None:
+        """`is_start_new`: nothing is stored of the start offset yet. Raises ValueError if the
+        stored batches are in no order, or before the start.
+        """
         self.state_epoch = stored.state_epoch
         self.start_offset = stored.start_offset
         self.next_offset = stored.start_offset
         self._in_flight = InFlight()
         self._may_have_available = False
         """False: the next records come from the next offset on, without a search."""
+        self._is_start_new = is_start_new
+        self._is_start_in_write = False
         self._is_writing = False
         self._load(stored.batches)
         self._advance()
@@ -339,7 +345,7 @@ class SharePartition:
     @property
     def has_unwritten(self) -> bool:
         """Something changed that the next write takes along."""
-        return any(
+        return self._is_start_new or any(
             run.written == UNWRITTEN or (run.ending is not None and not run.ending.is_in_write)
             for run in self._in_flight
         )
@@ -348,6 +354,7 @@ class SharePartition:
         """Everything that is to be written, maybe nothing; `end_write` follows."""
         assert not self._is_writing, "one write at a time"
         self._is_writing = True
+        self._is_start_in_write, self._is_start_new = self._is_start_new, False
         batches: list[StateBatch] = []
         for run in self._in_flight:
             if run.ending is not None:
@@ -368,6 +375,7 @@ class SharePartition:
         """The write has ended: what members said in it holds, or is taken back."""
         assert self._is_writing
         self._is_writing = False
+        self._is_start_new = self._is_start_new or (self._is_start_in_write and not is_written)
         for run in self._in_flight:
             if run.written == BEING_WRITTEN:
                 run.written = WRITTEN if is_written else UNWRITTEN
