@@ -289,6 +289,16 @@ async def test_the_number_of_sessions_is_limited(start_node: Any) -> None:
     assert (await bench.ask("b")).error_code is OK
 
 
+async def test_a_fetch_of_many_partitions_lets_others_have_their_turn(shares: Bench) -> None:
+    many = tuple(range(5_000))
+    shares.call.counts_calls = True
+    response = await shares.ask("a", partitions=many)
+    assert len(response.responses[0].partitions) == 5_000
+    assert shares.call.most_calls < 60_000
+    too_many = await shares.ask("b", partitions=tuple(range(10_001)))
+    assert too_many.error_code is ErrorCode.invalid_request
+
+
 async def test_partitions_that_cannot_be_read_have_their_errors(shares: Bench) -> None:
     response = await shares.ask("a", partitions=(0, 1, 9), max_wait=5_000)
     codes = {each.partition_index: each.error_code for each in response.responses[0].partitions}

@@ -7,6 +7,7 @@ import pytest
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.share_session import (
     LAST_EPOCH,
+    MAX_PARTITIONS,
     Member,
     ShareSession,
     ShareSessions,
@@ -61,6 +62,16 @@ def test_the_number_is_limited() -> None:
     assert code(lambda: bench.sessions.begin(B, 2, [])) is limit
     bench.sessions.end(session)
     bench.sessions.begin(B, 2, [])
+
+
+def test_a_session_has_only_so_many_partitions() -> None:
+    bench = Bench()
+    many = [TopicPartition(UUID(int=7), index) for index in range(MAX_PARTITIONS + 1)]
+    assert code(lambda: bench.sessions.begin(A, 1, many)) is ErrorCode.invalid_request
+    session = bench.sessions.begin(A, 1, many[1:])
+    session.partitions[many[0]] = True
+    assert code(lambda: bench.sessions.check_size(session)) is ErrorCode.invalid_request
+    assert (len(bench.sessions), bench.ended[-1]) == (0, session)
 
 
 def test_all_sessions_of_a_connection_end_with_it() -> None:

@@ -59,6 +59,7 @@ class _Answer(NamedTuple):
     error: ApiError | None = None
 
 
+NO_ANSWER: Final = _Answer()
 _Answers = dict[TopicPartition, _Answer]
 
 
@@ -74,7 +75,7 @@ async def handle(request: Any, context: Context) -> Any:
         said, refused = await acknowledgements(
             request, renews=renews, context=context, slices=slices
         )
-        session = await _session(request, member, said, context)
+        session = await _session(request, member, said, context, slices)
     except ApiError as error:
         return build.ShareFetchResponse(
             error_code=error.code, error_message=str(error), responses=(), node_endpoints=()
@@ -89,7 +90,7 @@ async def handle(request: Any, context: Context) -> Any:
     if epoch == FINAL_EPOCH:
         shares.sessions.end(session)
     named = _named(session, answers, results)
-    response = _response(member, named, answers, results, context)
+    response = await _response(member, named, answers, results, context, slices)
     throttling = context.broker.throttling
     if answers and throttling.applies_to(context.session):
         size_bytes = sum(len(each.handed.data) for each in answers.values())
@@ -123,7 +124,7 @@ def _mode(request: Any) -> AcquireMode:
 
 
 async def _session(
-    request: Any, member: Member, said: Acknowledgements, context: Context
+    request: Any, member: Member, said: Acknowledgements, context: Context, slices: Slices
 ) -> ShareSession:
     """Raises ApiError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, INVALID_REQUEST;
     SHARE_SESSION_LIMIT_REACHED after the time that the request would have waited.
@@ -132,18 +133,20 @@ async def _session(
     epoch = request.share_session_epoch
     if epoch == FINAL_EPOCH:
         return shares.sessions.get(member)
-    named = [
-        TopicPartition(topic.topic_id or NO_ID, each.partition_index)
-        for topic in request.topics
-        for each in topic.partitions
-    ]
+    named = []
+    for topic in request.topics:
+        for each in topic.partitions:
+            await slices.count()
+            named.append(TopicPartition(topic.topic_id or NO_ID, each.partition_index))
     if epoch != FIRST_EPOCH:
         session = shares.sessions.go_on(member, epoch)
         for where in named:
             session.partitions.setdefault(where, True)
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
+                await slices.count()
                 session.partitions.pop(TopicPartition(topic.topic_id or NO_ID, index), None)
+        shares.sessions.check_size(session)
         return session
     if said:
         raise ApiError(
@@ -151,8 +154,9 @@ async def _session(
         )
     try:
         session = shares.sessions.begin(member, context.session.connection_id, named)
-    except ApiError:
-        await asyncio.sleep(max(0, request.max_wait) / 1000)
+    except ApiError as error:
+        if error.code is ErrorCode.share_session_limit_reached:
+            await asyncio.sleep(max(0, request.max_wait) / 1000)
         raise
     shares.watch(context.session)
     return session
@@ -302,18 +306,20 @@ def _named(
     return list(named)
 
 
-def _response(
+async def _response(
     member: Member,
     named: Sequence[TopicPartition],
     answers: _Answers,
     results: Mapping[TopicPartition, ApiError | None],
     context: Context,
+    slices: Slices,
 ) -> Any:
     build = context.messages
     topics: dict[Any, list[Any]] = {}
     leaders: set[int] = set()
     for where in named:
-        handed, error = answers.get(where, _Answer())
+        await slices.count(1 + len(answers.get(where, NO_ANSWER).handed.acquired))
+        handed, error = answers.get(where, NO_ANSWER)
         code = ErrorCode.none if error is None else error.code
         leader = leader_of(where, code, context)
         leaders.add(leader.leader_id)

@@ -20,6 +20,8 @@ from ottla.protocol.errors import ApiError, ErrorCode
 FIRST_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 LAST_EPOCH: Final = 2**31 - 1
+MAX_PARTITIONS: Final = 10_000
+"""Of one session: they are held in memory, and looked at with each request."""
 
 
 class TopicPartition(NamedTuple):
@@ -86,7 +88,7 @@ class ShareSessions:
         """A session with these partitions; one of the same member before it is forgotten, and keeps
         what it has acquired.
 
-        Raises ApiError: SHARE_SESSION_LIMIT_REACHED.
+        Raises ApiError: SHARE_SESSION_LIMIT_REACHED, INVALID_REQUEST.
         """
         before = self._sessions.get(member)
         if before is not None:
@@ -101,6 +103,7 @@ class ShareSessions:
         self._sessions[member] = session
         self._of_connection.setdefault(connection_id, set()).add(member)
         self._of_group[member.group_id] = self._of_group.get(member.group_id, 0) + 1
+        self.check_size(session)
         return session
 
     def go_on(self, member: Member, epoch: int) -> ShareSession:
@@ -116,6 +119,16 @@ class ShareSessions:
             )
         session.epoch = next_epoch(epoch)
         return session
+
+    def check_size(self, session: ShareSession) -> None:
+        """Raises ApiError: INVALID_REQUEST for a session with too many partitions, which ends."""
+        if len(session.partitions) > MAX_PARTITIONS:
+            self.end(session)
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"The share session has {len(session.partitions):,} partitions; at most"
+                f" {MAX_PARTITIONS:,} are possible: use more brokers, or groups for some topics.",
+            )
 
     def end(self, session: ShareSession) -> None:
         """Ends a session, unless it has ended: what the member has is released."""
