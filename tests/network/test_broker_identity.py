@@ -1,4 +1,5 @@
 import base64
+import contextlib
 from random import Random
 from typing import Any
 
@@ -27,7 +28,7 @@ async def meet(
 
     async def ask(document: dict[str, Any]) -> dict[str, Any]:
         sent.append(document)
-        return accepted.meet(document, at)
+        return await accepted.answer(document, at)
 
     await connected.introduce(wanted, ask)
     return sent
@@ -96,3 +97,82 @@ def test_each_meeting_is_tried_once() -> None:
     accepted.meet({"from": 1, "to": 2, "nonce": nonce}, at)
     assert accepted.meet({"proof": "bm8="}, at) == REFUSED
     assert at.meeting is None
+
+
+class Tree:
+    """The coordination tree, as far as brokers ask it."""
+
+    def __init__(self) -> None:
+        self.current = SECRET
+        self.asked = 0
+        self.listeners: dict[int, str] = {}
+
+    async def secret_again(self) -> bytes:
+        self.asked += 1
+        return self.current
+
+    async def listener_of(self, broker_id: int) -> str | None:
+        return self.listeners.get(broker_id)
+
+
+def on_listeners(tree: Tree) -> BrokerIdentity:
+    made = BrokerIdentity(2, Random(2), "BROKERS", ["CLIENTS", "BROKERS"])
+    made.secret, made.tree = SECRET, tree
+    return made
+
+
+@pytest.mark.parametrize(
+    ("listener", "uses", "is_taken"),
+    [
+        ("BROKERS", None, True),
+        ("CLIENTS", None, False),
+        ("CLIENTS", "BROKERS", False),
+        # The other broker has other settings: the cluster is being changed.
+        ("CLIENTS", "CLIENTS", True),
+        ("CLIENTS", "OLD", True),
+        ("BROKERS", "OLD", True),
+    ],
+)
+async def test_a_proof_counts_on_the_listener_of_the_brokers(
+    listener: str, uses: str | None, is_taken: bool
+) -> None:
+    tree = Tree()
+    if uses is not None:
+        tree.listeners[1] = uses
+    at = ClientSession(1, "127.0.0.1", listener, "", 0)
+    with contextlib.suppress(NotProvenError):
+        await meet(identity(1), 2, on_listeners(tree), at)
+    assert at.broker_id == (1 if is_taken else None)
+
+
+async def test_a_changed_secret_is_read_again() -> None:
+    """By either side, after a proof that fails; wrong proofs do not ask the tree each time."""
+    new = b"n" * 32
+    tree = Tree()
+    tree.current = new
+    has_new, has_old = identity(1, new), on_listeners(tree)
+    at = ClientSession(1, "127.0.0.1", "BROKERS", "", 0)
+    with pytest.raises(NotProvenError):  # the new one does not believe the old one
+        await meet(has_new, 2, has_old, at)
+    assert has_old.secret == new
+    await meet(has_new, 2, has_old, at)
+    assert at.broker_id == 1
+    has_old.secret, at.broker_id = SECRET, None
+    stranger = identity(3, b"s" * 32)
+    stranger_tree = Tree()
+    stranger_tree.current = new
+    stranger.tree = stranger_tree
+    with pytest.raises(NotProvenError):
+        await meet(stranger, 2, identity(2, new), at)
+    await meet(stranger, 2, identity(2, new), at)
+    assert at.broker_id == 3
+    assert stranger_tree.asked == 1
+
+    for _ in range(3):
+        meeting = await has_old.answer(
+            {"from": 1, "to": 2, "nonce": base64.b64encode(bytes(16)).decode()}, at
+        )
+        assert "nonce" in meeting
+        assert await has_old.answer({"proof": "AAAA"}, at) == REFUSED
+    assert tree.asked == 1
+    assert at.broker_id == 3

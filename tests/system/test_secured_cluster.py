@@ -8,6 +8,7 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from kazoo.client import KazooClient
 from tests.security.authority import Authority
 
 from ottla.testing import BrokerProcess
@@ -40,15 +41,23 @@ def settings(folder: Path, zookeeper: str, number: int, ports: tuple[int, int]) 
 
 
 @pytest.fixture
-def brokers(tmp_path: Path) -> Iterator[list[BrokerProcess]]:
+def ensemble(tmp_path: Path) -> Iterator[ZooKeeperEnsemble]:
+    ensemble = ZooKeeperEnsemble(tmp_path / "zookeeper")
+    try:
+        ensemble.start()
+        yield ensemble
+    finally:
+        ensemble.stop()
+
+
+@pytest.fixture
+def brokers(tmp_path: Path, ensemble: ZooKeeperEnsemble) -> Iterator[list[BrokerProcess]]:
     authority = Authority()
     authority.issue("CN=broker").store(tmp_path / "broker.pem")
     authority.trust(tmp_path / "trust.pem")
     ports = free_ports(4)
     started: list[BrokerProcess] = []
-    ensemble = ZooKeeperEnsemble(tmp_path / "zookeeper")
     try:
-        ensemble.start()
         for number in (1, 2):
             pair = ports[2 * number - 2], ports[2 * number - 1]
             given = settings(tmp_path, ensemble.connect, number, pair)
@@ -62,7 +71,6 @@ def brokers(tmp_path: Path) -> Iterator[list[BrokerProcess]]:
     finally:
         for broker in started:
             broker.end()
-        ensemble.stop()
 
 
 def test_brokers_replicate(brokers: list[BrokerProcess]) -> None:
@@ -80,3 +88,30 @@ def test_brokers_replicate(brokers: list[BrokerProcess]) -> None:
     assert all(sorted(each.isrs) == [1, 2] for each in partitions)
     assert {each.leader for each in partitions} == {1, 2}
     assert "refused" not in brokers[0].said() + brokers[1].said()
+
+
+def test_the_secret_is_changed_while_the_cluster_runs(
+    brokers: list[BrokerProcess], ensemble: ZooKeeperEnsemble
+) -> None:
+    bootstrap = {"bootstrap.servers": ",".join(each.bootstrap for each in brokers)}
+    admin = AdminClient(bootstrap)
+    topic = NewTopic("t", 4, 2, config={"min.insync.replicas": "2"})
+    admin.create_topics([topic], request_timeout=WAIT_S)["t"].result(WAIT_S)
+    tree = KazooClient(ensemble.connect)
+    tree.start(WAIT_S)
+    before = tree.get("/ottla/secret")[0]
+    tree.delete("/ottla/secret")
+    producer = confluent_kafka.Producer(bootstrap | {"acks": "all"})
+    refused: list[object] = []
+    for broker in brokers:
+        broker.stop()
+        broker.start()
+        for _ in range(100):
+            producer.produce(
+                "t", b"x", on_delivery=lambda error, _: error and refused.append(error)
+            )
+        assert producer.flush(WAIT_S) == 0
+    assert refused == []
+    assert tree.get("/ottla/secret")[0] != before
+    tree.stop()
+    tree.close()

@@ -12,4 +12,4 @@ ACCESS: Final[tuple[Access, ...]] = ()
 
 
 async def handle_json(request: dict[str, Any], context: Context) -> dict[str, Any]:
-    return context.broker.identity.meet(request, context.session)
+    return await context.broker.identity.answer(request, context.session)

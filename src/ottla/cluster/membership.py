@@ -197,12 +197,44 @@ class Membership:
         return layout.read_cluster_id((await session.get(layout.CLUSTER_ID)).data)
 
     async def _learn_secret(self, session: Coordination) -> None:
-        """Reads the secret by which brokers know each other; the first one makes it."""
-        made = self._random.randbytes(SECRET_BYTES)
+        """Reads the secret by which brokers know each other; the first one makes it. Says which
+        listener this one uses, before it connects to another.
+        """
+        self._identity.tree = self
+        self._identity.secret = await self.secret()
+        path = layout.broker_listener_path(self._config.id)
+        data = layout.write_broker_listener(self._config.inter_broker_listener)
+        there = await session.exists(path)
+        if there is None:
+            await session.create(path, data)
+        elif there.data != data:
+            await session.set(path, data, there.version)
+
+    async def secret(self) -> bytes:
+        """The secret by which brokers know each other; made if there is none."""
+        session = self.session
         if await session.exists(layout.SECRET) is None:
-            with suppress(NodeExistsError):  # another broker starts at the same time
+            made = self._random.randbytes(SECRET_BYTES)
+            with suppress(NodeExistsError):  # another broker made it at the same time
                 await session.create(layout.SECRET, layout.write_secret(made))
-        self._identity.secret = layout.read_secret((await session.get(layout.SECRET)).data)
+        return layout.read_secret((await session.get(layout.SECRET)).data)
+
+    async def secret_again(self) -> bytes:
+        """The secret as it is now; the one from before if it cannot be read."""
+        try:
+            return await self.secret()
+        except LayoutError as error:
+            logger.error("%s", error)
+            return self._identity.secret
+
+    async def listener_of(self, broker_id: int) -> str | None:
+        """Which listener a broker uses at others; None if it has never started."""
+        there = await self.session.exists(layout.broker_listener_path(broker_id))
+        try:
+            return None if there is None else layout.read_broker_listener(there.data)
+        except LayoutError as error:
+            logger.error("%s", error)
+            return None
 
     async def first_image(self) -> None:
         """Returns when the view has an image: loaded as the controller, or fetched from it.

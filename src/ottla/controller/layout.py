@@ -76,6 +76,7 @@ DIRECTORIES: Final = "/ottla/directories"
 DELETIONS: Final = "/ottla/deletions"
 REGISTRATIONS: Final = "/ottla/registrations"
 SECRET: Final = "/ottla/secret"
+BROKER_LISTENER: Final = "/ottla/broker-listener"
 
 EVERY_ONE: Final = "<default>"
 """The name of a node with the settings of all brokers, or of all users."""
@@ -238,6 +239,24 @@ def read_secret(data: bytes) -> bytes:
     if len(secret) != SECRET_BYTES:
         raise LayoutError(f"{SECRET}: it has {len(secret)} bytes; expected {SECRET_BYTES}")
     return secret
+
+
+def broker_listener_path(broker_id: int) -> str:
+    """Which listener a broker connects to at the others: written before it connects to any."""
+    return f"{BROKER_LISTENER}-{broker_id}"
+
+
+def write_broker_listener(listener: str) -> bytes:
+    """Content of a node at `broker_listener_path`."""
+    return _write({"version": 1, "listener": listener})
+
+
+def read_broker_listener(data: bytes) -> str:
+    """The inverse of `write_broker_listener`."""
+    listener = _read(BROKER_LISTENER, data).get("listener")
+    if not isinstance(listener, str):
+        raise LayoutError(f"{BROKER_LISTENER}: it has no listener")
+    return listener
 
 
 def write_controller(broker_id: int, now_ms: int) -> bytes:

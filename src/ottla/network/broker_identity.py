@@ -8,16 +8,23 @@ A broker that connects first sends BrokerProof (Ottla's own request, key 20003, 
     response 2   {} or the error
 
 `ottla.security.broker_proof` says what a proof is. Only then it sends anything else.
+
+A proof counts on the listener of the brokers alone: a program that has learned the secret must get
+past what protects that listener, too. While brokers change to another listener, one after the
+other, it also counts on the one that the tree says the other broker uses.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
+from ottla.coordination.tree import CoordinationError
 from ottla.network.client_session import ClientSession
 from ottla.protocol.errors import ErrorCode
 from ottla.security.broker_proof import NONCE_BYTES, Meeting, Role, is_proven, proof
@@ -28,6 +35,22 @@ Ask: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 REFUSED: Final = {"error": ErrorCode.cluster_authorization_failed.name}
 
 
+READ_AGAIN_MS: Final = 1_000
+"""Anybody can send wrong proofs."""
+
+
+class Tree(Protocol):
+    """What the coordination tree says of the brokers."""
+
+    async def secret_again(self) -> bytes:
+        """As it is now. Raises CoordinationError."""
+
+    async def listener_of(self, broker_id: int) -> str | None:
+        """Which listener that broker connects to; None if it has never started. Raises
+        CoordinationError.
+        """
+
+
 class NotProvenError(Exception):
     """The other end is not the broker that it should be, or does not take this one for it."""
 
@@ -35,11 +58,20 @@ class NotProvenError(Exception):
 class BrokerIdentity:
     """This broker's id, and the secret of its cluster."""
 
-    def __init__(self, broker_id: int, random: Random) -> None:
+    def __init__(
+        self, broker_id: int, random: Random, listener: str = "", listeners: Sequence[str] = ()
+    ) -> None:
+        """`listener` is the one of the brokers, of these `listeners`."""
         self.broker_id = broker_id
         self._random = random
+        self._listener = listener
+        self._listeners = listeners
         self.secret = b""
         """Empty until it is read from the coordination tree; until then nothing is proven."""
+        self.tree: Tree | None = None
+        """None until there is a session."""
+        self._read_at: float | None = None
+        """When the secret was read again, on the loop's clock."""
 
     async def introduce(self, broker_id: int, ask: Ask) -> None:
         """Proves to the broker at the other end, which should be `broker_id`, which one this is.
@@ -53,11 +85,52 @@ class BrokerIdentity:
         _check(answer)
         meeting = Meeting(self.broker_id, broker_id, nonce, _bytes(answer, "nonce"))
         if not is_proven(self.secret, Role.ACCEPTED, meeting, _bytes(answer, "proof")):
+            # No proof for an end that has none itself; it reads the secret again, too.
+            await ask({"proof": ""})
+            await self.read_again()
             raise NotProvenError("does not know the secret of this cluster: it is not that broker")
         _check(await ask({"proof": _text(proof(self.secret, Role.CONNECTED, meeting))}))
 
-    def meet(self, request: dict[str, Any], session: ClientSession) -> dict[str, Any]:
+    async def answer(self, request: dict[str, Any], session: ClientSession) -> dict[str, Any]:
         """The response to a BrokerProof request; sets `session.broker_id` if that proves it."""
+        if "from" in request and not await self._takes(request["from"], session):
+            return REFUSED
+        had_meeting = session.meeting is not None
+        response = self.meet(request, session)
+        if response is REFUSED and "proof" in request and had_meeting:
+            await self.read_again()  # and the other broker tries again
+        return response
+
+    async def _takes(self, broker_id: Any, session: ClientSession) -> bool:
+        """Whether that broker may show itself on this listener."""
+        if session.listener == self._listener or not self._listeners:
+            return True
+        if self.tree is None or type(broker_id) is not int:
+            return False
+        try:
+            chosen = await self.tree.listener_of(broker_id)
+        except CoordinationError:
+            return False  # it tries again
+        # It connects to the first one if this broker does not have the one that it uses.
+        return chosen == session.listener or (
+            chosen is not None
+            and chosen not in self._listeners
+            and session.listener == self._listeners[0]
+        )
+
+    async def read_again(self) -> None:
+        """Reads the secret, which may have been changed."""
+        now = asyncio.get_running_loop().time()
+        if self.tree is None or (
+            self._read_at is not None and now < self._read_at + READ_AGAIN_MS / 1000
+        ):
+            return
+        self._read_at = now
+        with suppress(CoordinationError):
+            self.secret = await self.tree.secret_again()
+
+    def meet(self, request: dict[str, Any], session: ClientSession) -> dict[str, Any]:
+        """See `answer`."""
         if "proof" in request:
             meeting, session.meeting = session.meeting, None
             if meeting is None:

@@ -128,7 +128,12 @@ class Node:
         self.image = self.view.image
         """The cluster as this broker knows it now."""
         self._registration = Registration(config.id)
-        self.identity = BrokerIdentity(config.id, random)
+        self.identity = BrokerIdentity(
+            config.id,
+            random,
+            config.inter_broker_listener,
+            [each.name for each in config.endpoints],
+        )
         """Which broker this is, for other brokers."""
         self.peers = Peers(
             config, self._inter_broker_endpoint, peer_security(config), self.identity
