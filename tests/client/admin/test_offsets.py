@@ -16,6 +16,7 @@ from ottla.client.admin.offsets import (
     first_offsets,
     known_offsets,
     offsets_at,
+    stable_offsets,
 )
 from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition
@@ -43,6 +44,19 @@ def test_each_leader_is_asked_about_its_partitions() -> None:
     cluster = FakeCluster({LIST_OFFSETS: [offsets(FIRST, END)]})
     assert first_offsets(cluster.client(), BOTH) == FIRST
     assert cluster.asked_of(LIST_OFFSETS) == ["b1:9092", "b2:9092"]
+
+
+def test_the_end_for_readers_of_committed_records() -> None:
+    isolations = []
+
+    def answer(address: str, request: Any) -> Any:
+        isolations.append(request.isolation_level)
+        return offsets(FIRST, END)(address, request)
+
+    cluster = FakeCluster({LIST_OFFSETS: [answer]})
+    assert stable_offsets(cluster.client(), BOTH) == END
+    assert end_offsets(cluster.client(), BOTH) == END
+    assert isolations == [1, 1, 0, 0]
 
 
 def test_after_the_last_record_a_time_is_the_end() -> None:

@@ -184,11 +184,15 @@ def _of_one(group: str, partition: TopicPartition | None) -> Question:
 
 
 def commit_offsets(
-    client: Client, group: str, offsets: Mapping[TopicPartition, int]
+    client: Client,
+    group: str,
+    offsets: Mapping[TopicPartition, int],
+    metadata: Mapping[TopicPartition, str] | None = None,
 ) -> dict[TopicPartition, ErrorCode]:
     """Commits for a group without active members, as Admin.alterConsumerGroupOffsets does. Returns
     the partitions that were refused.
     """
+    texts = metadata or {}
 
     def build(messages: Messages) -> Any:
         return messages.OffsetCommitRequest(
@@ -204,7 +208,7 @@ def commit_offsets(
                             partition_index=index,
                             committed_offset=offsets[TopicPartition(topic, index)],
                             committed_leader_epoch=-1,
-                            committed_metadata="",
+                            committed_metadata=texts.get(TopicPartition(topic, index), ""),
                         )
                         for index in indexes
                     ),

@@ -17,6 +17,9 @@ from ottla.protocol.messages import Messages
 
 LIST_OFFSETS: Final = 2
 NEWEST: Final = 7
+WITH_ISOLATION: Final = 2
+"""The first version that knows transactions (KIP-98)."""
+READ_COMMITTED: Final = 1
 EARLIEST: Final = -2
 LATEST: Final = -1
 CONSUMER: Final = -1
@@ -37,10 +40,15 @@ Reasons = dict[TopicPartition, str]
 
 
 def asked_offsets(
-    client: Client, wanted: Mapping[TopicPartition, int], within_s: float
+    client: Client,
+    wanted: Mapping[TopicPartition, int],
+    within_s: float,
+    *,
+    committed_only: bool = False,
 ) -> tuple[Offsets, Reasons]:
     """The offset of each partition at its time: EARLIEST, LATEST (the high watermark), or ms since
     1970 for the first record from then on, -1 without one. A leader has `within_s` to respond.
+    `committed_only`: LATEST is the last stable offset, before which every transaction has ended.
     """
     found: Offsets = {}
     why: Reasons = {}
@@ -52,7 +60,11 @@ def asked_offsets(
             answers: dict[TopicPartition, int | ErrorCode | str]
             if leader in metadata.brokers:
                 answers = _ask(
-                    client, leader, {each: missing[each] for each in partitions}, within_s
+                    client,
+                    leader,
+                    {each: missing[each] for each in partitions},
+                    within_s,
+                    committed_only,
                 )
             else:
                 answers = {
@@ -77,7 +89,11 @@ def asked_offsets(
 
 
 def _ask(
-    client: Client, leader: int, wanted: Mapping[TopicPartition, int], within_s: float
+    client: Client,
+    leader: int,
+    wanted: Mapping[TopicPartition, int],
+    within_s: float,
+    committed_only: bool,
 ) -> dict[TopicPartition, int | ErrorCode | str]:
     """An offset, the leader's error, or why there was no response."""
 
@@ -96,10 +112,14 @@ def _ask(
             )
             for topic, indexes in by_topic(wanted).items()
         )
-        return messages.ListOffsetsRequest(replica_id=CONSUMER, topics=topics)
+        isolation = {"isolation_level": READ_COMMITTED} if committed_only else {}
+        return messages.ListOffsetsRequest(replica_id=CONSUMER, topics=topics, **isolation)
 
+    oldest = WITH_ISOLATION if committed_only else 1
     try:
-        response = client.ask_broker(leader, Question(LIST_OFFSETS, NEWEST, build, 1), within_s)
+        response = client.ask_broker(
+            leader, Question(LIST_OFFSETS, NEWEST, build, oldest), within_s
+        )
     except RetriableError:
         return dict.fromkeys(wanted, f"no response from its leader within {within_s:g} s")
     return {
@@ -128,9 +148,13 @@ def known_offsets(
     return found, why
 
 
-def all_offsets(client: Client, wanted: Mapping[TopicPartition, int]) -> Offsets:
+def all_offsets(
+    client: Client, wanted: Mapping[TopicPartition, int], *, committed_only: bool = False
+) -> Offsets:
     """As `asked_offsets`, of all. Raises ClientError if one has none."""
-    found, why = asked_offsets(client, wanted, client.patience.answer_s)
+    found, why = asked_offsets(
+        client, wanted, client.patience.answer_s, committed_only=committed_only
+    )
     for each, reason in why.items():
         raise ClientError(f"cannot read the offsets of {each}: {reason}.")
     return found
@@ -144,6 +168,11 @@ def first_offsets(client: Client, partitions: Iterable[TopicPartition]) -> Offse
 def end_offsets(client: Client, partitions: Iterable[TopicPartition]) -> Offsets:
     """The offset of each partition's next record as consumers see it (its high watermark)."""
     return all_offsets(client, dict.fromkeys(partitions, LATEST))
+
+
+def stable_offsets(client: Client, partitions: Iterable[TopicPartition]) -> Offsets:
+    """Where a reader of committed records ends in each partition (its last stable offset)."""
+    return all_offsets(client, dict.fromkeys(partitions, LATEST), committed_only=True)
 
 
 def offsets_at(client: Client, partitions: Iterable[TopicPartition], at_ms: int) -> Offsets:
