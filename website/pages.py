@@ -40,6 +40,7 @@ SECTIONS: Final = {
         "docs/websocket.md",
         "docs/console.md",
         "docs/from-apache-kafka.md",
+        "docs/mirror.md",
         "docs/authorization.md",
         "docs/quotas.md",
         "docs/testing-compared.md",

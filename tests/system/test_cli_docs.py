@@ -83,6 +83,32 @@ def test_every_command_prints_what_the_page_shows(
         assert steady(done.stdout + done.stderr) == steady(shown), command
 
 
+def test_the_page_about_mirrors(new_broker: Callable[..., Any], tmp_path: Path) -> None:
+    """It has two clusters, whose profiles are there."""
+    brokers = {name: new_broker().bootstrap for name in ("old", "new")}
+    profiles = [f'[profiles.{name}]\nbootstrap = "{at}"\n' for name, at in brokers.items()]
+    (tmp_path / "profiles.toml").write_text("\n".join(profiles))
+    environment = {**os.environ, "OTTLA_PROFILES": str(tmp_path / "profiles.toml")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    for name in ("COLUMNS", "NO_COLOR", "OTTLA_BOOTSTRAP", "OTTLA_PROFILE"):
+        environment.pop(name, None)
+    commands = list(typed_and_shown(DOCS / "mirror.md"))
+    assert len(commands) >= 7
+    for command, shown in commands:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            timeout=60,
+            check=False,
+        )
+        said = steady(done.stdout + done.stderr)
+        # Standard error, where it says what it does, comes before the result on a terminal.
+        assert sorted(said) == sorted(steady(shown)), command
+
+
 def test_pages_that_follow_each_other_make_topics_of_their_own() -> None:
     pages = ["getting-started", "tutorial/first-message", "tutorial/first-group"]
     pages += ["tutorial/first-pipeline"]

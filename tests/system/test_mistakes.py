@@ -168,6 +168,13 @@ ROWS: Final = {
     "consume": Row(
         "{topic}", missing="", wrong="{topic} --max x", unknown="nothing", denied="ListOffsets"
     ),
+    "mirror": Row(
+        "{topic} --source {bootstrap} --prefix {fresh}. --name {fresh} --once",
+        missing="",
+        wrong="--source x:1 --commit-every x",
+        unknown="--source nothing",
+        denied="CreateTopics",
+    ),
     "journey": Row(
         "{topic} 0 0",
         missing="",
@@ -774,6 +781,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         assert main(["certificate", "authority", "--folder", str(folder / "authority")]) == 0
         names = {
             "topic": topic.name,
+            "bootstrap": broker.bootstrap,
             "empty": str(folder / "empty"),
             "authority": str(folder / "authority"),
             "text": str(folder / "text"),

@@ -1,0 +1,183 @@
+"""Keeps the offsets of groups up at the target, translated exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from ottla.client.admin.committed_offsets import Commit, commit_offsets, commits_of
+from ottla.client.admin.groups import described_groups, listed_groups
+from ottla.client.admin.offsets import end_offsets, stable_offsets
+from ottla.client.client import Client
+from ottla.client.errors import ClientError, RefusedError, reason_of
+from ottla.client.topic_partition import TopicPartition
+from ottla.mirroring import events
+from ottla.mirroring.events import Event, Tell
+from ottla.mirroring.group_plan import offsets_to_set
+from ottla.mirroring.map_reader import MapReader
+from ottla.mirroring.names import is_of_a_mirror, map_topic_of
+from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.topic_plan import Matches, SourceTopic
+
+EMPTY: Final = "empty"
+Mirrored = Mapping[str, SourceTopic]
+
+
+class Translated(NamedTuple):
+    """A group's offset for a partition on both sides."""
+
+    partition: TopicPartition
+    """At the target."""
+    source: int
+    target: int
+    metadata: str
+
+
+class GroupOffsets:
+    """For one thread, which owns both clients and the reader of the map."""
+
+    def __init__(
+        self,
+        spec: MirrorSpec,
+        source: Client,
+        target: Client,
+        reader: MapReader,
+        matches: Matches,
+        tell: Tell,
+    ) -> None:
+        self._spec = spec
+        self._source = source
+        self._target = target
+        self._reader = reader
+        self._matches = matches
+        self._tell = tell
+        self._last_set: dict[str, dict[TopicPartition, int]] = {}
+        self._said: set[str] = set()
+
+    def keep_up(self, mirrored: Mirrored) -> None:
+        """Sets the offsets of all groups that are meant and have no members at the target. Raises
+        ClientError and LibrdkafkaError.
+        """
+        groups = [
+            each.group
+            for each in listed_groups(self._source)
+            if not is_of_a_mirror(each.group) and self._matches(each.group)
+        ]
+        if not groups:
+            return
+        self.read_map()
+        ends = self._ends(mirrored)
+        there = described_groups(self._target, groups)
+        for group in groups:
+            known = there.get(group)
+            if known is not None and known.state != EMPTY:
+                continue
+            self._keep_up(group, self.translated(commits_of(self._source, group), mirrored, ends))
+
+    def read_map(self) -> None:
+        """Reads the map up to its end now."""
+        topic = TopicPartition(map_topic_of(self._spec.name), 0)
+        self._reader.read_to(stable_offsets(self._target, [topic])[topic])
+
+    def _ends(self, mirrored: Mirrored) -> dict[TopicPartition, int]:
+        return end_offsets(
+            self._target,
+            [
+                TopicPartition(name, index)
+                for name, topic in mirrored.items()
+                for index in range(topic.partitions)
+            ],
+        )
+
+    def translated(
+        self,
+        commits: Mapping[TopicPartition, Commit],
+        mirrored: Mirrored,
+        ends: Mapping[TopicPartition, int],
+    ) -> list[Translated]:
+        """The commits of mirrored partitions, in order. `ends`: of the target's partitions."""
+        names = {topic.name: name for name, topic in mirrored.items()}
+        found = []
+        for each, commit in sorted(commits.items()):
+            known = self._reader.maps.get(each)
+            target = None if known is None else known.translate(commit.offset)
+            if each.topic not in names or target is None:
+                continue
+            there = TopicPartition(names[each.topic], each.partition)
+            if target > 0 and target + 1 == ends.get(there) and not self._spec.into_existing:
+                # Only the marker of the mirror's transaction is behind the last record.
+                target = self._after_marker(each, commit.offset, target)
+            found.append(Translated(there, commit.offset, target, commit.metadata))
+        return found
+
+    def _after_marker(self, partition: TopicPartition, source: int, target: int) -> int:
+        return target + (1 if self._reader.maps[partition].is_after_all(source) else 0)
+
+    def _keep_up(self, group: str, translated: Iterable[Translated]) -> None:
+        wanted = {each.partition: each.target for each in translated}
+        if not wanted:
+            return
+        last = self._last_set.setdefault(group, {})
+        there = {each: commit.offset for each, commit in commits_of(self._target, group).items()}
+        moves = offsets_to_set(wanted, there, last)
+        if not moves:
+            return
+        texts = {each.partition: each.metadata for each in translated}
+        try:
+            refused = commit_offsets(self._target, group, moves, texts)
+        except RefusedError as error:
+            self._say_once(f"The offsets of group {group} are not kept up: {error.reason}.", group)
+            return
+        last.update({each: at for each, at in moves.items() if each not in refused})
+        if refused and group in described_groups(self._target, [group]):
+            # A member that joined meanwhile has taken the group over: no failure.
+            code = next(iter(refused.values()))
+            if code.name not in ("unknown_member_id", "rebalance_in_progress"):
+                self._say_once(
+                    f"The offsets of group {group} are not kept up: {reason_of(code)}.", group
+                )
+
+    def _say_once(self, text: str, group: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._tell(Event(events.GROUP, text, {"group": group}))
+
+    def switch(self, group: str, mirrored: Mirrored) -> list[Translated]:
+        """Sets the group's offsets for good, whatever it has committed at the target before.
+        Nobody may read with it on either side. Raises ClientError and LibrdkafkaError.
+        """
+        check_empty(self._source, group, "source")
+        check_empty(self._target, group, "target")
+        self.read_map()
+        found = self.translated(commits_of(self._source, group), mirrored, self._ends(mirrored))
+        refused = commit_offsets(
+            self._target,
+            group,
+            {each.partition: each.target for each in found},
+            {each.partition: each.metadata for each in found},
+        )
+        if refused:
+            raise ClientError(
+                f"cannot set the offsets of group {group!r} at the target: "
+                f"{reason_of(next(iter(refused.values())))}."
+            )
+        return found
+
+
+def check_empty(client: Client, group: str, side: str) -> None:
+    """Raises ClientError if the group has members."""
+    found = described_groups(client, [group]).get(group)
+    if found is not None and found.state != EMPTY:
+        raise ClientError(
+            f"group {group!r} still reads at the {side} ({found.state}).",
+            "Stop its consumers first; it is moved at its last committed offsets.",
+        )
+
+
+def check_committed(client: Client, group: str) -> None:
+    """Raises ClientError if the group has committed nothing."""
+    if not commits_of(client, group):
+        raise ClientError(
+            f"there is no group {group!r} with committed offsets at the source.",
+            "To list all groups: ottla group list --bootstrap HOST:PORT",
+        )

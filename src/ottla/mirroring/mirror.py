@@ -1,0 +1,462 @@
+"""The loop: reads the source, writes transactions at the target, follows the group's assignment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any, Final
+
+from ottla.client.admin.committed_offsets import commits_of
+from ottla.client.admin.offsets import end_offsets, first_offsets, stable_offsets
+from ottla.client.errors import RetriableError
+from ottla.client.topic_partition import TopicPartition
+from ottla.messaging.librdkafka import LibrdkafkaError
+from ottla.mirroring import events
+from ottla.mirroring.clusters import Side, id_of
+from ottla.mirroring.events import Event, Tell
+from ottla.mirroring.group_offsets import Translated
+from ottla.mirroring.keeper import Keeper
+from ottla.mirroring.names import group_of
+from ottla.mirroring.patterns import Patterns
+from ottla.mirroring.position import Origin, Place, is_same
+from ottla.mirroring.progress import Progress
+from ottla.mirroring.share import Share
+from ottla.mirroring.source_reader import News, SourceReader
+from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.target_writer import TargetWriter, TransactionFailed
+from ottla.mirroring.topic_plan import TopicPlan
+from ottla.wording.errors import ReportedError
+
+POLL_S: Final = 0.05
+MAX_RECORDS: Final = 20_000
+"""Of one transaction."""
+MAX_BYTES: Final = 32_000_000
+MAX_FAILURES: Final = 5
+"""Transactions that fail one after the other."""
+FAILED_PAUSE_S: Final = 1.0
+STABLE_WITHIN_S: Final = 1.0
+WAITING_NOTE_S: Final = 5.0
+LOOK_EVERY_S: Final = 0.5
+
+
+class MirrorError(ReportedError):
+    """Nothing can be mirrored."""
+
+
+class RecreatedError(Exception):
+    """Topics of the source are not those whose records were read. `names`: at the target."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__()
+        self.names = sorted(names)
+
+
+class Mirror:
+    """`begin`, `run`, then `switch` or `settle_groups`, and `close` in any case."""
+
+    def __init__(
+        self,
+        spec: MirrorSpec,
+        source: Side,
+        target: Side,
+        tell: Tell,
+        *,
+        progress_every_s: float = 5.0,
+    ) -> None:
+        """Raises PatternError."""
+        self._spec = spec
+        self._sides = source, target
+        self._tell = self._noting(tell)
+        self._progress_every_s = progress_every_s
+        patterns = Patterns(spec)
+        self._source = source.client()
+        self._target = target.client()
+        self.keeper = Keeper(spec, source, target, patterns, self._tell)
+        self._ending = ExitStack()
+        self._ending.callback(self._source.close)
+        self._ending.callback(self._target.close)
+        self._ending.callback(self.keeper.end)
+        self._reader: SourceReader
+        self._writer: TargetWriter
+        self._share = Share()
+        self._plan = TopicPlan()
+        self._subscribed: frozenset[str] = frozenset()
+        self._out: set[tuple[str, str | None]] = set()
+        """Topics that are not mirrored on, with the source's id: names at the target."""
+        self._waiting: set[TopicPartition] = set()
+        """Held, but their position is not known yet."""
+        self._waiting_since_s = 0.0
+        self._has_changed = False
+        self._one_by_one = False
+        self._failures = 0
+        self._records = 0
+        self._bytes = 0
+        self._due_s = 0.0
+        self.progress = Progress(time.monotonic())
+        self.losses = 0
+        """Events that mean that the target lacks something."""
+        self.source_cluster = ""
+
+    def _noting(self, tell: Tell) -> Tell:
+        def noted(event: Event) -> None:
+            if event.kind in events.LOSSES:
+                self.losses += 1
+            tell(event)
+
+        return noted
+
+    def _note_change(self) -> None:
+        self._has_changed = True
+
+    def begin(self) -> TopicPlan:
+        """Makes the topics, and joins the group. Raises ClientError, LibrdkafkaError,
+        RejectedSettingsError and MirrorError.
+        """
+        self.source_cluster = str(self._source.metadata([]).cluster_id)
+        plan = self.keeper.begin()
+        if not plan.mirrored and plan.refused:
+            name, reason = min(plan.refused.items())
+            raise MirrorError(f"nothing to mirror: topic {name!r}: {reason}")
+        if not plan.mirrored:
+            self._tell(Event(events.WAITING, "No topic of the source matches yet."))
+        source, target = self._sides
+        self._reader = SourceReader(source)
+        self._ending.callback(self._reader.close)
+        self._writer = TargetWriter(self._spec, target, self._note_change)
+        self._writer.begin()
+        self._ending.callback(self._writer.close)
+        self._follow_plan(plan)
+        self.keeper.start()
+        return plan
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Where the source ends now, by partition at the target."""
+        partitions = {
+            TopicPartition(topic.name, index): TopicPartition(name, index)
+            for name, topic in self._plan.mirrored.items()
+            for index in range(topic.partitions)
+        }
+        return {
+            partitions[each]: at for each, at in stable_offsets(self._source, partitions).items()
+        }
+
+    def run(
+        self, is_stopped: Callable[[], bool], until: Mapping[TopicPartition, int] | None = None
+    ) -> bool:
+        """Mirrors until it is stopped; or until these offsets of the source, then it returns True.
+        Raises ClientError, LibrdkafkaError and MirrorError.
+        """
+        progress_s = self.progress.began_s + self._progress_every_s
+        look_s = 0.0
+        while not is_stopped():
+            self._turn()
+            now_s = time.monotonic()
+            if now_s >= progress_s:
+                progress_s = now_s + self._progress_every_s
+                self._tell(self.state(now_s))
+            if until is not None and now_s >= look_s:
+                look_s = now_s + LOOK_EVERY_S
+                if self._has_reached(until):
+                    return True
+        self._finish_transaction()
+        return False
+
+    def state(self, now_s: float) -> Event:
+        """The progress with the lag."""
+        self.progress.partitions = len(self._share.places)
+        self.progress.lag = 0
+        for each, at in self._share.next.items():
+            end = self._reader.end_seen(self._share.source_of(each))
+            self.progress.lag += max(0, (end or 0) - at)
+        return self.progress.event(now_s)
+
+    def _turn(self) -> None:
+        self._writer.poll()
+        self.keeper.looks_after_groups = self._writer.looks_after_groups
+        self.keeper.check()
+        if self.keeper.plan is not self._plan:
+            self._follow_plan(self.keeper.plan)
+        if self._has_changed:
+            self._follow_assignment()
+        try:
+            if self._waiting:
+                self._find_places()
+            records, news = self._reader.read(POLL_S)
+            self._add(records)
+            self._hear(news)
+            now_s = time.monotonic()
+            is_full = self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES
+            if is_full or now_s >= self._due_s:
+                self._due_s = now_s + self._spec.commit_every_s
+                self._commit()
+        except TransactionFailed as failed:
+            self._take_back(failed)
+        except RetriableError as error:
+            self._take_back(TransactionFailed(error.message))
+        except RecreatedError as error:
+            self._leave_out(error.names)
+
+    # Which partitions
+
+    def _follow_plan(self, plan: TopicPlan) -> None:
+        self._plan = plan
+        topics = frozenset(plan.mirrored)
+        if topics != self._subscribed:
+            self._subscribed = topics
+            self._writer.subscribe(sorted(topics))
+        elif self._waiting_for(plan) - self._waiting:
+            # Partitions that the target had before the source.
+            self._has_changed = True
+
+    def _waiting_for(self, plan: TopicPlan) -> set[TopicPartition]:
+        """Held partitions that the source has, and that are not mirrored yet."""
+        return {
+            each
+            for each in self._writer.shares - self._share.places.keys()
+            if each.topic in plan.mirrored
+            and each.partition < plan.mirrored[each.topic].partitions
+            and (each.topic, plan.mirrored[each.topic].id) not in self._out
+        }
+
+    def _follow_assignment(self) -> None:
+        """The group has given or taken partitions: begins at the committed positions."""
+        self._has_changed = False
+        self._abort()
+        self._share.clear()
+        self._reader.assign({})
+        self._waiting = self._waiting_for(self._plan)
+        self._waiting_since_s = time.monotonic()
+
+    def _find_places(self) -> None:
+        """Begins with the partitions whose positions are stable. Raises TransactionFailed."""
+        wanted = sorted(self._waiting)
+        found = self._writer.positions(wanted, STABLE_WITHIN_S)
+        if found is None:
+            if time.monotonic() - self._waiting_since_s > WAITING_NOTE_S:
+                self._waiting_since_s = time.monotonic()
+                text = "Waiting until the transaction of another instance has ended ..."
+                self._tell(Event(events.WAITING, text))
+            return
+        there = self._target.metadata(sorted({each.topic for each in wanted})).topics
+        fresh: list[TopicPartition] = []
+        for each in wanted:
+            topic = self._plan.mirrored[each.topic]
+            if each.topic not in there or each.partition not in there[each.topic].partitions:
+                continue
+            place = found.get(each)
+            if place is None or not is_same(place.origin.target_id, id_of(there[each.topic])):
+                fresh.append(each)
+            elif is_same(place.origin.topic_id, topic.id):
+                self._share.take(each, topic.name, place)
+        if fresh:
+            origins = {
+                name: Origin(
+                    self._plan.mirrored[name].id,
+                    id_of(there[name]),
+                    (self.source_cluster, *self._plan.mirrored[name].mirrored_from),
+                )
+                for name in {each.topic for each in fresh}
+            }
+            self._begin_with(fresh, origins)
+        self._waiting.clear()
+        self._reader.assign(self._share.positions())
+
+    def _begin_with(self, fresh: list[TopicPartition], origins: Mapping[str, Origin]) -> None:
+        """Commits where the mirror begins, before it writes the first record."""
+        names = {each.topic: self._plan.mirrored[each.topic].name for each in fresh}
+        firsts = first_offsets(
+            self._source, [TopicPartition(names[each.topic], each.partition) for each in fresh]
+        )
+        places = {
+            each: Place(
+                firsts[TopicPartition(names[each.topic], each.partition)], origins[each.topic]
+            )
+            for each in fresh
+        }
+        starts = end_offsets(self._target, fresh)
+        self._writer.commit(places, names, starts, lambda: None)
+        for each, place in places.items():
+            self._share.take(each, names[each.topic], place)
+
+    # Records
+
+    def _add(self, records: list[Any]) -> None:
+        by_source, next_ = self._share.by_source, self._share.next
+        add = self._writer.add
+        for record in records:
+            partition = by_source.get((record.topic(), record.partition()))
+            if partition is None:
+                continue
+            offset = record.offset()
+            if offset < next_[partition]:
+                continue
+            add(partition, record)
+            next_[partition] = offset + 1
+            self._records += 1
+            self._bytes += len(record) + len(record.key() or b"")
+        if records:
+            self._writer.serve()
+
+    def _hear(self, news: News) -> None:
+        for source, end in news.ends.items():
+            partition = self._share.by_source.get(source)
+            if partition is not None:
+                # Behind the markers of transactions, which are no records.
+                self._share.next[partition] = max(self._share.next[partition], end)
+        lost = {
+            self._share.by_source[each] for each in news.out_of_range & self._share.by_source.keys()
+        }
+        if lost:
+            self._go_on_after_loss(lost)
+        gone = {each.topic for each in self._share.places if self._share.sources[each] in news.gone}
+        if gone:
+            self._check_ids(gone)
+
+    def _go_on_after_loss(self, lost: set[TopicPartition]) -> None:
+        """The source does not have the offset any more. Raises RecreatedError."""
+        self._check_ids({each.topic for each in lost})
+        sources = {each: self._share.source_of(each) for each in lost}
+        firsts = first_offsets(self._source, sources.values())
+        ends = end_offsets(self._source, sources.values())
+        for each, source in sources.items():
+            at, first, end = self._share.next[each], firsts[source], ends[source]
+            facts = {"topic": source.topic, "partition": source.partition}
+            if at < first:
+                text = (
+                    f"Records of {source} were removed before they were mirrored: offsets {at:,} "
+                    f"to {first - 1:,}."
+                )
+                facts |= {"first": at, "last": first - 1}
+                self._tell(Event(events.REMOVED, text, facts))
+                self._share.next[each] = first
+            elif at > end:
+                text = (
+                    f"The log of {source} was cut at the source: it ends at {end:,}, and records "
+                    f"up to {at - 1:,} were mirrored. Topic {source.topic} is not mirrored on."
+                )
+                self._tell(Event(events.CUT, text, {**facts, "end": end, "mirrored": at}))
+                self._out.add((each.topic, self._plan.mirrored[each.topic].id))
+        for topic in {each.topic for each in lost} & {name for name, _ in self._out}:
+            self._share.drop(topic)
+        self._reader.assign(self._share.positions())
+
+    def _check_ids(self, topics: Iterable[str]) -> None:
+        """Whether these topics are still those that were read. Raises RecreatedError."""
+        wanted = {
+            each.topic: (self._share.sources[each], place.origin.topic_id)
+            for each, place in self._share.places.items()
+            if each.topic in topics
+        }
+        found = self._source.metadata(sorted({name for name, _ in wanted.values()})).topics
+        other = [
+            topic
+            for topic, (name, id_) in wanted.items()
+            if name not in found
+            or not found[name].partitions
+            or not is_same(id_of(found[name]), id_)
+        ]
+        if other:
+            raise RecreatedError(other)
+
+    def _leave_out(self, names: Iterable[str]) -> None:
+        """These topics were deleted, and perhaps created again: nothing of them is mirrored on."""
+        self._abort()
+        for name in names:
+            source = next(
+                self._share.sources[each] for each in self._share.places if each.topic == name
+            )
+            self._out.add(
+                (name, self._plan.mirrored[name].id if name in self._plan.mirrored else None)
+            )
+            self._share.drop(name)
+            text = (
+                f"Topic {source} was deleted at the source, and perhaps created again. It is not "
+                "mirrored on."
+            )
+            self._tell(Event(events.RECREATED, text, {"topic": source}))
+        self._reader.assign(self._share.positions())
+
+    # Transactions
+
+    def _commit(self) -> None:
+        places = self._share.changed()
+        if not places:
+            return
+        self._writer.commit(
+            places,
+            self._share.names(places),
+            {},
+            lambda: self._check_ids({each.topic for each in places}),
+        )
+        self._share.committed(places)
+        self.progress.add(self._records, self._bytes)
+        self._records = self._bytes = self._failures = 0
+
+    def _finish_transaction(self) -> None:
+        """What was read is committed before the end."""
+        try:
+            self._commit()
+        except (TransactionFailed, RecreatedError):
+            self._abort()
+
+    def _abort(self) -> None:
+        self._writer.abort()
+        self._records = self._bytes = 0
+        self._share.rewind()
+
+    def _take_back(self, failed: TransactionFailed) -> None:
+        """Reads the records of a failed transaction again. Raises MirrorError."""
+        self._abort()
+        self._failures += 1
+        if failed.is_too_large and self._one_by_one:
+            raise MirrorError(
+                "a record is larger than the target takes.",
+                "Raise the topic's max.message.bytes, or the target's message.max.bytes.",
+            )
+        if self._failures > MAX_FAILURES:
+            raise LibrdkafkaError(f"cannot go on: {failed.reason}")
+        if failed.is_too_large:
+            # The source's batches were smaller than librdkafka's.
+            self._one_by_one = True
+            self._writer.renew(one_by_one=True)
+            text = "The target refuses a batch for its size; each record gets its own from now on."
+        else:
+            text = f"A transaction was aborted, and its records are read again: {failed.reason}"
+            time.sleep(FAILED_PAUSE_S)
+        self._tell(Event(events.WAITING, text))
+        self._reader.assign(self._share.positions())
+
+    # The end
+
+    def _has_reached(self, until: Mapping[TopicPartition, int]) -> bool:
+        """Whether every partition is committed up to there, by whichever instance."""
+        if self._waiting or self._has_changed:
+            return False
+        out = {name for name, _ in self._out}
+        left = {
+            each: end
+            for each, end in until.items()
+            if each.topic not in out
+            and (each not in self._share.places or self._share.places[each].offset < end)
+        }
+        if not left.keys().isdisjoint(self._share.places):
+            return False
+        if not left:
+            return True
+        there = commits_of(self._target, group_of(self._spec.name))
+        return all(each in there and there[each].offset >= end for each, end in left.items())
+
+    def settle_groups(self) -> None:
+        """Sets the offsets of groups a last time. Raises ClientError and LibrdkafkaError."""
+        self.keeper.stop()
+        self.keeper.keep_groups_up()
+
+    def switch(self, group: str) -> list[Translated]:
+        """Moves a group over. Raises ClientError and LibrdkafkaError."""
+        self.keeper.stop()
+        return self.keeper.switch(group)
+
+    def close(self) -> None:
+        """Leaves the group, and closes all."""
+        self._ending.close()

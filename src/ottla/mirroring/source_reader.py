@@ -1,0 +1,104 @@
+"""Reads committed records of the source, from given offsets, and tells records from news."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as PartitionAt
+
+from ottla.client.errors import Needs, RefusedError
+from ottla.client.topic_partition import TopicPartition
+from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
+from ottla.mirroring.clusters import Side
+from ottla.protocol.errors import ErrorCode
+
+BATCH_RECORDS: Final = 2_000
+QUEUED_KB: Final = 64 * 1024
+"""Of records that were fetched and not read yet."""
+GONE: Final = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_ID,
+    }
+)
+
+
+@dataclass(slots=True)
+class News:
+    """What a read brought beside records."""
+
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    """Read to its end: the offset there, behind the markers of transactions."""
+    out_of_range: set[TopicPartition] = field(default_factory=set)
+    """The log has no such offset; nothing is read until another one is assigned."""
+    gone: set[str] = field(default_factory=set)
+    """Topics that the source does not know."""
+
+
+class SourceReader:
+    """One consumer without a group."""
+
+    def __init__(self, side: Side) -> None:
+        """Raises RejectedSettingsError."""
+        settings = {
+            # A consumer needs a group id. Without commits nobody sees this one.
+            "group.id": f"ottla-mirror-reader-{uuid4()}",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "check.crcs": True,
+            "queued.max.messages.kbytes": QUEUED_KB,
+            **quiet(side.settings),
+        }
+        try:
+            self._consumer = Consumer(settings)
+        except KafkaException as error:
+            raise rejected(error, "consume") from error
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Reads these partitions and no others, from these offsets on."""
+        self._consumer.assign([PartitionAt(*key, at) for key, at in positions.items()])
+
+    def read(self, within_s: float) -> tuple[list[Any], News]:
+        """The next records, each partition's in order. Raises LibrdkafkaError and RefusedError."""
+        news = News()
+        try:
+            found: list[Any] = self._consumer.consume(BATCH_RECORDS, within_s)
+        except KafkaException as error:
+            raise failure(error, "read the source") from error
+        return [each for each in found if not self._is_news(each, news)], news
+
+    def _is_news(self, event: Any, news: News) -> bool:
+        error = event.error()
+        if error is None:
+            return False
+        code, topic = error.code(), event.topic()
+        if code == KafkaError._PARTITION_EOF:
+            news.ends[TopicPartition(topic, event.partition())] = event.offset()
+        elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            news.out_of_range.add(TopicPartition(topic, event.partition()))
+        elif code in GONE:
+            news.gone.add(topic)
+        elif code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            needs = Needs("Read", topic)
+            raise RefusedError("read the source", ErrorCode(code), None, needs)
+        elif code != KafkaError.GROUP_AUTHORIZATION_FAILED and not error.retriable():
+            # librdkafka asks for a coordinator that nobody needs.
+            raise LibrdkafkaError(f"cannot continue to read the source: {explain(error)}")
+        return True
+
+    def end_seen(self, partition: TopicPartition) -> int | None:
+        """The partition's end as the last response said it, without a request."""
+        _, end = self._consumer.get_watermark_offsets(PartitionAt(*partition), cached=True)
+        return end if end >= 0 else None
+
+    def close(self) -> None:
+        self._consumer.close()

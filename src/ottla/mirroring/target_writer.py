@@ -1,0 +1,383 @@
+"""Writes records, the offset map and the positions in the source in one transaction at the target.
+
+The positions are offsets of a group of the target, and the writer is a member of that group, which
+shares the partitions among the instances of a mirror. The commit of the positions names the
+member's generation, so that the coordinator refuses the transaction of an instance that has lost
+its partitions meanwhile (KIP-447): what it wrote is aborted as a whole. An instance that takes over
+waits until the transaction of the one before has ended, as its positions are not stable before.
+
+After a crash the target has all of a transaction or nothing of it. What was left open is aborted
+by the next process of this instance at its start, or by the target after TRANSACTION_TIMEOUT_MS.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as PartitionAt
+
+from ottla.client.topic_partition import TopicPartition
+from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
+from ottla.mirroring.clusters import Side
+from ottla.mirroring.names import group_of, map_topic_of, transactional_id_of
+from ottla.mirroring.offset_map import Run, runs_of
+from ottla.mirroring.offset_map_records import map_records, start_record
+from ottla.mirroring.position import Place, read_origin, written
+from ottla.mirroring.spec import MirrorSpec
+
+TRANSACTION_TIMEOUT_MS: Final = 30_000
+SESSION_TIMEOUT_MS: Final = 10_000
+CALL_WITHIN_S: Final = 30.0
+CLOSE_WITHIN_S: Final = 5.0
+FULL_PAUSE_S: Final = 0.1
+MAX_LOOKS: Final = 20
+LOOK_PAUSE_S: Final = 0.1
+MAX_RECORD_BYTES: Final = 1_000_000_000
+"""librdkafka's own limit: what the target takes, its topics say."""
+UNSTABLE: Final = frozenset(
+    {KafkaError._TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError._TRANSPORT}
+)
+TAKEN_OVER: Final = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.FENCED_INSTANCE_ID,
+    }
+)
+
+
+class TransactionFailed(Exception):  # noqa: N818 - an ending that is repeated, not a bug
+    """The transaction was aborted; nothing of it is in the target. `reason`: a sentence."""
+
+    def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.is_too_large = is_too_large
+
+
+class TakenOverError(LibrdkafkaError):
+    """Another process has this instance's name."""
+
+
+class TargetWriter:
+    """One transactional producer and the group's member. `on_change` is called within `poll` when
+    partitions come or go.
+    """
+
+    def __init__(self, spec: MirrorSpec, side: Side, on_change: Callable[[], None]) -> None:
+        """Raises RejectedSettingsError."""
+        self._spec = spec
+        self._side = side
+        self._on_change = on_change
+        self._map_topic = map_topic_of(spec.name)
+        self.held: frozenset[TopicPartition] = frozenset()
+        """The partitions that the group has given to this instance."""
+        self._sources: dict[TopicPartition, list[int]] = {}
+        self._targets: dict[TopicPartition, list[int]] = {}
+        self._problem: Any = None
+        self._fatal: Any = None
+        self.is_open = False
+        try:
+            self._member = Consumer(self._member_settings())
+            self._producer = Producer(self._producer_settings(one_by_one=False))
+        except KafkaException as error:
+            raise rejected(error, "write to the target") from error
+
+    def _member_settings(self) -> dict[str, Any]:
+        refresh_ms = int(self._spec.refresh_every_s * 1000)
+        return {
+            "group.id": group_of(self._spec.name),
+            "group.instance.id": self._spec.instance,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "isolation.level": "read_committed",  # only stable positions
+            "session.timeout.ms": SESSION_TIMEOUT_MS,
+            "partition.assignment.strategy": "roundrobin",
+            "topic.metadata.refresh.interval.ms": refresh_ms,
+            "metadata.max.age.ms": max(3 * refresh_ms, 3000),
+            **quiet(self._side.settings),
+            "error_cb": self._trouble,
+        }
+
+    def _producer_settings(self, *, one_by_one: bool) -> dict[str, Any]:
+        return {
+            "transactional.id": transactional_id_of(self._spec.name, self._spec.instance),
+            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+            "compression.type": "lz4",
+            "linger.ms": 5,
+            "message.max.bytes": MAX_RECORD_BYTES,
+            **({"batch.num.messages": 1} if one_by_one else {}),
+            **quiet(self._side.settings),
+            "error_cb": self._trouble,
+        }
+
+    def _trouble(self, error: Any) -> None:
+        """librdkafka's report; only what is fatal counts here."""
+        if error.fatal() or error.code() in TAKEN_OVER:
+            self._fatal = error
+
+    def begin(self) -> None:
+        """Aborts what an earlier process of this instance left open. Raises LibrdkafkaError."""
+        self._call(lambda: self._producer.init_transactions(CALL_WITHIN_S))
+
+    def renew(self, *, one_by_one: bool) -> None:
+        """A new producer; `one_by_one`: each record in a batch of its own. Raises
+        LibrdkafkaError.
+        """
+        self._producer = Producer(self._producer_settings(one_by_one=one_by_one))
+        self.begin()
+
+    # The group
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Shares these topics with the other instances, and the map's, whose holder looks after
+        groups.
+        """
+        self._member.subscribe(
+            [self._map_topic, *topics],
+            on_assign=self._assigned,
+            on_revoke=self._revoked,
+            on_lost=self._revoked,
+        )
+
+    def poll(self) -> None:
+        """Lets the group's callbacks run. Raises TakenOverError."""
+        self._member.poll(0)
+        if self._fatal is not None:
+            raise self._taken_over(self._fatal)
+
+    def _assigned(self, member: Any, partitions: list[Any]) -> None:
+        # Nothing is read here; the group only shares the work.
+        member.assign([PartitionAt(each.topic, each.partition, OFFSET_END) for each in partitions])
+        if partitions:
+            member.pause(partitions)
+        self.held = frozenset(TopicPartition(each.topic, each.partition) for each in partitions)
+        self._on_change()
+
+    def _revoked(self, member: Any, _partitions: list[Any]) -> None:
+        member.unassign()
+        self.held = frozenset()
+        self._on_change()
+
+    @property
+    def looks_after_groups(self) -> bool:
+        """Whether this instance holds the map's partition."""
+        return TopicPartition(self._map_topic, 0) in self.held
+
+    @property
+    def shares(self) -> frozenset[TopicPartition]:
+        """The mirrored partitions that this instance holds."""
+        return frozenset(each for each in self.held if each.topic != self._map_topic)
+
+    def positions(
+        self, partitions: Sequence[TopicPartition], within_s: float
+    ) -> dict[TopicPartition, Place] | None:
+        """Those that have one; None if they are not stable yet. Raises LibrdkafkaError."""
+        try:
+            found = self._member.committed(
+                [PartitionAt(*each) for each in partitions], timeout=within_s
+            )
+        except KafkaException as error:
+            if error.args[0].code() in UNSTABLE:
+                return None
+            raise failure(error, "read the positions at the target") from error
+        if any(each.error is not None for each in found):
+            return None
+        places = {}
+        for each in found:
+            origin = read_origin(each.metadata or "") if each.offset >= 0 else None
+            if origin is not None:
+                places[TopicPartition(each.topic, each.partition)] = Place(each.offset, origin)
+        return places
+
+    # The transaction
+
+    def add(self, partition: TopicPartition, record: Any) -> None:
+        """Adds a record of the source to the transaction. Raises TransactionFailed."""
+        self._open()
+        kind, timestamp_ms = record.timestamp()
+        self._produce(
+            partition.topic,
+            record.value(),
+            record.key(),
+            partition=partition.partition,
+            # Records of the oldest format have none.
+            timestamp=timestamp_ms if kind else 0,
+            headers=record.headers(),
+            on_delivery=self._delivered,
+        )
+        sources = self._sources.get(partition)
+        if sources is None:
+            sources = self._sources[partition] = []
+            self._targets[partition] = []
+        sources.append(record.offset())
+
+    def _open(self) -> None:
+        if not self.is_open:
+            self._guarded(self._producer.begin_transaction)
+            self.is_open = True
+
+    def _produce(self, topic: str, value: Any, key: Any, **options: Any) -> None:
+        looks = 0
+        while True:
+            try:
+                self._producer.produce(topic, value, key, **options)
+            except BufferError:
+                # Bounded: each queued record is delivered or times out.
+                self._producer.poll(FULL_PAUSE_S)
+            except KafkaException as error:
+                reason = error.args[0]
+                if reason.code() != KafkaError._UNKNOWN_PARTITION or looks >= MAX_LOOKS:
+                    raise self._failed(reason) from error
+                # Added since librdkafka has looked; by itself it looks again after minutes.
+                looks += 1
+                self._look(topic)
+            else:
+                return
+
+    def _look(self, topic: str) -> None:
+        """Lets librdkafka see the topic's partitions. Raises TransactionFailed."""
+        try:
+            self._producer.list_topics(topic, timeout=CALL_WITHIN_S)
+        except KafkaException as error:
+            raise self._failed(error.args[0]) from error
+        time.sleep(LOOK_PAUSE_S)
+
+    def serve(self) -> None:
+        """Takes the results of what was sent."""
+        self._producer.poll(0)
+
+    def _delivered(self, error: Any, record: Any) -> None:
+        """In the order of a partition's records: the producer is idempotent."""
+        if error is not None:
+            self._problem = self._problem or error
+        else:
+            key = TopicPartition(record.topic(), record.partition())
+            self._targets[key].append(record.offset())
+
+    def commit(
+        self,
+        places: Mapping[TopicPartition, Place],
+        names: Mapping[str, str],
+        starts: Mapping[TopicPartition, int],
+        check: Callable[[], None],
+    ) -> None:
+        """Commits the records, their offsets and these positions. `names`: of the source's topics,
+        by name at the target. `starts`: partitions of which this is the first transaction, with the
+        target offset from which it writes. `check` is called last; what it raises aborts.
+
+        Raises TransactionFailed and TakenOverError.
+        """
+        self._open()
+        for partition, target in starts.items():
+            of = TopicPartition(names[partition.topic], partition.partition)
+            self._write_map(*start_record(of, places[partition].offset, target))
+        self._flush()
+        for partition, runs in self._runs().items():
+            of = TopicPartition(names[partition.topic], partition.partition)
+            for key, value in map_records(of, runs):
+                self._write_map(key, value)
+        offsets = [
+            PartitionAt(*partition, place.offset, metadata=written(place.origin))
+            for partition, place in places.items()
+        ]
+        check()
+        metadata = self._member.consumer_group_metadata()
+        self._guarded(
+            lambda: self._producer.send_offsets_to_transaction(offsets, metadata, CALL_WITHIN_S)
+        )
+        self._guarded(lambda: self._producer.commit_transaction(CALL_WITHIN_S))
+        if self._problem is not None:
+            raise self._failed(self._problem)
+        self._ended()
+
+    def _write_map(self, key: bytes, value: bytes) -> None:
+        def delivered(error: Any, _record: Any) -> None:
+            self._problem = self._problem or error
+
+        self._produce(self._map_topic, value, key, partition=0, on_delivery=delivered)
+
+    def _flush(self) -> None:
+        deadline = time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000
+        try:
+            while self._producer.flush(FULL_PAUSE_S) and time.monotonic() < deadline:
+                pass
+        except KafkaException as error:
+            raise self._failed(error.args[0]) from error
+        if self._problem is not None:
+            raise self._failed(self._problem)
+        if len(self._producer):
+            raise TransactionFailed("the target has not acknowledged the records in time.")
+
+    def _runs(self) -> dict[TopicPartition, list[Run]]:
+        found = {}
+        for partition, sources in self._sources.items():
+            targets = self._targets[partition]
+            assert len(sources) == len(targets)
+            if sources:
+                found[partition] = runs_of(sources, targets)
+        return found
+
+    def abort(self) -> None:
+        """Nothing of the open transaction will be read. Raises LibrdkafkaError."""
+        if self.is_open:
+            self._call(lambda: self._producer.abort_transaction(CALL_WITHIN_S))
+        self._ended()
+
+    def _ended(self) -> None:
+        self.is_open = False
+        self._problem = None
+        self._sources.clear()
+        self._targets.clear()
+
+    def _guarded(self, call: Callable[[], Any]) -> None:
+        """A step of a transaction, again while it may succeed. Raises TransactionFailed."""
+        deadline = time.monotonic() + CALL_WITHIN_S
+        while True:
+            try:
+                call()
+            except KafkaException as error:
+                reason = error.args[0]
+                if reason.retriable() and time.monotonic() < deadline:
+                    continue
+                raise self._failed(reason) from error
+            else:
+                return
+
+    def _call(self, call: Callable[[], Any]) -> None:
+        """A step outside of a transaction. Raises LibrdkafkaError."""
+        try:
+            call()
+        except KafkaException as error:
+            reason = error.args[0]
+            if reason.code() in TAKEN_OVER:
+                raise self._taken_over(reason) from error
+            raise failure(error, "write to the target") from error
+
+    def _failed(self, reason: Any) -> Exception:
+        """The failure to raise: of the transaction, or of this instance."""
+        if reason.code() in TAKEN_OVER:
+            return self._taken_over(reason)
+        is_too_large = reason.code() == KafkaError.MSG_SIZE_TOO_LARGE
+        return TransactionFailed(explain(reason), is_too_large=is_too_large)
+
+    def _taken_over(self, reason: Any) -> LibrdkafkaError:
+        if reason.code() in TAKEN_OVER:
+            return TakenOverError(
+                f"another process is instance {self._spec.instance} of mirror {self._spec.name} "
+                "now.",
+                "To share the work, give each process its own --instance.",
+            )
+        return LibrdkafkaError(f"cannot write to the target: {explain(reason)}")
+
+    def close(self) -> None:
+        """Leaves the group. A transaction that cannot be aborted now is aborted by the target."""
+        if self.is_open:
+            with suppress(KafkaException):
+                self._producer.abort_transaction(CLOSE_WITHIN_S)
+        self._member.close()

@@ -1,0 +1,46 @@
+"""`ottla mirror`: what its options and its file mean together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.cli.app import carry_out
+from ottla.cli.mirror import wanted
+
+NONE: dict[str, Any] = {"exclude": (), "prefix": None, "groups": (), "acls": False}
+
+
+def test_options_come_before_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mirror.toml"
+    path.write_text('source = "old"\ntopics = ["a"]\nprefix = "x."\nacls = true\nname = "n"\n')
+    found = wanted(str(path), (), False, None, NONE)
+    assert (found.source, found.spec.topics, found.spec.prefix) == ("old", ("a",), "x.")
+    assert found.spec.with_acls
+    found = wanted(str(path), ("b", "c"), True, "h:1", {**NONE, "prefix": "y."})
+    assert (found.source, found.spec.topics, found.spec.prefix) == ("h:1", ("b", "c"), "y.")
+    assert found.spec.groups == ()
+    assert found.spec.name == "n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "--source is missing"),
+        (["--source", "h:1", "--groups", "a", "--no-groups"], "exclude each other"),
+        (["--source", "h:1", "--commit-every", "0"], "must be 0.05 or more"),
+        (["--source", "h:1", "--name", "a b"], "name must have"),
+        (["--source", "h:1", "("], "'(' is not a regular expression"),
+        (["--source", "h:1", "--file", "no.toml"], "cannot read no.toml"),
+    ],
+)
+def test_wrong_usage(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert carry_out(["mirror", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_profile_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    assert carry_out(["mirror", "--source", "old"]) == 1
+    assert "there is no profile 'old'" in capsys.readouterr().err
