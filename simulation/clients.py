@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
@@ -12,13 +12,12 @@ from faults.history import Acknowledged, Event, Polled, Sent, Unknown, value_of
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
-from ottla.protocol.versions import FETCH, PRODUCE
-from ottla.records.build import build_batch
-from ottla.records.header import BatchHeader, iterate_headers, read_header
+from ottla.protocol.versions import FETCH
+from ottla.records.header import BatchHeader, iterate_headers
 from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
-from simulation.broker import FIRST_WALL_MS
-from simulation.connection import Connections, NoAnswerError
+from simulation.batches import IdempotentBatches
+from simulation.connection import RETRY_S, Connections, NoAnswerError
 
 Note = Callable[[Event], None]
 
@@ -47,38 +46,13 @@ class Observer(Protocol):
 
 
 LIST_OFFSETS: Final = 2
-INIT_PRODUCER_ID: Final = 22
-RETRY_S: Final = 0.1
 MAX_IN_BATCH: Final = 4
-PRODUCE_VERSION: Final = 9
-IDS_VERSION: Final = 13
-"""Of Produce, from which on topics have ids."""
 FETCH_VERSION: Final = 12
 MAX_FETCH_BYTES: Final = 1 << 20
-# The record may be in the log: the producer retries the same batch. Other errors end the producer.
-RETRIABLE: Final = frozenset(
-    {
-        ErrorCode.not_leader_or_follower,
-        ErrorCode.leader_not_available,
-        ErrorCode.unknown_topic_or_partition,
-        ErrorCode.unknown_topic_id,
-        ErrorCode.request_timed_out,
-        ErrorCode.not_enough_replicas,
-        ErrorCode.not_enough_replicas_after_append,
-        ErrorCode.coordinator_load_in_progress,
-        ErrorCode.coordinator_not_available,
-        ErrorCode.not_coordinator,
-        ErrorCode.not_controller,
-        ErrorCode.kafka_storage_error,
-        ErrorCode.unknown_leader_epoch,
-        ErrorCode.fenced_leader_epoch,
-        ErrorCode.offset_not_available,
-    }
-)
 
 
-class Producer:
-    """Sends values to one partition in order, and retries each batch until it is acknowledged."""
+class PlainValues(IdempotentBatches[str]):
+    """Values that tell their producer and their number, as a history has them."""
 
     def __init__(
         self,
@@ -91,118 +65,40 @@ class Producer:
         observer: Observer,
         topic_id: UUID | None = None,
     ) -> None:
-        """With `topic_id` it names the topic by that (KIP-516): a topic that was made again under
-        the same name gets none of its records."""
-        self.number = number
-        self._topic_id = topic_id
-        self.acknowledged = 0
-        self.stopping = False
-        self.has_stopped = False
-        self._topic, self._partition = partition_key
-        self._connections = Connections(f"producer-{number}", addresses)
-        self._brokers = list(addresses)
+        connections = Connections(f"producer-{number}", addresses)
+        super().__init__(connections, partition_key, list(addresses), now_ms, random, topic_id)
+        self._number = number
         self._note = note
-        self._now_ms = now_ms
-        self._random = random
         self._observer = observer
-        self._sequence = 0
+        self._sent = 0
 
-    async def run(self) -> None:
-        """Run until `stopping`; after a fatal error continue with a new producer id."""
-        while not self.stopping:
-            producer_id, epoch = await init_producer_id(
-                self._connections, lambda: self._random.choice(self._brokers)
-            )
-            sequence = 0
-            while not self.stopping:
-                await asyncio.sleep(self._pause_s())
-                count = self._random.randrange(1, MAX_IN_BATCH + 1)
-                values = [value_of(self.number, self._sequence + each) for each in range(count)]
-                self._sequence += count
-                for value in values:
-                    self._note(Sent(self._now_ms(), value, self._partition))
-                batch = self._batch(values, producer_id, epoch, sequence)
-                if not await self._deliver(values, batch):
-                    break
-                sequence += count
-        self.has_stopped = True
-
-    def _pause_s(self) -> float:
+    def pause_s(self) -> float:
         """Bursts with pauses between them: batches overlap as under load, and a run stays cheap."""
         return self._random.random() * (1.0 if self._random.random() < 0.3 else 0.1)
 
-    def _batch(self, values: list[str], producer_id: int, epoch: int, sequence: int) -> bytes:
-        # Retention would delete records that are too old by the brokers' clock.
-        now_ms = FIRST_WALL_MS + self._now_ms()
-        records = [Record(0, now_ms, None, value.encode()) for value in values]
-        return build_batch(
-            records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
-        )
+    def next_values(self) -> list[str]:
+        count = self._random.randrange(1, MAX_IN_BATCH + 1)
+        values = [value_of(self._number, self._sent + each) for each in range(count)]
+        self._sent += count
+        for value in values:
+            self._note(Sent(self._now_ms(), value, self._partition))
+        return values
 
-    async def _deliver(self, values: list[str], batch: bytes) -> bool:
-        """Send one batch until it is acknowledged. False: a fatal error, the outcome is unknown."""
-        while True:
-            code, offset = await produce(
-                self._connections, self._topic, self._partition, batch, self._topic_id
-            )
-            if code is ErrorCode.none or code is ErrorCode.duplicate_sequence_number:
-                self._acknowledged(values, offset, read_header(batch).crc)
-                return True
-            if code is not None and code not in RETRIABLE:
-                for value in values:
-                    self._note(Unknown(self._now_ms(), value, self._partition, code.name))
-                return False
-            self._connections.forget_leader(self._topic, self._partition)
-            await asyncio.sleep(RETRY_S)
+    def record(self, value: str, now_ms: int) -> Record:
+        return Record(0, now_ms, None, value.encode())
 
-    def _acknowledged(self, values: list[str], offset: int, crc: int) -> None:
-        """`offset` is -1 where the answer names none."""
+    def was_acknowledged(self, values: Sequence[str], offset: int, crc: int) -> None:
         partition_key = self._topic, self._partition
         epoch = self._observer.epoch_of(*partition_key, offset, crc) if offset >= 0 else -1
         for number, value in enumerate(values):
             at = offset + number if offset >= 0 else -1
             self._note(Acknowledged(self._now_ms(), value, self._partition, at, epoch))
-        self.acknowledged += len(values)
         if offset >= 0:
             self._observer.acknowledged(*partition_key, offset, crc, self._topic_id)
 
-
-async def init_producer_id(connections: Connections, choose: Callable[[], int]) -> tuple[int, int]:
-    """A new producer id, and its epoch, of the brokers that `choose` returns."""
-    build = messages_of(INIT_PRODUCER_ID, 4, "request")
-    request = build.InitProducerIdRequest(transactional_id=None, transaction_timeout=60_000)
-    while True:
-        broker = choose()
-        try:
-            answer = await connections.ask(broker, request)
-            if answer.error_code == ErrorCode.none:
-                return answer.producer_id, answer.producer_epoch
-        except NoAnswerError:
-            pass  # try another broker after a pause
-        await asyncio.sleep(RETRY_S)
-
-
-async def produce(
-    connections: Connections,
-    topic: str,
-    partition: int,
-    batch: bytes,
-    topic_id: UUID | None = None,
-) -> tuple[ErrorCode | None, int]:
-    """Send a batch to its leader. The error code, None without an answer, and the offset."""
-    by_name = topic_id is None
-    build = messages_of(PRODUCE, PRODUCE_VERSION if by_name else IDS_VERSION, "request")
-    data = build.PartitionProduceData(index=partition, records=batch)
-    named = {"name": topic} if by_name else {"topic_id": topic_id}
-    of_topic = build.TopicProduceData(**named, partition_data=(data,))
-    request = build.ProduceRequest(acks=-1, timeout=1_000, topic_data=(of_topic,))
-    try:
-        leader = await connections.leader(topic, partition)
-        answer = await connections.ask(leader, request)
-    except NoAnswerError:
-        return None, -1
-    told = answer.responses[0].partition_responses[0]
-    return ErrorCode(told.error_code), told.base_offset
+    def became_unknown(self, values: Sequence[str], code: ErrorCode) -> None:
+        for value in values:
+            self._note(Unknown(self._now_ms(), value, self._partition, code.name))
 
 
 class Reader:

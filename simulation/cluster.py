@@ -212,7 +212,8 @@ class Cluster:
 
     def note(self, text: str) -> None:
         """Write a line of the transcript."""
-        line = f"{self.loop.now_ms:6} ms  {text}"
+        # The folder has another name in each run.
+        line = f"{self.loop.now_ms:6} ms  {text.replace(f'{self.folder}/', '')}"
         self.observe(line)
         self.transcript.append(line)
 

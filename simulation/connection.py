@@ -16,12 +16,21 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 """What a coordinator can be asked for, as numbered in FindCoordinator."""
 REQUEST_TIMEOUT_MS: Final = 3_000
+RETRY_S: Final = 0.1
 MAX_FRAME_BYTES: Final = 64 << 20
 _METADATA_VERSION: Final = 9
 
 
 class NoAnswerError(Exception):
     """No broker responded, or the right broker is unknown; the message says why."""
+
+
+class RefusedError(Exception):
+    """A coordinator or a leader returned an error after which the client begins again."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
 
 
 class Connections:

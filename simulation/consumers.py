@@ -19,8 +19,8 @@ from faults.history import Assigned, Committed, Polled, Revoked, Synced
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
-from simulation.clients import RETRY_S, Note, Observer, epochs_from, fetch, values_from
-from simulation.connection import Connections, NoAnswerError
+from simulation.clients import Note, Observer, epochs_from, fetch, values_from
+from simulation.connection import RETRY_S, Connections, NoAnswerError, RefusedError
 from simulation.pace import Pace
 
 OFFSET_COMMIT: Final = 8
@@ -48,14 +48,6 @@ COORDINATOR_MOVED: Final = frozenset(
         ErrorCode.coordinator_load_in_progress,
     }
 )
-
-
-class RefusedError(Exception):
-    """The coordinator returned an error; the member rejoins."""
-
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.name)
-        self.code = code
 
 
 class Position(NamedTuple):

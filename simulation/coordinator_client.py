@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.protocol.errors import ErrorCode
-from simulation.connection import Connections, NoAnswerError
-from simulation.consumers import COORDINATOR_MOVED, RefusedError, check
+from simulation.connection import RETRY_S, Connections, NoAnswerError, RefusedError
+from simulation.consumers import COORDINATOR_MOVED, check
 
 REQUEST_TIMEOUT_MS: Final = 1_500
-RETRY_S: Final = 0.1
 MAX_TRIES: Final = 100
 RETRIABLE: Final = COORDINATOR_MOVED | {
     ErrorCode.concurrent_transactions,

@@ -16,8 +16,8 @@ from faults.history import Assigned, Revoked, Synced
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
-from simulation.connection import NoAnswerError
-from simulation.consumers import COORDINATOR_MOVED, GROUP, Member, RefusedError, check
+from simulation.connection import NoAnswerError, RefusedError
+from simulation.consumers import COORDINATOR_MOVED, GROUP, Member, check
 
 HEARTBEAT: Final = 68
 LEAVES_FOR_A_WHILE: Final = -2

@@ -7,18 +7,19 @@ table. A fetch is small, so that it begins anywhere in the log.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 from typing import Final
 
 from ottla.protocol.errors import ErrorCode
-from ottla.records.build import build_batch
 from ottla.records.record import Record
-from simulation.broker import FIRST_WALL_MS
-from simulation.clients import RETRIABLE, RETRY_S, fetch_some, init_producer_id, produce
+from simulation.batches import IdempotentBatches
+from simulation.clients import fetch_some
 from simulation.cluster import KEYED, Cluster
-from simulation.connection import Connections, NoAnswerError
+from simulation.connection import RETRY_S, Connections, NoAnswerError
 from simulation.keyed_ledger import Keyed, KeyedLedger
 from simulation.process import Process
+from simulation.producer import Producer
 from simulation.violation import Violation
 
 KEYS: Final = 20
@@ -34,23 +35,30 @@ class KeyedClients:
 
     def __init__(self, cluster: Cluster) -> None:
         self.ledger = KeyedLedger(f"{KEYED}-0")
-        self.acknowledged = 0
         self._cluster = cluster
         self._random = Random(f"{cluster.seed} keyed")
-        self._is_stopping = False
         self._producing = Process("10.0.9.1")
-        self.has_stopped = False
+        self._producer = Producer(_KeyedRecords(cluster, self.ledger, self._random))
         self._readers: list[KeyedReader] = []
 
     def start(self) -> None:
         loop = self._cluster.loop
-        loop.start_in(self._producing, self._produce)
+        loop.start_in(self._producing, self._producer.run)
         loop.start_in(Process("10.0.9.2"), self._new_reader("the follower").run)
         loop.start_in(Process("10.0.9.3"), self._read_again)
 
     def stop(self) -> None:
         """The producer ends; see `has_stopped`."""
-        self._is_stopping = True
+        self._producer.stopping = True
+
+    @property
+    def has_stopped(self) -> bool:
+        return self._producer.has_stopped
+
+    @property
+    def acknowledged(self) -> int:
+        """How many records."""
+        return self._producer.acknowledged
 
     def pause(self, *, is_paused: bool) -> None:
         """Stop the producer where it is, and let it go on."""
@@ -71,62 +79,6 @@ class KeyedClients:
         for what in self.ledger.anomalies:
             raise Violation(what)
 
-    # The producer.
-
-    async def _produce(self) -> None:
-        connections = Connections("keyed producer", self._cluster.addresses)
-        random = self._random
-        while not self._is_stopping:
-            producer = await init_producer_id(
-                connections, lambda: random.choice(list(self._cluster.addresses))
-            )
-            sequence = 0
-            while not self._is_stopping:
-                await asyncio.sleep(random.random() * (0.3 if random.random() < 0.1 else 0.03))
-                records = [
-                    self.ledger.sending(
-                        f"key-{int(KEYS * random.random() ** 3)}",
-                        is_tombstone=random.random() < TOMBSTONES,
-                    )
-                    for _ in range(random.randrange(1, MAX_IN_BATCH + 1))
-                ]
-                if not await self._deliver(connections, records, (*producer, sequence)):
-                    break
-                sequence += len(records)
-        self.has_stopped = True
-
-    async def _deliver(
-        self, connections: Connections, records: list[Keyed], producer: tuple[int, int, int]
-    ) -> bool:
-        """Send one batch until it is acknowledged. False: a fatal error, the outcome is unknown."""
-        now_ms = FIRST_WALL_MS + self._cluster.loop.now_ms
-        data = build_batch(
-            [
-                Record(
-                    0,
-                    now_ms,
-                    each.key.encode(),
-                    None if each.is_tombstone else str(each.number).encode(),
-                    (("number", str(each.number).encode()),),
-                )
-                for each in records
-            ],
-            producer_id=producer[0],
-            producer_epoch=producer[1],
-            base_sequence=producer[2],
-        )
-        while True:
-            code, offset = await produce(connections, KEYED, 0, data)
-            if code in (ErrorCode.none, ErrorCode.duplicate_sequence_number):
-                for turn, each in enumerate(records if offset >= 0 else ()):
-                    self.ledger.acknowledged(each, offset + turn)
-                self.acknowledged += len(records)
-                return True
-            if code is not None and code not in RETRIABLE:
-                return False
-            connections.forget_leader(KEYED, 0)
-            await asyncio.sleep(RETRY_S)
-
     # Readers.
 
     def _new_reader(self, name: str) -> KeyedReader:
@@ -141,6 +93,41 @@ class KeyedClients:
             for _ in range(self._random.randrange(3, 30)):
                 if not await reader.poll():
                     await asyncio.sleep(RETRY_S)
+
+
+class _KeyedRecords(IdempotentBatches[Keyed]):
+    """Records of few keys, some of them tombstones."""
+
+    def __init__(self, cluster: Cluster, ledger: KeyedLedger, random: Random) -> None:
+        connections = Connections("keyed producer", cluster.addresses)
+        super().__init__(connections, (KEYED, 0), list(cluster.addresses), cluster.now_ms, random)
+        self._ledger = ledger
+
+    def pause_s(self) -> float:
+        return self._random.random() * (0.3 if self._random.random() < 0.1 else 0.03)
+
+    def next_values(self) -> list[Keyed]:
+        return [
+            self._ledger.sending(
+                f"key-{int(KEYS * self._random.random() ** 3)}",
+                is_tombstone=self._random.random() < TOMBSTONES,
+            )
+            for _ in range(self._random.randrange(1, MAX_IN_BATCH + 1))
+        ]
+
+    def record(self, value: Keyed, now_ms: int) -> Record:
+        number = str(value.number).encode()
+        return Record(
+            0,
+            now_ms,
+            value.key.encode(),
+            None if value.is_tombstone else number,
+            (("number", number),),
+        )
+
+    def was_acknowledged(self, values: Sequence[Keyed], offset: int, crc: int) -> None:
+        for turn, each in enumerate(values if offset >= 0 else ()):
+            self._ledger.acknowledged(each, offset + turn)
 
 
 class KeyedReader:

@@ -38,7 +38,7 @@ class Ledger:
         self.instances = Instances()
         self.committed = 0
         """How many transactions are known to be committed."""
-        self._name = name
+        self.name = name
         self._fates: dict[int, Fate] = {}
         self._floor = NOTHING
 
@@ -94,4 +94,4 @@ class Ledger:
         self._floor = max(self._floor, number)
 
     def _fail(self, what: str) -> None:
-        self.anomalies.append(f"{self._name}: {what}")
+        self.anomalies.append(f"{self.name}: {what}")

@@ -27,13 +27,14 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import FETCH
 from ottla.records.build import build_batch
 from ottla.records.record import Record
+from simulation.batches import produce
 from simulation.broker import FIRST_WALL_MS, Broker
-from simulation.clients import Producer, produce
 from simulation.cluster import ALONE, KEYED, WRITTEN, Cluster
 from simulation.connection import Connections
 from simulation.faults import FIRST_MS, LAST_MS, Fault
 from simulation.log_clients import LogClients
 from simulation.process import Process
+from simulation.producer import Producer
 from simulation.replicas import values_of
 from simulation.tree_session import TREE
 from simulation.violation import Violation

@@ -16,8 +16,8 @@ from ottla.protocol.versions import FETCH
 from ottla.records.control import ControlType, read_end_marker
 from ottla.records.header import BatchHeader, iterate_headers
 from ottla.records.iterate import iterate_records
-from simulation.clients import FETCH_VERSION, LIST_OFFSETS, MAX_FETCH_BYTES, RETRY_S
-from simulation.connection import Connections, NoAnswerError
+from simulation.clients import FETCH_VERSION, LIST_OFFSETS, MAX_FETCH_BYTES
+from simulation.connection import RETRY_S, Connections, NoAnswerError
 from simulation.record_ledger import PartitionKey, RecordLedger, decode
 
 READ_UNCOMMITTED: Final = 0

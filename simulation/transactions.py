@@ -1,27 +1,32 @@
-"""Producers that commit offsets in transactions, and a reader of what they commit.
+"""Transactions of a producer, those that commit offsets alone, and a reader of what they commit.
 
-Every transactional id has two groups with different coordinators, and a ledger of what their
-offsets may be. A producer commits, aborts, or waits until its transaction times out. From time to
-time another producer takes over its transactional id, and the former one goes on or is killed.
+Every transactional id has a ledger of what may be read. A producer commits, aborts, or waits until
+its transaction times out. From time to time another producer takes over its transactional id, and
+the former one goes on or is killed. Where only offsets are committed, the transactional id has two
+groups with different coordinators.
 """
 
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ottla.protocol.messages import messages_of
 from ottla.shards.partitioning import partition_for
-from simulation.connection import TRANSACTION, Connections, NoAnswerError
-from simulation.consumers import RefusedError
-from simulation.coordinator_client import RETRY_S, ask_coordinator
+from simulation.batches import INIT_PRODUCER_ID
+from simulation.connection import RETRY_S, TRANSACTION, Connections, NoAnswerError, RefusedError
+from simulation.coordinator_client import ask_coordinator
+from simulation.instances import Instances
 from simulation.ledger import Ledger
+from simulation.producer import Work
 from simulation.transactional_offsets import Transaction, TransactionalOffsets
 
-INIT_PRODUCER_ID: Final = 22
 END_TXN: Final = 26
+OWN_EPOCH: Final = 5
+"""From this EndTxn on, each transaction has an epoch of its own (KIP-890)."""
 
 
 def groups_of(transactional_id: str, partitions: int) -> tuple[str, str]:
@@ -36,36 +41,140 @@ def groups_of(transactional_id: str, partitions: int) -> tuple[str, str]:
     return next(names(0)), next(names(1))
 
 
-class _Client:
-    """Requests to the coordinators of two groups and of their transactional id."""
+class TransactionLedger(Protocol):
+    """What the producers of one transactional id tell."""
+
+    instances: Instances
+
+    @property
+    def name(self) -> str:
+        """The transactional id."""
+
+    def committing(self, number: int) -> None:
+        """The producer is about to ask for the commit of this transaction."""
+
+    def ended(self, number: int, *, is_commit: bool, was_fenced: bool) -> None:
+        """The coordinator accepted its end."""
+
+
+class Transactions(Work):
+    """The transactions of one instance of a transactional id."""
 
     def __init__(
         self,
-        client_id: str,
-        transactional_id: str,
-        groups: tuple[str, str],
-        topic: str,
-        addresses: Mapping[int, tuple[str, int]],
-        ledger: Ledger,
+        connections: Connections,
+        ledger: TransactionLedger,
+        now_ms: Callable[[], int],
         random: Random,
-        coordinator_of: Callable[[str], int],
+        end_version: int,
+        timeout_ms: int,
     ) -> None:
-        self.transactional_id = transactional_id
-        self.groups = groups
-        self._connections = Connections(client_id, addresses)
-        self._offsets = TransactionalOffsets(self._connections, topic, coordinator_of)
-        self._ledger = ledger
+        """`end_version` is that of EndTxn."""
+        self._connections = connections
+        self._instances = ledger.instances
+        self._of_ledger = ledger
+        self._now_ms = now_ms
         self._random = random
+        self._end_version = end_version
+        self._timeout_ms = timeout_ms
+        self._producer = (-1, -1)
+        self._token = 0
+        """The instance's, in the ledger."""
+
+    async def begin(self) -> None:
+        build = messages_of(INIT_PRODUCER_ID, 5, "request")
+        producer_id, epoch = self.former()
+        request = build.InitProducerIdRequest(
+            transactional_id=self._of_ledger.name,
+            transaction_timeout=self._timeout_ms,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+        )
+        attempt = self._instances.asking(self._now_ms())
+        try:
+            answer = await self._of_transaction(request)
+        except RefusedError:
+            self._instances.refused(attempt)
+            raise
+        self._became(answer)
+        token = self._instances.initialized(attempt)
+        await self.initialized(token)
+        self._token = token
+
+    async def write(self) -> bool:
+        return await self.transact()
+
+    async def rest(self) -> None:
+        await asyncio.sleep(self._random.random() * 0.3)
+
+    async def give_up(self, error: Exception | None) -> bool:
+        if isinstance(error, RefusedError):
+            if self._token and self._instances.is_fenced(self._token):
+                return True
+            self.refused(error)
+        await asyncio.sleep(RETRY_S)
+        return False
+
+    async def end(self, number: int, *, is_commit: bool) -> None:
+        """Commit or abort."""
+        build = messages_of(END_TXN, self._end_version, "request")
+        request = build.EndTxnRequest(committed=is_commit, **self.transaction.fields)
+        was_fenced = self._instances.is_fenced(self._token)
+        if is_commit:
+            self._of_ledger.committing(number)
+        answer = await self.ask_end(request)
+        if self._end_version >= OWN_EPOCH:
+            self._became(answer)
+        self._of_ledger.ended(number, is_commit=is_commit, was_fenced=was_fenced)
+
+    @property
+    def transaction(self) -> Transaction:
+        return Transaction(self._of_ledger.name, *self._producer)
+
+    def _became(self, answer: Any) -> None:
+        producer = answer.producer_id, answer.producer_epoch
+        if producer != self._producer:
+            self._producer = producer
+            self.changed()
+
+    async def _of_transaction(self, request: Any) -> Any:
+        return await ask_coordinator(
+            self._connections,
+            TRANSACTION,
+            self._of_ledger.name,
+            request,
+            lambda answer: answer.error_code,
+        )
+
+    @abstractmethod
+    async def transact(self) -> bool:
+        """One transaction. False if the producer needs another epoch to go on."""
+
+    def former(self) -> tuple[int, int]:
+        """The id and epoch that the next epoch is asked for with (KIP-360)."""
+        return -1, -1
+
+    def changed(self) -> None:
+        """The producer has another id or epoch."""
+
+    async def initialized(self, token: int) -> None:
+        """No transaction of a former instance is open."""
+
+    def refused(self, error: RefusedError) -> None:
+        """The coordinator or a leader refused a request, and no other instance has taken over."""
+
+    async def ask_end(self, request: Any) -> Any:
+        """The answer to EndTxn."""
+        return await self._of_transaction(request)
 
 
-class TransactionalProducer(_Client):
-    """One instance of a transactional id. `version` is that of TxnOffsetCommit: from 5 on, each
-    transaction has an epoch of its own and brokers add partitions (KIP-890)."""
+class OffsetTransactions(Transactions):
+    """Each commits its number as the offset of two groups. `version` is that of TxnOffsetCommit:
+    from 5 on, brokers add the groups to the transaction (KIP-890)."""
 
     def __init__(
         self,
         name: str,
-        transactional_id: str,
         groups: tuple[str, str],
         topic: str,
         addresses: Mapping[int, tuple[str, int]],
@@ -76,99 +185,54 @@ class TransactionalProducer(_Client):
         now_ms: Callable[[], int],
         timeout_ms: int,
     ) -> None:
-        super().__init__(
-            name, transactional_id, groups, topic, addresses, ledger, random, coordinator_of
-        )
-        self.stopping = False
-        self.has_stopped = False
+        connections = Connections(name, addresses)
+        end_version = OWN_EPOCH if version >= 5 else 3
+        super().__init__(connections, ledger, now_ms, random, end_version, timeout_ms)
+        self._groups = groups
+        self._ledger = ledger
+        self._offsets = TransactionalOffsets(connections, topic, coordinator_of)
         self._version = version
-        self._now_ms = now_ms
-        self._timeout_ms = timeout_ms
-        self._producer = (-1, -1)
 
-    async def run(self) -> None:
-        """Runs until it is stopped, or another instance has taken over."""
-        await self._run()
-        self.has_stopped = True
-
-    async def _run(self) -> None:
-        token = 0
-        while not self.stopping:
-            try:
-                token = await self._begin()
-                while not self.stopping:
-                    await self._transact(token)
-                    await asyncio.sleep(self._random.random() * 0.3)
-            except NoAnswerError:
-                pass
-            except RefusedError:
-                if token and self._ledger.instances.is_fenced(token):
-                    return
-            await asyncio.sleep(RETRY_S)
-
-    async def _begin(self) -> int:
-        build = messages_of(INIT_PRODUCER_ID, 5, "request")
-        request = build.InitProducerIdRequest(
-            transactional_id=self.transactional_id,
-            transaction_timeout=self._timeout_ms,
-        )
-        instances = self._ledger.instances
-        attempt = instances.asking(self._now_ms())
-        try:
-            answer = await self._of_transaction(request)
-        except RefusedError:
-            instances.refused(attempt)
-            raise
-        token = instances.initialized(attempt)
-        self._producer = answer.producer_id, answer.producer_epoch
+    async def initialized(self, token: int) -> None:
         # No transaction is open now; both reads are of the same state unless another instance
         # is initialized meanwhile.
-        first, second = [await self._offsets.stable(group) for group in self.groups]
-        if instances.is_last(token):
+        first, second = [await self._offsets.stable(group) for group in self._groups]
+        if self._instances.is_last(token):
             self._ledger.settled(first, second)
-        return token
 
-    async def _transact(self, token: int) -> None:
+    async def transact(self) -> bool:
         number = self._ledger.begun()
-        groups = list(self.groups)
+        groups = list(self._groups)
         self._random.shuffle(groups)
         for group in groups:
-            await self._offsets.commit(self._transaction, group, number, self._version)
+            await self._offsets.commit(self.transaction, group, number, self._version)
             slow = self._random.random() < 0.03
             await asyncio.sleep(
                 2 * self._timeout_ms / 1000 if slow else self._random.random() * 0.2
             )
-        is_commit = self._random.random() < 0.75
-        was_fenced = self._ledger.instances.is_fenced(token)
-        if is_commit:
-            self._ledger.committing(number)
-        await self._end(is_commit=is_commit)
-        self._ledger.ended(number, is_commit=is_commit, was_fenced=was_fenced)
+        await self.end(number, is_commit=self._random.random() < 0.75)
+        return True
 
-    async def _end(self, *, is_commit: bool) -> None:
-        build = messages_of(END_TXN, 5 if self._version >= 5 else 3, "request")
-        answer = await self._of_transaction(
-            build.EndTxnRequest(committed=is_commit, **self._transaction.fields)
+
+class StableReader:
+    """Reads both groups of a transactional id, as consumers that require stable offsets."""
+
+    def __init__(
+        self,
+        client_id: str,
+        groups: tuple[str, str],
+        topic: str,
+        addresses: Mapping[int, tuple[str, int]],
+        ledger: Ledger,
+        random: Random,
+        coordinator_of: Callable[[str], int],
+    ) -> None:
+        self.groups = groups
+        self._offsets = TransactionalOffsets(
+            Connections(client_id, addresses), topic, coordinator_of
         )
-        if self._version >= 5:
-            self._producer = answer.producer_id, answer.producer_epoch
-
-    @property
-    def _transaction(self) -> Transaction:
-        return Transaction(self.transactional_id, *self._producer)
-
-    async def _of_transaction(self, request: Any) -> Any:
-        return await ask_coordinator(
-            self._connections,
-            TRANSACTION,
-            self.transactional_id,
-            request,
-            lambda answer: answer.error_code,
-        )
-
-
-class StableReader(_Client):
-    """Reads both groups, as consumers that require stable offsets."""
+        self._ledger = ledger
+        self._random = random
 
     async def run(self) -> None:
         last = dict.fromkeys(self.groups, 0)

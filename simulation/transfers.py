@@ -10,11 +10,11 @@ from random import Random
 from typing import Final
 
 from simulation.cluster import OFFSETS, OFFSETS_PARTITIONS, TOPIC, TRANSACTIONS, Cluster
-from simulation.connection import NoAnswerError
-from simulation.consumers import RefusedError
+from simulation.connection import NoAnswerError, RefusedError
 from simulation.ledger import Ledger
 from simulation.process import Process
-from simulation.transactions import StableReader, TransactionalProducer, groups_of
+from simulation.producer import Producer
+from simulation.transactions import OffsetTransactions, StableReader, groups_of
 from simulation.violation import Violation
 
 VERSIONS: Final = (5, 3)
@@ -30,7 +30,7 @@ class _Transfer:
     version: int
     groups: tuple[str, str]
     ledger: Ledger
-    producers: list[TransactionalProducer] = field(default_factory=list)
+    producers: list[Producer] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     """One for each producer."""
 
@@ -87,7 +87,6 @@ class Transfers:
     def _reader(self, transfer: _Transfer) -> StableReader:
         return StableReader(
             f"reader of {transfer.name}",
-            transfer.name,
             transfer.groups,
             TOPIC,
             self._cluster.addresses,
@@ -98,9 +97,8 @@ class Transfers:
 
     def _start_producer(self, transfer: _Transfer) -> None:
         number = len(transfer.producers) + 1
-        producer = TransactionalProducer(
+        transactions = OffsetTransactions(
             f"{transfer.name}-{number}",
-            transfer.name,
             transfer.groups,
             TOPIC,
             self._cluster.addresses,
@@ -111,6 +109,7 @@ class Transfers:
             self._cluster.now_ms,
             self._cluster.transaction_timeout_ms,
         )
+        producer = Producer(transactions)
         transfer.producers.append(producer)
         transfer.processes.append(self._process())
         self._cluster.note(f"producer {number} of {transfer.name} starts")

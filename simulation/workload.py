@@ -13,10 +13,11 @@ from faults.history import Elected, Event, Synced
 
 from ottla.coordination.tree import TreeNode
 from ottla.shards.partitioning import partition_for
-from simulation.clients import Producer, Reader
+from simulation.clients import PlainValues, Reader
 from simulation.cluster import OFFSETS, OFFSETS_PARTITIONS, TOPIC, Cluster
 from simulation.consumers import Member
 from simulation.process import Process
+from simulation.producer import Producer
 from simulation.violation import Violation
 
 
@@ -168,7 +169,7 @@ class Workload:
         note: Callable[[Event], None],
         topic_id: UUID | None = None,
     ) -> Producer:
-        return Producer(
+        values = PlainValues(
             number,
             (topic, index),
             self._cluster.addresses,
@@ -178,6 +179,7 @@ class Workload:
             self,
             topic_id,
         )
+        return Producer(values, number)
 
     def reader(self, number: int, index: int, note: Callable[[Event], None]) -> Reader:
         """Make a reader of one partition without starting it."""

@@ -19,8 +19,8 @@ from faults.history import Epochs, Event, FinalCommitted, FinalRead
 
 from simulation.broker import Broker
 from simulation.cluster import COMPACTED, OFFSETS, TOPIC, WRITTEN, Cluster
-from simulation.connection import NoAnswerError
-from simulation.consumers import GROUP, Member, RefusedError
+from simulation.connection import NoAnswerError, RefusedError
+from simulation.consumers import GROUP, Member
 from simulation.disk import locks_by_folder
 from simulation.epoch_members import EpochMember
 from simulation.faults import FIRST_MS, LAST_MS, MAX_COUNT, Fault, at_pace, draw_faults, first_ms

@@ -15,17 +15,17 @@ from random import Random
 from typing import Final
 
 from simulation.cluster import OFFSETS, TOPIC, TRANSACTIONS, WRITTEN, Cluster
-from simulation.connection import Connections, NoAnswerError
-from simulation.consumers import RefusedError
+from simulation.connection import Connections, NoAnswerError, RefusedError
 from simulation.process import Process
+from simulation.producer import Producer
 from simulation.record_ledger import PartitionKey, RecordLedger
-from simulation.record_producer import RecordProducer, Versions
 from simulation.record_reader import (
     POLLS_PER_LATEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     RecordReader,
 )
+from simulation.record_transactions import RecordTransactions, Versions
 from simulation.transactional_offsets import TransactionalOffsets
 from simulation.violation import Violation
 
@@ -47,7 +47,7 @@ class _Writer:
 
     versions: Versions
     ledger: RecordLedger
-    producers: list[RecordProducer] = field(default_factory=list)
+    producers: list[Producer] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     """One for each producer."""
 
@@ -159,7 +159,7 @@ class Writers:
             for process in writer.processes:
                 process.is_paused = is_paused
 
-    def write_once(self, partition_key: PartitionKey) -> tuple[RecordProducer, Process]:
+    def write_once(self, partition_key: PartitionKey) -> tuple[Producer, Process]:
         """A new transactional id has one transaction in one partition."""
         name = f"once-{len(self._once) + 1}"
         versions = self._random.choice(VERSIONS)
@@ -228,10 +228,10 @@ class Writers:
         versions: Versions,
         partitions: Callable[[], Sequence[PartitionKey]],
         random: Random | None = None,
-    ) -> RecordProducer:
+    ) -> Producer:
         """A producer and its process, which are not started."""
         connections = Connections(name, self._cluster.addresses)
-        producer = RecordProducer(
+        transactions = RecordTransactions(
             connections,
             writer.ledger,
             partitions,
@@ -243,6 +243,7 @@ class Writers:
             self._offsets_over(connections),
             self._cluster.pace,
         )
+        producer = Producer(transactions)
         writer.producers.append(producer)
         writer.processes.append(self._process())
         return producer

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from simulation.connection import GROUP, NoAnswerError
-from simulation.consumers import RefusedError
+from simulation.connection import GROUP, NoAnswerError, RefusedError
 from simulation.transactional_offsets import TransactionalOffsets
 
 from ottla.protocol.errors import ErrorCode

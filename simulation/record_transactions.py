@@ -1,18 +1,16 @@
-"""A producer that writes records to several partitions in transactions.
+"""Transactions that write records to several partitions.
 
-It commits, aborts, or waits until its transaction times out, and has two batches of a partition
-under way at a time. Most transactions also commit their number as an offset, as those that consume,
-transform and produce (KIP-447); some commit one where another offset expires meanwhile. It is one
-instance of its transactional id: from time to time another one takes over, and this one goes on or
-is killed. After an error that aborts the transaction it goes on with the next epoch (KIP-360);
-after one that fences it, it begins again unless another one has its id.
+A producer has two batches of a partition under way at a time. Most transactions also commit their
+number as an offset, as those that consume, transform and produce (KIP-447); some commit one where
+another offset expires meanwhile. After an error that aborts the transaction the producer goes on
+with the next epoch (KIP-360); after one that fences it, it begins again unless another one has its
+id.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -21,20 +19,18 @@ from ottla.protocol.messages import messages_of
 from ottla.protocol.versions import ADD_PARTITIONS_TO_TXN, PRODUCE
 from ottla.records.build import build_batch
 from ottla.records.record import Record
+from simulation.batches import RETRIABLE
 from simulation.broker import FIRST_WALL_MS
-from simulation.clients import INIT_PRODUCER_ID, RETRIABLE
-from simulation.connection import TRANSACTION, Connections, NoAnswerError
-from simulation.consumers import RefusedError
+from simulation.connection import RETRY_S, TRANSACTION, Connections, NoAnswerError, RefusedError
 from simulation.coordinator_client import (
     REQUEST_TIMEOUT_MS,
-    RETRY_S,
     ask_coordinator,
 )
 from simulation.pace import Pace
 from simulation.record_ledger import PartitionKey, RecordLedger, Value
 from simulation.transactional_offsets import Transaction, TransactionalOffsets
+from simulation.transactions import Transactions
 
-END_TXN: Final = 26
 TOPIC_IDS: Final = 13
 MAX_TRIES: Final = 80
 MAX_IN_BATCH: Final = 3
@@ -95,8 +91,8 @@ class _Batch(NamedTuple):
     data: bytes
 
 
-class RecordProducer:
-    """One transactional producer of a simulated cluster."""
+class RecordTransactions(Transactions):
+    """The transactions of one instance, with records and offsets."""
 
     def __init__(
         self,
@@ -115,19 +111,14 @@ class RecordProducer:
         `is_behind` whether a broker has yet to learn of an election.
         Transactions' offsets go to `offsets`.
         """
-        self.stopping = False
-        self.has_stopped = False
-        self._connections = connections
+        super().__init__(connections, ledger, now_ms, random, versions.end_txn, ledger.timeout_ms)
         self._offsets = offsets
         self._ledger = ledger
         self._partitions = partitions
         self._leader_epoch = leader_epoch
         self._is_behind = is_behind
-        self._now_ms = now_ms
-        self._random = random
         self._versions = versions
         self._pace = pace
-        self._producer = (-1, -1)
         self._sequences: dict[PartitionKey, int] = {}
         self._added: set[PartitionKey] = set()
         self._offsets_of: dict[Value, int] = {}
@@ -137,64 +128,17 @@ class RecordProducer:
         self._is_unsure = False
         """A batch of the transaction has no answer: it may arrive later."""
 
-    async def run(self) -> None:
-        """Runs until it is stopped, or another instance has taken over."""
-        await self._run()
-        self.has_stopped = True
+    def former(self) -> tuple[int, int]:
+        return self._producer
 
-    async def run_once(self) -> None:
-        """One transaction, if nothing refuses it."""
-        # The coordinator ends what a refusal leaves open.
-        with suppress(NoAnswerError, RefusedError):
-            await self._transact(await self._begin())
-        self.has_stopped = True
+    def changed(self) -> None:
+        self._sequences.clear()
 
-    async def _run(self) -> None:
-        token = 0
-        while not self.stopping:
-            try:
-                token = await self._begin()
-                while not self.stopping:
-                    if not await self._transact(token):
-                        break
-                    await asyncio.sleep(self._random.random() * 0.3)
-            except NoAnswerError:
-                pass
-            except RefusedError as error:
-                if token and self._ledger.instances.is_fenced(token):
-                    return
-                if error.code in FENCED:
-                    self._producer = (-1, -1)
-            await asyncio.sleep(RETRY_S)
+    def refused(self, error: RefusedError) -> None:
+        if error.code in FENCED:
+            self._producer = (-1, -1)
 
-    async def _begin(self) -> int:
-        """Get an epoch: the next one of this producer, or that of a new one. Returns a token."""
-        build = messages_of(INIT_PRODUCER_ID, 5, "request")
-        producer_id, epoch = self._producer
-        request = build.InitProducerIdRequest(
-            transactional_id=self._ledger.name,
-            transaction_timeout=self._ledger.timeout_ms,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-        )
-        instances = self._ledger.instances
-        attempt = instances.asking(self._now_ms())
-        try:
-            answer = await self._of_transaction(request)
-        except RefusedError:
-            instances.refused(attempt)
-            raise
-        self._became(answer)
-        return instances.initialized(attempt)
-
-    def _became(self, answer: Any) -> None:
-        producer = answer.producer_id, answer.producer_epoch
-        if producer != self._producer:
-            self._producer = producer
-            self._sequences.clear()
-
-    async def _transact(self, token: int) -> bool:
-        """One transaction. False if the producer needs another epoch to go on."""
+    async def transact(self) -> bool:
         number = self._ledger.begun(self._now_ms())
         self._added.clear()
         self._is_unsure = False
@@ -207,20 +151,20 @@ class RecordProducer:
                 )
                 await asyncio.sleep(pause_s)
             await self._commit_offsets(number)
-            await self._end(token, number, is_commit=self._random.random() < 0.75)
+            await self.end(number, is_commit=self._random.random() < 0.75)
         except RefusedError as error:
             if error.code in FENCED:
-                self._ledger.refused(token, number, self._now_ms(), error.code.name)
+                self._ledger.refused(self._token, number, self._now_ms(), error.code.name)
                 raise
             # Abortable, as clients see it.
-            await self._end(token, number, is_commit=False)
+            await self.end(number, is_commit=False)
             # Below version 2 the epoch stays, and a batch of this transaction may still arrive.
             return not (self._is_unsure and self._versions.adds_partitions)
         return True
 
     async def _commit_offsets(self, number: int) -> None:
         """Commit the transaction's number as the offset of its groups."""
-        transaction = Transaction(self._ledger.name, *self._producer)
+        transaction = self.transaction
         if self._random.random() < COMMITS_OFFSET:
             await self._commit_offset(transaction, self._ledger.group, number)
             self._ledger.offset_accepted(number)
@@ -392,36 +336,11 @@ class RecordProducer:
         )
         self._added.add(partition_key)
 
-    async def _end(self, token: int, number: int, *, is_commit: bool) -> None:
-        """Commit or abort; asks again where no answer comes, as clients do."""
-        build = messages_of(END_TXN, self._versions.end_txn, "request")
-        producer_id, epoch = self._producer
-        request = build.EndTxnRequest(
-            transactional_id=self._ledger.name,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            committed=is_commit,
-        )
-        was_fenced = self._ledger.instances.is_fenced(token)
-        if is_commit:
-            self._ledger.committing(number)
+    async def ask_end(self, request: Any) -> Any:
+        """Asks again where no answer comes, as clients do."""
         for _ in range(MAX_TRIES):
             try:
-                answer = await self._of_transaction(request)
-                break
+                return await self._of_transaction(request)
             except NoAnswerError:
                 await asyncio.sleep(RETRY_S)
-        else:
-            raise NoAnswerError("the transaction's end is unknown")
-        if self._versions.end_txn >= 5:
-            self._became(answer)
-        self._ledger.ended(number, is_commit=is_commit, was_fenced=was_fenced)
-
-    async def _of_transaction(self, request: Any) -> Any:
-        return await ask_coordinator(
-            self._connections,
-            TRANSACTION,
-            self._ledger.name,
-            request,
-            lambda answer: answer.error_code,
-        )
+        raise NoAnswerError("the transaction's end is unknown")
