@@ -53,7 +53,7 @@ def _as_float(value: float | None) -> float | None:
     return found
 
 
-Place = tuple[str, int, int]
+Position = tuple[str, int, int]
 """Of a record: the topic's id, partition and offset."""
 
 
@@ -68,7 +68,7 @@ class Record:
     offset: int
 
     @property
-    def place(self) -> Place:
+    def position(self) -> Position:
         return self.topic_id, self.partition, self.offset
 
     @property
@@ -78,7 +78,7 @@ class Record:
 
     @property
     def at(self) -> int:
-        # Two records of one place, in a topic and the one made after it, have different times.
+        # Two records of one position, in a topic and the one made after it, have different times.
         return 10 * (self.n + JITTER[self.n % len(JITTER)]) + int(self.topic_id.split("-")[1]) % 10
 
     @property
@@ -89,8 +89,8 @@ class Record:
     def row(self) -> tuple[Any, ...]:
         """As the frame has it, with the columns of SCHEMA."""
         value = None if self.is_tombstone else self.value
-        place = (self.partition, self.offset)
-        return (self.key, value, self.n, self.at, *place, self.is_tombstone)
+        position = (self.partition, self.offset)
+        return (self.key, value, self.n, self.at, *position, self.is_tombstone)
 
 
 class Records:
@@ -102,7 +102,7 @@ class Records:
         self.is_narrow = False
         self.moved: set[int] = set()
         self._sent: list[Record] = []
-        self._at: dict[Place, Record] = {}
+        self._at: dict[Position, Record] = {}
 
     @property
     def schema(self) -> StructType:
@@ -128,15 +128,15 @@ class Records:
             record = Record(n, key, topic_id, chosen, ends[chosen])
             ends[chosen] += 1
             self._sent.append(record)
-            self._at[record.place] = record
+            self._at[record.position] = record
 
-    def rows(self, places: Iterable[Place]) -> tuple[Any, ...]:
-        return tuple(self._at[place].row for place in places)
+    def rows(self, positions: Iterable[Position]) -> tuple[Any, ...]:
+        return tuple(self._at[position].row for position in positions)
 
-    def places(self, rows: Iterable[tuple[Any, ...]]) -> tuple[Place, ...]:
+    def positions(self, rows: Iterable[tuple[Any, ...]]) -> tuple[Position, ...]:
         """Return of which records rows are: of the frame, or of the table."""
         number = SCHEMA.names.index("n")
-        return tuple(self._sent[row[number] - 1].place for row in rows)
+        return tuple(self._sent[row[number] - 1].position for row in rows)
 
     def cast(self, rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
         """Return rows as the table stores them: a FLOAT takes a DOUBLE, and changes it."""
@@ -145,14 +145,14 @@ class Records:
         at = self.columns.index("value")
         return tuple((*row[:at], _as_float(row[at]), *row[at + 1 :]) for row in rows)
 
-    def begin(self, places: Iterable[Place], partitions: int) -> None:
+    def begin(self, positions: Iterable[Position], partitions: int) -> None:
         """A new query begins, to which a topic's records are one stream.
 
         Where nothing orders them, it cannot know the last record of a key whose partition was
         another one before partitions were added.
         """
         if self.keyed.order_by is None:
-            found = [self._at[place] for place in places]
+            found = [self._at[position] for position in positions]
             self.moved |= {one.key for one in found if one.partition != one.key % partitions}
 
     # ---- what the table must have
@@ -163,13 +163,13 @@ class Records:
             return (record.n,)
         return (record.at, record.partition, record.offset)
 
-    def missing(self, table: Iterable[tuple[Any, ...]], places: Iterable[Place]) -> list[str]:
+    def missing(self, table: Iterable[tuple[Any, ...]], positions: Iterable[Position]) -> list[str]:
         """Return what a table lacks that has these records: a row, or a deletion."""
-        wanted = [self._at[place] for place in places]
+        wanted = [self._at[position] for position in positions]
         wanted = [one for one in wanted if one.key not in self.moved]
         if self.keyed.history:
-            has = set(self.places(table))
-            return [f"{one}" for one in wanted if one.place not in has]
+            has = set(self.positions(table))
+            return [f"{one}" for one in wanted if one.position not in has]
         last: dict[int, Record] = {}
         for one in wanted:
             if one.key not in last or self._rank(one) > self._rank(last[one.key]):

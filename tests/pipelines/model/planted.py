@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from tests.pipelines.model.iceberg import FakeTable
 from tests.pipelines.model.walk import walk
 from tests.pipelines.model.world import ONCE, ModelLease, SilentError
 
@@ -18,6 +19,7 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.run import batch, begin, first_offsets, plan, start
 from ottla.pipelines.sinks.delta import merge
 from ottla.pipelines.sinks.delta import sink as delta
+from ottla.pipelines.sinks.iceberg.sink import IcebergSink
 from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.postgresql import statements
 from ottla.pipelines.sinks.topic import sink as topic
@@ -191,6 +193,21 @@ def late_records_are_not_seen(patch: pytest.MonkeyPatch) -> None:
     _change(patch, "in_order_statement", late, "false")
 
 
+def what_others_commit_meanwhile_is_not_seen(patch: pytest.MonkeyPatch) -> None:
+    """A table of Iceberg is not looked at after the commit of a batch."""
+
+    def trust(sink: IcebergSink, batch: Any, before: Any, *, once: bool) -> int:
+        sink._last = FakeTable(sink.spark, sink.table).current_id()
+        return 1
+
+    patch.setattr(IcebergSink, "_find_written", trust)
+
+
+def expired_snapshots_are_not_missed(patch: pytest.MonkeyPatch) -> None:
+    """A table of Iceberg is taken for one that knows all its snapshots."""
+    patch.setattr(IcebergSink, "forgets", lambda _: "")
+
+
 def _change(patch: pytest.MonkeyPatch, name: str, words: str, to: str) -> None:
     """Put other words into a statement of a MERGE."""
     shipped = getattr(merge, name)
@@ -224,6 +241,11 @@ PLANTED: Final[tuple[tuple[str, Plant, str], ...]] = (
     ("delta", at_most_once_gives_no_numbers, AT_MOST_ONCE),
     ("postgresql", at_most_once_gives_no_numbers, AT_MOST_ONCE),
     ("postgresql", what_is_left_out_has_no_number, AT_MOST_ONCE),
+    ("iceberg", no_check_of_the_age, ONCE),
+    ("iceberg", queries_are_not_known_as_continued, ONCE),
+    ("iceberg", what_others_commit_meanwhile_is_not_seen, ONCE),
+    ("iceberg", expired_snapshots_are_not_missed, ONCE),
+    ("iceberg-upsert", no_check_of_the_age, ONCE),
     ("topic", no_check_of_marks, ONCE),
     ("topic", marks_without_offsets, ONCE),
     ("topic", no_check_of_marks, AT_MOST_ONCE),
@@ -249,4 +271,5 @@ FIRST: Final[dict[Plant, int]] = {
     a_topic_made_again_is_new_to_each_table: 1_850,
     what_is_left_out_has_no_number: 945,
     partitions_that_are_added_are_not_seen: 290,
+    expired_snapshots_are_not_missed: 820,
 }

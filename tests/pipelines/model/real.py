@@ -59,7 +59,7 @@ class RealWorld:
     ) -> None:
         self.kind, self.spark, self.bootstrap, self.database = kind, spark, bootstrap, database
         self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
-        self.place = folder
+        self.around = folder
         self.topic = f"source-{uuid.uuid4().hex[:8]}"
         self.partitions = 1
         self.last: dict[int, int | None] = {}
@@ -80,7 +80,7 @@ class RealWorld:
 
     def renew(self) -> None:
         """The user begins again: another target, and a new checkpoint."""
-        self.folder = self.place / f"world-{uuid.uuid4().hex[:8]}"
+        self.folder = self.around / f"world-{uuid.uuid4().hex[:8]}"
         self.folder.mkdir()
         self.checkpoint, self.backup = self.folder / "checkpoint", self.folder / "backup"
         if self.database is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from pyspark.sql.types import LongType, StructField, StructType
@@ -60,6 +61,12 @@ class Session:
         columns, rows = sql.select(statement, views)
         return Frame(self, rows, tuple(columns))
 
+    def table(self, _: str) -> Any:
+        return SimpleNamespace(schema=self.world.table_schema)
+
+    def refreshTable(self, _: str) -> None:  # noqa: N802
+        """Tables are read as they are."""
+
     def dropTempView(self, name: str) -> None:  # noqa: N802
         del self.views[name]
 
@@ -92,6 +99,11 @@ class Frame:
     def count(self) -> int:
         return len(self.rows)
 
+    def writeTo(self, name: str) -> Writer:  # noqa: N802
+        writer = Writer(self)
+        writer.table = name
+        return writer
+
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802
         self.sparkSession.views[name] = self
 
@@ -102,6 +114,7 @@ class Writer:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.settings: dict[str, Any] = {}
+        self.table = ""
         self.batch: Callable[[Frame, int], None] | None = None
 
     def foreachBatch(self, batch: Callable[[Frame, int], None]) -> Writer:  # noqa: N802
@@ -130,6 +143,9 @@ class Writer:
 
     def save(self, location: str = "") -> None:
         self.frame.sparkSession.world.target.append(self.frame, location, self.settings)
+
+    def append(self) -> None:
+        self.save(self.table)
 
     def start(self) -> MicroBatches:
         assert self.batch is not None

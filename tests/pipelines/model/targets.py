@@ -12,6 +12,7 @@ from typing import Any
 from tests.pipelines.model import sql
 from tests.pipelines.model.errors import QueryFailedError
 from tests.pipelines.model.files import Killed, MemoryFiles
+from tests.pipelines.model.iceberg import IcebergTarget
 from tests.pipelines.model.spark import Frame
 from tests.pipelines.model.topics import TopicTargets
 
@@ -112,7 +113,7 @@ class FakeDeltaTable:
 
 
 class DeltaTarget:
-    """Delta tables, by their place."""
+    """Delta tables, by their path."""
 
     can_start_from_table = True
 
@@ -120,11 +121,11 @@ class DeltaTarget:
         self._world = world
         self.stores: dict[str, DeltaStore] = {}
 
-    def make(self, place: str) -> None:
-        self.stores[f"file:{place}"] = DeltaStore(self._world.new_id("table"))
+    def make(self, path: str) -> None:
+        self.stores[f"file:{path}"] = DeltaStore(self._world.new_id("table"))
 
-    def sink(self, session: Any, place: str) -> DeltaSink:
-        target = Target(place, f"file:{place}", is_table=False)
+    def sink(self, session: Any, path: str) -> DeltaSink:
+        target = Target(path, f"file:{path}", is_table=False)
         schema, keyed = self._world.schema, self._world.keyed
         return DeltaSink(session, target, schema, keyed=keyed, compact_after=0)
 
@@ -136,9 +137,9 @@ class DeltaTarget:
 
     def merge(self, session: Any, statement: str, views: Any) -> None:
         """A MERGE: the id and metadata of its batch are settings of the session."""
-        place = re.search(r"delta\.`([^`]*)`", statement)
-        assert place is not None
-        store, conf = self.stores[place[1]], session.conf
+        path = re.search(r"delta\.`([^`]*)`", statement)
+        assert path is not None
+        store, conf = self.stores[path[1]], session.conf
         target = self._world.records
 
         def merged() -> Rows:
@@ -168,14 +169,14 @@ class DeltaTarget:
         store.versions.append((metadata, None, rows))
         session.conf.set(LAST_COMMIT, str(store.latest))
 
-    def rows(self, place: str) -> Rows:
-        return self.stores[f"file:{place}"].rows
+    def rows(self, path: str) -> Rows:
+        return self.stores[f"file:{path}"].rows
 
-    def backup(self, place: str) -> DeltaStore:
-        return self.stores[f"file:{place}"].copied()
+    def backup(self, path: str) -> DeltaStore:
+        return self.stores[f"file:{path}"].copied()
 
-    def restore(self, place: str, backup: DeltaStore) -> None:
-        self.stores[f"file:{place}"] = backup.copied()
+    def restore(self, path: str, backup: DeltaStore) -> None:
+        self.stores[f"file:{path}"] = backup.copied()
 
 
 @dataclass
@@ -282,23 +283,23 @@ class DatabaseTarget:
         self._world = world
         self.database = DatabaseState(0)
 
-    def make(self, place: str) -> None:
+    def make(self, path: str) -> None:
         number = self._world.new_number()
         self.database = DatabaseState(
             number, markers=self.database.markers, clock=self.database.clock
         )
 
-    def sink(self, session: Any, place: str) -> JdbcSink:
+    def sink(self, session: Any, path: str) -> JdbcSink:
         database, keyed = Database("jdbc:x", "postgresql://x"), self._world.keyed
         return JdbcSink(session, database, TableName("", "t"), self._world.schema, keyed=keyed)
 
-    def rows(self, place: str) -> Rows:
+    def rows(self, path: str) -> Rows:
         return self.database.rows
 
-    def backup(self, place: str) -> DatabaseState:
+    def backup(self, path: str) -> DatabaseState:
         return self.database.copied()
 
-    def restore(self, place: str, backup: DatabaseState) -> None:
+    def restore(self, path: str, backup: DatabaseState) -> None:
         self.database = backup.copied()
 
 
@@ -328,14 +329,14 @@ class FolderTarget:
     def __init__(self, world: Any) -> None:
         self._world = world
 
-    def make(self, place: str) -> None:
-        self._world.folders[place] = {}
+    def make(self, path: str) -> None:
+        self._world.folders[path] = {}
 
-    def sink(self, session: Any, place: str) -> FilesSink:
-        return FilesSink(session, place, self._world.schema)
+    def sink(self, session: Any, path: str) -> FilesSink:
+        return FilesSink(session, path, self._world.schema)
 
-    def rows(self, place: str) -> Rows:
-        lists = self._world.folders[place].items()
+    def rows(self, path: str) -> Rows:
+        lists = self._world.folders[path].items()
         return tuple(
             tuple(row)
             for name, text in lists
@@ -343,15 +344,16 @@ class FolderTarget:
             for row in json.loads(text)
         )
 
-    def backup(self, place: str) -> dict[str, str]:
-        return dict(self._world.folders[place])
+    def backup(self, path: str) -> dict[str, str]:
+        return dict(self._world.folders[path])
 
-    def restore(self, place: str, backup: dict[str, str]) -> None:
-        self._world.folders[place] = dict(backup)
+    def restore(self, path: str, backup: dict[str, str]) -> None:
+        self._world.folders[path] = dict(backup)
 
 
 TARGETS = {
     "delta": DeltaTarget,
+    "iceberg": IcebergTarget,
     "postgresql": DatabaseTarget,
     "files": FolderTarget,
     "topic": TopicTargets,

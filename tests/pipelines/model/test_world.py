@@ -250,8 +250,16 @@ FOUND = {
     ("files", 705): "it wrote the other run's batch again",
     ("delta", 2281): "a first batch that ends before it begins",
     ("files", 20): "a folder was set back while a query wrote to it",
+    ("iceberg", 453): "a run that had lost its lease wrote the batch of the next one again",
     ("files", 76): "a copy went on beside the query that had moved the former one away",
 }
+
+
+def test_a_new_query_does_not_begin_where_the_snapshots_have_expired(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch)
+    walk(391, "iceberg", "at-most-once", LENGTH)
 
 
 @pytest.mark.parametrize(("kind", "seed"), FOUND, ids=FOUND.values())

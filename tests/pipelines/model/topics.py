@@ -44,10 +44,10 @@ class TopicTargets:
         self._world = world
         self.store = TopicStore("")
 
-    def make(self, place: str) -> None:
+    def make(self, path: str) -> None:
         self.store = TopicStore(self._world.new_id("out"))
 
-    def rows(self, place: str) -> tuple[Any, ...]:
+    def rows(self, path: str) -> tuple[Any, ...]:
         return tuple(self.store.records)
 
     def append(self, frame: Frame, location: str, options: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ class TopicTargets:
         self._world.steps.step(frame.sparkSession)
         self.store.records += frame.rows
 
-    def sink(self, session: Any, place: str) -> TopicSink:
+    def sink(self, session: Any, path: str) -> TopicSink:
         target = TopicTarget(NAME, KAFKA, COLUMNS)  # type: ignore[arg-type]
         return TopicSink(session, target, f"/cp/{self._world.starting.checkpoint}")
 
@@ -95,9 +95,9 @@ class FakeProducer:
     def flush(self, timeout_s: float) -> int:
         return 0
 
-    def send_offsets_to_transaction(self, places: Any, group: str, timeout_s: float) -> None:
-        (place,) = places
-        self._mark = (group, place.partition), place.metadata
+    def send_offsets_to_transaction(self, offsets: Any, group: str, timeout_s: float) -> None:
+        (at,) = offsets
+        self._mark = (group, at.partition), at.metadata
 
     def commit_transaction(self, timeout_s: float) -> None:
         self._step()
@@ -105,8 +105,8 @@ class FakeProducer:
             raise KafkaException(KafkaError(KafkaError._FENCED))
         self._store.records += self._rows
         if self._mark is not None:
-            place, metadata = self._mark
-            self._store.marks[place] = metadata
+            at, metadata = self._mark
+            self._store.marks[at] = metadata
 
 
 class FakeConsumer:
@@ -116,11 +116,11 @@ class FakeConsumer:
         self._session = RUNNING[-1]
         self._group = settings["group.id"]
 
-    def committed(self, places: Any, timeout_s: float) -> list[Any]:
+    def committed(self, offsets: Any, timeout_s: float) -> list[Any]:
         marks = self._session.world.target.store.marks
         return [
-            SimpleNamespace(error=None, metadata=marks.get((self._group, place.partition)))
-            for place in places
+            SimpleNamespace(error=None, metadata=marks.get((self._group, at.partition)))
+            for at in offsets
         ]
 
     def consumer_group_metadata(self) -> str:

@@ -18,6 +18,7 @@ import pytest
 from tests.pipelines.model import keyed, topics
 from tests.pipelines.model.errors import QueryFailedError
 from tests.pipelines.model.files import Killed, MemoryFiles, Steps
+from tests.pipelines.model.iceberg import FakeTable, IcebergTarget, committing, set_written
 from tests.pipelines.model.keyed import Records
 from tests.pipelines.model.spark import (
     SCHEMA,
@@ -56,6 +57,7 @@ from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta import merge, target
 from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.files import sink as files
+from ottla.pipelines.sinks.iceberg import sink as iceberg
 from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.source.source import Source
@@ -75,6 +77,7 @@ CHECKPOINTS = ("a", "b")
 KINDS = (
     *TARGETS,
     *("delta-upsert", "delta-marked", "delta-history"),
+    *("iceberg-upsert", "iceberg-marked"),
     *("postgresql-upsert", "postgresql-marked"),
 )
 """Targets, and kinds of tables with keys in them."""
@@ -131,7 +134,7 @@ class Run:
     def specification(self) -> Any:
         return SimpleNamespace(
             frame=Frame(self.session),
-            target=self.world.place,
+            target=self.world.path,
             checkpoint=f"/cp/{self.checkpoint}",
             trigger=None,
             delivery=self.world.delivery,
@@ -169,8 +172,8 @@ class Run:
         return ""
 
     def _plan(self) -> Any:
-        world, place = self.world, self.world.place
-        return plan.plan(self.specification(), lambda _: world.target.sink(self.session, place))
+        world, path = self.world, self.world.path
+        return plan.plan(self.specification(), lambda _: world.target.sink(self.session, path))
 
     def batch(self, most: int) -> str:
         """Run the next batch; return why the query failed, empty where it did not."""
@@ -191,7 +194,7 @@ class Run:
     @property
     def rows(self) -> tuple[Any, ...]:
         """The records of the batch under way."""
-        return () if self.query is None else self.world.places(self.query.current.rows)
+        return () if self.query is None else self.world.positions(self.query.current.rows)
 
     @property
     def runs(self) -> bool:
@@ -222,7 +225,7 @@ class World:
         self.kind, _, table = kind.partition("-")
         self.records = Records(table) if table else None
         self.target: Any = TARGETS[self.kind](self)
-        self.place = ""
+        self.path = ""
         self.renew()
 
     # ---- what Spark and the sinks ask for
@@ -240,14 +243,14 @@ class World:
     def table_schema(self) -> Any:
         return SCHEMA if self.records is None else self.records.schema
 
-    def places(self, rows: Any) -> tuple[Any, ...]:
+    def positions(self, rows: Any) -> tuple[Any, ...]:
         """Return of which records rows are: of the frame, or of the target."""
-        return tuple(rows) if self.records is None else self.records.places(rows)
+        return tuple(rows) if self.records is None else self.records.positions(rows)
 
     @property
     def held(self) -> tuple[Any, ...]:
         """The records that the target has."""
-        return self.places(self.target.rows(self.place))
+        return self.positions(self.target.rows(self.path))
 
     def new_number(self) -> int:
         self._numbers += 1
@@ -428,22 +431,27 @@ class World:
 
     def back_up_target(self) -> None:
         if self.kind != "topic":
-            self.backups["target"] = self.place, self.target.backup(self.place)
+            self.backups["target"] = self.path, self.target.backup(self.path)
 
     def restore_target(self) -> None:
         """A backup of the whole target is restored: its folder or its database."""
-        place, backup = self.backups.get("target", ("", None))
-        if place == self.place:
-            if self.kind == "delta":  # nobody takes away a folder that is written to
+        path, backup = self.backups.get("target", ("", None))
+        if path == self.path:
+            if self.kind in ("delta", "iceberg"):  # nobody takes away a folder that is written to
                 for run in self.runs:
                     self.kill(run)
-            self.target.restore(place, backup)
+            self.target.restore(path, backup)
             self._blind()
 
     def restore_table(self, version: int) -> None:
-        """RESTORE TABLE ... TO VERSION AS OF; one that takes out rows, and brings none back."""
+        """RESTORE TABLE ... TO VERSION AS OF; one that takes out rows, and brings none back.
+
+        Iceberg's tables are also compacted and tagged.
+        """
+        if isinstance(self.target, IcebergTarget) and self.target.change_table(self.path, version):
+            self._blind()
         if isinstance(self.target, DeltaTarget):
-            store = self.target.stores[f"file:{self.place}"]
+            store = self.target.stores[f"file:{self.path}"]
             chosen = max(version % (store.latest + 1), store.first_known)
             if self._only_takes_out(store, chosen):
                 store.restore(chosen)
@@ -455,9 +463,14 @@ class World:
         return not any(restore for _, restore, _ in store.versions[version + 1 :])
 
     def forget_history(self) -> None:
-        """Delta removes old entries of the table's log, but for those of a RESTORE."""
+        """Delta removes old entries of the table's log, but for those of a RESTORE; Iceberg expires
+        snapshots.
+        """
+        if isinstance(self.target, IcebergTarget) and self.delivery != AT_LEAST_ONCE:
+            self.target.store(self.path).expire()
+            self.backups.pop("target", None)  # its files are gone
         if isinstance(self.target, DeltaTarget) and self.delivery != AT_LEAST_ONCE:
-            store = self.target.stores[f"file:{self.place}"]
+            store = self.target.stores[f"file:{self.path}"]
             if len(store.writers) < 2 and not any(one for _, one, _ in store.versions):
                 store.first_known = store.latest
                 self.backups.pop("target", None)  # it is older than Delta keeps the history
@@ -472,7 +485,7 @@ class World:
 
     def _make(self, one_in: int) -> None:
         """Make the target, empty; some tables with keys have a column that is too narrow."""
-        self.target.make(self.place)
+        self.target.make(self.path)
         if self.records is not None:
             self.records.is_narrow = self.new_number() % one_in == 0
             if isinstance(self.target, DatabaseTarget):
@@ -490,7 +503,7 @@ class World:
             for partition, first in self.first.items()
             for offset in range(first)
         }
-        self.place = f"/lake/{self.new_id('t')}"
+        self.path = f"/lake/{self.new_id('t')}"
         self._make(one_in=5)
         if self.records is not None:
             self.records.moved.clear()
@@ -552,7 +565,7 @@ class World:
         ]
 
     def check(self, run: Run) -> None:
-        """All records before a run's place are in the target."""
+        """All records before the offsets of a run are in the target."""
         if run.query is None or run.is_blind or run.topic_id != self.topic_id:
             return
         query = run.query.current
@@ -564,13 +577,13 @@ class World:
             rows = set(self.held)
             missing = [one for one in wanted if one not in rows]
         else:
-            missing = self.records.missing(self.target.rows(self.place), wanted)
+            missing = self.records.missing(self.target.rows(self.path), wanted)
         if missing:
             raise SilentError(f"lost: {missing[:5]} are before {at}")
 
     def audit(self) -> None:
         """No record is in the target twice, and none is changed."""
-        if self.records and (wrong := self.records.wrong(self.target.rows(self.place))):
+        if self.records and (wrong := self.records.wrong(self.target.rows(self.path))):
             raise SilentError(f"changed: {wrong}")
         rows = self.held
         if self.delivery != AT_LEAST_ONCE and len(set(rows)) < len(rows):
@@ -611,7 +624,7 @@ class _NoThread:
 
 
 def install(patch: pytest.MonkeyPatch) -> None:
-    """Put what is in memory in the place of Spark, the brokers and the targets."""
+    """Put what is in memory instead of Spark, the brokers and the targets."""
     import threading
 
     def source_of(frame: Frame) -> list[tuple[int, Source]]:
@@ -662,6 +675,12 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(delta, "StateAhead", lambda _: SimpleNamespace(begin=nothing))
     patch.setattr(target, "DeltaTable", FakeDeltaTable)
     patch.setattr(target, "Files", MemoryFiles)
+    patch.setattr(iceberg, "LoadedTable", FakeTable)
+    patch.setattr(iceberg, "load", FakeTable)
+    patch.setattr(iceberg, "require_catalog", nothing)
+    patch.setattr(iceberg, "committing", committing)
+    patch.setattr(iceberg, "set_written", set_written)
+    patch.setattr(iceberg, "mark", lambda frame, *_: frame)
     patch.setattr(jdbc, "Connection", FakeConnection)
     patch.setattr(jdbc, "copy_line", nothing)
     patch.setattr(jdbc, "chunks_of", lambda frame: frame.rows)

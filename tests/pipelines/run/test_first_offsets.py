@@ -31,8 +31,11 @@ class Table:
     name = "flights"
     capabilities = Capabilities()
 
-    def __init__(self, *commits: CommitMetadata, keyed: KeyedTable | None = None) -> None:
+    def __init__(
+        self, *commits: CommitMetadata, keyed: KeyedTable | None = None, forgets: str = ""
+    ) -> None:
         self.commits = commits
+        self.forgets = lambda: forgets
         self.keyed = keyed
         self.checked: list[tuple[str, bool]] = []
 
@@ -73,6 +76,16 @@ def test_a_table_that_does_not_have_the_topic(starting: Any, offsets: dict[int, 
     table = Table()
     assert start(table, source(starting)) == Start({"t": offsets})
     assert table.checked == [("t", False)]
+
+
+@pytest.mark.parametrize("starting", ["earliest", "latest", "table"])
+def test_a_table_that_may_have_had_the_topic_needs_explicit_offsets(starting: str) -> None:
+    table = Table(forgets="only its latest 2 commits are known")
+    with pytest.raises(PipelineError, match=r"'t' is not known: only its latest 2 commits are kno"):
+        start(table, source(starting))
+    assert start(table, source({0: 10, 1: 3})) == Start({"t": {0: 10, 1: 3}})
+    # Of the topic that a commit names all is known.
+    assert start(Table(LAST, forgets="some"), source("table")).offsets == {"t": {0: 8, 1: 5}}
 
 
 def test_a_query_without_topics_asks_the_table_once() -> None:

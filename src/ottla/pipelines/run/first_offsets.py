@@ -63,6 +63,8 @@ def first_offsets(
     for source in wanted:
         state = topics[source.name]
         last = held.get(source.name)
+        if last is None and source.starting in ("earliest", "latest", "table"):
+            _check_known(sink, source.name)
         if source.starting == "table":
             offsets, notice = _from_table(on_lost, sink, state, cluster, last)
             start.notices.append(notice)
@@ -145,6 +147,18 @@ def check_first(
                 "first batch of this one was written: rows may be there twice, and to go on would "
                 "write rows twice. Use the other query's checkpoint, or a new table"
             )
+
+
+def _check_known(sink: Sink, name: str) -> None:
+    """Refuse to begin with a topic that the target may hold, though no commit names it.
+
+    Raises PipelineError.
+    """
+    if why := sink.forgets():
+        raise PipelineError(
+            f"Whether the table {sink.name} holds topic {name!r} is not known: {why}. Give "
+            "explicit offsets: topic(..., starting={0: 4711})"
+        )
 
 
 def _holds_already(sink: Sink, name: str) -> str:

@@ -152,6 +152,13 @@ class Sink(ABC):
         PipelineError.
         """
 
+    def forgets(self) -> str:
+        """Return why the target may hold topics that no commit names, as a part of a sentence.
+
+        Empty where it knows all the commits of queries.
+        """
+        return ""
+
     def check_repeat(  # noqa: B027
         self, delivery: DeliveryGuarantee, begun_ms: int, checkpoint: str
     ) -> None:

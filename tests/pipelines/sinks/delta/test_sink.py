@@ -212,6 +212,17 @@ def test_a_table_whose_commits_do_not_say_what_they_read(monkeypatch: pytest.Mon
     sink(monkeypatch, Table(ROW)).check_start("t", continues=True)
 
 
+def test_a_table_that_queries_wrote_may_have_forgotten_what_they_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = Table(ROW, writers={"query-1": 4})
+    assert sink(monkeypatch, written).forgets() == "only its latest 2 commits are known"
+    monkeypatch.setattr(written, "commits", lambda: [Commit(1, "", {}), Commit(0, "", {})])
+    assert sink(monkeypatch, written).forgets() == ""
+    assert sink(monkeypatch, Table(ROW)).forgets() == ""
+    assert sink(monkeypatch, Table()).forgets() == ""
+
+
 def test_what_the_table_says_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(ROW, writers={"query-1": 4})
     made = sink(monkeypatch, table)

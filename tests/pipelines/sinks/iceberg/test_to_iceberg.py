@@ -17,6 +17,7 @@ from ottla.pipelines import PipelineError, to_iceberg, topic
 from ottla.pipelines.file.read import read_text
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.iceberg import IcebergSpec
+from ottla.pipelines.sinks.iceberg.jvm import MARK
 from ottla.pipelines.spark.jvm.attributes import java_class, java_session
 from ottla.pipelines.spec.problem import FileError
 from ottla.pipelines.spec.sink import SinkSpec
@@ -212,6 +213,20 @@ def test_a_batch_that_a_tag_keeps_was_not_taken_out(job: Job, produce: Callable[
     assert job.rows() == list(range(20))
 
 
+def ends_before(job: Job, *counts: int) -> dict[int, int]:
+    """Where each partition ended before its last records."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "x"})
+    try:
+        return {
+            number: consumer.get_watermark_offsets(TopicPartition(job.name, number))[1] - count
+            for number, count in enumerate(counts)
+        }
+    finally:
+        consumer.close()
+
+
 def insert(job: Job, *ids: int) -> None:
     """What another job writes, a snapshot for each row."""
     for number in ids:
@@ -259,13 +274,8 @@ def test_a_running_query_knows_its_last_batch_until_a_snapshot_after_it_expires(
     assert job.rows() == [*range(6), 97, 98, 99]
 
 
-def test_a_rollback_while_a_batch_is_written_is_noticed_after_it(
-    job: Job, produce: Callable[..., None]
-) -> None:
-    for first in (0, 5):
-        produce(job.name, records(first, first + 5))
-        job.run()
-    produce(job.name, records(10, 15))
+def run_while(job: Job, change: Callable[[Any], None]) -> None:
+    """Run with a change of the table between the look at it and the commit of the first batch."""
     inside, changed = job.folder / "inside", job.folder / "changed"
 
     def wait(number: int) -> int:
@@ -276,26 +286,82 @@ def test_a_rollback_while_a_batch_is_written_is_noticed_after_it(
             time.sleep(0.01)
         return number
 
-    def change() -> None:
+    def change_then() -> None:
         until = time.monotonic() + 60
         while not inside.exists() and time.monotonic() < until:
             time.sleep(0.01)
         # Iceberg's own API: Spark's procedures may need a core, which the batch has.
-        table = iceberg_table(job)
-        table.manageSnapshots().rollbackTo(table.currentSnapshot().parentId()).commit()
+        change(iceberg_table(job))
         changed.touch()
 
     job.spark.udf.register("wait_in_batch", wait, "bigint")
-    columns = ("wait_in_batch(value.id) AS id", *COLUMNS[1:], "value.word")
-    other = threading.Thread(target=change)
+    other = threading.Thread(target=change_then)
     other.start()
     try:
-        with pytest.raises(PipelineError, match="was set back by a rollback") as said:
-            job.run(columns=columns)
+        job.run(columns=("wait_in_batch(value.id) AS id", *COLUMNS[1:], "value.word"))
     finally:
         other.join()
+
+
+def test_a_rollback_while_a_batch_is_written_is_noticed_after_it(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    for first in (0, 5):
+        produce(job.name, records(first, first + 5))
+        job.run()
+    produce(job.name, records(10, 15))
+
+    def roll_back_by_one(table: Any) -> None:
+        table.manageSnapshots().rollbackTo(table.currentSnapshot().parentId()).commit()
+
+    with pytest.raises(PipelineError, match="was set back by a rollback") as said:
+        run_while(job, roll_back_by_one)
     assert "no longer has batch 1 of this query" in str(said.value)
     assert "Its batch 2 was written before that was noticed" in str(said.value)
+
+
+def test_a_batch_that_another_run_writes_at_the_same_time_is_noticed_after_it(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    """A run that was stopped for longer than its lease does not know that it lost it."""
+    produce(job.name, records(0, 5))
+    job.run()
+    produce(job.name, records(5, 10))
+
+    def write_the_next_batch(table: Any) -> None:
+        metadata = json.loads(table.currentSnapshot().summary().get(MARK))
+        table.newAppend().set(MARK, json.dumps(metadata | {"batch": 1})).commit()
+
+    with pytest.raises(PipelineError, match=r"Batch 1 of .* was written by another run, too: the"):
+        run_while(job, write_the_next_batch)
+
+
+def test_a_new_checkpoint_does_not_read_again_what_expired_snapshots_brought(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    columns = ("value.*",)
+    produce(job.name, records(0, 5))
+    job.run(columns=columns)
+    insert(job, 99)
+    expire(job)
+    for starting in ("earliest", "table"):
+        with pytest.raises(PipelineError, match=r"is not known: only its latest 1 snapshots are"):
+            job.run(columns=columns, starting=starting, checkpoint=job.folder / "other")
+    produce(job.name, records(5, 8), partition=0)
+    produce(job.name, records(8, 10), partition=1)
+    job.run(columns=columns, starting=ends_before(job, 3, 2), checkpoint=job.folder / "other")
+    assert job.rows() == [*range(10), 99]
+
+
+def test_a_table_of_others_whose_snapshots_expire_may_be_written(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    job.spark.sql(f"CREATE TABLE {job.table} (id BIGINT, word STRING) USING iceberg")
+    insert(job, 98, 99)
+    expire(job)
+    produce(job.name, records(0, 5))
+    job.run(columns=("value.*",))
+    assert job.rows() == [*range(5), 98, 99]
 
 
 def test_another_job_may_write_between_two_batches(job: Job, produce: Callable[..., None]) -> None:

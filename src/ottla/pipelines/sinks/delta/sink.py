@@ -193,6 +193,15 @@ class DeltaSink(Sink):
                 "topic(..., starting={0: 4711})"
             )
 
+    def forgets(self) -> str:
+        """Return that Delta has removed commits of queries from the table's history."""
+        if not self.target.location or not self.table.snapshot().transactions():
+            return ""
+        versions = [commit.version for commit in self.table.commits()]
+        if not versions or versions[-1] == 0:
+            return ""
+        return f"only its latest {len(versions)} commits are known"
+
     def check(self) -> list[str]:
         """Compare the frame with the table; return what will change in it, a line for each.
 

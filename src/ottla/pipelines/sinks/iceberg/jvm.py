@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MARK: Final = "ottla.batch"
 """The property of a snapshot's summary that says which batch of which query it is."""
+WRITTEN: Final = "ottla.written"
+"""The property of a table that a pipeline has begun to write to."""
 MAX_SNAPSHOTS: Final = 1_000
 """How many snapshots are looked at, from the latest backwards."""
 _ICEBERG: Final = "org.apache.iceberg.spark"
@@ -53,6 +55,11 @@ class LoadedTable:
     def uuid(self) -> str:
         """The id that the table got when it was created."""
         return str(self._table.uuid())
+
+    @property
+    def is_written(self) -> bool:
+        """Tell whether a pipeline has begun to write to the table, however long ago."""
+        return self._table.properties().get(WRITTEN) is not None
 
     @property
     def location(self) -> str:

@@ -11,7 +11,7 @@ A batch is appended, or merged where the table has keys (`keyed_table`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -26,13 +26,14 @@ from ottla.pipelines.sinks.iceberg.table import (
     in_sql,
     load,
     require_catalog,
+    set_written,
     widen_column,
 )
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query, read_metadata
 from ottla.pipelines.target.constraints import Constraint, mark, read_constraints
 from ottla.pipelines.target.far_ahead import order_constraints, watched
-from ottla.pipelines.target.keyed_table import check_kind
+from ottla.pipelines.target.keyed_table import check_kind, harm
 from ottla.pipelines.target.narrower_types import added_columns, narrower
 from ottla.pipelines.target.port import NO_VERSION, Sink
 from ottla.pipelines.target.upsert_statement import upsert_statement
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from ottla.pipelines.sinks.iceberg.jvm import Snapshot
     from ottla.pipelines.target.keyed_table import KeyedTable
     from ottla.pipelines.target.port import Batch
 
@@ -215,9 +217,12 @@ class IcebergSink(Sink):
         Raises PipelineError.
         """
         schema = self._table_schema()
-        if self._loaded() is None:
-            create(self.spark, self.table, schema, self.partition_by)
-        else:
+        table = self._loaded()
+        if table is None or not table.is_written:
+            if table is None:
+                create(self.spark, self.table, schema, self.partition_by)
+            set_written(self.spark, self.table)
+        if table is not None:
             added, widened = self._compare(self._schema_there())
             if added:
                 add_columns(self.spark, self.table, added)
@@ -261,7 +266,7 @@ class IcebergSink(Sink):
         there = list(table.ancestors())
         texts = [one.metadata for one in there]
         newest = latest_of_query(texts, query_id)
-        is_cut = bool(there) and there[-1].parent is not None
+        is_cut = _is_cut(there)
         gone = [read_metadata(one.metadata) for one in table.set_aside(there)]
         return Held(
             f"the table {self.name}",
@@ -272,8 +277,14 @@ class IcebergSink(Sink):
             taken_out_by="a rollback",
             continued_by=continued_by(texts, query_id),
             since_ms=there[-1].committed_ms + MAX_CLOCKS_APART_MS if is_cut else None,
-            forgets=f"only its latest {len(there)} snapshots are known" if is_cut else "",
+            forgets=_forgets(there),
         )
+
+    def forgets(self) -> str:
+        """Return that snapshots have expired since a pipeline began to write to the table."""
+        table = self._loaded()
+        there = list(table.ancestors()) if table is not None and table.is_written else []
+        return _forgets(there)
 
     def metadata(self) -> Iterable[str]:
         """Return the metadata of the snapshots that are in the table, the newest first."""
@@ -299,7 +310,9 @@ class IcebergSink(Sink):
         table = LoadedTable(session, self.table)
         table.refresh()
         before = table.current_id()
-        if batch.once and self._has(table, batch):
+        # At-least-once may write a batch twice, and must not bring back the rows of an older one.
+        once = batch.once or self.keyed is not None
+        if once and self._has(table, batch):
             return None
         if self.keyed is not None:
             self._merge(frame, self.keyed, batch)
@@ -309,24 +322,27 @@ class IcebergSink(Sink):
                 rows = frame.selectExpr("*", *(_null(*one) for one in self._missing.items()))
             writer = rows.writeTo(in_sql(self.table))
             writer.option(f"snapshot-property.{MARK}", batch.metadata).append()
-        return self._find_written(batch, before)
+        return self._find_written(batch, before, once=once)
 
-    def _find_written(self, batch: Batch, before: int | None) -> int:
+    def _find_written(self, batch: Batch, before: int | None, *, once: bool) -> int:
         """Return the number of the commit that holds a batch which was just written.
 
         `before` is the snapshot that was looked at before. Iceberg commits an append after whatever
-        others have committed since, a rollback as well. Raises PipelineError for one, and where
-        another query continues; the batch is in the table.
+        others have committed since: a rollback, and the same batch by another run, too. Raises
+        PipelineError for these, and where another query continues; the batch is in the table.
         """
         # The query has a copy of the user's session, in which the catalog keeps the table, too.
         table = LoadedTable(self.spark, self.table)
         table.refresh()
         since = table.since(before) or []
-        mine = next((one for one in since if one.metadata == batch.metadata), None)
+        found = [one for one in since if _is_of(one, batch)]
+        mine = found[0] if found else None
         texts = [one.metadata for one in since]
-        if batch.once and (mine is None or continued_by(texts, batch.query_id)):
+        if once and (mine is None or continued_by(texts, batch.query_id)):
             held = replace(self._held(table, batch.query_id), is_complete=True)
             check_written(batch, held, self.keyed)
+        if once and len(found) > 1:
+            raise self._written_twice(batch, batch.number)
         self._last = None if mine is None else mine.id
         return NO_VERSION if mine is None else mine.sequence or NO_VERSION
 
@@ -338,10 +354,11 @@ class IcebergSink(Sink):
         since = None if self._last is None else table.since(self._last)
         if since is not None:
             texts = [one.metadata for one in since]
-            if not continued_by(texts, batch.query_id) and not latest_of_query(
-                texts, batch.query_id
-            ):
+            own = latest_of_query(texts, batch.query_id)
+            if own is None and not continued_by(texts, batch.query_id):
                 return False  # this run's last batch is in the table, and others have none of it
+            if own is not None and own.batch < batch.number:
+                raise self._written_twice(batch, own.batch)
         held = self._held(table, batch.query_id)
         if self._last is not None:
             held = replace(held, is_complete=True)  # it had that batch
@@ -352,6 +369,12 @@ class IcebergSink(Sink):
         if isinstance(answer, Refuse):
             raise PipelineError(answer.sentence)
         return False
+
+    def _written_twice(self, batch: Batch, number: int) -> PipelineError:
+        return PipelineError(
+            f"Batch {number} of the checkpoint {batch.checkpoint} was written by another run, too: "
+            f"{harm(self.keyed)}. Two runs share the checkpoint: give each one of its own"
+        )
 
     def _merge(self, frame: DataFrame, keyed: KeyedTable, batch: Batch) -> None:
         """Give each key its last record.
@@ -369,6 +392,20 @@ class IcebergSink(Sink):
         finally:
             session.catalog.dropTempView(view)
             kept.unpersist()
+
+
+def _is_cut(there: Sequence[Snapshot]) -> bool:
+    """Tell whether a table had snapshots before these, which are known no more."""
+    return bool(there) and there[-1].parent is not None
+
+
+def _forgets(there: Sequence[Snapshot]) -> str:
+    return f"only its latest {len(there)} snapshots are known" if _is_cut(there) else ""
+
+
+def _is_of(snapshot: Snapshot, batch: Batch) -> bool:
+    found = read_metadata(snapshot.metadata)
+    return found is not None and (found.query_id, found.batch) == (batch.query_id, batch.number)
 
 
 def _null(name: str, kind: str) -> str:

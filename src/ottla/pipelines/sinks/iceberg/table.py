@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.iceberg.jvm import LoadedTable, has_iceberg
+from ottla.pipelines.sinks.iceberg.jvm import WRITTEN, LoadedTable, has_iceberg
 from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.spark.versions import SCALA, minor
 
@@ -102,6 +102,11 @@ def add_columns(spark: SparkSession, name: str, columns: Iterable[tuple[str, str
     """Add columns, given with their types; fields inside of columns by their path."""
     listed = ", ".join(f"{_path(path)} {kind}" for path, kind in columns)
     spark.sql(f"ALTER TABLE {in_sql(name)} ADD COLUMNS ({listed})")
+
+
+def set_written(spark: SparkSession, name: str) -> None:
+    """Note in the table that a pipeline writes to it: its snapshots may expire."""
+    spark.sql(f"ALTER TABLE {in_sql(name)} SET TBLPROPERTIES ('{WRITTEN}' = 'true')")
 
 
 def widen_column(spark: SparkSession, name: str, path: str, kind: str) -> None:
