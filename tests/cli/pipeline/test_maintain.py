@@ -26,11 +26,9 @@ checkpoint = "./cp/numbers"
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_a_file_that_writes_no_delta_table_is_refused(tmp_path: Path, sink: str) -> None:
+def test_a_file_that_writes_no_table_to_maintain_is_refused(tmp_path: Path, sink: str) -> None:
     file = tmp_path / "numbers.toml"
     file.write_text(FILE.replace("SINK", sink))
     with pytest.raises(Failed) as caught:
         maintain_file(read_file(file, {}), None, dry_run=False, as_json=False)
-    assert caught.value.message == (
-        "numbers.toml writes no Delta table: there is nothing to maintain."
-    )
+    assert caught.value.message == "numbers.toml writes no table that Ottla maintains."

@@ -1,4 +1,4 @@
-"""`ottla pipeline maintain`: the Delta tables of a file's pipelines kept small and fast to read."""
+"""`ottla pipeline maintain`: the tables of a file's pipelines kept small and fast to read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ottla.cli.rows import column, emit, row
 from ottla.cli.screen import note, say
 from ottla.cli.value_types import Number
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.delta import DeltaSpec
 from ottla.pipelines.spec.pipeline import FileSpec
 
 
@@ -65,9 +64,9 @@ def maintain_file(
     spec: FileSpec, keep_hours: float | None, *, dry_run: bool, as_json: bool
 ) -> None:
     """Join small files and delete unused ones; raises Failed with all problems at the end."""
-    pipelines = [one for one in spec.pipelines if isinstance(one.sink, DeltaSpec)]
+    pipelines = [one for one in spec.pipelines if one.sink.has_maintenance]
     if not pipelines:
-        raise Failed(f"{spec.file.name} writes no Delta table: there is nothing to maintain.")
+        raise Failed(f"{spec.file.name} writes no table that Ottla maintains.")
     note("Starting Spark.")
     problems: list[str] = []
     kind = TableToMaintain if dry_run else MaintainedTable
@@ -76,7 +75,6 @@ def maintain_file(
         from ottla.pipelines.failures.known import About
         from ottla.pipelines.file.build import open_session
         from ottla.pipelines.run.reported import reported
-        from ottla.pipelines.sinks.delta.maintenance import maintain as maintained
 
         try:
             spark = open_session(spec, conf=SPARK_SETTINGS, with_formats=False)
@@ -84,11 +82,10 @@ def maintain_file(
             raise Failed(str(error), f"Spark's log: {output.file}") from error
         try:
             for pipeline in pipelines:
-                target = pipeline.sink.target
+                sink = pipeline.sink
                 try:
-                    about = About(pipeline.name, target, failures=pipeline.sink.failures)
-                    with reported(about):
-                        tables = maintained(spark, target, keep_hours=keep_hours, dry_run=dry_run)
+                    with reported(About(pipeline.name, sink.target, failures=sink.failures)):
+                        tables = sink.maintain(spark, keep_hours=keep_hours, dry_run=dry_run)
                 except PipelineError as error:
                     problems.append(f"{pipeline.name}: {error}")
                     continue

@@ -16,6 +16,7 @@ from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.pipeline.view import open_view
 from ottla.pipelines.checkpoint.lease import taken_here
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.locations import shown_location
 from ottla.pipelines.program.session import Session
 from ottla.pipelines.spec.pipeline import FileSpec
 
@@ -39,7 +40,7 @@ def run_file(spec: FileSpec, log: Path | None, *, as_json: bool) -> int:
     clusters = []
     for pipeline in spec.pipelines:
         clusters.append(look_up_topic(pipeline))
-        if taken := taken_here(Path(pipeline.delivery.checkpoint.removeprefix("file:"))):
+        if taken := taken_here(Path(shown_location(pipeline.delivery.checkpoint))):
             raise Failed(f"{pipeline.name}: {taken}.")
     with SparkOutput(spec.file.stem, log) as output:
         session = Session(

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from ottla.pipelines.checkpoint.document import Document
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.locations import shown_location
 from ottla.pipelines.spark.jvm.files import Files
 
 log: Final = logging.getLogger("ottla.pipelines")
@@ -112,7 +113,7 @@ class Lease:
         """Beat once; return why the run must end, None while it has the checkpoint."""
         found = self._read()
         if found is not None and found.get("token") != self._token:
-            where = self._files.location.removeprefix("file:")
+            where = shown_location(self._files.location)
             return (
                 f"The checkpoint {where} was taken by {_who(found)}: two runs share it. This one "
                 "ends, and its last batch may be written by the other one. Give each run a "
@@ -129,7 +130,7 @@ class Lease:
         """
         found = self._read()
         if found is None or found.get("token") != self._token:
-            where = self._files.location.removeprefix("file:")
+            where = shown_location(self._files.location)
             by = f" by {_who(found)}" if found else ""
             raise PipelineError(
                 f"The checkpoint {where} was taken{by} while this run started, because it did not "
@@ -167,7 +168,7 @@ class Lease:
             reason = self.renew()
         except (Py4JJavaError, PipelineError) as error:
             if not self._has_warned:
-                where = self._files.location.removeprefix("file:")
+                where = shown_location(self._files.location)
                 words = str(error).splitlines()[0]
                 log.warning(
                     "The checkpoint %s cannot be kept now, and after %.0f s another host may take "
@@ -215,7 +216,7 @@ class Lease:
         return False
 
     def _taken(self, found: dict[str, Any] | None) -> str:
-        return _taken(self._files.location.removeprefix("file:"), found)
+        return _taken(shown_location(self._files.location), found)
 
 
 def taken_here(checkpoint: Path) -> str | None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from ottla.pipelines.failures.cause import Cause, one_line
 from ottla.pipelines.failures.known import Found
+from ottla.pipelines.locations import shown_location
 
 DENIED: Final = (
     r"(?:AccessControl|AccessDenied)Exception: ?(?:Permission denied)?.*|Permission denied|"
@@ -126,7 +127,7 @@ def disk_full(found: Found) -> str | None:
     if any(one.condition.startswith("SQLSTATE") for one in found.causes):
         return None  # the disk is that of a database
     match = found.search(r"(?:writing rows to|[Cc]annot create) (\S+?)\.?(?:\s|$)")
-    where = f" while writing {match[1].removeprefix('file:')}" if match else ""
+    where = f" while writing {shown_location(match[1])}" if match else ""
     return (
         f"The disk is full{where} (No space left on device). Free some space: the next start "
         "continues from the checkpoint"
@@ -137,7 +138,7 @@ def not_writable(found: Found) -> str:
     match = found.search(r"[Cc]annot create (\S+)")
     denied = found.search(DENIED)
     is_log = found.cause.condition == "DELTA_CANNOT_CREATE_LOG_PATH"
-    where = match[1].removeprefix("file:") if match and is_log else found.about.target
+    where = shown_location(match[1]) if match and is_log else found.about.target
     why = f" ({_shorten(denied[0])})" if denied else ""
     return (
         f"Spark cannot write to {where}{why}. Check that the path exists, that "

@@ -8,6 +8,7 @@ from typing import Final
 
 from ottla.pipelines.errors import MostlyRejectedError
 from ottla.pipelines.kafka.brokers import ClusterState
+from ottla.pipelines.locations import shown_location
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.status import read_status
 from ottla.pipelines.rejects import first_batch
@@ -103,7 +104,7 @@ def begins_with_newest(pipeline: PipelineSpec) -> bool:
         return False
     if _SCHEME.match(delivery.checkpoint):
         return False
-    if any(Path(delivery.checkpoint.removeprefix("file:"), "offsets").glob("[0-9]*")):
+    if any(Path(shown_location(delivery.checkpoint), "offsets").glob("[0-9]*")):
         return False
     try:
         status = read_status(source.kafka.for_librdkafka(), delivery.group, with_lag=False)

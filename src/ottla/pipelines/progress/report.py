@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
+from ottla.pipelines.locations import shown_location
 from ottla.pipelines.progress.commits import Delivered, GroupCommitter, last_batch
 from ottla.pipelines.progress.events import (
     Offsets,
@@ -270,7 +271,7 @@ class Reporter:
         location = match.group(1)
         if location not in self._logs:
             self._logs[location] = DeltaTable(self.spark, location)
-        return location.removeprefix("file:"), self._logs[location].find(query_id, batch)
+        return shown_location(location), self._logs[location].find(query_id, batch)
 
     def _missed(self, running: Running, query_id: str) -> list[tuple[int, Offsets]]:
         """Return the batches that are done but not in the group.

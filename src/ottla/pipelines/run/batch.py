@@ -20,6 +20,7 @@ from ottla.pipelines.checkpoint.identity import Offsets
 from ottla.pipelines.checkpoint.next_batch import Planned, Refuse, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.locations import shown_location
 from ottla.pipelines.rejects.first_batch import check_first_batch
 from ottla.pipelines.run.far_ahead import FarAhead
 from ottla.pipelines.run.kept_state import keep_state
@@ -219,7 +220,7 @@ class BatchRunner:
             raise PipelineError(answer.sentence)
 
     def _shown_checkpoint(self) -> str:
-        return self.checkpoint.files.location.removeprefix("file:")
+        return shown_location(self.checkpoint.files.location)
 
     def _undo(self, query_id: str, number: int) -> None:
         """Forget that a batch has begun: none of its rows is written, unless it has parts."""

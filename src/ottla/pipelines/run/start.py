@@ -15,6 +15,7 @@ from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.failures.known import About, Known
 from ottla.pipelines.kafka.brokers import why_silent
+from ottla.pipelines.locations import shown_location
 from ottla.pipelines.rejects.dead_letters import DeadLetters
 from ottla.pipelines.rejects.left_out import LeftOutRows
 from ottla.pipelines.rejects.rejects import Rejects
@@ -181,7 +182,7 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     about = About(
         query=name,
         target=checked.sink.shown,
-        checkpoint=location.removeprefix("file:"),
+        checkpoint=shown_location(location),
         topics=tuple(source.name for _, source in checked.sources),
         servers=",".join(dict.fromkeys((*of_sources, *checked.sink.servers))) or "the broker",
         failures=checked.sink.failures,

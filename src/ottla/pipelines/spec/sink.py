@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.run.specification import Specification
     from ottla.pipelines.spec.fields import Fields
+    from ottla.pipelines.spec.maintained import Maintained
     from ottla.pipelines.target.port import Sink
 
 _TABLE: Final = re.compile(r"[A-Za-z_]\w*(\.\w+){0,2}")
@@ -44,7 +45,7 @@ class SinkSpec:
     `title`: the heading in the reference. `marked_by`: the field that a file has for this kind
     alone; a kind without one is chosen by `format`, which is one of `formats`. `others` says what
     is wrong with the fields of other kinds. `besides`: what `read` takes beside the options.
-    `failures`: those that this kind alone has.
+    `failures`: those that this kind alone has. `has_maintenance`: see `maintain`.
     """
 
     title: ClassVar[str]
@@ -54,6 +55,7 @@ class SinkSpec:
     besides: ClassVar[tuple[Option, ...]] = ()
     failures: ClassVar[tuple[Known, ...]] = ()
     keeps_rejects: ClassVar[bool] = True
+    has_maintenance: ClassVar[bool] = False
 
     @property
     def target(self) -> str:
@@ -98,6 +100,15 @@ class SinkSpec:
 
     def rejected(self, spark: SparkSession) -> Sink:
         """Return the target of the rows that are rejected. Raises PipelineError."""
+        raise NotImplementedError
+
+    def maintain(
+        self, spark: SparkSession, *, keep_hours: float | None, dry_run: bool
+    ) -> list[Maintained]:
+        """Join small files of the target and of those beside it, and delete unused ones.
+
+        Raises PipelineError.
+        """
         raise NotImplementedError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError, maintain
-from ottla.pipelines.sinks.delta.maintenance import Maintained
+from ottla.pipelines.spec.maintained import Maintained
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 

@@ -8,12 +8,11 @@ version refers to. The files that it replaces stay until VACUUM.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.sinks.delta.session_settings import settings_of
 from ottla.pipelines.spark.jvm.delta_log import count_files
 
 if TYPE_CHECKING:
@@ -82,19 +81,3 @@ def compact(session: SparkSession, location: str) -> Compacted:
     with settings_of(session, _SIZES):
         (row,) = session.sql(f"OPTIMIZE delta.`{quoted}`").collect()
     return Compacted(int(row["metrics"]["numFilesRemoved"]), int(row["metrics"]["numFilesAdded"]))
-
-
-@contextlib.contextmanager
-def settings_of(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Give a session these settings for the block."""
-    before = {name: session.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        for name, former in before.items():
-            if former is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, former)

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.sinks.delta.compaction import compact, settings_of
+from ottla.pipelines.sinks.delta.compaction import compact
+from ottla.pipelines.sinks.delta.session_settings import settings_of
 from ottla.pipelines.sinks.delta.target import Target, find_target
 from ottla.pipelines.spark.jvm.delta_log import count_files
 from ottla.pipelines.spark.jvm.required import require_delta, require_jvm
+from ottla.pipelines.spec.maintained import Maintained
 from ottla.pipelines.target.delta_table import DeltaTable
 
 if TYPE_CHECKING:
@@ -29,20 +30,6 @@ _LISTING_TASKS: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelis
 """VACUUM lists the folders in so many tasks, 10,000 by default: minutes on a small cluster."""
 MAX_TRIES: Final = 3
 """A commit of the running pipeline may come between; Delta then refuses the OPTIMIZE."""
-
-
-@dataclass(frozen=True, slots=True)
-class Maintained:
-    """What was done to one table, or would be done.
-
-    `deleted`: files that no version within `kept_hours` refers to.
-    """
-
-    table: str
-    files_before: int
-    files_after: int
-    deleted: int
-    kept_hours: float
 
 
 def maintain(

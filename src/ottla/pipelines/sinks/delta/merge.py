@@ -15,14 +15,14 @@ Another job may change the table at the same time: then the statement is run aga
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.locations import shown_location
 from ottla.pipelines.sinks.delta.busy_table import tried_again
 from ottla.pipelines.sinks.delta.history_statement import history_statement
 from ottla.pipelines.sinks.delta.in_order_statement import OUT_OF_ORDER, in_order_statement
+from ottla.pipelines.sinks.delta.session_settings import settings_of
 from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.spark.jvm.sessions import broadcast_limit_bytes, copied, is_same
 from ottla.pipelines.target.delta_table import DeltaTable, forget_last_commit, last_commit
@@ -86,8 +86,8 @@ def merge(
 
     try:
         frame.createOrReplaceTempView(view)
-        with _settings(session, batch):
-            shown = f"batch {batch.number} of {location.removeprefix('file:')}"
+        with settings_of(session, _settings(session, batch)):
+            shown = f"batch {batch.number} of {shown_location(location)}"
             return tried_again(write, find, keep_rows, shown)
     finally:
         frame.sparkSession.catalog.dropTempView(view)
@@ -113,26 +113,18 @@ def _merge_in_order(session: SparkSession, statement: str, order: BatchOrder) ->
     return True
 
 
-@contextlib.contextmanager
-def _settings(session: SparkSession, batch: Batch) -> Iterator[None]:
-    """Give a batch's id and metadata to the commits in the block, and plan its joins safely.
+def _settings(session: SparkSession, batch: Batch) -> dict[str, str]:
+    """Return what gives a batch's id and metadata to the commits, and plans its joins safely.
 
     Spark estimates a table by the size of its files. Compressed rows can be a hundred times larger
     in memory: a table of 12 MB that was sent to all tasks did not fit into 1 GB. So only a small
     table is sent for its estimate; for others Spark compares what it has measured with the limit.
     """
     limit = session.conf.get(_ADAPTIVE_BROADCAST, None) or session.conf.get(_BROADCAST)
-    settings = {_QUERY: batch.query_id, _BATCH: str(batch.number), _METADATA: batch.metadata}
-    settings[_BROADCAST] = str(min(broadcast_limit_bytes(session), MAX_BROADCAST_FILES_BYTES))
-    settings[_ADAPTIVE_BROADCAST] = str(limit)
-    before = {name: session.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, value)
+    return {
+        _QUERY: batch.query_id,
+        _BATCH: str(batch.number),
+        _METADATA: batch.metadata,
+        _BROADCAST: str(min(broadcast_limit_bytes(session), MAX_BROADCAST_FILES_BYTES)),
+        _ADAPTIVE_BROADCAST: str(limit),
+    }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.locations import shown_location
 from ottla.pipelines.spark.jvm.delta_log import create_table
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.delta_table import DeltaTable
@@ -40,7 +41,7 @@ class Target:
     @property
     def shown(self) -> str:
         """What a person looks for: the table's name, or the whole path."""
-        return self.name if self.is_table else self.location.removeprefix("file:")
+        return self.name if self.is_table else shown_location(self.location)
 
     def rejected(self, spark: SparkSession) -> Target:
         """Return the table beside this one for rows that are rejected: `<target>_rejected`."""

@@ -11,6 +11,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.known import Known
 from ottla.pipelines.run.frame import Written
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER
+from ottla.pipelines.sinks.delta.maintenance import maintain
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
 from ottla.pipelines.spark.jvm.required import require_delta
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from ottla.pipelines.run.specification import Specification
+    from ottla.pipelines.spec.maintained import Maintained
     from ottla.pipelines.target.port import Sink
 
 
@@ -33,6 +35,7 @@ class DeltaSpec(KeyedOptions, LakeOptions):
     formats: ClassVar[tuple[str, ...]] = ("delta",)
     others: ClassVar[str] = "is not for a Delta table: leave it out"
     failures: ClassVar[tuple[Known, ...]] = DeltaSink.failures
+    has_maintenance: ClassVar[bool] = True
 
     partition_by: tuple[str, ...] = option(
         "the columns that a new table is partitioned by", "names", default=(), example="'carrier'"
@@ -48,6 +51,12 @@ class DeltaSpec(KeyedOptions, LakeOptions):
         "flag",
         default=None,
     )
+
+    def maintain(
+        self, spark: SparkSession, *, keep_hours: float | None, dry_run: bool
+    ) -> list[Maintained]:
+        """Join small files of the table and of those beside it, and delete unused ones."""
+        return maintain(spark, self.target, keep_hours=keep_hours, dry_run=dry_run)
 
     def sink(self, asked: Specification) -> Sink:
         """Return the table for the rows of a frame. Raises PipelineError."""

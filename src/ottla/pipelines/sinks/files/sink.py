@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide, digest
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.locations import shown_location
 from ottla.pipelines.sinks.files.batches import STATE, FolderState, number_of
 from ottla.pipelines.sinks.files.jvm import SparkFileSink
 from ottla.pipelines.spark.jvm.files import Files
@@ -79,7 +80,7 @@ class FilesSink(Sink):
     @property
     def shown(self) -> str:
         """The whole path."""
-        return self.location.removeprefix("file:")
+        return shown_location(self.location)
 
     @property
     def folders(self) -> tuple[str, ...]:
