@@ -9,9 +9,9 @@ import pytest
 from ottla.testing.zookeeper_server import ZooKeeperError, ZooKeeperServer, zookeeper_command
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    """A real ZooKeeper; each test uses its own chroot."""
+    """A real ZooKeeper for all tests of a process; each one uses its own chroot."""
     try:
         zookeeper_command()
     except ZooKeeperError as error:
