@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "journey": "Show what happened to one message.",
     "group": "List, describe, reset and delete consumer groups.",
     "transaction": "List and describe transactions, and end those that hang.",
-    "mirror": "Mirror topics of another cluster into this one, exactly once, until Ctrl-C.",
+    "mirror": "Mirror another Kafka's topics into this one, exactly once, until Ctrl-C.",
     "pipeline": "Run pipelines into Delta: run, check, status, stop, rejects, maintain, package.",
     "config": "Show and change the settings of topics, groups and brokers.",
     "user": "Add, list, describe and delete users with a password (SCRAM).",

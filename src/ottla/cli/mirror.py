@@ -133,7 +133,7 @@ def mirror(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Mirror topics of another cluster into this one, exactly once, until Ctrl-C.
+    """Mirror another Kafka's topics into this one, exactly once, until Ctrl-C.
 
     Partitions, keys, headers, timestamps and settings are kept, and the offsets of groups are
     translated exactly. Can be stopped and started at any moment.
