@@ -127,6 +127,7 @@ async def test_what_is_said_during_a_write_goes_out_together(bench: Bench) -> No
         (ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower, True),
         (ErrorCode.fenced_state_epoch, ErrorCode.not_leader_or_follower, True),
         (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_or_partition, True),
+        (ErrorCode.invalid_request, ErrorCode.unknown_server_error, True),
     ],
 )
 async def test_a_write_that_is_refused(

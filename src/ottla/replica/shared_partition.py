@@ -361,6 +361,9 @@ class SharedPartition:
             code = COORDINATOR_ERRORS.get(refused.code, ErrorCode.unknown_server_error)
             error = ApiError(code, refused.message)
             logger.info("%s: the state is not written: %s", self._name, refused)
+            if refused.code is ErrorCode.invalid_request:
+                # The state is gone: the group or the topic was deleted.
+                self.end()
         shares.end_write(is_written=error is None)
         if not self.is_gone:
             self._arm_for_next()
