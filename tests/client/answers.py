@@ -29,7 +29,7 @@ from ottla.client.admin.records import DELETE_RECORDS
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
-from ottla.protocol.versions import CONSUMER_GROUP_DESCRIBE
+from ottla.protocol.versions import CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE
 
 Place = tuple[str, int]
 
@@ -333,9 +333,11 @@ def groups(known: Mapping[str, Group], commits: Mapping[str, dict[Place, int]]) 
 
     def of_new_protocol(address: str, request: Any) -> Any:
         """All of these groups are classic ones."""
-        build = messages_of(CONSUMER_GROUP_DESCRIBE, request.__version__)
+        build = messages_of(request.__api_key__, request.__version__)
         code = ErrorCode.group_id_not_found
-        return build.ConsumerGroupDescribeResponse(
+        is_share = request.__api_key__ == SHARE_GROUP_DESCRIBE
+        make = build.ShareGroupDescribeResponse if is_share else build.ConsumerGroupDescribeResponse
+        return make(
             groups=tuple(
                 build.DescribedGroup(
                     error_code=code,
@@ -391,6 +393,7 @@ def groups(known: Mapping[str, Group], commits: Mapping[str, dict[Place, int]]) 
         LIST_GROUPS: [listed],
         DESCRIBE_GROUPS: [described],
         CONSUMER_GROUP_DESCRIBE: [of_new_protocol],
+        SHARE_GROUP_DESCRIBE: [of_new_protocol],
         OFFSET_FETCH: [fetched],
         OFFSET_COMMIT: [committed],
         DELETE_GROUPS: [deleted],

@@ -8,13 +8,18 @@ from ottla.cli.command import command
 from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.group.description import existing_groups
+from ottla.cli.group.description import (
+    existing_groups,
+    is_share_group,
+    no_active_members,
+    offsets_of,
+)
 from ottla.cli.group.moves import choose_partitions
 from ottla.cli.options import AS_JSON, DRY_RUN, GROUP_TOPICS, YES, group_argument
 from ottla.cli.rows import column, emit, row, show_rows
 from ottla.cli.screen import note, say
-from ottla.client.admin.committed_offsets import commits_of
 from ottla.client.admin.committed_offsets import delete_offsets as forget_offsets
+from ottla.client.admin.share_offsets import delete_share_offsets
 from ottla.client.client import Client
 from ottla.client.errors import Needs, RefusedError
 from ottla.client.topic_partition import TopicPartition
@@ -64,8 +69,14 @@ def delete_offsets(
             f"To delete the group: ottla group delete {group}",
         )
     client = cluster.client
-    existing_groups(client, [group])
-    committed = commits_of(client, group)
+    found = existing_groups(client, [group])[group]
+    is_share = is_share_group(found)
+    if is_share and any(":" in word for word in topic):
+        raise UsageFailed(
+            "a share group forgets whole topics.",
+            f"For example: ottla group delete-offsets {group} --topic {topic[0].partition(':')[0]}",
+        )
+    committed = offsets_of(client, group, found)
     chosen = [key for key in choose_partitions(client, group, topic, committed) if key in committed]
     if not chosen:
         raise Failed(
@@ -82,8 +93,20 @@ def delete_offsets(
             what_else="To delete without confirmation: --yes",
             refused="Nothing was deleted.",
         )
-        delete_at_coordinator(client, group, chosen)
+        if is_share:
+            no_active_members(found)
+            delete_share_topics(client, group, chosen)
+        else:
+            delete_at_coordinator(client, group, chosen)
     emit(DeletedOffsets(group, not dry_run, rows), as_json=as_json)
+
+
+def delete_share_topics(client: Client, group: str, partitions: Sequence[TopicPartition]) -> None:
+    """A share group forgets whole topics. Raises Failed and ClientError."""
+    topics = list(dict.fromkeys(each.topic for each in partitions))
+    for topic, code in delete_share_offsets(client, group, topics).items():
+        doing = f"delete offsets of group {group!r} for {topic}"
+        raise RefusedError(doing, code, None, Needs("Read", topic))
 
 
 def delete_at_coordinator(client: Client, group: str, partitions: Sequence[TopicPartition]) -> None:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 from ottla.cli.failures import Failed, unknown
 from ottla.cli.rows import NOT_ASKED, NotAsked, column, only_json, row, show_rows
 from ottla.cli.screen import say
+from ottla.client.admin.committed_offsets import Commit, commits_of
 from ottla.client.admin.group_states import MemberState, group_state
-from ottla.client.admin.groups import Group, described_groups, listed_groups
+from ottla.client.admin.groups import SHARE, Group, described_groups, listed_groups
+from ottla.client.admin.share_offsets import share_commits_of
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 from ottla.journey.formatting import format_elapsed
@@ -44,6 +46,19 @@ def existing_groups(client: Client, names: Iterable[str]) -> dict[str, Group]:
         if name not in found:
             raise unknown_group(client, name, LIST_HINT)
     return found
+
+
+def is_share_group(group: Group | None) -> bool:
+    return group is not None and group.type == SHARE
+
+
+def offsets_of(client: Client, name: str, group: Group | None) -> dict[TopicPartition, Commit]:
+    """What the group has committed; of a share group, where it stands. `group`: None for one that
+    does not exist.
+    """
+    if is_share_group(group):
+        return share_commits_of(client, name)
+    return commits_of(client, name)
 
 
 def unknown_group(client: Client, name: str, hint: str) -> Failed:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.group.description import existing_groups
+from ottla.cli.group.description import existing_groups, offsets_of
 from ottla.cli.group.moves import choose_partitions
 from ottla.cli.options import AS_JSON, GROUP_TOPICS, group_argument
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import write
-from ottla.client.admin.committed_offsets import commits_of
 from ottla.client.admin.offsets_file import offsets_text
 
 
@@ -30,8 +29,8 @@ class CommittedOffset:
 def export(cluster: Cluster, group: str, topic: Sequence[str], as_json: bool) -> None:
     """Print a group's committed offsets, for `ottla group import` or Kafka's own script."""
     client = cluster.client
-    existing_groups(client, [group])
-    committed = {key: each.offset for key, each in commits_of(client, group).items()}
+    found = existing_groups(client, [group])[group]
+    committed = {key: each.offset for key, each in offsets_of(client, group, found).items()}
     if topic:
         chosen = choose_partitions(client, group, topic, committed)
         committed = {key: committed[key] for key in chosen if key in committed}

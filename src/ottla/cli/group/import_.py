@@ -10,10 +10,9 @@ import click
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed
-from ottla.cli.group.description import no_active_members
+from ottla.cli.group.description import is_share_group, no_active_members, offsets_of
 from ottla.cli.group.moves import choose_partitions, move_group
 from ottla.cli.options import AS_JSON, DRY_RUN, group_argument
-from ottla.client.admin.committed_offsets import commits_of
 from ottla.client.admin.groups import described_groups
 from ottla.client.admin.offset_moves import plan_to
 from ottla.client.admin.offsets_file import read_offsets
@@ -38,8 +37,10 @@ def import_offsets(
     found = described_groups(client, [group])
     if group in found and not dry_run:
         no_active_members(found[group])
-    moves = plan_to(client, wanted, commits_of(client, group))
-    move_group(client, group, moves, dry_run=dry_run, as_json=as_json)
+    existing = found.get(group)
+    moves = plan_to(client, wanted, offsets_of(client, group, existing))
+    is_share = is_share_group(existing)
+    move_group(client, group, moves, dry_run=dry_run, as_json=as_json, is_share=is_share)
 
 
 def text_of(file: str | None) -> str:

@@ -68,11 +68,17 @@ def choose_partitions(
 
 
 def move_group(
-    client: Client, group: str, moves: Sequence[Move], *, dry_run: bool, as_json: bool
+    client: Client,
+    group: str,
+    moves: Sequence[Move],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    is_share: bool = False,
 ) -> None:
-    """Commit the plan, unless `dry_run`, and print it. Raises Failed."""
+    """Carry out the plan, unless `dry_run`, and print it. Raises Failed."""
     if not dry_run:
-        commit_moves(client, group, moves)
+        commit_moves(client, group, moves, is_share=is_share)
     emit(MovedGroup(group, not dry_run, moves), as_json=as_json)
 
 

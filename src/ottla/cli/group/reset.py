@@ -9,12 +9,17 @@ import click
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import UsageFailed
-from ottla.cli.group.description import LIST_HINT, no_active_members, unknown_group
+from ottla.cli.group.description import (
+    LIST_HINT,
+    is_share_group,
+    no_active_members,
+    offsets_of,
+    unknown_group,
+)
 from ottla.cli.group.moves import choose_partitions, confirm_moves, move_group
 from ottla.cli.options import AS_JSON, DRY_RUN, GROUP_TOPICS, YES, group_argument
 from ottla.cli.screen import note
 from ottla.cli.value_types import Time, WholeNumber
-from ottla.client.admin.committed_offsets import commits_of
 from ottla.client.admin.groups import described_groups
 from ottla.client.admin.offset_moves import Target, plan
 
@@ -66,12 +71,19 @@ def reset(
         raise unknown_group(client, group, f"{LIST_HINT}. To create it, give --topic.")
     if group in found and not dry_run:
         no_active_members(found[group])
-    committed = commits_of(client, group)
+    committed = offsets_of(client, group, found.get(group))
     partitions = choose_partitions(client, group, topic, committed)
     moves = plan(client, target, partitions, committed)
     if not (topic or yes or dry_run):
         confirm_moves(group, moves)
-    move_group(client, group, moves, dry_run=dry_run, as_json=as_json)
+    move_group(
+        client,
+        group,
+        moves,
+        dry_run=dry_run,
+        as_json=as_json,
+        is_share=is_share_group(found.get(group)),
+    )
     if group not in found:  # a mistyped name would go unnoticed
         will = "would be" if dry_run else "was"
         note(f"There was no group {group!r}: it {will} created.")

@@ -1,13 +1,18 @@
-"""Groups with what they have read: each partition's committed offset, end and lag."""
+"""Groups with what they have read: each partition's committed offset, end and lag.
+
+The committed offset of a share group is its start offset: that of the first record that is not done
+with.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ottla.client.admin.committed_offsets import commits_of
-from ottla.client.admin.groups import Group
+from ottla.client.admin.committed_offsets import Commit, commits_of
+from ottla.client.admin.groups import SHARE, Group
 from ottla.client.admin.offsets import LATEST, known_offsets
+from ottla.client.admin.share_offsets import ShareOffset, share_offsets
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 
@@ -40,7 +45,7 @@ class ReadPartition:
     offsets_error: str | None
     metadata: str
     member: MemberState | None
-    """Who reads it."""
+    """Who reads it, alone."""
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -63,25 +68,34 @@ class GroupState:
 
 def group_state(client: Client, group: Group) -> GroupState:
     """Of a group that was described."""
-    at = commits_of(client, group.name)
+    at: Mapping[TopicPartition, Commit] = {}
+    shares: Mapping[TopicPartition, ShareOffset] = {}
+    if group.type == SHARE:
+        shares = share_offsets(client, group.name)
+    else:
+        at = commits_of(client, group.name)
     members = [MemberState(*each[:4], len(each.assignment)) for each in group.members]
-    owners: Mapping[TopicPartition, MemberState] = {
-        topic_partition: member
-        for each, member in zip(group.members, members, strict=True)
-        for topic_partition in each.assignment
-    }
-    keys = sorted({*at, *owners})
+    owners: dict[TopicPartition, MemberState | None] = {}
+    for each, member in zip(group.members, members, strict=True):
+        for topic_partition in each.assignment:
+            # Several members of a share group may read a partition: it is nobody's alone.
+            owners[topic_partition] = None if topic_partition in owners else member
+    keys = sorted({*at, *shares, *owners})
     leaders = client.metadata(sorted({key.topic for key in keys})).leaders
     (ends,), why = known_offsets(client, [key for key in keys if key in leaders], LATEST)
     partitions = []
     for key in keys:
         commit, end = at.get(key), ends.get(key)
+        offset = None if commit is None else commit.offset
+        lag = None if offset is None or end is None else max(0, end - offset)
+        if key in shares:
+            offset, lag, _ = shares[key]
         partitions.append(
             ReadPartition(
                 *key,
-                commit.offset if commit is not None else None,
+                offset,
                 end,
-                None if commit is None or end is None else max(0, end - commit.offset),
+                lag,
                 why.get(key),
                 commit.metadata if commit is not None else "",
                 owners.get(key),

@@ -1,7 +1,7 @@
-"""Consumer groups: listing, describing and deleting them.
+"""Groups of consumers: listing, describing and deleting them.
 
 Groups of the classic protocol are described by DescribeGroups, those of KIP-848 by
-ConsumerGroupDescribe.
+ConsumerGroupDescribe, share groups (KIP-932) by ShareGroupDescribe.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.messages import Messages
-from ottla.protocol.versions import CONSUMER_GROUP_DESCRIBE
+from ottla.protocol.versions import CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE
 
 DESCRIBE_GROUPS: Final = 15
 LIST_GROUPS: Final = 16
@@ -24,6 +24,8 @@ DELETE_GROUPS: Final = 42
 CONSUMER: Final = "consumer"
 """The protocol type of consumers; groups of other clients have another."""
 CLASSIC: Final = "classic"
+SHARE: Final = "share"
+"""A share group: the type, and that of its protocol."""
 STATES: Final = {
     "PreparingRebalance": "preparing rebalancing",
     "CompletingRebalance": "completing rebalancing",
@@ -67,8 +69,8 @@ class Group(NamedTuple):
 
 
 def listed_groups(client: Client) -> list[ListedGroup]:
-    """All consumer groups that the brokers know, by name. Left out are those of brokers that do not
-    respond while others do.
+    """All groups of consumers that the brokers know, by name. Left out are those of brokers that do
+    not respond while others do.
     """
 
     def build(messages: Messages) -> Any:
@@ -93,7 +95,7 @@ def listed_groups(client: Client) -> list[ListedGroup]:
                 (getattr(each, "group_type", "") or UNKNOWN).lower(),
             )
             for each in response.groups
-            if each.protocol_type in ("", CONSUMER)
+            if each.protocol_type in ("", CONSUMER, SHARE)
         ]
     if failure is not None and not responded:
         raise failure
@@ -103,7 +105,7 @@ def listed_groups(client: Client) -> list[ListedGroup]:
 def described_groups(client: Client, names: Iterable[str]) -> dict[str, Group]:
     """The groups by name, without those that do not exist. Raises RefusedError."""
     wanted = list(dict.fromkeys(names))
-    found = _of_new_protocol(client, wanted)
+    found = _of_new_protocol(client, wanted, CONSUMER)
     asked = client.ask_coordinators(
         Coordinated.GROUP,
         [name for name in wanted if name not in found],
@@ -122,6 +124,7 @@ def described_groups(client: Client, names: Iterable[str]) -> dict[str, Group]:
         # Before KIP-1043 a broker describes an unknown group as a dead one.
         if group.state != DEAD:
             found[name] = group
+    found |= _of_new_protocol(client, [name for name in wanted if name not in found], SHARE)
     return {name: found[name] for name in wanted if name in found}
 
 
@@ -132,15 +135,21 @@ def _describe(names: Sequence[str]) -> Any:
     return build
 
 
-def _of_new_protocol(client: Client, names: Sequence[str]) -> dict[str, Group]:
-    """Those of KIP-848; none on brokers without it."""
+def _of_new_protocol(client: Client, names: Sequence[str], kind: str) -> dict[str, Group]:
+    """Those of KIP-848, or share groups; none on brokers without them."""
 
     def describe(some: Sequence[str]) -> Question:
         def build(messages: Messages) -> Any:
+            if kind == SHARE:
+                return messages.ShareGroupDescribeRequest(group_ids=tuple(some))
             return messages.ConsumerGroupDescribeRequest(group_ids=tuple(some))
 
-        return Question(CONSUMER_GROUP_DESCRIBE, 1, build)
+        return Question(
+            SHARE_GROUP_DESCRIBE if kind == SHARE else CONSUMER_GROUP_DESCRIBE, 1, build
+        )
 
+    if not names:
+        return {}
     try:
         asked = client.ask_coordinators(
             Coordinated.GROUP,
@@ -154,14 +163,14 @@ def _of_new_protocol(client: Client, names: Sequence[str]) -> dict[str, Group]:
         name: Group(
             name,
             state_name(each.group_state),
-            CONSUMER,
+            kind,
             each.assignor_name or None,
             broker.id,
             False,
             tuple(
                 Member(
                     member.member_id,
-                    member.instance_id,
+                    getattr(member, "instance_id", None),
                     member.client_id,
                     member.client_host,
                     tuple(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ottla.client.admin.committed_offsets import Commit, commit_offsets
 from ottla.client.admin.offsets import end_offsets, first_offsets, offsets_at
+from ottla.client.admin.share_offsets import alter_share_offsets
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, reason_of
 from ottla.client.topic_partition import TopicPartition
@@ -116,9 +117,12 @@ def consequence(moves: Sequence[Move]) -> str:
     return f"{' and '.join(parts)}." if parts else ""
 
 
-def commit_moves(client: Client, group: str, moves: Sequence[Move]) -> None:
-    """Commit the plan. Raises ClientError that names the partitions which could not be moved."""
-    refused = commit_offsets(
+def commit_moves(
+    client: Client, group: str, moves: Sequence[Move], *, is_share: bool = False
+) -> None:
+    """Carry out the plan. Raises ClientError that names the partitions which could not be moved."""
+    change = alter_share_offsets if is_share else commit_offsets
+    refused = change(
         client, group, {TopicPartition(move.topic, move.partition): move.after for move in moves}
     )
     if refused:
