@@ -21,6 +21,7 @@ from ottla.console.failure_page import failure_page
 from ottla.console.guard import Guard
 from ottla.console.pages.broker import broker
 from ottla.console.pages.group import group
+from ottla.console.pages.group_reset import applied, deleted, planned
 from ottla.console.pages.groups import groups
 from ottla.console.pages.journey import journey
 from ottla.console.pages.jump import jump, suggested
@@ -85,6 +86,9 @@ PAGES: Final[dict[str, Page]] = {
 }
 CHANGES: Final[dict[str, Page]] = {
     "/topics/new": create,
+    "/group/plan": planned,
+    "/group/apply": applied,
+    "/group/delete": deleted,
     "/topics/{topic}/produce": produce,
     "/topics/{topic}/messages/{partition:int}/{offset:int}/send": send_again,
     "/topics/{topic}/settings": change,

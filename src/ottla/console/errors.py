@@ -4,6 +4,7 @@ VisitError           see ReportedError; `status` is that of HTTP
   NotFoundError      404
   ForbiddenError     403
   BadFormError       400
+  ConflictError      409
   BusyError          503
 """
 
@@ -35,6 +36,12 @@ class BadFormError(VisitError):
 
     status = 400
     is_usage = True
+
+
+class ConflictError(VisitError):
+    """Somebody else has changed it meanwhile, or uses it."""
+
+    status = 409
 
 
 class BusyError(VisitError):

@@ -6,7 +6,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
 
 from ottla.client.admin.committed_offsets import Commit
-from ottla.client.admin.lags import GroupLag, computed_lags, lags
+from ottla.client.admin.groups import ListedGroup
+from ottla.client.admin.lags import GroupLag, Lags, computed_lags, lags, left_behind
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 from ottla.testing import Topic
@@ -47,3 +48,11 @@ def test_of_a_real_group(ottla_topic: Topic) -> None:
     assert found.is_whole
     assert found.by_group()[group] == [GroupLag(group, ottla_topic.name, 4, 1)]
     assert found.by_topic()[ottla_topic.name] == [GroupLag(group, ottla_topic.name, 4, 1)]
+
+
+def test_who_is_behind_without_members() -> None:
+    behind = (("a", "t", 7), ("b", "t", 5), ("b", "u", 5), ("c", "t", 0), ("d", "t", 9))
+    known = Lags([GroupLag(*each, 1) for each in behind], True)
+    groups = [ListedGroup(name, "empty", "classic") for name in "abcx"]
+    groups.append(ListedGroup("d", "stable", "classic"))
+    assert left_behind(groups, known) == [("b", 10), ("a", 7)]

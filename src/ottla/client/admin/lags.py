@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from ottla.client.admin.committed_offsets import AllCommits, Commit, all_commits
+from ottla.client.admin.groups import ListedGroup
 from ottla.client.admin.offsets import LATEST, known_offsets
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
+
+EMPTY: Final = "empty"
+"""The state of a group without members."""
 
 CommitsByGroup = Mapping[str, Mapping[TopicPartition, Commit]]
 
@@ -67,3 +71,11 @@ def computed_lags(by_group: CommitsByGroup, ends: Mapping[TopicPartition, int]) 
                 found[group, place.topic].append(max(0, ends[place] - commit.offset))
     rows = [GroupLag(group, topic, sum(each), len(each)) for (group, topic), each in found.items()]
     return sorted(rows, key=lambda row: (-row.lag, row.topic, row.group))
+
+
+def left_behind(groups: Iterable[ListedGroup], known: Lags) -> list[tuple[str, int]]:
+    """The groups without members that are behind, with their lag, the worst first."""
+    behind = known.by_group()
+    empty = [each.group for each in groups if each.state == EMPTY and each.group in behind]
+    found = [(name, sum(each.lag for each in behind[name])) for name in empty]
+    return sorted((each for each in found if each[1]), key=lambda each: (-each[1], each[0]))

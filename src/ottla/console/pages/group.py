@@ -31,4 +31,5 @@ def group(visit: Visit) -> Response:
         state=state,
         rows=rows[:MAX_ROWS],
         more=len(rows) - MAX_ROWS,
+        topics=sorted({each.topic for each in rows})[:MAX_ROWS],
     )

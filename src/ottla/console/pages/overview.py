@@ -15,13 +15,14 @@ from ottla.client.admin.health import (
     hanging_transactions,
     problems,
 )
-from ottla.client.client import Client
+from ottla.client.admin.lags import lags, left_behind
 from ottla.client.errors import RefusedError
 from ottla.console.visit import Visit
 
 MAX_PLACES: Final = 12
 """Partitions that are named with a problem."""
 FRESH_S: Final = 2.0
+LAGS_FRESH_S: Final = 4.0
 HANGING_FRESH_S: Final = 30.0
 """To look for hanging transactions, each leader is asked about each of its partitions."""
 
@@ -46,7 +47,7 @@ def overview(visit: Visit) -> Response:
         lambda: certificate_days_left(client, kept_cluster(visit)),
     )
     cluster = kept_cluster(visit)
-    groups = access.kept("group count", FRESH_S, lambda: group_count(client))
+    groups, idle = known_groups(visit)
     found = [shown(each) for each in problems(cluster, hanging, days_left)]
     return visit.page(
         "overview.html",
@@ -54,6 +55,8 @@ def overview(visit: Visit) -> Response:
         problems=found,
         broken=any(each.is_broken for each in found),
         groups=groups,
+        idle=idle[:MAX_PLACES],
+        more_idle=max(0, len(idle) - MAX_PLACES),
     )
 
 
@@ -62,11 +65,17 @@ def kept_cluster(visit: Visit) -> ClusterState:
     return visit.access.kept("cluster", FRESH_S, lambda: cluster_state(visit.client))
 
 
-def group_count(client: Client) -> int | None:
+def known_groups(visit: Visit) -> tuple[int | None, list[tuple[str, int]]]:
+    """How many there are (None: the cluster does not say), and those without members that are
+    behind, with their lag.
+    """
+    client, access = visit.client, visit.access
     try:
-        return len(listed_groups(client))
+        groups = access.kept("groups", FRESH_S, lambda: listed_groups(client))
+        known = access.kept("lags", LAGS_FRESH_S, lambda: lags(client))
     except RefusedError:
-        return None
+        return None, []
+    return len(groups), left_behind(groups, known)
 
 
 def shown(problem: Problem) -> ShownProblem:

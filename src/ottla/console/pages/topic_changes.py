@@ -17,19 +17,13 @@ from ottla.client.admin.topics import (
     delete_topic,
     is_internal,
 )
-from ottla.console.errors import BadFormError, VisitError
+from ottla.console.errors import BadFormError, ConflictError
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.visit import Visit
 from ottla.wording.plural import plural
 
 MAX_PARTITIONS: Final = 100_000
 MAX_REPLICAS: Final = 1000
-
-
-class ConflictError(VisitError):
-    """Somebody else has changed it meanwhile."""
-
-    status = 409
 
 
 def creation(visit: Visit) -> Response:
