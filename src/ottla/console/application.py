@@ -29,6 +29,7 @@ from ottla.console.pages.message import message, send_again, whole
 from ottla.console.pages.messages import messages
 from ottla.console.pages.overview import overview
 from ottla.console.pages.produce import produce, production
+from ottla.console.pages.security import security
 from ottla.console.pages.topic_changes import (
     add,
     change,
@@ -40,6 +41,7 @@ from ottla.console.pages.topic_groups import topic_groups
 from ottla.console.pages.topic_partitions import partitions
 from ottla.console.pages.topic_settings import settings
 from ottla.console.pages.topics import topics
+from ottla.console.pages.transactions import transactions
 from ottla.console.record_streams import (
     EVENTS,
     LINES,
@@ -82,6 +84,8 @@ PAGES: Final[dict[str, Page]] = {
     "/topics/{topic}/settings": settings,
     "/topics/{topic}/groups": topic_groups,
     "/groups": groups,
+    "/transactions": transactions,
+    "/security": security,
     "/group": group,
 }
 CHANGES: Final[dict[str, Page]] = {
