@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +65,31 @@ def test_a_disk_without_space_for_its_address() -> None:
         )
     assert done.returncode == 1
     assert "cannot write the output: No space left" in done.stderr
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGKILL])
+def test_a_broker_starts_it_and_takes_it_along(stop: signal.Signals, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ottla", "serve", "--listen", "127.0.0.1:0", "--console"),
+            *("--data", str(tmp_path / "data"), "--log-level", "warning"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline(), process.stdout.readline()]
+        said = "".join(lines)
+        assert "Ottla is ready on" in said
+        # Another console may have the port: then this one says so, and the broker goes on.
+        assert "The console of 127.0.0.1:" in said or "cannot listen on 127.0.0.1:8095" in said
+        process.send_signal(stop)
+        # The pipe ends once nobody has it any more: the console has stopped, too.
+        rest = process.stdout.read()
+        assert "Traceback" not in rest
+        assert process.wait(WAIT_S) == (0 if stop is signal.SIGTERM else -signal.SIGKILL)
+    finally:
+        process.kill()
+        process.communicate()

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ottla.cli import console_beside
 from ottla.cli.command import command
+from ottla.cli.console_beside import check_installed
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.failures import UsageFailed
 from ottla.cli.screen import note, say
 from ottla.client.addresses import addresses
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = "127.0.0.1:8095"
 CLIENT_ID: Final = "ottla-console"
-EXTRA: Final = "pip install 'ottla[console]'"
 FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -55,6 +56,7 @@ FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--certificate", type=FILE, metavar="FILE", help="Listen with TLS: the certificate (PEM)."
 )
 @click.option("--key", type=FILE, metavar="FILE", help="The certificate's private key (PEM).")
+@click.option("--stop-with-parent", is_flag=True, hidden=True)
 @cluster_options
 def console(
     cluster: Cluster,
@@ -65,17 +67,16 @@ def console(
     sasl_login: bool,
     certificate: Path | None,
     key: Path | None,
+    stop_with_parent: bool,
 ) -> None:
     """Show the cluster in a browser until Ctrl-C.
 
     Topics, messages, groups and brokers of any Kafka cluster, and the journey of a message.
     """
-    try:
-        from ottla.console.server import serve
-    except ImportError as error:
-        raise Failed(f"the console needs {error.name}, which is not installed.", EXTRA) from None
+    check_installed()
     from ottla.console.access import Access
     from ottla.console.console import Console
+    from ottla.console.server import serve
 
     place = listen_of(listen, allow_host, certificate, key)
     addresses(cluster.bootstrap)
@@ -83,6 +84,9 @@ def console(
     access = Access(cluster.bootstrap, settings, CLIENT_ID)
     login = login_of(password_file, sasl_login, cluster, access)
     check_beyond_loopback(place, login)
+
+    if stop_with_parent:
+        console_beside.stop_with_parent()
 
     def announce(address: str) -> None:
         say(f"The console of {cluster.bootstrap} is at {address} Ctrl-C stops it.")

@@ -59,6 +59,7 @@ def complete_level(
     help="Listen with TLS and passwords (SASL_SSL), check ACLs, make what is missing for that (a "
     "certificate, the user admin), and write a profile for commands.",
 )
+@click.option("--console", is_flag=True, help="Show the broker in a browser, too (ottla console).")
 @click.option(
     "--quiet", "-q", is_flag=True, help="Print no ready line, and log only from warning on."
 )

@@ -44,7 +44,12 @@ OPTION_NAMES: Final = {
     "-c": "config",
     "--log-level": "log_level",
 }
-FLAGS: Final = {"--quiet": "quiet", "-q": "quiet", "--secure": "secure"}
+FLAGS: Final = {
+    "--quiet": "quiet",
+    "-q": "quiet",
+    "--secure": "secure",
+    "--console": "console",
+}
 SECURE_PROTOCOL: Final = "SASL_SSL"
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 DEFAULT_DATA: Final = "ottla-data"
@@ -66,6 +71,7 @@ class ServeOptions:
     log_level: str | None = None
     quiet: bool = False
     secure: bool = False
+    console: bool = False
 
 
 def parse(words: Sequence[str]) -> ServeOptions | None:
@@ -237,6 +243,20 @@ def _secured(
     return properties | folder.broker_settings(), beside(folder, say, print_error)
 
 
+def _with_console(options: ServeOptions) -> Callable[[Node], AbstractAsyncContextManager[object]]:
+    """What is done beside the broker for --console. Raises ReportedError."""
+    if options.secure:
+        raise UsageFailed(
+            "--console cannot log in to the broker that --secure makes.",
+            "Start it in another terminal: ottla console --profile secure",
+        )
+    # Imported late: other brokers have no console.
+    from ottla.cli.console_beside import check_installed, console_beside
+
+    check_installed()
+    return console_beside
+
+
 def _print_failure(why: str) -> None:
     print_error(why, "ottla serve: ")
 
@@ -252,6 +272,8 @@ def run(options: ServeOptions) -> int:
             from ottla.node.serve import serve
 
         beside: Callable[[Node], AbstractAsyncContextManager[object]] = nullcontext
+        if options.console:
+            beside = _with_console(options)
         if options.secure:
             properties, beside = _secured(options, properties)
         return serve(
