@@ -76,6 +76,8 @@ def test_who_has_not_logged_in_sees_nothing_and_comes_to_his_page_afterwards() -
             asked = visitor.ask("GET", "/?x=1")
             assert asked.headers["location"] == "/login?then=%2F%3Fx%3D1"
             assert "set-cookie" not in asked.headers
+            part = visitor.ask("GET", "/?x=1", headers={"HX-Request": "true"})
+            assert part.headers["hx-redirect"] == "/login?then=%2F%3Fx%3D1"
             wrong = visitor.send("/login", password="wrong", then="/")
             assert wrong.status == 403
             assert "not the password" in wrong.words
@@ -95,3 +97,13 @@ def test_a_form_needs_the_token_of_its_session(visitor: Visitor) -> None:
     assert visitor.ask("POST", "/logout", b"").status == 400
     other = Visitor(visitor.port)
     assert other.send("/logout", token="guessed").status == 403
+
+
+def test_two_consoles_of_a_host_have_cookies_of_their_own() -> None:
+    one, other = console_of("localhost:1"), console_of("localhost:1")
+    one.port, other.port = 8095, 8096
+    assert one.cookie != other.cookie
+    other.is_secure = True
+    assert other.cookie.startswith("__Host-")
+    one.close()
+    other.close()

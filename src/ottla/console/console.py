@@ -22,6 +22,8 @@ class Console:
     login: Login | None = None
     is_secure: bool = False
     cluster_name: str = ""
+    port: int = 0
+    """A browser keeps one cookie of a name for all ports of a host: each console has its own."""
     sessions: Sessions = field(default_factory=Sessions)
     workers: Workers = field(default_factory=Workers)
     readers: Workers = field(default_factory=lambda: Workers(waiting=16))
@@ -30,7 +32,8 @@ class Console:
     @property
     def cookie(self) -> str:
         """Its name. The prefix makes browsers refuse one that was not set over TLS."""
-        return "__Host-ottla-console" if self.is_secure else "ottla-console"
+        name = "__Host-ottla-console" if self.is_secure else "ottla-console"
+        return f"{name}-{self.port}"
 
     def session(self, cookies: Mapping[str, str]) -> tuple[Session | None, bool]:
         """The visitor's session, and whether it begins now. None: he has to log in first."""

@@ -111,8 +111,9 @@ def serve(console: Console, listen: Listen, say: Callable[[str], None]) -> None:
     ListenError.
     """
     listening = bound(listen)
+    console.port = listening.getsockname()[1]
     server = server_of(console, listen)
-    say(address_of(listen, listening.getsockname()[1]))
+    say(address_of(listen, console.port))
     try:
         server.run(sockets=[listening])
     finally:

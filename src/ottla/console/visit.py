@@ -186,9 +186,14 @@ def own_url(request: Request) -> str:
 
 
 def to_login(request: Request) -> Response:
-    """Everybody else logs in first, and comes back to the page that he wanted."""
+    """Everybody else logs in first, and comes back to the page that he wanted. A part of a page
+    that asks again (htmx) takes the whole page there.
+    """
     wanted = own_url(request) if request.method in ("GET", "HEAD") else "/"
-    return RedirectResponse(f"{LOGIN}?{urlencode({'then': wanted})}", 303)
+    url = f"{LOGIN}?{urlencode({'then': wanted})}"
+    if "hx-request" in request.headers:
+        return Response(headers={"hx-redirect": url})
+    return RedirectResponse(url, 303)
 
 
 def keep(response: Response, console: Console, session: Session) -> None:
