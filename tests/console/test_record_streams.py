@@ -8,9 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from confluent_kafka import Producer
-from tests.console.served_console import HOST, WAIT_S, Visitor
+from tests.console.served_console import HOST, WAIT_S, Visitor, console_of
 
+from ottla.client.topic_partition import TopicPartition
+from ottla.console.record_query import RecordQuery
+from ottla.console.record_streams import Opened, exported
+from ottla.console.workers import Workers
+from ottla.messaging.record_scan import RecordScan
+from ottla.messaging.rendering import render_json
 from ottla.testing import Topic
+
+NOTHING_ASKED = RecordQuery("oldest", None, None, "", "", "", "", "", "auto", "")
 
 
 def produce(topic: Topic, values: list[str]) -> None:
@@ -87,3 +95,16 @@ def test_an_export_is_json_lines(visitor: Visitor, ottla_topic: Topic) -> None:
     lines = [json.loads(line) for line in got.body.splitlines()]
     assert [line["value"] for line in lines] == [f"value-{n}" for n in range(7, 20_000, 10)]
     assert visitor.get(f"/topics/{ottla_topic.name}/export?text=(").status == 400
+
+
+async def test_an_export_that_breaks_off_says_so() -> None:
+    console, key = console_of("127.0.0.1:1"), TopicPartition("t", 0)
+    settings = {"bootstrap.servers": "127.0.0.1:1"}
+    scan = RecordScan(settings, {key: (0, 5)}, render_json)
+    console.readers = Workers(1, -1)  # none is free
+    opened: Opened = ("t", NOTHING_ASKED, scan)
+    lines = [part async for part in exported(console, opened)]
+    assert [*json.loads(lines[0])] == ["error"]
+    assert len(lines) == 1
+    scan.close()
+    console.close()

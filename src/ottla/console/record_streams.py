@@ -184,10 +184,16 @@ async def searched(console: Console, opened: Opened) -> AsyncIterator[str | byte
 
 
 async def exported(console: Console, opened: Opened) -> AsyncIterator[str | bytes]:
-    """JSON lines. One that breaks off ends without the last chunk, which programs notice."""
+    """JSON lines. One that breaks off ends with a line that is no record, which programs refuse:
+    `{"error": "why"}`.
+    """
     _, _, scan = opened
     assert isinstance(scan, RecordScan)
     while not scan.is_done:
-        lines = await console.readers.run(lambda: scan.step(STEP_S, EXPORT_STEP))
+        try:
+            lines = await console.readers.run(lambda: scan.step(STEP_S, EXPORT_STEP))
+        except ReportedError as error:
+            yield json.dumps({"error": said(error)}) + "\n"
+            return
         if lines:
             yield b"".join(lines)
