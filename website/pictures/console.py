@@ -17,7 +17,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 from ottla.client.admin.topics import NewTopic, create_topics
 from ottla.client.client import Client
@@ -33,7 +33,7 @@ PAGES: Final = {
     "journey": "/topics/orders/messages/0/30/journey",
     "group": "/group?name=billing",
 }
-SIZE: Final = {"width": 1100, "height": 640}
+SIZE: Final[ViewportSize] = {"width": 1100, "height": 640}
 CUSTOMERS: Final = ("Ada", "Grace", "Barbara", "Radia")
 ORDERS: Final = 120
 
