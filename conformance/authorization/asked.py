@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.authorization.requests import TOPICS, Given, requests_of
+from conformance.authorization.given import TOPICS, Given
+from conformance.authorization.requests import requests_of
 from conformance.authorization.situations import Situation
 from ottla.client import wire
 from ottla.client.addresses import addresses

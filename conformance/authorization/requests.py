@@ -7,10 +7,11 @@ it asks for. Those that create or delete something do so really.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
-from uuid import UUID
 
+from conformance.authorization.given import Build, Given, Kind
+from conformance.authorization.share_requests import SHARE_KINDS
 from ottla.protocol.messages import Messages, messages_of
 from ottla.protocol.versions import APIS, REFUSED_BELOW
 from ottla.records.build import build_batch
@@ -28,32 +29,6 @@ NODE: Final = "1"
 FOLLOWER: Final = 2
 """A broker that there is not."""
 UNKNOWN_PRODUCER: Final = 4711
-
-
-class Given(NamedTuple):
-    """The names of one situation, and the ids of its topics."""
-
-    prefix: str
-    ids: dict[str, UUID]
-
-    def name(self, word: str) -> str:
-        return f"{self.prefix}-{word}"
-
-    def topic_id(self, word: str) -> UUID:
-        return self.ids[self.name(word)]
-
-
-TOPICS: Final = ("t", "gone")
-"""Topics that exist at first; the second one is deleted."""
-NEW_TOPICS: Final = ("new", "auto")
-GROUPS: Final = ("g", "consumer", *(f"classic{version}" for version in range(10)))
-"""The first one has an offset, the others get members. The member of a classic group would have to
-join again when another one does: each version of JoinGroup has its own group.
-"""
-TRANSACTIONS: Final = ("x",)
-"""A transactional id that has been used."""
-
-Build = Callable[[Messages, Given], Any]
 
 
 class Asked(NamedTuple):
@@ -520,16 +495,6 @@ def describe_partitions_of_all(build: Messages, given: Given) -> Any:
     return build.DescribeTopicPartitionsRequest(response_partition_limit=2000)
 
 
-class Kind(NamedTuple):
-    """One way to use a request type."""
-
-    key: int
-    detail: str
-    build: Build
-    since: int = 0
-    """The first version that can say it."""
-
-
 KINDS: Final = (
     Kind(18, "", api_versions),
     Kind(17, "", sasl_handshake),
@@ -561,6 +526,7 @@ KINDS: Final = (
     Kind(16, "", list_groups),
     Kind(68, "", consumer_heartbeat),
     Kind(69, "", consumer_describe),
+    *SHARE_KINDS,
     Kind(22, "idempotent", init_idempotent),
     Kind(22, "of a transaction", init_transactional),
     Kind(24, "", add_partitions),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from conformance.authorization.requests import (
+from conformance.authorization.given import (
     GROUPS,
     NEW_TOPICS,
     TOPICS,

@@ -2,7 +2,8 @@
 
 from uuid import UUID
 
-from conformance.authorization.requests import KINDS, TOPICS, Given, requests_of, versions_of
+from conformance.authorization.given import TOPICS, Given
+from conformance.authorization.requests import KINDS, requests_of, versions_of
 
 from ottla.api.table import ADVERTISED
 from ottla.protocol.frames import write_request
