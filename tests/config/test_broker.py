@@ -267,6 +267,10 @@ def test_what_may_change_while_running() -> None:
     with pytest.raises(ConfigError, match=r"dynamically: \[num\.partitions, queued\.max"):
         check_dynamic({"num.partitions": "5", "queued.max.requests": "1"}, per_broker=True)
     check_dynamic({"num.io.threads": "1", "metric.reporters": ""}, per_broker=False)
+    kerberos = {"sasl.kerberos.min.time.before.relogin": "58000"}  # no listener takes Kerberos
+    check_dynamic(kerberos, per_broker=True)
+    with pytest.raises(ConfigError, match="broker id must be specified"):
+        check_dynamic(kerberos, per_broker=False)
     with pytest.raises(ConfigError, match=r"num\.io\.threads: Not a number of type INT"):
         check_dynamic({"num.io.threads": "many"}, per_broker=False)
     check_dynamic({"a.plugin's.setting": "5"}, per_broker=False)

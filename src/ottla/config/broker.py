@@ -22,7 +22,7 @@ from ottla.config import (
 from ottla.config.broker_websocket import WEBSOCKET_LISTENERS, check_origins
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.group_bounds import check_defaults
-from ottla.config.inert import INERT
+from ottla.config.inert import INERT, INERT_OF_ONE_BROKER
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 from ottla.config.listener_security import (
     BETWEEN_BROKERS,
@@ -469,6 +469,8 @@ def _is_static(name: str) -> bool:
 
 
 def _is_of_one_broker(name: str) -> bool:
+    if name in INERT:
+        return name in INERT_OF_ONE_BROKER
     return name in DYNAMIC_NAMES and BrokerConfig.definitions[name].update is Update.PER_BROKER
 
 

@@ -2,9 +2,9 @@
 
 Kafka's tools set them, and a tree that Kafka wrote has them (DynamicBrokerConfig of 3.9 and 4.3:
 the sets of the log cleaner, the thread pools, the socket server, the log configs, replication,
-quotas, tiered storage and the coordinators). They are accepted, checked and described. Settings
-that Kafka changes at runtime to secure its listeners are not here: they must not be ignored in
-silence.
+quotas, tiered storage and the coordinators; of the listeners, those of Kerberos, which no listener
+takes). They are accepted, checked and described. Other settings that Kafka changes at runtime to
+secure its listeners are not here: they must not be ignored in silence.
 """
 
 from __future__ import annotations
@@ -30,16 +30,22 @@ _LONGS: Final = """
     remote.list.offsets.request.timeout.ms
     remote.log.index.file.cache.total.size.bytes remote.log.manager.copy.max.bytes.per.second
     remote.log.manager.fetch.max.bytes.per.second replica.alter.log.dirs.io.max.bytes.per.second
+    sasl.kerberos.min.time.before.relogin
 """
-_DOUBLES: Final = "log.cleaner.io.buffer.load.factor log.cleaner.io.max.bytes.per.second"
+_DOUBLES: Final = """
+    log.cleaner.io.buffer.load.factor log.cleaner.io.max.bytes.per.second
+    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+"""
+_STRINGS: Final = "sasl.kerberos.kinit.cmd sasl.kerberos.service.name"
 _BOOLEANS: Final = "follower.fetch.last.tiered.offset.enable log.message.downconversion.enable"
-_LISTS: Final = "metric.reporters"
+_LISTS: Final = "metric.reporters sasl.kerberos.principal.to.local.rules"
 
 _KINDS: Final = (
     (_INTS, ConfigType.INT),
     (_LONGS, ConfigType.LONG),
     (_DOUBLES, ConfigType.DOUBLE),
     (_BOOLEANS, ConfigType.BOOLEAN),
+    (_STRINGS, ConfigType.STRING),
     (_LISTS, ConfigType.LIST),
 )
 
@@ -49,3 +55,5 @@ INERT: Final[Mapping[str, Setting[object]]] = {
     for name in names.split()
 }
 """These settings, by name."""
+INERT_OF_ONE_BROKER: Final = frozenset(name for name in INERT if name.startswith("sasl.kerberos."))
+"""Those that Kafka refuses as a default of all brokers."""
