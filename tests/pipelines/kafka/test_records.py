@@ -9,8 +9,9 @@ from ottla.pipelines.failures.sentences import passes_by_itself
 from ottla.pipelines.failures.table import BROKER
 from ottla.pipelines.kafka import records
 from ottla.pipelines.kafka.records import RangeReader
-from ottla.pipelines.kafka.settings import KafkaSettings
+from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.spark.jvm.causes import causes_of
+from ottla.testing import Broker, Security
 
 
 def test_a_range_is_read_from_its_first_offset_to_its_end(
@@ -70,3 +71,18 @@ def test_a_broker_that_does_not_answer_is_worth_a_retry(
     with RangeReader(KafkaSettings(bootstrap)) as reader, pytest.raises(PipelineError) as caught:
         reader.read(new_topic(), {0: 0}, {0: 3})
     assert passes_by_itself(causes_of(caught.value), ()) == BROKER
+
+
+def test_permission_to_read_the_topic_suffices() -> None:
+    """librdkafka asks for the coordinator of a group, which is refused, and which nobody needs."""
+    security = Security(users={"reader": "secret"}, acls=["reader Read topic t"])
+    with Broker(security=security) as broker:
+        broker.create_topic("t")
+        for value in ("a", "b"):
+            broker.produce("t", value)
+        settings = broker.client("reader")
+        kafka = read_settings(settings.pop("bootstrap.servers"), settings)
+        with RangeReader(kafka) as reader:
+            found = reader.read("t", {0: 0}, {0: 2})
+        assert found is not None
+        assert [record.value for record in found] == [b"a", b"b"]
