@@ -11,7 +11,15 @@ from components.apache_kafka import KafkaJars
 from components.packages import PackageError
 
 from components import cache, ivy, java
-from conformance import aiokafka, apache_tools, kafka_python, librdkafka, sarama
+from conformance import (
+    aiokafka,
+    apache_tools,
+    kafka_python,
+    kafka_python_secured,
+    librdkafka,
+    librdkafka_alone,
+    sarama,
+)
 from conformance.authorization import suite as authorization
 from conformance.differential import suite as differential
 from conformance.outcome import Outcome, as_json, summary, table
@@ -19,7 +27,7 @@ from conformance.target import Target
 from conformance.warm_up import NotReadyError, warm_up
 from ottla.testing import KitError
 
-SUITES = "ABCDEFG"
+SUITES = "ABCDEFGH"
 
 
 def chosen(only: str) -> dict[str, list[str]]:
@@ -34,18 +42,24 @@ def chosen(only: str) -> dict[str, list[str]]:
         suite, _, name = item.partition(":")
         if suite not in SUITES or not suite:
             raise ValueError(
-                f"--only has {item!r}; wanted a letter from A to G, or one test as in A:0001"
+                f"--only has {item!r}; wanted a letter from A to H, or one test as in A:0001"
             )
         names = wanted.setdefault(suite, [])
         known = {
             "A": (
                 *librdkafka.NUMBERS,
                 *librdkafka.WITH_SEVERAL,
+                *librdkafka.LOCAL,
+                *librdkafka.WITH_SASL,
+                *librdkafka.WITH_SASL_ON_SEVERAL,
                 *librdkafka.IN_CONSUMER_GROUPS,
+                *librdkafka.PARTS_WITH_SASL.values(),
+                *(f"{part}{librdkafka.CONSUMER}" for part in librdkafka.PARTS_WITH_SASL.values()),
             ),
             "C": apache_tools.names(),
             "D": list(differential.scripts()),
             "G": authorization.names(),
+            "H": list(librdkafka_alone.TESTS),
         }.get(suite)
         if name and known is not None and name not in known:
             raise ValueError(f"suite {suite} has no {name!r}; it has: {' '.join(known)}")
@@ -63,6 +77,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--brokers", type=int, default=1, help="number of Ottla brokers to start (1)"
+    )
+    parser.add_argument(
+        "--secure", action="store_true", help="start them with SASL_SSL and an authorizer (A, C)"
     )
     parser.add_argument(
         "--data",
@@ -88,8 +105,10 @@ def suite_a(target: Target, names: Sequence[str], options: argparse.Namespace) -
     suite = librdkafka.prepare(logs())
     with ThreadPoolExecutor(options.jobs) as pool:
         waiting = [
-            pool.submit(librdkafka.run_one, suite, number, target.bootstrap)
-            for number in librdkafka.tests(names, len(target.addresses))
+            pool.submit(librdkafka.run_one, suite, number, target.bootstrap, target.client)
+            for number in librdkafka.tests(
+                names, len(target.addresses), is_secured=target.is_secured
+            )
         ]
         try:
             for job in waiting:
@@ -103,6 +122,8 @@ def suite_b(target: Target, names: Sequence[str], options: argparse.Namespace) -
     suite = kafka_python.prepare(logs())
     print("Running kafka-python's tests, half a minute ...", flush=True)
     yield from kafka_python.run(suite, target.addresses, names)
+    if not options.bootstrap:
+        yield from kafka_python_secured.run(suite, names)
 
 
 def suite_d(target: Target, names: Sequence[str], jars: KafkaJars) -> Iterator[Outcome]:
@@ -128,7 +149,9 @@ def suite_e(names: Sequence[str], options: argparse.Namespace) -> Iterator[Outco
     yield from sarama.run(suite, names)
 
 
-def suite_f(names: Sequence[str], options: argparse.Namespace) -> Iterator[Outcome]:
+def suite_f(
+    names: Sequence[str], jars: KafkaJars, options: argparse.Namespace
+) -> Iterator[Outcome]:
     if options.bootstrap:
         reason = "it starts a broker of Ottla itself"
         yield Outcome("F", "aiokafka", "skipped", reason=reason)
@@ -139,7 +162,7 @@ def suite_f(names: Sequence[str], options: argparse.Namespace) -> Iterator[Outco
         yield not_had("F", "aiokafka", fault, names, options)
         return
     print("Running aiokafka's tests on a broker of their own, some minutes ...", flush=True)
-    yield from aiokafka.run_on_ottla(suite, names)
+    yield from aiokafka.run_on_ottla(suite, jars, names)
 
 
 def suite_g(
@@ -150,6 +173,16 @@ def suite_g(
         yield Outcome("G", "authorization", "skipped", reason=reason)
         return
     yield from authorization.run(jars, names)
+
+
+def suite_h(
+    names: Sequence[str], jars: KafkaJars, options: argparse.Namespace
+) -> Iterator[Outcome]:
+    if options.bootstrap:
+        reason = "it starts brokers of Ottla itself, with certificates and ACLs"
+        yield Outcome("H", "librdkafka", "skipped", reason=reason)
+        return
+    yield from librdkafka_alone.run(librdkafka.prepare(logs()), jars, names)
 
 
 def not_had(
@@ -176,26 +209,32 @@ def keep_logs(target: Target) -> None:
 
 
 def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> Iterator[Outcome]:
-    with_jars = {"C", "D", "G"} & wanted.keys()
+    with_jars = {"C", "D", "F", "G", "H"} & wanted.keys()
     jars = KafkaJars.fetched(options.ivy_settings) if with_jars else None
-    with Target(options.bootstrap, options.data, options.brokers) as target:
+    if options.secure and (options.bootstrap or not wanted.keys() <= {"A", "C"}):
+        raise ValueError("--secure is for brokers that are started here, and suites A and C")
+    with Target(
+        options.bootstrap, options.data, options.brokers, is_secured=options.secure
+    ) as target:
         print(f"Under test: {target.bootstrap}", flush=True)
         try:
-            warm_up(target.bootstrap)
+            warm_up(target.bootstrap, target.client)
             if "A" in wanted:
                 yield from suite_a(target, wanted["A"], options)
             if "B" in wanted:
                 yield from suite_b(target, wanted["B"], options)
             if "E" in wanted:
                 yield from suite_e(wanted["E"], options)
-            if "F" in wanted:
-                yield from suite_f(wanted["F"], options)
+            if jars is not None and "F" in wanted:
+                yield from suite_f(wanted["F"], jars, options)
             if jars is not None and "D" in wanted:
                 yield from suite_d(target, wanted["D"], jars)
             if jars is not None and "G" in wanted:
                 yield from suite_g(wanted["G"], jars, options)
+            if jars is not None and "H" in wanted:
+                yield from suite_h(wanted["H"], jars, options)
             if jars is not None and "C" in wanted:
-                yield from apache_tools.run(jars, target.bootstrap, wanted["C"])
+                yield from apache_tools.run(jars, target, wanted["C"])
                 if target.died() is None:
                     yield from apache_tools.after_the_stop(jars, target, wanted["C"])
             if last_words := target.died():

@@ -15,11 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from components.apache_kafka import KafkaJars
+
 from components import cache, packages
+from conformance.kafka_scripts import write_scripts
 from conformance.outcome import Outcome
 from conformance.pytest_report import outcomes_of
+from conformance.secured_broker import running
 from conformance.target import own_bug_in
-from ottla.testing import BrokerProcess
 
 SUITE: Final = "F"
 VERSION: Final = "0.14.0"
@@ -41,10 +44,10 @@ SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
 }
 """Those of the broker."""
+NO_KERBEROS: Final = "Ottla does not serve Kerberos (docs/differences.md)"
 LEFT_OUT: Final[Mapping[str, str]] = {
-    "test_sasl": "Ottla does not serve SASL (docs/differences.md)",
-    "test_ssl_consume": "Ottla does not serve TLS (docs/differences.md)",
-    "test_producer_ssl": "Ottla does not serve TLS (docs/differences.md)",
+    "test_sasl_plaintext_gssapi": NO_KERBEROS,
+    "test_admin_client_sasl_plaintext_gssapi": NO_KERBEROS,
     "test_no_concurrent_send_on_connection": (
         "it wants a request behind a fetch that waits to wait as well (docs/differences.md)"
     ),
@@ -64,12 +67,18 @@ CONFTEST: Final = '''"""Gives the tests a broker that runs, and leaves out those
 import asyncio
 import gc
 import os
+import shlex
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from aiokafka.record import default_records
 
+from ._testutil import ACLManager, KafkaConfig
+
 HOST, _, PORT = os.environ["KAFKA_ADDRESS"].rpartition(":")
+SCRIPTS = Path(os.environ["KAFKA_SCRIPTS"])
 # The newest broker that these tests know.
 VERSION = "2.8.1"
 
@@ -107,6 +116,46 @@ def loop():
     asyncio.set_event_loop(None)
 
 
+class Script:
+    """One of Kafka's scripts, run here instead of in a container."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def run(self, options):
+        words = [word for option in options for word in shlex.split(option)]
+        command = [SCRIPTS / self.name, "--bootstrap-server", f"{HOST}:{PORT}", *words]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        if done.returncode != 0:
+            raise RuntimeError((done.stdout + done.stderr).decode(errors="replace"))
+        return done.stdout
+
+
+class Acls(ACLManager):
+    def __init__(self):
+        super().__init__(None, None)
+
+    def _exec(self, *options):
+        return Script("kafka-acls.sh").run(["--force", *options])
+
+
+class Config(KafkaConfig):
+    def __init__(self):
+        super().__init__(None, None)
+
+    def add_scram_user(self, username, password):
+        # A request to a broker changes a user once (KIP-554), as none to ZooKeeper had to.
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            change = f"{mechanism}=[password={password}]"
+            entity = ["--entity-type", "users", "--entity-name", username]
+            Script("kafka-configs.sh").run(["--alter", "--add-config", change, *entity])
+
+
+@pytest.fixture(scope="session")
+def ssl_folder():
+    return Path(os.environ["KAFKA_CERTIFICATES"])
+
+
 @pytest.fixture(scope="session")
 def kafka_server():
     return SimpleNamespace(host=HOST, port=int(PORT), hosts=[f"{HOST}:{PORT}"])
@@ -124,6 +173,10 @@ def setup_test_class(request, loop, kafka_server):
     tests.kafka_version = VERSION
     tests.kafka_host, tests.kafka_port = kafka_server.host, kafka_server.port
     tests.hosts = kafka_server.hosts
+    tests.kafka_sasl_plain_port = int(os.environ["KAFKA_SASL_PORT"])
+    tests.kafka_ssl_port = int(os.environ["KAFKA_TLS_PORT"])
+    tests.ssl_folder = Path(os.environ["KAFKA_CERTIFICATES"])
+    tests.acl_manager, tests.kafka_config = Acls(), Config()
 '''
 
 
@@ -173,13 +226,21 @@ def _take(checkout: Path, into: Path) -> None:
     shutil.copytree(checkout / "tests", into / "tests")
 
 
-def run_on_ottla(suite: Suite, wanted: Sequence[str]) -> Iterator[Outcome]:
-    """Run the tests on a broker started here. Raises KitError if it does not start."""
-    words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+def run_on_ottla(suite: Suite, jars: KafkaJars, wanted: Sequence[str]) -> Iterator[Outcome]:
+    """Run the tests on a broker started here. `jars`: tests change ACLs with Kafka's scripts.
+
+    Raises KitError if the broker does not start.
+    """
     scratch = tempfile.TemporaryDirectory(prefix="ottla-", ignore_cleanup_errors=True)
-    with scratch as folder, BrokerProcess(Path(folder) / "data", words) as broker:
-        yield from run(suite, broker.bootstrap, wanted)
-        log, ran_on = broker.said(), broker.running
+    with scratch as folder, running(Path(folder), SETTINGS) as broker:
+        given = {
+            "KAFKA_SCRIPTS": str(write_scripts(jars, Path(folder))),
+            "KAFKA_CERTIFICATES": str(broker.certificates),
+            "KAFKA_SASL_PORT": str(broker.sasl_port),
+            "KAFKA_TLS_PORT": str(broker.tls_port),
+        }
+        yield from run(suite, broker.plaintext, given, wanted)
+        log, ran_on = broker.process.said(), broker.process.running
     (suite.logs / "F-broker.log").write_text(log)
     if bug := own_bug_in(log):
         yield Outcome(SUITE, "the log has no traceback", "failed", reason=bug)
@@ -187,21 +248,23 @@ def run_on_ottla(suite: Suite, wanted: Sequence[str]) -> Iterator[Outcome]:
         yield Outcome(SUITE, "the broker ran to the end", "failed", reason="it ended")
 
 
-def run(suite: Suite, address: str, wanted: Sequence[str]) -> Iterator[Outcome]:
+def run(
+    suite: Suite, address: str, given: Mapping[str, str], wanted: Sequence[str]
+) -> Iterator[Outcome]:
     """Run the tests (only those in `wanted` if it is not empty); return each outcome.
 
     A test that failed is repeated, as many of them measure time on a machine that they expect to be
-    idle. `address`: `HOST:PORT` of the broker.
+    idle. `address`: `HOST:PORT` of the broker; `given`: further variables of the environment.
     """
     chosen = [f"not {name}" for name in LEFT_OUT]
     if wanted:
         chosen.append(f"({' or '.join(wanted)})")
-    outcomes = _test(suite, address, " and ".join(chosen), "F")
+    outcomes = _test(suite, address, given, " and ".join(chosen), "F")
     if not outcomes:
         yield Outcome(SUITE, "pytest", "failed", reason=f"no test ran; see {suite.logs / 'F.log'}")
     failed = [outcome.name for outcome in outcomes if outcome.state == "failed"]
     if 0 < len(failed) <= MAX_REPEATED:
-        again = _test(suite, address, " or ".join(failed), "F-repeated")
+        again = _test(suite, address, given, " or ".join(failed), "F-repeated")
         mended = {outcome.name for outcome in again if outcome.state == "passed"}
         mended -= {outcome.name for outcome in again if outcome.state == "failed"}
         outcomes = [
@@ -215,7 +278,9 @@ def run(suite: Suite, address: str, wanted: Sequence[str]) -> Iterator[Outcome]:
         yield from (Outcome(SUITE, name, "skipped", reason=why) for name, why in LEFT_OUT.items())
 
 
-def _test(suite: Suite, address: str, keywords: str, log: str) -> list[Outcome]:
+def _test(
+    suite: Suite, address: str, given: Mapping[str, str], keywords: str, log: str
+) -> list[Outcome]:
     """Run the tests that pytest's `-k` chooses; their output is in `log`.log."""
     report = suite.logs / f"{log}-report.xml"
     report.unlink(missing_ok=True)
@@ -226,7 +291,7 @@ def _test(suite: Suite, address: str, keywords: str, log: str) -> list[Outcome]:
         subprocess.run(
             command,
             cwd=suite.folder,
-            env={**os.environ, "KAFKA_ADDRESS": address},
+            env={**os.environ, **given, "KAFKA_ADDRESS": address},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

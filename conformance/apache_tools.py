@@ -11,20 +11,21 @@ from conformance import log_dump
 from conformance.outcome import Outcome
 from conformance.replicas import Replicas
 from conformance.target import Target
-from conformance.tools import clients, cluster, topics
-from conformance.tools.base import Tools
+from conformance.tools import clients, cluster, security, topics
+from conformance.tools.base import Tools, properties_of
 from ottla.testing import KitError
 
 SUITE = "C"
 TESTS: tuple[Callable[[Tools], None], ...] = (*topics.TESTS, *clients.TESTS)
 WITH_SEVERAL: tuple[Callable[[Tools], None], ...] = cluster.TESTS
+WITH_USERS: tuple[Callable[[Tools], None], ...] = security.TESTS
 STOP = "the_brokers_stop"
 DUMP = "log_dump_finds_no_fault"
 IDENTICAL = "replicas_are_identical"
 
 
 def names() -> list[str]:
-    return [*(test.__name__ for test in (*TESTS, *WITH_SEVERAL)), DUMP, IDENTICAL]
+    return [*(test.__name__ for test in (*TESTS, *WITH_SEVERAL, *WITH_USERS)), DUMP, IDENTICAL]
 
 
 def _judge(name: str, test: Callable[[], None]) -> Outcome:
@@ -37,13 +38,20 @@ def _judge(name: str, test: Callable[[], None]) -> Outcome:
     return Outcome(SUITE, name, "passed", time.monotonic() - began)
 
 
-def run(jars: KafkaJars, bootstrap: str, wanted: Sequence[str]) -> Iterator[Outcome]:
+def run(jars: KafkaJars, target: Target, wanted: Sequence[str]) -> Iterator[Outcome]:
     """Run each test of the tools, or those in `wanted` if it is not empty; with fewer than three
-    brokers, leave out tests that need three."""
+    brokers, leave out tests that need three; those of users and ACLs are for secured brokers."""
     with tempfile.TemporaryDirectory() as scratch:
-        tools = Tools(jars, bootstrap, Path(scratch))
-        for test in (*TESTS, *WITH_SEVERAL):
+        config = None
+        if target.is_secured:
+            config = Path(scratch) / "admin.properties"
+            given = properties_of(target.admin)
+            config.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+        tools = Tools(jars, target.bootstrap, Path(scratch), config)
+        for test in (*TESTS, *WITH_SEVERAL, *WITH_USERS):
             if test in WITH_SEVERAL and tools.replicas < 3:
+                continue
+            if test in WITH_USERS and not target.is_secured:
                 continue
             if not wanted or test.__name__ in wanted:
                 yield _judge(test.__name__, lambda test=test: test(tools))  # type: ignore[misc]

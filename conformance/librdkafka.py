@@ -31,6 +31,21 @@ NUMBERS = tuple(
 )  # fmt: skip
 WITH_SEVERAL = ("0103",)
 """Its topics have three replicas."""
+LOCAL = ("0128", "0133")
+"""Of TLS and SASL, within the client: they connect to no broker."""
+WITH_SASL = ("0081",)
+"""Over SASL_SSL with an authorizer. On a broker without, it leaves out what it is for."""
+WITH_SASL_ON_SEVERAL = (
+    "0135.do_test",
+    *(
+        f"0142.do_test_{what}"
+        for what in ("consumer", "producer", "txn_producer", "reauth_failure")
+    ),
+)
+"""Passwords that change, and authentication while a client works (KIP-368), on topics with three
+replicas. Only these parts: the others are of share groups."""
+PARTS_WITH_SASL = {"0018": "0018.do_test"}
+"""Their other parts are on a broker that librdkafka plays, without TLS and SASL."""
 CONSUMER = "-consumer"
 IN_CONSUMER_GROUPS = tuple(
     f"{number:04}{CONSUMER}"
@@ -39,6 +54,8 @@ IN_CONSUMER_GROUPS = tuple(
 """Once more with group.protocol=consumer (KIP-848). 0045 fails with it on Apache Kafka 4.3.1, too:
 it expects partitions of two topics, and still has those of ten."""
 SECONDS = 240
+SECONDS_OF = {"0081": 900}
+"""It waits for each of its ACLs, and takes 190 s of a quiet machine."""
 TIMED_OUT = 124
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -65,7 +82,7 @@ def verdict(output: str, exit_code: int) -> tuple[bool, str]:
         at, why = failures[0]
         return False, f"{why.strip()} [{at.strip()}]"
     if exit_code == TIMED_OUT:
-        return False, f"not ended after {SECONDS} s"
+        return False, "not ended in time"
     if exit_code != 0:
         return False, f"the runner ended with {exit_code}"
     if not re.search(r"=== Test \S+ PASSED ===", text):
@@ -73,51 +90,77 @@ def verdict(output: str, exit_code: int) -> tuple[bool, str]:
     return True, ""
 
 
-def _run(folder: Path, environment: Mapping[str, str], log: Path) -> int:
+def _run(
+    folder: Path, environment: Mapping[str, str], log: Path, seconds: int, *, is_local: bool
+) -> int:
     """The runner's exit code; TIMED_OUT if it had to be killed."""
     with log.open("wb") as output:
         try:
             return subprocess.run(
-                ["./test-runner", "-E", "-L", "-p1"],
+                ["./test-runner", "-E", "-l" if is_local else "-L", "-p1"],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                timeout=SECONDS,
+                timeout=seconds,
             ).returncode
         except subprocess.TimeoutExpired:
             return TIMED_OUT
 
 
-def run_one(suite: Suite, number: str, bootstrap: str) -> Outcome:
-    """Run one test number in its own process; with CONSUMER behind it, in that protocol."""
-    log = suite.logs / f"A-{number}.log"
-    settings = suite.logs / f"A-{number}.conf"
-    settings.write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\n")
+def run_one(
+    suite: Suite,
+    number: str,
+    bootstrap: str,
+    client: Mapping[str, str] | None = None,
+    given: Mapping[str, str] | None = None,
+    letter: str = SUITE,
+) -> Outcome:
+    """Run one test number in its own process; with CONSUMER behind it, in that protocol. `client`:
+    librdkafka's settings without the address; `given`: variables of the environment.
+    """
+    log = suite.logs / f"{letter}-{number}.log"
+    settings = suite.logs / f"{letter}-{number}.conf"
+    common = {"bootstrap.servers": bootstrap, "test.topic.random": "true", **(client or {})}
+    settings.write_text("".join(f"{name}={value}\n" for name, value in common.items()))
+    test, _, part = number.removesuffix(CONSUMER).partition(".")
     environment = {
         **os.environ,
+        **({"SUBTESTS": f"{part}:"} if part else {}),
+        **(given or {}),
         "TEST_KAFKA_VERSION": "4.1.0",
-        "TESTS": number.removesuffix(CONSUMER),
+        "TESTS": test,
         "TEST_CONSUMER_GROUP_PROTOCOL": "consumer" if number.endswith(CONSUMER) else "classic",
     }
     environment |= {"LD_LIBRARY_PATH": "../src:../src-cpp", "RDKAFKA_TEST_CONF": str(settings)}
     began = time.monotonic()
-    code = _run(suite.folder, environment, log)
+    seconds = SECONDS_OF.get(number, SECONDS)
+    code = _run(suite.folder, environment, log, seconds, is_local=number in LOCAL)
     passed, why = verdict(log.read_text(errors="replace"), code)
     for statistics in suite.folder.glob(f"stats_{environment['TESTS']}_*.json"):
         statistics.unlink(missing_ok=True)
     took = time.monotonic() - began
-    return Outcome(SUITE, number, "passed" if passed else "failed", took, why)
+    return Outcome(letter, number, "passed" if passed else "failed", took, why)
 
 
-def tests(wanted: Sequence[str], brokers: int) -> Sequence[str]:
+def tests(wanted: Sequence[str], brokers: int, *, is_secured: bool) -> Sequence[str]:
     """The tests to run on so many brokers: all, or those wanted. Raises ValueError if a wanted one
-    needs more brokers.
+    needs more brokers, or secured ones.
     """
     several = WITH_SEVERAL if brokers >= 3 else ()
-    numbers = (*NUMBERS, *several, *IN_CONSUMER_GROUPS)
+    secured: tuple[str, ...] = (*LOCAL, *WITH_SASL) if is_secured else LOCAL
+    if is_secured and brokers >= 3:
+        secured += WITH_SASL_ON_SEVERAL
+    numbers: tuple[str, ...] = (*NUMBERS, *several, *secured, *IN_CONSUMER_GROUPS)
+    if is_secured:
+        parts = PARTS_WITH_SASL | {
+            f"{number}{CONSUMER}": f"{part}{CONSUMER}" for number, part in PARTS_WITH_SASL.items()
+        }
+        numbers = tuple(parts.get(number, number) for number in numbers)
     for number in wanted:
+        if number in (*WITH_SASL, *WITH_SASL_ON_SEVERAL) and not is_secured:
+            raise ValueError(f"test {number} of suite A needs secured brokers: --secure")
         if number not in numbers:
             raise ValueError(f"test {number} of suite A needs three brokers: --brokers 3")
     return [number for number in numbers if not wanted or number in wanted]

@@ -4,6 +4,7 @@ Compacted logs may differ between brokers, as in Apache Kafka, because each brok
 own time. Only the log dump tool checks those topics.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,11 +40,13 @@ class Replicas:
         ]
 
 
-def compacted(bootstrap: str, topics: list[str]) -> frozenset[str]:
-    """Those of the topics that are compacted."""
+def compacted(
+    bootstrap: str, topics: list[str], client: Mapping[str, str] | None = None
+) -> frozenset[str]:
+    """Those of the topics that are compacted. `client`: librdkafka's settings."""
     if not topics:
         return frozenset()
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, **(client or {})})
     asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     answers = admin.describe_configs(asked, request_timeout=ANSWER_SECONDS)
     return frozenset(
@@ -62,4 +65,4 @@ def assigned(cluster: Cluster) -> Replicas:
         for topic in topics
         for partition, brokers in (cluster.state.replicas(topic) or {}).items()
     }
-    return Replicas(held, compacted(cluster.bootstrap, topics))
+    return Replicas(held, compacted(cluster.bootstrap, topics, cluster.kit_settings))

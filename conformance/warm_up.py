@@ -6,6 +6,7 @@ on Apache Kafka too, and some of librdkafka's tests treat that as a failure.
 
 import time
 import uuid
+from collections.abc import Mapping
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -16,15 +17,18 @@ class NotReadyError(Exception):
     """The broker did not accept a record or a group's offset in time."""
 
 
-def warm_up(bootstrap: str) -> None:
-    """Write one record and commit one offset. Raises NotReadyError."""
+def warm_up(bootstrap: str, client: Mapping[str, str] | None = None) -> None:
+    """Write one record and commit one offset. `client`: librdkafka's settings, without the address.
+
+    Raises NotReadyError.
+    """
     topic = f"warm-up-{uuid.uuid4().hex[:8]}"
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    common = {"bootstrap.servers": bootstrap, "log_level": 0, **(client or {})}
+    producer = Producer(common)
     producer.produce(topic, b"warm up")
     if producer.flush(WAIT_SECONDS):
         raise NotReadyError(f"{bootstrap} did not take a record in {WAIT_SECONDS:.0f} s")
-    settings = {"bootstrap.servers": bootstrap, "group.id": topic, "log_level": 0}
-    settings |= {"auto.offset.reset": "earliest"}
+    settings = {**common, "group.id": topic, "auto.offset.reset": "earliest"}
     consumer = Consumer(settings)
     try:
         consumer.subscribe([topic])

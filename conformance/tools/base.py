@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ class Tools:
     jars: KafkaJars
     bootstrap: str
     scratch: Path
+    command_config: Path | None = None
+    """How the tools connect to brokers that are secured."""
 
     @property
     def replicas(self) -> int:
@@ -29,9 +32,12 @@ class Tools:
     def run(self, main: str, *arguments: str, seconds: float = 120) -> str:
         """Run a tool by its class in org.apache.kafka.tools; return its output."""
         name = main if main.startswith("kafka.") else f"{TOOLS}.{main}"
-        return self.jars.run(
-            name, *arguments, "--bootstrap-server", self.bootstrap, seconds=seconds
-        )
+        connect = ["--bootstrap-server", self.bootstrap, *self.config()]
+        return self.jars.run(name, *arguments, *connect, seconds=seconds)
+
+    def config(self) -> list[str]:
+        """The arguments that name `command_config`."""
+        return [] if self.command_config is None else ["--command-config", str(self.command_config)]
 
     def refused(self, main: str, *arguments: str) -> str:
         """Run a tool that must fail; return its output."""
@@ -70,6 +76,19 @@ class Tools:
         path = self.scratch / name
         path.write_text(json.dumps(content))
         return str(path)
+
+
+def properties_of(client: Mapping[str, str]) -> dict[str, str]:
+    """librdkafka's settings for SCRAM over TLS, as those of Kafka's Java clients."""
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    user, password = client["sasl.username"], client["sasl.password"]
+    return {
+        "security.protocol": client["security.protocol"],
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": client["ssl.ca.location"],
+        "sasl.mechanism": client["sasl.mechanism"],
+        "sasl.jaas.config": f'{login} username="{user}" password="{password}";',
+    }
 
 
 def contains(said: str, *wanted: str) -> None:

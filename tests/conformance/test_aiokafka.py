@@ -3,11 +3,14 @@ import ast
 from pathlib import Path
 
 import pytest
+from components.apache_kafka import KafkaJars
 from components.packages import PackageError
 from conformance.__main__ import chosen, suite_f
 
 from components import cache, packages
 from conformance import aiokafka
+
+JARS = KafkaJars(Path("jars"), "java")
 
 
 def checkout(folder: Path, version: str = aiokafka.VERSION) -> Path:
@@ -53,15 +56,15 @@ def test_without_a_checkout_the_other_suites_run(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     options = argparse.Namespace(bootstrap=None, only="", aiokafka=None)
-    (one,) = suite_f([], options)
+    (one,) = suite_f([], JARS, options)
     assert (one.state, "--aiokafka FOLDER" in one.reason) == ("skipped", True)
     options.only = "F"
     with pytest.raises(PackageError, match="git is not installed"):
-        list(suite_f([], options))
+        list(suite_f([], JARS, options))
 
 
 def test_brokers_that_run_already_have_other_settings() -> None:
-    (one,) = suite_f([], argparse.Namespace(bootstrap="a:1", only="F", aiokafka=None))
+    (one,) = suite_f([], JARS, argparse.Namespace(bootstrap="a:1", only="F", aiokafka=None))
     assert (one.state, one.reason) == ("skipped", "it starts a broker of Ottla itself")
 
 
@@ -84,14 +87,19 @@ def fake_suite(folder: Path, script: str) -> aiokafka.Suite:
 
 def test_the_tests_are_told_the_address_and_what_to_leave_out(tmp_path: Path) -> None:
     (tmp_path / "made.xml").write_text(REPORT)
-    suite = fake_suite(tmp_path, 'echo "$KAFKA_ADDRESS $*"; cp made.xml F-report.xml')
-    states = {one.name: one.state for one in aiokafka.run(suite, "127.0.0.1:9", [])}
+    suite = fake_suite(
+        tmp_path, 'echo "$KAFKA_ADDRESS $KAFKA_TLS_PORT $*"; cp made.xml F-report.xml'
+    )
+    states = {
+        one.name: one.state
+        for one in aiokafka.run(suite, "127.0.0.1:9", {"KAFKA_TLS_PORT": "7"}, [])
+    }
     assert states.pop("test_bootstrap") == "passed"
     assert states == dict.fromkeys(aiokafka.LEFT_OUT, "skipped")
     said = (tmp_path / "F.log").read_text()
-    assert said.startswith("127.0.0.1:9 ")
+    assert said.startswith("127.0.0.1:9 7 ")
     assert said.rstrip().endswith(" and ".join(f"not {name}" for name in aiokafka.LEFT_OUT))
-    (only,) = aiokafka.run(suite, "127.0.0.1:9", ["test_one", "test_two"])
+    (only,) = aiokafka.run(suite, "127.0.0.1:9", {}, ["test_one", "test_two"])
     assert only.state == "passed"
     assert (tmp_path / "F.log").read_text().rstrip().endswith("and (test_one or test_two)")
 
@@ -105,7 +113,9 @@ def test_a_failure_counts_if_it_fails_again(tmp_path: Path) -> None:
     script = """for word; do case $word in
   --junitxml=*-report.xml) file=${word#--junitxml=}; cp ${file%-report.xml}.made $file;; esac
 done; echo $*"""
-    slow, wrong = aiokafka.run(fake_suite(tmp_path, script), "127.0.0.1:9", ["test_slow", "wrong"])
+    slow, wrong = aiokafka.run(
+        fake_suite(tmp_path, script), "127.0.0.1:9", {}, ["test_slow", "wrong"]
+    )
     assert (slow.state, slow.reason) == ("passed", "when repeated; at first 2 != 3")
     assert wrong.state == "failed"
     said = (tmp_path / "F-repeated.log").read_text()
@@ -114,7 +124,7 @@ done; echo $*"""
 
 def test_a_run_without_a_test_is_a_failure(tmp_path: Path) -> None:
     suite = fake_suite(tmp_path, "echo collection failed; exit 4")
-    (one,) = aiokafka.run(suite, "127.0.0.1:9", ["test_one"])
+    (one,) = aiokafka.run(suite, "127.0.0.1:9", {}, ["test_one"])
     assert (one.state, "no test ran" in one.reason) == ("failed", True)
     assert "collection failed" in (tmp_path / "F.log").read_text()
 

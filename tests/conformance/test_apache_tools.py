@@ -31,7 +31,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[str, str, s
     monkeypatch.setattr(apache_tools, "WITH_SEVERAL", ())
 
     def run(*wanted: str) -> list[tuple[str, str, str]]:
-        outcomes = apache_tools.run(JARS, "127.0.0.1:1", wanted)
+        outcomes = apache_tools.run(JARS, Target("127.0.0.1:1"), wanted)
         return [(one.name, one.state, one.reason) for one in outcomes]
 
     return run
@@ -51,13 +51,39 @@ def test_only_what_is_wanted_runs(run: Callable[..., list[tuple[str, str, str]]]
     assert [name for name, _, _ in run("breaking")] == ["breaking"]
 
 
+def test_what_is_of_users_runs_as_an_administrator_on_secured_brokers(
+    run: Callable[..., list[tuple[str, str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def of_users(tools: Tools) -> None:
+        assert tools.command_config is not None
+        assert tools.config() == ["--command-config", str(tools.command_config)]
+        said.extend(tools.command_config.read_text().splitlines())
+
+    monkeypatch.setattr(apache_tools, "TESTS", ())
+    monkeypatch.setattr(apache_tools, "WITH_USERS", (of_users,))
+    assert run() == []
+    target = Target("127.0.0.1:1", is_secured=True)
+    target.admin = {
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": "authority.pem",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "admin",
+        "sasl.password": "word",
+    }
+    assert [one.state for one in apache_tools.run(JARS, target, ())] == ["passed"]
+    assert "ssl.truststore.location=authority.pem" in said
+    assert said[-1].endswith('ScramLoginModule required username="admin" password="word";')
+
+
 def test_what_wants_several_brokers_runs_on_three_only(
     run: Callable[..., list[tuple[str, str, str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apache_tools, "TESTS", ())
     monkeypatch.setattr(apache_tools, "WITH_SEVERAL", (failing,))
     assert run() == []
-    outcomes = apache_tools.run(JARS, "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", ())
+    outcomes = apache_tools.run(JARS, Target("127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"), ())
     assert [one.name for one in outcomes] == ["failing"]
 
 

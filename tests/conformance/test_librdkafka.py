@@ -21,7 +21,7 @@ def test_a_test_passes_when_the_runner_says_so() -> None:
     [
         ("ALL TESTS PASSED", 0, "did not say that it ran"),
         (PASSED, 1, "ended with 1"),
-        (PASSED, 124, "not ended after"),
+        (PASSED, 124, "not ended in time"),
         (FAILED, 134, "Consume error: Not coordinator"),
     ],
 )
@@ -32,17 +32,49 @@ def test_anything_else_is_a_failure_with_its_reason(output: str, code: int, why:
 
 
 def test_chosen_numbers() -> None:
-    assert librdkafka.tests(["0129", "0001"], 1) == ["0001", "0129"]
+    assert librdkafka.tests(["0129", "0001"], 1, is_secured=False) == ["0001", "0129"]
 
 
 def test_topics_with_three_replicas_need_three_brokers() -> None:
-    assert librdkafka.tests(["0103", "0001"], 3) == ["0001", "0103"]
+    assert librdkafka.tests(["0103", "0001"], 3, is_secured=False) == ["0001", "0103"]
     with pytest.raises(ValueError, match="0103 of suite A needs three brokers"):
-        librdkafka.tests(["0103", "0001"], 1)
+        librdkafka.tests(["0103", "0001"], 1, is_secured=False)
 
 
 def test_all_numbers_of_the_list_are_planned() -> None:
-    assert (len(librdkafka.tests([], 1)), len(librdkafka.tests([], 3))) == (86, 87)
+    plain, secured = (
+        [len(librdkafka.tests([], brokers, is_secured=is_secured)) for brokers in (1, 3)]
+        for is_secured in (False, True)
+    )
+    assert (plain, secured) == ([88, 89], [89, 95])
+
+
+def test_what_is_for_secured_brokers_needs_them() -> None:
+    assert librdkafka.tests(["0081"], 1, is_secured=True) == ["0081"]
+    with pytest.raises(ValueError, match="0081 of suite A needs secured brokers"):
+        librdkafka.tests(["0081"], 1, is_secured=False)
+    with pytest.raises(ValueError, match=r"0135\.do_test of suite A needs three brokers"):
+        librdkafka.tests(["0135.do_test"], 1, is_secured=True)
+    numbers = librdkafka.tests([], 3, is_secured=True)
+    assert {"0018.do_test", "0018.do_test-consumer", "0142.do_test_consumer"} <= set(numbers)
+    assert not {"0018", "0018-consumer"} & set(numbers)
+
+
+def test_a_part_of_a_test_and_its_settings(tmp_path: Path) -> None:
+    runner = tmp_path / "test-runner"
+    runner.write_text(
+        '#!/bin/sh\ncat $RDKAFKA_TEST_CONF\necho "$TESTS $SUBTESTS $KAFKA_PATH $*"\n'
+        'echo "=== Test $TESTS PASSED ==="\n'
+    )
+    runner.chmod(0o755)
+    client, given = {"security.protocol": "sasl_ssl"}, {"KAFKA_PATH": "/kafka"}
+    suite = Suite(tmp_path, tmp_path)
+    outcome = librdkafka.run_one(suite, "0142.do_test_consumer", "a:1", client, given, "H")
+    assert (outcome.suite, outcome.state) == ("H", "passed")
+    said = (tmp_path / "H-0142.do_test_consumer.log").read_text()
+    assert "security.protocol=sasl_ssl\n0142 do_test_consumer: /kafka -E -L -p1\n" in said
+    librdkafka.run_one(suite, "0128", "a:1")
+    assert "0128   -E -l -p1\n" in (tmp_path / "A-0128.log").read_text()
 
 
 def test_one_process_runs_one_number_against_the_given_broker(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from conformance.target import Target, replication_factor, settings
+from conformance.target import USER, Target, replication_factor, settings
 from conformance.warm_up import warm_up
 
 from ottla.testing import KitError
@@ -33,6 +33,15 @@ def test_one_broker_of_ours_from_start_to_stop() -> None:
         assert "broker 1 is the controller" in target.logs()["broker.log"]
         assert target.replicas is None
     assert not target.folders[0].exists()
+
+
+def test_one_secured_broker_of_ours() -> None:
+    with Target(None, is_secured=True) as target:
+        assert target.client["sasl.username"] == USER
+        assert target.admin["sasl.username"] == "admin"
+        warm_up(target.bootstrap, target.client)
+        target.stop()
+        assert target.died() is None
 
 
 def test_a_broker_that_dies_is_noticed() -> None:
