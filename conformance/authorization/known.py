@@ -78,6 +78,24 @@ KNOWN: Final[tuple[Known, ...]] = (
         "Ottla answers with the partitions of the new topic; Kafka has the client ask again.",
     ),
     Known(
+        r"(initialize|read|write|delete)_share_group_state(_summary)? \d",
+        r"results\[.*error_code: cluster_authorization_failed, (none|fenced_state_epoch)",
+        _OF_BROKERS,
+    ),
+    Known(
+        r"(alter|delete)_share_group_offsets 0",
+        r"(error_code: none, (non_empty_group|group_id_not_found)"
+        r"|responses\[t\].*: (topic_authorization_failed|is there), nothing)",
+        "Where the client may use none of the topics, Ottla refuses each of them; Kafka asks the "
+        "group all the same, and answers with its error.",
+    ),
+    Known(
+        r"share_(fetch|acknowledge) \d",
+        r"(responses|node_endpoints)\[(?!.*unknown_server_error).*: .*, .*",
+        "What the first requests of a share session get depends on the time: Kafka loads a share "
+        "partition after it has answered. The error of the whole answer is the same.",
+    ),
+    Known(
         r".*",
         r".*",
         "Apache Kafka 4.3.1 takes an ACL for a range of addresses, and it never matches: KIP-1276 "

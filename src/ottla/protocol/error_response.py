@@ -51,9 +51,14 @@ _LISTS_NOTHING: Final = frozenset(
         "DescribeLogDirsResponse",
         "OffsetDeleteResponse",
         "DescribeQuorumResponse",
+        "ShareFetchResponse",
+        "ShareAcknowledgeResponse",
+        "AlterShareGroupOffsetsResponse",
+        "DeleteShareGroupOffsetsResponse",
+        "DescribeShareGroupOffsetsResponseGroup",
     }
 )
-"""With an error of its own, such a response has no list."""
+"""With an error of its own, such a response, or such a part of one, has no list."""
 _WITHOUT_OWN: Final = frozenset({"DescribeLogDirsResponse"})
 """Their first versions have none, and no list either."""
 _OF_A_PART: Final = frozenset({"topic_config_error_code"})
