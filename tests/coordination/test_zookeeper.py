@@ -62,16 +62,17 @@ async def until(true: Callable[[], bool]) -> None:
 async def test_each_chroot_is_a_tree_of_its_own(
     tree: ZooKeeperTree, session: ZooKeeperCoordination, zookeeper: ZooKeeperServer
 ) -> None:
-    await session.create("/a", b"1")
+    name = uuid4().hex  # the other tests have trees on this server, too
+    await session.create(f"/{name}", b"1")
     again = await tree.connect()
-    assert await again.children("/") == ("a",)
+    assert await again.children("/") == (name,)
     whole = ZooKeeperTree(
         zookeeper.address, session_timeout_ms=10_000, connection_timeout_ms=10_000
     )
     root = await whole.connect()
     assert "zookeeper" not in await root.children("/")
     nodes = await root.read_tree("/")
-    assert sum(path.endswith("/a") for path in nodes) == 1
+    assert sum(path.endswith(f"/{name}") for path in nodes) == 1
     assert not any(path.startswith("/zookeeper") for path in nodes)
     await again.close()
     await root.close()
