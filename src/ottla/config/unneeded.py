@@ -158,7 +158,7 @@ _REASONS: Final = (
     (_ZOOKEEPER, "connections to ZooKeeper use neither TLS nor ACLs"),
     (_QUORUM, "KRaft: a broker alone needs no quorum, and a cluster uses zookeeper.connect"),
     (_THREADS, "one event loop processes all requests, so these threads and buffers do not exist"),
-    (_GROUPS, "there are no share groups and no streams groups"),
+    (_GROUPS, "the share coordinator keeps the state of share groups; there are no streams groups"),
     (_TRANSACTIONS, "two-phase commit (KIP-939) is not supported"),
     (
         _REPLICATION,
