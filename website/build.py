@@ -69,7 +69,11 @@ def build(folder: Path) -> list[str]:
 def gather(source: Path) -> list[str]:
     """Write every page below `source`; returns the broken links."""
     sites = sources()
-    pictures = {str(path.relative_to(ROOT)) for path in PICTURES.rglob("*.svg")}
+    pictures = {
+        str(path.relative_to(ROOT))
+        for path in PICTURES.rglob("*")
+        if path.suffix in (".svg", ".png")
+    }
     faults: list[str] = []
     for name, page in sites.items():
         text = (ROOT / name).read_text()
