@@ -184,9 +184,9 @@ def requests_of_classic_members(session: Session) -> None:
     )
     request = build.JoinGroupRequest(
         group_id=group, session_timeout=10_000, rebalance_timeout=10_000, member_id="",
-        protocol_type="consumer", protocols=(protocol,),
+        protocol_type="connect", protocols=(protocol,),
     )  # fmt: skip
-    session.ask("classic join", request)
+    session.ask("classic join of another type", request)
     request = session.build(42, 2).DeleteGroupsRequest(groups_names=(group,))
     session.ask("delete", request)
     build = session.build(47, 0)
@@ -206,7 +206,41 @@ def requests_of_classic_members(session: Session) -> None:
     describe(session, "g")
 
 
+def conversion(session: Session) -> None:
+    """A classic member in a consumer group, which is a classic group without the other one."""
+    session.create("t")
+    group, topic = session.name("g"), session.name("t").encode()
+    beat(session, "a", 0)
+    build = session.build(11, 9)
+    subscription = b"\0\1\0\0\0\1" + len(topic).to_bytes(2, "big") + topic
+    protocol = build.JoinGroupRequestProtocol(
+        name="range", metadata=subscription + b"\xff\xff\xff\xff" + bytes(4)
+    )
+    request = build.JoinGroupRequest(
+        group_id=group, session_timeout=10_000, rebalance_timeout=10_000, member_id="m",
+        protocol_type="consumer", protocols=(protocol,),
+    )  # fmt: skip
+    answer = session.ask("classic join", request)
+    generation = answer.generation_id
+    build = session.build(12, 4)
+    for epoch in (generation - 1, generation, generation + 1):
+        beats = build.HeartbeatRequest(group_id=group, generation_id=epoch, member_id="m")
+        session.ask(f"classic heartbeat {epoch - generation:+}", beats)
+    build = session.build(14, 5)
+    for name in ("range", "other"):
+        syncs = build.SyncGroupRequest(
+            group_id=group, generation_id=generation, member_id="m", protocol_type="consumer",
+            protocol_name=name, assignments=(),
+        )  # fmt: skip
+        session.ask(f"classic sync {name}", syncs)
+    beat(session, "a", -1)
+    build = session.build(12, 4)
+    beats = build.HeartbeatRequest(group_id=group, generation_id=generation, member_id="m")
+    session.ask("classic heartbeat in a classic group", beats)
+
+
 GROUP_SCRIPTS: Final = (
+    conversion,
     group_versions,
     one_member,
     requests_that_say_too_little,

@@ -185,20 +185,20 @@ class GroupCoordinator:
         """JoinGroup; the token and a new member's id are filled in here."""
         if not request.group or not fits_string(request.group):
             return JoinResult(ErrorCode.invalid_group_id, request.member_id)
-        new_id = "" if request.member_id else self._new_member_id(request)
+        if not request.member_id:
+            made = random_uuid(self._random)
+            request = request._replace(
+                new_member_id=_new_member_id(request, made), new_consumer_id=uuid_text(made)
+            )
 
         def decide(shard: GroupShard, step: Step, answer: Any) -> None:
-            shard.join(request._replace(token=answer, new_member_id=new_id), step)
+            shard.join(request._replace(token=answer), step)
 
         try:
             result: JoinResult = await self._runtime.park(self.partition_for(request.group), decide)
         except ApiError as error:
             return JoinResult(error.code, request.member_id)
         return result
-
-    def _new_member_id(self, request: JoinRequest) -> str:
-        name = request.client_id if request.group_instance_id is None else request.group_instance_id
-        return f"{name[:MAX_MEMBER_NAME_LENGTH]}-{random_uuid(self._random)}"
 
     async def sync(self, request: SyncRequest) -> SyncResult:
         """SyncGroup; the token is filled in here."""
@@ -562,6 +562,11 @@ class GroupCoordinator:
 
 async def _ask_nobody(broker: int, request: Any) -> Any:
     raise AssertionError("no partition has a leader")
+
+
+def _new_member_id(request: JoinRequest, made: uuid.UUID) -> str:
+    name = request.client_id if request.group_instance_id is None else request.group_instance_id
+    return f"{name[:MAX_MEMBER_NAME_LENGTH]}-{made}"
 
 
 def _check_regex(expression: str) -> None:

@@ -75,7 +75,8 @@ def joining(group: ConsumerGroup, request: JoinRequest, step: Step) -> Joining |
     if step.settings.migration_policy == DISABLED:
         raise ApiError(ErrorCode.inconsistent_group_protocol)
     is_unknown = request.member_id == UNKNOWN_MEMBER_ID
-    member_id = request.new_member_id if is_unknown else request.member_id
+    new_id = request.new_consumer_id or request.new_member_id
+    member_id = new_id if is_unknown else request.member_id
     check_room(group, member_id, step)
     names = [name for name, _ in request.protocols]
     if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not group.supports_classic(names):

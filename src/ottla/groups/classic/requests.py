@@ -33,6 +33,8 @@ class JoinRequest(NamedTuple):
     """JoinGroup 4 and later (KIP-394)."""
     supports_skip_assignment: bool = True
     """JoinGroup 9 and later (KIP-814)."""
+    new_consumer_id: str = ""
+    """The id it gets instead if the group is one of KIP-848, whose ids have another form."""
 
 
 class JoinedMember(NamedTuple):
