@@ -56,7 +56,12 @@ FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--certificate", type=FILE, metavar="FILE", help="Listen with TLS: the certificate (PEM)."
 )
 @click.option("--key", type=FILE, metavar="FILE", help="The certificate's private key (PEM).")
-@click.option("--stop-with-parent", is_flag=True, hidden=True)
+@click.option(
+    "--stop-with-parent",
+    is_flag=True,
+    hidden=True,
+    help="Stop once the process that has started it has ended (ottla serve --console).",
+)
 @cluster_options
 def console(
     cluster: Cluster,
