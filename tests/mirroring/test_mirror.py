@@ -57,8 +57,8 @@ def read_on(broker: Broker, group: str, topic: str, partitions: Sequence[int]) -
             "auto.offset.reset": "error",
         }
     )
-    places = consumer.committed([TopicPartition(topic, each) for each in partitions], timeout=30)
-    consumer.assign(places)
+    positions = consumer.committed([TopicPartition(topic, each) for each in partitions], timeout=30)
+    consumer.assign(positions)
     found, ended = [], 0
     while ended < len(partitions):
         message = consumer.poll(10)
@@ -298,7 +298,7 @@ def turns(count: int) -> Any:
 
 
 def held(run: Run) -> int:
-    return len(run.mirror._share.places)
+    return len(run.mirror._share.committed)
 
 
 def records(run: Run) -> int:

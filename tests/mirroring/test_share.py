@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.client.topic_partition import TopicPartition
-from ottla.mirroring.position import Origin, Place
+from ottla.mirroring.position import Origin, Position
 from ottla.mirroring.share import Share
 
 ORIGIN = Origin("id", "there", ("cluster",))
@@ -12,8 +12,8 @@ ONE, TWO = TopicPartition("p.t", 0), TopicPartition("p.u", 1)
 
 def taken() -> Share:
     share = Share()
-    share.take(ONE, "t", Place(5, ORIGIN))
-    share.take(TWO, "u", Place(0, ORIGIN))
+    share.take(ONE, "t", Position(5, ORIGIN))
+    share.take(TWO, "u", Position(0, ORIGIN))
     return share
 
 
@@ -22,9 +22,9 @@ def test_what_a_transaction_commits() -> None:
     assert share.changed() == {}
     share.next[ONE] = 9
     changed = share.changed()
-    assert changed == {ONE: Place(9, ORIGIN)}
+    assert changed == {ONE: Position(9, ORIGIN)}
     assert share.names(changed) == {"p.t": "t"}
-    share.committed(changed)
+    share.note_committed(changed)
     assert share.changed() == {}
 
 
@@ -32,13 +32,13 @@ def test_an_aborted_transaction_is_read_again() -> None:
     share = taken()
     share.next[ONE] = 9
     share.rewind()
-    assert share.positions() == {TopicPartition("t", 0): 5, TopicPartition("u", 1): 0}
+    assert share.next_offsets() == {TopicPartition("t", 0): 5, TopicPartition("u", 1): 0}
 
 
 def test_a_topic_is_left_out() -> None:
     share = taken()
     share.drop("p.t")
     assert share.by_source == {("u", 1): TWO}
-    assert share.positions() == {TopicPartition("u", 1): 0}
+    assert share.next_offsets() == {TopicPartition("u", 1): 0}
     share.clear()
-    assert not share.places
+    assert not share.committed

@@ -52,7 +52,7 @@ class GroupOffsets:
         self._matches = matches
         self._tell = tell
         self._last_set: dict[str, dict[TopicPartition, int]] = {}
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
     def keep_up(self, mirrored: Mirrored) -> None:
         """Sets the offsets of all groups that are meant and have no members at the target. Raises
@@ -138,8 +138,8 @@ class GroupOffsets:
                 )
 
     def _say_once(self, text: str, group: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+        if text not in self._reported:
+            self._reported.add(text)
             self._tell(Event(events.GROUP, text, {"group": group}))
 
     def switch(self, group: str, mirrored: Mirrored) -> list[Translated]:

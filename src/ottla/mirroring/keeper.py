@@ -48,7 +48,7 @@ class Keeper:
         self._stopping = threading.Event()
         self._executor: ThreadPoolExecutor | None = None
         self._work_ahead: Future[None] | None = None
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self.plan = TopicPlan()
         """The newest; replaced, never changed."""
         self.looks_after_groups = False
@@ -90,8 +90,8 @@ class Keeper:
 
     def _say_once(self, text: str) -> None:
         """What fails is tried again at the next turn."""
-        if text not in self._said:
-            self._said.add(text)
+        if text not in self._reported:
+            self._reported.add(text)
             self._tell(Event(events.WAITING, f"Trying again: {text}"))
 
     def keep_groups_up(self) -> None:

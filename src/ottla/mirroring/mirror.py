@@ -19,7 +19,7 @@ from ottla.mirroring.group_offsets import Translated
 from ottla.mirroring.keeper import Keeper
 from ottla.mirroring.names import group_of
 from ottla.mirroring.patterns import Patterns
-from ottla.mirroring.position import Origin, Place, is_same
+from ottla.mirroring.position import Origin, Position, is_same
 from ottla.mirroring.progress import Progress
 from ottla.mirroring.share import Share
 from ottla.mirroring.source_reader import News, SourceReader
@@ -164,7 +164,7 @@ class Mirror:
 
     def state(self, now_s: float) -> Event:
         """The progress with the lag."""
-        self.progress.partitions = len(self._share.places)
+        self.progress.partitions = len(self._share.committed)
         self.progress.lag = 0
         for each, at in self._share.next.items():
             end = self._reader.end_seen(self._share.source_of(each))
@@ -181,19 +181,19 @@ class Mirror:
             self._follow_assignment()
         try:
             if self._waiting:
-                self._find_places()
+                self._find_positions()
             records, news = self._reader.read(POLL_S)
             self._add(records)
-            self._hear(news)
+            self._take_news(news)
             now_s = time.monotonic()
             is_full = self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES
             if is_full or now_s >= self._due_s:
                 self._due_s = now_s + self._spec.commit_every_s
                 self._commit()
         except TransactionFailed as failed:
-            self._take_back(failed)
+            self._try_again(failed)
         except RetriableError as error:
-            self._take_back(TransactionFailed(error.message))
+            self._try_again(TransactionFailed(error.message))
         except RecreatedError as error:
             self._leave_out(error.names)
 
@@ -213,7 +213,7 @@ class Mirror:
         """Held partitions that the source has, and that are not mirrored yet."""
         return {
             each
-            for each in self._writer.shares - self._share.places.keys()
+            for each in self._writer.shares - self._share.committed.keys()
             if each.topic in plan.mirrored
             and each.partition < plan.mirrored[each.topic].partitions
             and (each.topic, plan.mirrored[each.topic].id) not in self._out
@@ -228,7 +228,7 @@ class Mirror:
         self._waiting = self._waiting_for(self._plan)
         self._waiting_since_s = time.monotonic()
 
-    def _find_places(self) -> None:
+    def _find_positions(self) -> None:
         """Begins with the partitions whose positions are stable. Raises TransactionFailed."""
         wanted = sorted(self._waiting)
         found = self._writer.positions(wanted, STABLE_WITHIN_S)
@@ -244,11 +244,11 @@ class Mirror:
             topic = self._plan.mirrored[each.topic]
             if each.topic not in there or each.partition not in there[each.topic].partitions:
                 continue
-            place = found.get(each)
-            if place is None or not is_same(place.origin.target_id, id_of(there[each.topic])):
+            position = found.get(each)
+            if position is None or not is_same(position.origin.target_id, id_of(there[each.topic])):
                 fresh.append(each)
-            elif is_same(place.origin.topic_id, topic.id):
-                self._share.take(each, topic.name, place)
+            elif is_same(position.origin.topic_id, topic.id):
+                self._share.take(each, topic.name, position)
         if fresh:
             origins = {
                 name: Origin(
@@ -260,7 +260,7 @@ class Mirror:
             }
             self._begin_with(fresh, origins)
         self._waiting.clear()
-        self._reader.assign(self._share.positions())
+        self._reader.assign(self._share.next_offsets())
 
     def _begin_with(self, fresh: list[TopicPartition], origins: Mapping[str, Origin]) -> None:
         """Commits where the mirror begins, before it writes the first record."""
@@ -268,16 +268,16 @@ class Mirror:
         firsts = first_offsets(
             self._source, [TopicPartition(names[each.topic], each.partition) for each in fresh]
         )
-        places = {
-            each: Place(
+        positions = {
+            each: Position(
                 firsts[TopicPartition(names[each.topic], each.partition)], origins[each.topic]
             )
             for each in fresh
         }
         starts = end_offsets(self._target, fresh)
-        self._writer.commit(places, names, starts, lambda: None)
-        for each, place in places.items():
-            self._share.take(each, names[each.topic], place)
+        self._writer.commit(positions, names, starts, lambda: None)
+        for each, position in positions.items():
+            self._share.take(each, names[each.topic], position)
 
     # Records
 
@@ -298,7 +298,7 @@ class Mirror:
         if records:
             self._writer.serve()
 
-    def _hear(self, news: News) -> None:
+    def _take_news(self, news: News) -> None:
         for source, end in news.ends.items():
             partition = self._share.by_source.get(source)
             if partition is not None:
@@ -309,7 +309,9 @@ class Mirror:
         }
         if lost:
             self._go_on_after_loss(lost)
-        gone = {each.topic for each in self._share.places if self._share.sources[each] in news.gone}
+        gone = {
+            each.topic for each in self._share.committed if self._share.sources[each] in news.gone
+        }
         if gone:
             self._check_ids(gone)
 
@@ -339,13 +341,13 @@ class Mirror:
                 self._out.add((each.topic, self._plan.mirrored[each.topic].id))
         for topic in {each.topic for each in lost} & {name for name, _ in self._out}:
             self._share.drop(topic)
-        self._reader.assign(self._share.positions())
+        self._reader.assign(self._share.next_offsets())
 
     def _check_ids(self, topics: Iterable[str]) -> None:
         """Whether these topics are still those that were read. Raises RecreatedError."""
         wanted = {
-            each.topic: (self._share.sources[each], place.origin.topic_id)
-            for each, place in self._share.places.items()
+            each.topic: (self._share.sources[each], position.origin.topic_id)
+            for each, position in self._share.committed.items()
             if each.topic in topics
         }
         found = self._source.metadata(sorted({name for name, _ in wanted.values()})).topics
@@ -364,7 +366,7 @@ class Mirror:
         self._abort()
         for name in names:
             source = next(
-                self._share.sources[each] for each in self._share.places if each.topic == name
+                self._share.sources[each] for each in self._share.committed if each.topic == name
             )
             self._out.add(
                 (name, self._plan.mirrored[name].id if name in self._plan.mirrored else None)
@@ -375,21 +377,21 @@ class Mirror:
                 "mirrored on."
             )
             self._tell(Event(events.RECREATED, text, {"topic": source}))
-        self._reader.assign(self._share.positions())
+        self._reader.assign(self._share.next_offsets())
 
     # Transactions
 
     def _commit(self) -> None:
-        places = self._share.changed()
-        if not places:
+        positions = self._share.changed()
+        if not positions:
             return
         self._writer.commit(
-            places,
-            self._share.names(places),
+            positions,
+            self._share.names(positions),
             {},
-            lambda: self._check_ids({each.topic for each in places}),
+            lambda: self._check_ids({each.topic for each in positions}),
         )
-        self._share.committed(places)
+        self._share.note_committed(positions)
         self.progress.add(self._records, self._bytes)
         self._records = self._bytes = self._failures = 0
 
@@ -405,7 +407,7 @@ class Mirror:
         self._records = self._bytes = 0
         self._share.rewind()
 
-    def _take_back(self, failed: TransactionFailed) -> None:
+    def _try_again(self, failed: TransactionFailed) -> None:
         """Reads the records of a failed transaction again. Raises MirrorError."""
         self._abort()
         self._failures += 1
@@ -425,7 +427,7 @@ class Mirror:
             text = f"A transaction was aborted, and its records are read again: {failed.reason}"
             time.sleep(FAILED_PAUSE_S)
         self._tell(Event(events.WAITING, text))
-        self._reader.assign(self._share.positions())
+        self._reader.assign(self._share.next_offsets())
 
     # The end
 
@@ -438,9 +440,9 @@ class Mirror:
             each: end
             for each, end in until.items()
             if each.topic not in out
-            and (each not in self._share.places or self._share.places[each].offset < end)
+            and (each not in self._share.committed or self._share.committed[each].offset < end)
         }
-        if not left.keys().isdisjoint(self._share.places):
+        if not left.keys().isdisjoint(self._share.committed):
             return False
         if not left:
             return True

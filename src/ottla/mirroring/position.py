@@ -21,7 +21,7 @@ class Origin(NamedTuple):
     """The ids of the source's cluster, and of those that it mirrors the topic from."""
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where a partition stands: the next source offset, and where its records are from."""
 
     offset: int

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ottla.client.topic_partition import TopicPartition
-from ottla.mirroring.position import Place
+from ottla.mirroring.position import Position
 
 
 class Share:
-    """`places` are committed at the target; `next` is the source offset after the last record that
+    """`committed` is what the target has; `next` is the source offset after the last record that
     was added to the open transaction. Partitions are those of the target.
     """
 
     def __init__(self) -> None:
-        self.places: dict[TopicPartition, Place] = {}
+        self.committed: dict[TopicPartition, Position] = {}
         self.next: dict[TopicPartition, int] = {}
         self.sources: dict[TopicPartition, str] = {}
         """The name of the source's topic."""
@@ -22,44 +22,44 @@ class Share:
 
     def clear(self) -> None:
         """Nothing is held."""
-        for each in (self.places, self.next, self.sources, self.by_source):
+        for each in (self.committed, self.next, self.sources, self.by_source):
             each.clear()
 
-    def take(self, partition: TopicPartition, source: str, place: Place) -> None:
+    def take(self, partition: TopicPartition, source: str, position: Position) -> None:
         """Adds a partition."""
-        self.places[partition] = place
-        self.next[partition] = place.offset
+        self.committed[partition] = position
+        self.next[partition] = position.offset
         self.sources[partition] = source
         self.by_source[source, partition.partition] = partition
 
     def drop(self, topic: str) -> None:
         """Leaves out a topic of the target."""
-        for each in [each for each in self.places if each.topic == topic]:
+        for each in [each for each in self.committed if each.topic == topic]:
             del self.by_source[self.sources[each], each.partition]
-            del self.places[each], self.next[each], self.sources[each]
+            del self.committed[each], self.next[each], self.sources[each]
 
     def source_of(self, partition: TopicPartition) -> TopicPartition:
         """The source's partition."""
         return TopicPartition(self.sources[partition], partition.partition)
 
-    def changed(self) -> dict[TopicPartition, Place]:
+    def changed(self) -> dict[TopicPartition, Position]:
         """What the open transaction is to commit."""
         return {
-            each: Place(at, self.places[each].origin)
+            each: Position(at, self.committed[each].origin)
             for each, at in self.next.items()
-            if at != self.places[each].offset
+            if at != self.committed[each].offset
         }
 
-    def committed(self, places: Mapping[TopicPartition, Place]) -> None:
+    def note_committed(self, positions: Mapping[TopicPartition, Position]) -> None:
         """The transaction was committed."""
-        self.places.update(places)
+        self.committed.update(positions)
 
     def rewind(self) -> None:
         """The transaction was aborted."""
-        for each, place in self.places.items():
-            self.next[each] = place.offset
+        for each, position in self.committed.items():
+            self.next[each] = position.offset
 
-    def positions(self) -> dict[TopicPartition, int]:
+    def next_offsets(self) -> dict[TopicPartition, int]:
         """Where to read the source's partitions."""
         return {self.source_of(each): at for each, at in self.next.items()}
 

@@ -26,7 +26,7 @@ from ottla.mirroring.clusters import Side
 from ottla.mirroring.names import group_of, map_topic_of, transactional_id_of
 from ottla.mirroring.offset_map import Run, runs_of
 from ottla.mirroring.offset_map_records import map_records, start_record
-from ottla.mirroring.position import Place, read_origin, written
+from ottla.mirroring.position import Position, read_origin, written
 from ottla.mirroring.spec import MirrorSpec
 
 TRANSACTION_TIMEOUT_MS: Final = 30_000
@@ -176,7 +176,7 @@ class TargetWriter:
 
     def positions(
         self, partitions: Sequence[TopicPartition], within_s: float
-    ) -> dict[TopicPartition, Place] | None:
+    ) -> dict[TopicPartition, Position] | None:
         """Those that have one; None if they are not stable yet. Raises LibrdkafkaError."""
         try:
             found = self._member.committed(
@@ -188,12 +188,14 @@ class TargetWriter:
             raise failure(error, "read the positions at the target") from error
         if any(each.error is not None for each in found):
             return None
-        places = {}
+        positions = {}
         for each in found:
             origin = read_origin(each.metadata or "") if each.offset >= 0 else None
             if origin is not None:
-                places[TopicPartition(each.topic, each.partition)] = Place(each.offset, origin)
-        return places
+                positions[TopicPartition(each.topic, each.partition)] = Position(
+                    each.offset, origin
+                )
+        return positions
 
     # The transaction
 
@@ -262,7 +264,7 @@ class TargetWriter:
 
     def commit(
         self,
-        places: Mapping[TopicPartition, Place],
+        positions: Mapping[TopicPartition, Position],
         names: Mapping[str, str],
         starts: Mapping[TopicPartition, int],
         check: Callable[[], None],
@@ -276,15 +278,15 @@ class TargetWriter:
         self._open()
         for partition, target in starts.items():
             of = TopicPartition(names[partition.topic], partition.partition)
-            self._write_map(*start_record(of, places[partition].offset, target))
+            self._write_map(*start_record(of, positions[partition].offset, target))
         self._flush()
         for partition, runs in self._runs().items():
             of = TopicPartition(names[partition.topic], partition.partition)
             for key, value in map_records(of, runs):
                 self._write_map(key, value)
         offsets = [
-            PartitionAt(*partition, place.offset, metadata=written(place.origin))
-            for partition, place in places.items()
+            PartitionAt(*partition, position.offset, metadata=written(position.origin))
+            for partition, position in positions.items()
         ]
         check()
         metadata = self._member.consumer_group_metadata()

@@ -65,7 +65,7 @@ class TopicWork:
         self._wanted = wanted
         self._unwanted = unwanted
         self._tell = tell
-        self._said: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def make_map_topic(self) -> None:
         """Makes the topic of the offset map, unless it is there."""
@@ -101,8 +101,8 @@ class TopicWork:
         return plan
 
     def _say_once(self, kind: str, topic: str, text: str) -> None:
-        if (topic, text) not in self._said:
-            self._said.add((topic, text))
+        if (topic, text) not in self._reported:
+            self._reported.add((topic, text))
             self._tell(Event(kind, text, {"topic": topic}))
 
     def _plan(self) -> TopicPlan:

@@ -154,13 +154,13 @@ class InFlight:
         return iter(self.runs)
 
     def _after(self, offset: int) -> int:
-        """The place of the first run that begins after this offset."""
+        """The index of the first run that begins after this offset."""
         return bisect_right(self.runs, offset, key=_first_of)
 
-    def place(self, offset: int) -> int:
-        """The place of the run with this offset, or else of the next one."""
-        place = self._after(offset)
-        return place - 1 if place and self.runs[place - 1].last >= offset else place
+    def index_of(self, offset: int) -> int:
+        """The index of the run with this offset, or else of the next one."""
+        index = self._after(offset)
+        return index - 1 if index and self.runs[index - 1].last >= offset else index
 
     def add(self, run: Run) -> None:
         """A run that overlaps no other."""
@@ -170,8 +170,8 @@ class InFlight:
         """Each batch with runs in these offsets, and all of these runs, also where they stick out
         of the offsets."""
         found: list[tuple[Batch, list[Run]]] = []
-        for place in range(self.place(first), len(self.runs)):
-            run = self.runs[place]
+        for index in range(self.index_of(first), len(self.runs)):
+            run = self.runs[index]
             if run.first > last:
                 break
             if found and found[-1][0] is run.batch:
@@ -182,38 +182,38 @@ class InFlight:
 
     def is_whole(self, batch: Batch, run: Run) -> bool:
         """Whether this run is all that is left of its batch."""
-        place = self._after(run.first) - 1
-        return (place == 0 or self.runs[place - 1].batch is not batch) and (
-            place + 1 == len(self.runs) or self.runs[place + 1].batch is not batch
+        index = self._after(run.first) - 1
+        return (index == 0 or self.runs[index - 1].batch is not batch) and (
+            index + 1 == len(self.runs) or self.runs[index + 1].batch is not batch
         )
 
     def within(self, first: int, last: int) -> list[Run]:
         """The runs with these offsets, which are split so that none sticks out."""
-        place = self.place(first)
-        if place < len(self.runs) and self.runs[place].first < first:
-            self.runs.insert(place + 1, self.runs[place].split_at(first))
-            place += 1
+        index = self.index_of(first)
+        if index < len(self.runs) and self.runs[index].first < first:
+            self.runs.insert(index + 1, self.runs[index].split_at(first))
+            index += 1
         end = self._after(last)
-        if end > place and self.runs[end - 1].last > last:
+        if end > index and self.runs[end - 1].last > last:
             self.runs.insert(end, self.runs[end - 1].split_at(last + 1))
-        return self.runs[place:end]
+        return self.runs[index:end]
 
     def take_out(self, first: int, last: int) -> Run:
         """Removes the one run that has these offsets, and returns that part of it."""
         (run,) = self.within(first, last)
-        del self.runs[self.place(first)]
+        del self.runs[self.index_of(first)]
         return run
 
     def floor(self, offset: int) -> Run | None:
         """The last run that begins at this offset or before."""
-        place = self._after(offset)
-        return self.runs[place - 1] if place else None
+        index = self._after(offset)
+        return self.runs[index - 1] if index else None
 
     def remove_before(self, offset: int) -> None:
-        place = self.place(offset)
-        if place < len(self.runs) and self.runs[place].first < offset:
-            self.runs[place].first = offset
-        del self.runs[:place]
+        index = self.index_of(offset)
+        if index < len(self.runs) and self.runs[index].first < offset:
+            self.runs[index].first = offset
+        del self.runs[:index]
 
     def join(self) -> None:
         """Makes one of neighbours that are equal."""

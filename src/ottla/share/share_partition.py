@@ -70,7 +70,7 @@ class Write(NamedTuple):
     batches: Sequence[StateBatch]
 
 
-class _Said(NamedTuple):
+class _Decision(NamedTuple):
     """What is to be done with some records that are in flight, once all of a request is valid."""
 
     first: int
@@ -216,8 +216,8 @@ class SharePartition:
         left: list[Acquired] = []
         for each in acquired:
             first = each.first
-            for place in range(bisect_left(aborted, first, key=_last_of), len(aborted)):
-                batch = aborted[place]
+            for index in range(bisect_left(aborted, first, key=_last_of), len(aborted)):
+                batch = aborted[index]
                 if batch.first > each.last:
                     break
                 begin, end = max(batch.first, first), min(batch.last, each.last)
@@ -243,26 +243,26 @@ class SharePartition:
 
         What ends is to be written. Raises ApiError: INVALID_REQUEST, INVALID_RECORD_STATE.
         """
-        said: list[_Said] = []
+        decisions: list[_Decision] = []
         last = -1
         for batch in batches:
             _check(batch, last)
             last = batch.last
             if batch.last >= self.start_offset:
-                said += self._said(member, batch, settings)
-        for each in said:
+                decisions += self._decisions(member, batch, settings)
+        for each in decisions:
             for run in self._in_flight.within(each.first, each.last):
                 if each.type is AckType.RENEW:
                     run.lock_until_ms = now_ms + settings.lock_ms
                 else:
                     run.end(_after(STATE_AFTER[each.type], run, settings))
 
-    def _said(self, member: str, batch: AckBatch, settings: ShareSettings) -> list[_Said]:
+    def _decisions(self, member: str, batch: AckBatch, settings: ShareSettings) -> list[_Decision]:
         self._check_known(batch)
-        found: list[_Said] = []
+        found: list[_Decision] = []
         runs = self._in_flight.runs
-        for place in range(self._in_flight.place(batch.first), len(runs)):
-            run = runs[place]
+        for index in range(self._in_flight.index_of(batch.first), len(runs)):
+            run = runs[index]
             first, last = max(run.first, batch.first), min(run.last, batch.last)
             if first > last:
                 break
@@ -302,14 +302,14 @@ class SharePartition:
 
     def expire_locks(self, settings: ShareSettings, now_ms: int) -> bool:
         """Takes back what was locked until now. Whether there is something to write."""
-        return self._take_back(lambda run: run.lock_until_ms <= now_ms, settings)
+        return self._end_locks(lambda run: run.lock_until_ms <= now_ms, settings)
 
     def release(self, member: str, settings: ShareSettings) -> bool:
         """Takes back everything that a member has: its session has ended. Whether there is
         something to write."""
-        return self._take_back(lambda run: run.member == member, settings)
+        return self._end_locks(lambda run: run.member == member, settings)
 
-    def _take_back(self, is_meant: Callable[[Run], bool], settings: ShareSettings) -> bool:
+    def _end_locks(self, is_meant: Callable[[Run], bool], settings: ShareSettings) -> bool:
         found = False
         for run in self._in_flight:
             if run.is_acquired and run.ending is None and is_meant(run):
@@ -333,11 +333,11 @@ class SharePartition:
     def _advance(self) -> None:
         """Moves the start behind everything that is over."""
         runs = self._in_flight.runs
-        place = 0
-        while place < len(runs) and runs[place].is_over:
-            place += 1
-        if place:
-            del runs[:place]
+        index = 0
+        while index < len(runs) and runs[index].is_over:
+            index += 1
+        if index:
+            del runs[:index]
             self.start_offset = runs[0].first if runs else self.next_offset
 
     # Writing.
@@ -418,14 +418,14 @@ def _check(batch: AckBatch, after: int) -> None:
             raise ApiError(ErrorCode.invalid_request, f"Invalid acknowledge type: {each}")
 
 
-def _by_type(batch: AckBatch, first: int, last: int) -> Iterable[_Said]:
+def _by_type(batch: AckBatch, first: int, last: int) -> Iterable[_Decision]:
     """One for each run of offsets of one type."""
     if len(set(batch.types)) == 1:
-        yield _Said(first, last, AckType(batch.types[0]))
+        yield _Decision(first, last, AckType(batch.types[0]))
         return
     begin = first
     for offset in range(first, last + 1):
         kind = batch.types[offset - batch.first]
         if offset == last or batch.types[offset + 1 - batch.first] != kind:
-            yield _Said(begin, offset, AckType(kind))
+            yield _Decision(begin, offset, AckType(kind))
             begin = offset + 1
