@@ -14,6 +14,9 @@ A group that has neither members nor offsets is removed, and begins again with g
 Kafka (GroupCoordinatorShard.cleanupGroupMetadata). So until the first commit is accepted, a
 generation that comes again may be another one. A consumer that was paused may hear of the former
 one only after that commit: an answer that was asked for before it counts then for no generation.
+
+A group that is empty and is joined in the other protocol begins again, too, whatever it has
+committed. That it was empty, `Emptied` says, for histories of clients alone cannot.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from faults.anomaly import Anomaly, Kind
-from faults.history import Committed, Event, Synced
+from faults.history import Committed, Emptied, Event, Synced
 
 
 def check(events: Sequence[Event]) -> Iterator[Anomaly]:
@@ -33,29 +36,41 @@ def check(events: Sequence[Event]) -> Iterator[Anomaly]:
     """(time, highest generation that had completed SyncGroup)."""
     first_commit_ms: int | None = None
     """When the first accepted commit was answered."""
+    emptied_ms: list[int] = []
+    """When the group was empty, since it has begun again last."""
+    began_again_ms = 0
+    """It was empty at this time, and has begun again since."""
     for event in events:
         match event:
             case Synced():
                 highest = known[-1][1] if known else -1
-                may_be_another = first_commit_ms is None or _asked_before(event, first_commit_ms)
-                if may_be_another and _begins_again(event, owners, newest, highest):
-                    if first_commit_ms is not None:
+                if _begins_again(event, owners, newest, highest):
+                    if _asked_before(event, began_again_ms) or (
+                        first_commit_ms is not None and _asked_before(event, first_commit_ms)
+                    ):
                         continue
-                    for each in (owners, newest, known):
-                        each.clear()
+                    before = [each for each in emptied_ms if not _asked_before(event, each)]
+                    if before or first_commit_ms is None:
+                        for each in (owners, newest, known):
+                            each.clear()
+                    if before:
+                        began_again_ms = before[-1]
+                        emptied_ms = emptied_ms[len(before) :]
                 yield from _synced(event, owners, newest)
                 if not known or event.generation > known[-1][1]:
                     known.append((event.at_ms, event.generation))
+            case Emptied():
+                emptied_ms.append(event.at_ms)
             case Committed(error=None):
                 if first_commit_ms is None:
                     first_commit_ms = event.at_ms
                 if event.generation < 0:
                     continue
-                before = [each for at_ms, each in known if at_ms < event.sent_ms]
-                if before and before[-1] > event.generation:
+                there = [each for at_ms, each in known if at_ms < event.sent_ms]
+                if there and there[-1] > event.generation:
                     what = (
                         f"consumer {event.consumer} committed in generation {event.generation} at "
-                        f"{event.sent_ms} ms, though the group was in generation {before[-1]}"
+                        f"{event.sent_ms} ms, though the group was in generation {there[-1]}"
                     )
                     yield Anomaly(Kind.stale_generation, event.offsets[0][0], what)
 

@@ -135,6 +135,14 @@ class Synced:
 
 
 @dataclass(frozen=True, slots=True)
+class Emptied:
+    """The group has no member any more, as its coordinator has it. Its generations may begin again:
+    an empty group whose next member speaks the other protocol is made anew (KIP-848)."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Polled:
     """The records of one partition from one poll of a consumer. `leader_epochs` are the epochs in
     which they were appended, one for each; empty if unknown."""
@@ -239,6 +247,7 @@ Event = (
     | Assigned
     | Revoked
     | Synced
+    | Emptied
     | Polled
     | Committed
     | FinalCommitted
@@ -253,7 +262,7 @@ KINDS: Final[dict[str, type[Any]]] = {
     kind.__name__: kind
     for kind in (
         *(Sent, Acknowledged, Refused, Unknown, Initialized, Ending, Ended),
-        *(Assigned, Revoked, Synced, Polled, Committed),
+        *(Assigned, Revoked, Synced, Emptied, Polled, Committed),
         *(FinalCommitted, FinalOffset, FinalRead, Elected, Epochs),
         *(ClientError, Fault),
     )

@@ -28,6 +28,7 @@ class Mode(NamedTuple):
     transactions: bool = False
     logs: bool = False
     consumers: bool = False
+    conversions: bool = False
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -52,6 +53,11 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         "--consumers",
         action="store_true",
         help="the members of the group speak the consumer protocol (KIP-848)",
+    )
+    parser.add_argument(
+        "--conversions",
+        action="store_true",
+        help="each member of the group speaks the classic or the consumer protocol",
     )
     return parser.parse_args(given)
 
@@ -119,7 +125,7 @@ def line_of(outcome: Outcome) -> str:
 def main() -> int:
     chosen = arguments()
     console = Console()
-    mode = Mode(chosen.transactions, chosen.logs, chosen.consumers)
+    mode = Mode(chosen.transactions, chosen.logs, chosen.consumers, chosen.conversions)
     if chosen.seed is not None:
         code = one(
             chosen.seed,

@@ -103,6 +103,7 @@ class Cluster:
         self.found: list[str] = []
         """The failures of the run: violations, logged errors, unhandled exceptions."""
         self.tree_written: Callable[[str, TreeNode | None], None] = lambda path, after: None
+        self.broker_stepped: Callable[[Broker], None] = lambda broker: None
         """Called after each write to the tree, with the path and the node's new state."""
         self.tree = Tree(self._written)
         limits = Limits(Random(f"{seed} limits").choice(MULTI_OPERATIONS))
@@ -242,6 +243,7 @@ class Cluster:
         broker = self._by_host.get(process.host)
         if broker is not None and broker.process is process:
             self.invariants.stepped(broker)
+            self.broker_stepped(broker)
         if self.found:
             raise Violation(self.found[0])
 

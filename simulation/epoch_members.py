@@ -148,7 +148,10 @@ class EpochMember(Member):
 
     async def _leave(self) -> None:
         for_a_while = self._instance is not None and self._random.random() < 0.5
-        self._generation = LEAVES_FOR_A_WHILE if for_a_while else LEAVES
+        epoch, self._generation = self._generation, LEAVES_FOR_A_WHILE if for_a_while else LEAVES
         request = self._heartbeat_request()
+        # A late commit has the member's last epoch: with none, it would be that of an
+        # administrator, which an empty group takes.
+        self._generation = epoch
         self._member_id = ""
         await self._ask(request)

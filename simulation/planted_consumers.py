@@ -72,7 +72,7 @@ def targets_are_not_loaded(patch: Patch) -> None:
 
 PLANTED_CONSUMERS: Final[dict[Callable[[Patch], None], Sighting]] = {
     owners_are_not_asked: Sighting(5),
-    former_members_commit: Sighting(28),
+    former_members_commit: Sighting(7),
     departed_members_keep_their_partitions: Sighting(),
     a_new_coordinator_expires_nobody: Sighting(1),
     departures_begin_no_epoch: Sighting(2),

@@ -40,7 +40,9 @@ class History:
 class Workload:
     """Starts each client in its own process, and ends it."""
 
-    def __init__(self, cluster: Cluster, plan: Random, member: type[Member] = Member) -> None:
+    def __init__(
+        self, cluster: Cluster, plan: Random, member: Callable[..., Member] = Member
+    ) -> None:
         """`member`: what the members of the group are."""
         self._member = member
         self.history = History()

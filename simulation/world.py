@@ -22,6 +22,8 @@ from simulation.cluster import COMPACTED, OFFSETS, TOPIC, WRITTEN, Cluster
 from simulation.connection import NoAnswerError, RefusedError
 from simulation.consumers import GROUP, Member
 from simulation.disk import locks_by_folder
+from simulation.either_members import either_member
+from simulation.emptied_groups import EmptiedGroups
 from simulation.epoch_members import EpochMember
 from simulation.faults import FIRST_MS, LAST_MS, MAX_COUNT, Fault, at_pace, draw_faults, first_ms
 from simulation.few_epochs import few_epochs
@@ -90,19 +92,28 @@ class World:
         transactions: bool = False,
         logs: bool = False,
         consumers: bool = False,
+        conversions: bool = False,
         pace: Pace | None = None,
     ) -> None:
         """Without `faults` and `pace`, those of the seed; faults that are given happen as they are.
         `transactions`: with transactional clients beside the others. `logs`: with faults of logs
         and their disks, and the clients for them; a mode of its own, so that a seed without it
-        keeps its run. `consumers`: the group's members speak the consumer protocol (KIP-848)."""
+        keeps its run. `consumers`: the group's members speak the consumer protocol (KIP-848).
+        `conversions`: each speaks it or the classic one."""
         plan = Random(f"{seed} plan")
         self.seed = seed
         pace = pace_of(seed) if pace is None else pace
         size = size_of(seed, pace, transactions=transactions, logs=logs)
         self.cluster = Cluster(seed, plan, pace, size, logs=logs)
-        self.workload = Workload(self.cluster, plan, EpochMember if consumers else Member)
-        self._watches_group = consumers
+        member: Callable[..., Member] = EpochMember if consumers else Member
+        self.workload = Workload(self.cluster, plan, either_member if conversions else member)
+        self._watches_group = consumers or conversions
+        if conversions:
+            workload, loop = self.workload, self.cluster.loop
+            emptied = EmptiedGroups(
+                GROUP, workload.by_member, lambda: loop.now_ms, workload.is_deposed
+            )
+            self.cluster.broker_stepped = emptied.stepped
         if faults is None:
             faults = draw_faults(
                 plan, self.cluster.count, max_count=MAX_BESIDE_LOGS if logs else MAX_COUNT
@@ -458,10 +469,16 @@ def run(
     transactions: bool = False,
     logs: bool = False,
     consumers: bool = False,
+    conversions: bool = False,
     pace: Pace | None = None,
 ) -> Outcome:
     """One seed."""
-    modes = {"transactions": transactions, "logs": logs, "consumers": consumers}
+    modes = {
+        "transactions": transactions,
+        "logs": logs,
+        "consumers": consumers,
+        "conversions": conversions,
+    }
     return World(seed, faults, pace=pace, **modes).run()
 
 

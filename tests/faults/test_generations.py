@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faults.anomaly import Kind
 from faults.generations import check
-from faults.history import Committed, Event, Synced
+from faults.history import Committed, Emptied, Event, Synced
 
 
 def kinds(*events: Event, has_offsets: bool = True) -> list[Kind]:
@@ -90,3 +90,30 @@ def test_a_commit_that_was_sent_before_the_next_generation_was_known_may_succeed
 
 def test_a_commit_without_a_generation_is_not_checked() -> None:
     assert kinds(Synced(10, 2, 5, (0,)), committed(11, -1)) == []
+
+
+def test_an_empty_group_that_is_joined_in_the_other_protocol_begins_again() -> None:
+    """Simulation seed 173 of `--conversions`."""
+    again = Synced(1, 1, 2, (0,), sent_ms=0), Emptied(500), Synced(900, 3, 2, (0,), sent_ms=890)
+    assert kinds(*again) == []
+    late = Synced(905, 1, 3, (0,), sent_ms=480), Synced(906, 1, 2, (0,), sent_ms=481)
+    assert kinds(*again, *late) == []
+    assert kinds(*again, Synced(910, 1, 2, (0,), sent_ms=907)) == [Kind.two_owners]
+    assert kinds(*again[:2], Synced(900, 3, 2, (0,), sent_ms=480)) == [Kind.two_owners]
+    told = Synced(1, 1, 4, (0,), sent_ms=0), Emptied(500), Synced(900, 1, 1, (0,), sent_ms=890)
+    assert kinds(*told, committed(950, 1)) == []
+    assert kinds(*told, committed(950, 1), Synced(990, 1, 0, (0,), sent_ms=980)) == [
+        Kind.stale_generation
+    ]
+
+
+def test_an_answer_may_be_of_a_life_between_two_in_which_the_group_was_empty() -> None:
+    """Simulation seed 399 of `--conversions`."""
+    lives = (
+        Synced(1, 1, 2, (0,), sent_ms=0),
+        *(Emptied(500), Emptied(800)),
+        Synced(900, 3, 2, (0,), sent_ms=600),
+        Synced(950, 3, 1, (0,), sent_ms=940),
+    )
+    assert kinds(*lives) == []
+    assert kinds(*lives, Synced(960, 2, 1, (0,), sent_ms=955)) == [Kind.two_owners]

@@ -13,6 +13,7 @@ from multiprocessing.pool import Pool
 import pytest
 from simulation.planted import IN_TRANSACTIONS, PLANTED, Patch, Sighting
 from simulation.planted_consumers import PLANTED_CONSUMERS
+from simulation.planted_conversions import PLANTED_CONVERSIONS
 from simulation.planted_logs import PLANTED_LOGS
 from simulation.traps import TRAPS
 from simulation.workers import workers
@@ -56,6 +57,11 @@ def test_a_planted_bug_of_consumer_groups_is_found(
     plant: Callable[[Patch], None], pool: Pool
 ) -> None:
     assert pool.apply(partial(_is_found, plant, PLANTED_CONSUMERS[plant], consumers=True))
+
+
+@pytest.mark.parametrize("plant", PLANTED_CONVERSIONS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_of_conversions_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
+    assert pool.apply(partial(_is_found, plant, PLANTED_CONVERSIONS[plant], conversions=True))
 
 
 def _is_found_in_logs(plant: Callable[[Patch], None], first: Sighting) -> bool:

@@ -37,10 +37,13 @@ def test_the_invariants_hold(first: int) -> None:
     assert f"{PART} seeds, 0 failed" in done.stdout
 
 
-def test_the_invariants_hold_in_a_group_of_the_consumer_protocol() -> None:
-    """No partition has two owners, the group converges, and a coordinator's memory is its log."""
+@pytest.mark.parametrize("mode", ["--consumers", "--conversions"])
+def test_the_invariants_hold_in_a_group_of_the_consumer_protocol(mode: str) -> None:
+    """No partition has two owners, the group converges, and a coordinator's memory is its log; also
+    where members speak either protocol.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "simulation", "--consumers", "--seeds", "30", "--jobs", "1"],
+        [sys.executable, "-m", "simulation", mode, "--seeds", "30", "--jobs", "1"],
         capture_output=True,
         text=True,
         cwd=ROOT,
