@@ -172,7 +172,9 @@ def test_a_subscription_by_regular_expression(bootstrap: str) -> None:
         assert {each.topic for each in reader.client.assignment()} == {"regex-1", "regex-2"}
 
 
-def test_classic_members_cannot_join_and_the_other_way_round(bootstrap: str) -> None:
+def test_classic_members_cannot_join_where_groups_are_not_converted(new_broker: Any) -> None:
+    policy = ("--config", "group.consumer.migration.policy=disabled")
+    bootstrap: str = new_broker(*OPTIONS, *policy).bootstrap
     fill(bootstrap, "mixed", 1)
     with readers(bootstrap, "mixed", {}) as (reader,):
         reader.subscribe("mixed")

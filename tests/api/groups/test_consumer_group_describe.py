@@ -60,7 +60,7 @@ async def test_other_requests_about_such_a_group(api: Any) -> None:
     assert (await api.ask("list_groups", 5, types_filter=("classic",))).groups == ()
     error = (await api.ask("delete_groups", 2, groups_names=("g",))).results[0].error_code
     assert error is ErrorCode.non_empty_group
-    joined = await api.join(9)
+    joined = await api.join(9, protocol_type="connect")
     assert joined.error_code is ErrorCode.inconsistent_group_protocol
     left = await api.ask(
         "leave_group", 5, group_id="g",
