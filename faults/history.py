@@ -137,7 +137,7 @@ class Synced:
 @dataclass(frozen=True, slots=True)
 class Emptied:
     """The group has no member any more, as its coordinator has it. Its generations may begin again:
-    an empty group whose next member speaks the other protocol is made anew (KIP-848)."""
+    an empty group whose next member speaks the other protocol is another one (KIP-848)."""
 
     at_ms: int
 

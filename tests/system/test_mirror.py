@@ -105,8 +105,16 @@ def all_values(bootstrap: str, topic: str, partitions: int) -> dict[int, list[by
 
 
 def killed_and_restarted(
-    source: str, target: str, topic: str, log: Path, *, kills: int, seed: int
+    source: str,
+    target: str,
+    topic: str,
+    log: Path,
+    *,
+    kills: int,
+    seed: int,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> None:
+    """`meanwhile` is called while each of the killed mirrors runs."""
     chance = random.Random(seed)
     for _ in range(kills):
         with log.open("a") as errors:
@@ -116,6 +124,7 @@ def killed_and_restarted(
                 stderr=errors,
             )
             time.sleep(chance.uniform(1.0, 4.0))
+            meanwhile()
             assert process.poll() is None, log.read_text()
             process.kill()
             process.wait()
@@ -145,13 +154,25 @@ def test_each_record_once_and_in_order_over_kills(seed: int, tmp_path: Path) -> 
 @pytest.mark.full
 @pytest.mark.kafka
 def test_from_apache_kafka_into_a_cluster(apache_kafka: Any, tmp_path: Path) -> None:
-    """Under load, with kills of the mirror and of a broker of the target."""
+    """Under load, with kills of the mirror, and of the broker of the target that it writes to."""
     with Cluster(3) as target:
+
+        def restart_leader() -> None:
+            leader = target.leader("load")
+            target.kill(leader)
+            target.start(leader)
+
         finished(apache_kafka.address, target.bootstrap, "--once", "nothing-yet")
         with producing(apache_kafka.address, "load", 1) as end:
             time.sleep(2)
             killed_and_restarted(
-                apache_kafka.address, target.bootstrap, "load", tmp_path / "log", kills=3, seed=5
+                apache_kafka.address,
+                target.bootstrap,
+                "load",
+                tmp_path / "log",
+                kills=5,
+                seed=5,
+                meanwhile=restart_leader,
             )
             count = end()
         finished(apache_kafka.address, target.bootstrap, "load", "--once")
