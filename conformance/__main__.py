@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from bench.brokers import running
@@ -22,6 +23,7 @@ from conformance import (
 )
 from conformance.authorization import suite as authorization
 from conformance.differential import suite as differential
+from conformance.differential.as_broker import introduce, secret_in
 from conformance.outcome import Outcome, as_json, summary, table
 from conformance.target import Target
 from conformance.warm_up import NotReadyError, warm_up
@@ -132,7 +134,10 @@ def suite_d(target: Target, names: Sequence[str], jars: KafkaJars) -> Iterator[O
         yield Outcome("D", "differential", "skipped", reason=reason)
         return
     with running("Apache Kafka", jars) as kafka:
-        yield from differential.run(target.bootstrap, kafka.address, names)
+        as_broker = None
+        if target.folders:
+            as_broker = partial(introduce, secret=secret_in(target.folders[0]))
+        yield from differential.run(target.bootstrap, kafka.address, names, as_broker)
 
 
 def suite_e(names: Sequence[str], options: argparse.Namespace) -> Iterator[Outcome]:

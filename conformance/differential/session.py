@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from conformance.differential.known import LATE_END
 from conformance.differential.normal import Names
 from conformance.differential.wire import ClosedError, Wire
+from ottla.client import wire
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.records.build import build_batch
 from ottla.records.record import Record
 from ottla.shards.step import ProducerEpoch
 
+Introduce: TypeAlias = Callable[[wire.Wire], None]
 NOBODY: Final = ProducerEpoch(-1, -1)
 WAIT_SECONDS: Final = 20.0
 PAUSE_SECONDS: Final = 0.02
@@ -48,11 +50,19 @@ class Answer(NamedTuple):
 class Session:
     """One method for each request; `answers` has what came back."""
 
-    def __init__(self, address: str, prefix: str) -> None:
-        """`prefix` makes names unique in the cluster."""
+    def __init__(
+        self,
+        address: str,
+        prefix: str,
+        introduce: Introduce | None = None,
+    ) -> None:
+        """`prefix` makes names unique in the cluster. `introduce` makes a connection that of a
+        broker, where brokers do not believe everybody.
+        """
         self.answers: list[Answer] = []
         self._prefix = prefix
         self._wire = Wire(address)
+        self._wire_of_broker = Wire(address, introduce)
         self._names = Names()
         self._topic_ids: dict[str, UUID] = {}
         self._end_versions: dict[str, int] = {}
@@ -60,6 +70,7 @@ class Session:
 
     def close(self) -> None:
         self._wire.close()
+        self._wire_of_broker.close()
 
     def name(self, word: str) -> str:
         """A topic, group or transactional id of this script."""
@@ -73,12 +84,15 @@ class Session:
         text = self._names.normal(content)
         self.answers.append(Answer(label, _without(text, f"{self._prefix}-")))
 
-    def ask(self, label: str, request: Any, *, is_recorded: bool = True) -> Any:
+    def ask(
+        self, label: str, request: Any, *, is_recorded: bool = True, as_broker: bool = False
+    ) -> Any:
         """Send a request, again while the answer depends on the time; None without an answer."""
+        connection = self._wire_of_broker if as_broker else self._wire
         until = time.monotonic() + WAIT_SECONDS
         while True:
             try:
-                response = self._wire.ask(request)
+                response = connection.ask(request)
             except ClosedError:
                 if is_recorded:
                     self.answers.append(Answer(label, "the connection is closed"))
@@ -216,7 +230,7 @@ class Session:
         )
         request = build.AddPartitionsToTxnRequest(transactions=(transaction,))
         what = "verifies" if verify_only else "adds"
-        self.ask(f"AddPartitionsToTxn {version} {what} {word}", request)
+        self.ask(f"AddPartitionsToTxn {version} {what} {word}", request, as_broker=True)
 
     def add_offsets(self, word: str, producer: ProducerEpoch, group: str, version: int = 4) -> None:
         request = self.build(25, version).AddOffsetsToTxnRequest(

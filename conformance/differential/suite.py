@@ -11,7 +11,7 @@ from conformance.differential.group_scripts import GROUP_SCRIPTS
 from conformance.differential.known import KNOWN, Known
 from conformance.differential.normal import differences
 from conformance.differential.scripts import SCRIPTS, Script
-from conformance.differential.session import Answer, NotInTimeError, Session
+from conformance.differential.session import Answer, Introduce, NotInTimeError, Session
 from conformance.differential.walks import walk
 from conformance.outcome import Outcome, State
 from ottla.client.errors import NoAnswerError
@@ -28,14 +28,18 @@ def scripts() -> dict[str, Script]:
     return {each.__name__: each for each in (*SCRIPTS, *GROUP_SCRIPTS)} | walks
 
 
-def run(ottla: str, kafka: str, names: Sequence[str]) -> Iterator[Outcome]:
-    """One outcome for each script; `ottla` and `kafka` are addresses."""
+def run(
+    ottla: str, kafka: str, names: Sequence[str], introduce: Introduce | None = None
+) -> Iterator[Outcome]:
+    """One outcome for each script; `ottla` and `kafka` are addresses. `introduce` makes a
+    connection to Ottla that of a broker.
+    """
     seen: set[Known] = set()
     wanted = scripts()
     for name in names or wanted:
         began = time.monotonic()
         try:
-            found = _compare(name, wanted[name], ottla, kafka, seen)
+            found = _compare(name, wanted[name], (ottla, introduce), kafka, seen)
         except (NotInTimeError, NoAnswerError) as error:
             found = [f"no answer in time: {error}"]
         state: State = "failed" if found else "passed"
@@ -48,8 +52,14 @@ def run(ottla: str, kafka: str, names: Sequence[str]) -> Iterator[Outcome]:
             yield Outcome(SUITE, name, "failed", reason="a known difference is gone")
 
 
-def _compare(name: str, script: Script, ottla: str, kafka: str, seen: set[Known]) -> list[str]:
-    mine, theirs = _answers(name, script, ottla), _answers(name, script, kafka)
+def _compare(
+    name: str,
+    script: Script,
+    ottla: tuple[str, Introduce | None],
+    kafka: str,
+    seen: set[Known],
+) -> list[str]:
+    mine, theirs = _answers(name, script, *ottla), _answers(name, script, kafka)
     labels = [each.label for each in mine]
     if labels != [each.label for each in theirs]:
         return ["the brokers were not asked the same"]
@@ -66,8 +76,10 @@ def _compare(name: str, script: Script, ottla: str, kafka: str, seen: set[Known]
     return found
 
 
-def _answers(name: str, script: Script, address: str) -> list[Answer]:
-    session = Session(address, name)
+def _answers(
+    name: str, script: Script, address: str, introduce: Introduce | None = None
+) -> list[Answer]:
+    session = Session(address, name, introduce)
     try:
         session.find_coordinators()
         script(session)

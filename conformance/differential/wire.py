@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.client import wire
@@ -18,8 +19,10 @@ CLIENT_ID: Final = "differential"
 class Wire:
     """Connects at first use, and again after the broker closed the connection."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, introduce: Callable[[wire.Wire], None] | None = None) -> None:
+        """`introduce` is called with each new connection."""
         (self._address,) = addresses(address)
+        self._introduce = introduce
         self._wire: wire.Wire | None = None
 
     def ask(self, request: Any) -> Any:
@@ -27,6 +30,8 @@ class Wire:
         if self._wire is None:
             connection = socket.create_connection(self._address, TIMEOUT_SECONDS)
             self._wire = wire.Wire(connection, self._address, CLIENT_ID)
+            if self._introduce is not None:
+                self._introduce(self._wire)
         try:
             return self._wire.ask(request, TIMEOUT_SECONDS)
         except NoAnswerError:
