@@ -252,6 +252,11 @@ class RecordScan:
         if end is None:
             return
         offset = event.offset()
+        if offset < self._begins[key]:
+            # The brokers have no such offset (any more), so librdkafka began with the first one.
+            del self._waiting[key]
+            self._source.drop(key)
+            return
         if offset < end:
             self.looked_at += 1
             self._at[key] = offset + 1

@@ -58,6 +58,21 @@ def test_what_is_not_there(visitor: Visitor, ottla_topic: Topic, place: str) -> 
     assert "has no record at offset" in found.words
 
 
+def test_an_offset_beyond_the_end_is_no_other_record(visitor: Visitor, ottla_topic: Topic) -> None:
+    producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
+    producer.produce(ottla_topic.name, b"the first")
+    producer.flush()
+    page = f"/topics/{ottla_topic.name}/messages/0/5000"
+    for got in (
+        visitor.get(page),
+        visitor.get(f"{page}/file"),
+        visitor.post(f"{page}/send", target=ottla_topic.name),
+    ):
+        assert got.status == 404
+        assert "has no record at offset 5000" in got.words
+    assert visitor.get(f"/topics/{ottla_topic.name}/messages/0/1").status == 404
+
+
 @pytest.mark.ottla_topic(partitions=3)
 def test_a_record_is_sent_and_sent_again(visitor: Visitor, ottla_topic: Topic) -> None:
     name = ottla_topic.name
