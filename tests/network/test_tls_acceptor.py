@@ -6,7 +6,8 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,13 +17,13 @@ from tests.network.test_listener import Client, Server, beat, new_server, produc
 from tests.security.authority import Authority, Issued
 
 from ottla.config import BrokerConfig, ConfigError
-from ottla.network import tls_transport
+from ottla.network import tls_acceptor, tls_transport
 from ottla.network.newcomers import Newcomers
 from ottla.network.refusals import Refusals
 from ottla.network.tls_acceptor import DAY_S, TlsAcceptor
 from ottla.protocol.frames import read_response
 from ottla.security.principal import ANONYMOUS, Principal
-from ottla.security.tls import TlsOptions, key_store_ends_s
+from ottla.security.tls import TlsOptions, key_store_ends_s, state_of_files
 
 HEARTBEAT = 12
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
@@ -318,6 +319,45 @@ async def test_the_limit_of_one_address(tmp_path: Path) -> None:
         await until_gone(server)
 
 
+def new_acceptor(options: TlsOptions, now_ms: Callable[[], int] = lambda: 0) -> TlsAcceptor:
+    return TlsAcceptor(
+        "SSL",
+        options,
+        Newcomers(),
+        Refusals(logging.getLogger("ottla.tls"), "SSL", lambda: 0),
+        arrive=lambda host, begin, end: begin(),
+        release=lambda _: None,
+        new_protocol=lambda _: asyncio.Protocol(),
+        now_ms=now_ms,
+    )
+
+
+async def test_a_look_at_the_files_does_not_undo_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority()
+    old = TlsOptions(key_store=str(authority.issue("CN=broker").store(tmp_path / "old.pem")))
+    new = TlsOptions(key_store=str(authority.issue("CN=broker").store(tmp_path / "new.pem")))
+    acceptor = new_acceptor(old)
+    looks, may_go_on = threading.Event(), threading.Event()
+
+    def slow(files: Sequence[str]) -> object:
+        if files == old.files:
+            looks.set()
+            assert may_go_on.wait(20)
+        return state_of_files(files)
+
+    monkeypatch.setattr(tls_acceptor, "state_of_files", slow)
+    look = asyncio.create_task(acceptor.look_at_files())
+    assert await asyncio.to_thread(looks.wait, 20)
+    change = asyncio.create_task(acceptor.change(new))
+    await asyncio.wait([change], timeout=0.3)
+    may_go_on.set()
+    await look
+    assert await change
+    assert acceptor.options == new
+
+
 @pytest.mark.parametrize("as_one_line", [False, True])
 async def test_keys_and_certificates_in_the_settings(tmp_path: Path, as_one_line: bool) -> None:
     secured = Secured(tmp_path)
@@ -391,16 +431,7 @@ async def test_a_certificate_that_expires_soon_is_named_once_a_day(
     now_ms = int((ends_s - days * DAY_S) * 1000)
 
     def acceptor() -> TlsAcceptor:
-        return TlsAcceptor(
-            "SSL",
-            options,
-            Newcomers(),
-            Refusals(logging.getLogger("ottla.tls"), "SSL", lambda: 0),
-            arrive=lambda host, begin, end: begin(),
-            release=lambda _: None,
-            new_protocol=lambda _: asyncio.Protocol(),
-            now_ms=lambda: now_ms,
-        )
+        return new_acceptor(options, lambda: now_ms)
 
     first = acceptor()
     assert first.certificate_ends_s == ends_s

@@ -78,12 +78,19 @@ class TlsAcceptor:
         self._tasks = Background(logger, f"the TLS of listener {name}")
         self._handshakes: set[asyncio.Task[None]] = set()
         self._refusals = refusals
+        self._change = asyncio.Lock()
+        """Two changes at once: the one that ends last might be the older one."""
         is_direct()  # imported here rather than while others are answered
 
     @property
     def certificate_ends_s(self) -> int | None:
         """When this listener's certificate expires, in s since 1970; None if that is not known."""
         return self._tls.ends_s
+
+    @property
+    def options(self) -> TlsOptions:
+        """Those in force."""
+        return self._tls.options
 
     def start(self, bound: Sequence[socket.socket], backlog: int) -> None:
         """Accepts connections on these sockets."""
@@ -190,12 +197,17 @@ class TlsAcceptor:
 
     async def look_at_files(self) -> None:
         """Reads the certificates again if a file has changed."""
-        await self.change(self._tls.options)
+        async with self._change:
+            await self._replace(self._tls.options, is_first=False)
 
     async def change(self, options: TlsOptions, *, is_first: bool = False) -> bool:
         """Uses these for new connections, unless they must not replace what is in force; returns
         whether they are in force then. `is_first`: nothing has been used yet.
         """
+        async with self._change:
+            return await self._replace(options, is_first=is_first)
+
+    async def _replace(self, options: TlsOptions, *, is_first: bool) -> bool:
         state = await asyncio.to_thread(state_of_files, options.files)
         if state == self._state and options == self._tls.options:
             return True
