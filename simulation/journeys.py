@@ -31,17 +31,21 @@ class Span(NamedTuple):
     acknowledged_ms: int
 
 
-def spans_of(events: Iterable[Event], partition: int) -> dict[int, Span]:
-    """By offset, the records of a partition of which it is known."""
+Written = tuple[int, str]
+"""An offset and the value there: an unclean election may bring back an older record."""
+
+
+def spans_of(events: Iterable[Event], partition: int) -> dict[Written, Span]:
+    """The records of a partition of which it is known."""
     sent: dict[str, int] = {}
-    found: dict[int, Span] = {}
+    found: dict[Written, Span] = {}
     for event in events:
         if isinstance(event, Sent):
             sent.setdefault(event.value, event.at_ms)
         elif isinstance(event, Acknowledged) and event.partition == partition:
             sent_ms = sent.get(event.value)
             if event.offset >= 0 and sent_ms is not None:
-                found[event.offset] = Span(sent_ms, event.at_ms)
+                found[event.offset, event.value] = Span(sent_ms, event.at_ms)
     return found
 
 
@@ -51,7 +55,7 @@ async def check_journeys(
     index: int,
     broker: Broker,
     partition: Any,
-    spans: dict[int, Span],
+    spans: dict[Written, Span],
     again: str = "",
 ) -> list[Asked]:
     """The journeys of some records, others if it is asked `again`. Raises Violation for one that
@@ -74,14 +78,21 @@ async def check_journeys(
                 return said_all
             raise Violation(f"no journey of {topic}-{index} {offset}: {error}") from None
         wrong = untrue(cluster, topic, index, partition, said)
-        if wrong is None and not cluster.has_set_clocks and offset in spans:
-            wrong = untrue_time(said, spans[offset])
+        span = spans.get((offset, _value_of(said)))
+        if wrong is None and not cluster.has_set_clocks and span is not None:
+            wrong = untrue_time(said, span)
         if wrong is not None:
             raise Violation(f"the journey of {topic}-{index} {offset} says {wrong}")
         has_lost = account is None or bool(account.lost) or account.is_forgiven
-        sent_ms = spans[offset].sent_ms if offset in spans else None
+        sent_ms = None if span is None else span.sent_ms
         said_all.append(Asked(topic, index, said, began_ms, loop.now_ms, has_lost, sent_ms))
     return said_all
+
+
+def _value_of(said: Document) -> str:
+    """Empty for a record that is no longer there."""
+    value = (said.get("published") or {}).get("value") or {}
+    return str(value.get("text") or "")
 
 
 def untrue(cluster: Cluster, topic: str, index: int, partition: Any, said: Document) -> str | None:

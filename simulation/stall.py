@@ -97,7 +97,10 @@ class Stalls:
         self._write = None
         self._cluster.note(f"a write of {process.host} to the tree is stalled")
         self._later(5, fault._replace(kind="depose"))
-        return 0.1 + fault.seed % 8 / 10
+        cluster, held_ms = self._cluster, 100 + fault.seed % 8 * 100
+        # Until then the former controller does not know that it is deposed.
+        cluster.stalled_until_ms = max(cluster.stalled_until_ms, cluster.loop.now_ms + held_ms)
+        return held_ms / 1000
 
     def _lets_join(self, write: Operation) -> bool:
         """Whether the write lets a replica join. Only then a lost fence shows: the next controller

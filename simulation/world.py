@@ -285,6 +285,8 @@ class World:
                 broker.start()
             await self._give_up_what_is_lost()
             why = cluster.unhealed()
+            if why is None and cluster.loop.now_ms <= cluster.stalled_until_ms:
+                why = "a message is still stalled"
             if why is None and all(
                 producer.acknowledged > count
                 for producer, count in zip(producers, before, strict=False)

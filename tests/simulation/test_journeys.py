@@ -60,8 +60,10 @@ def test_what_clients_know_of_each_offset() -> None:
     events: list[Event] = [
         *(Sent(5, "a", 0), Sent(6, "b", 1), Sent(7, "c", 0), Sent(8, "a", 0)),
         *(Acknowledged(9, "a", 0, 3), Acknowledged(9, "b", 1, 4), Acknowledged(9, "c", 0, -1)),
+        # An unclean election may bring "a" back.
+        *(Sent(10, "d", 0), Acknowledged(11, "d", 0, 3)),
     ]
-    assert spans_of(events, 0) == {3: Span(5, 9)}
+    assert spans_of(events, 0) == {(3, "a"): Span(5, 9), (3, "d"): Span(10, 11)}
 
 
 @pytest.mark.parametrize(

@@ -395,3 +395,20 @@ def test_a_stalled_proposal_to_join_the_isr_does_no_harm(chance: int) -> None:
 def test_a_write_of_a_deposed_controller_is_fenced() -> None:
     outcome = with_one("stall tree")
     assert says(outcome, "to the tree is stalled")
+
+
+FOUND_IN_CONVERSIONS: Final = (
+    kept("an empty group began its numbers again in the other protocol", 173),
+    kept("an answer was of a life of the group between two others", 399),
+    kept("a member that had left committed late as an administrator", 256),
+    kept("a deposed controller did not know it while its write was stalled", 865),
+    kept("an unclean leader brought back the record that was acknowledged first", 965),
+)
+"""The checkers were wrong, not the brokers."""
+
+
+@pytest.mark.parametrize(("seed", "faults"), FOUND_IN_CONVERSIONS)
+def test_a_seed_that_found_something_in_conversions(
+    seed: int, faults: tuple[Fault, ...] | None
+) -> None:
+    assert run(seed, faults, conversions=True).violation is None
