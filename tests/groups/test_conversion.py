@@ -6,8 +6,12 @@ import pytest
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import Member as ClassicMember
+from ottla.groups.classic.requests import JoinRequest
+from ottla.groups.classic_members import Joining, joining
 from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import ClassicMetadata
 from ottla.groups.consumer.settings import ConsumerGroupSettings
+from ottla.groups.consumer.step import Step
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.conversion import check_upgrade, downgraded, may_downgrade, upgraded
 from ottla.groups.embedded_protocol import write_assignment
@@ -30,10 +34,10 @@ def classic_group(size: int) -> ClassicGroup:
     return group
 
 
-def refusal(group: ClassicGroup, settings: ConsumerGroupSettings) -> str:
+def refusal(group: ClassicGroup, settings: ConsumerGroupSettings, topics: Topics = TOPICS) -> str:
     def upgrade() -> None:
         check_upgrade(group, settings)
-        upgraded(group, TOPICS)
+        upgraded(group, topics)
 
     with pytest.raises(ApiError) as refused:
         upgrade()
@@ -44,11 +48,39 @@ def refusal(group: ClassicGroup, settings: ConsumerGroupSettings) -> str:
 def test_a_group_that_is_too_large_stays_a_classic_one() -> None:
     small = ConsumerGroupSettings(max_size=2)
     assert "exceeds the consumer group maximum size" in refusal(classic_group(3), small)
-    said = refusal(classic_group(501), ConsumerGroupSettings())
-    assert "more than 1000 subscriptions" in said
-    check_upgrade(classic_group(500), ConsumerGroupSettings())
-    consumers, _ = upgraded(classic_group(500), TOPICS)
-    assert consumers.classic_count == 500
+    said = refusal(classic_group(300), ConsumerGroupSettings())
+    assert "are more than 600 together" in said
+    check_upgrade(classic_group(290), ConsumerGroupSettings())
+    consumers, _ = upgraded(classic_group(290), TOPICS)
+    assert consumers.classic_count == 290
+
+
+def test_what_few_members_have_counts_too() -> None:
+    many = Topics(1, {"t": Topic(UUID(int=1), 20_000)})
+    group = classic_group(2)
+    group.members["m1"].assignment = write_assignment(0, [("t", range(13_000))])
+    assert "are more than 600 together" in refusal(group, ConsumerGroupSettings(), many)
+    group.members["m1"].assignment = write_assignment(0, [("t", range(1, 10_000))])
+    consumers, _ = upgraded(group, many)
+    both = _with(consumers, "n")
+    gone = {"n": both.members["n"]}
+    assert may_downgrade(both, gone, ConsumerGroupSettings())
+    both.targets["m1"] = {UUID(int=1): frozenset(range(13_000))}
+    assert not may_downgrade(both, gone, ConsumerGroupSettings())
+
+
+def test_a_topic_that_is_named_again_and_again_is_not_read() -> None:
+    again = b"\0\0" + (60_000).to_bytes(4, "big") + b"\0\1t" * 60_000 + b"\xff" * 4
+    group = classic_group(2)
+    group.members["m1"].protocols["range"] = again
+    assert "have 180,0" in refusal(group, ConsumerGroupSettings())
+    consumers, _ = upgraded(classic_group(2), TOPICS)
+    both = _with(consumers, "n")
+    gone = {"n": both.members["n"]}
+    assert may_downgrade(both, gone, ConsumerGroupSettings())
+    classic = ClassicMetadata(45_000, (("range", again),))
+    both.members["m1"] = both.members["m1"]._replace(classic=classic)
+    assert not may_downgrade(both, gone, ConsumerGroupSettings())
 
 
 def test_who_goes_last_decides() -> None:
@@ -83,3 +115,20 @@ def test_the_way_back_has_the_same_members_and_assignments() -> None:
     assert {name: each.assignment for name, each in again.members.items()} == {
         name: each.assignment for name, each in before.members.items()
     }
+
+
+def test_a_classic_member_of_a_consumer_group_has_limited_metadata() -> None:
+    consumers, _ = upgraded(classic_group(1), TOPICS)
+    again = b"\0\0" + (90_000).to_bytes(4, "big") + b"\0\1t" * 90_000 + b"\xff" * 4
+
+    def join(metadata: bytes) -> object:
+        request = JoinRequest(
+            "token", "g", "m0", None, "", "c", "h", 45_000, 60_000, "consumer",
+            (("range", metadata),),
+        )  # fmt: skip
+        return joining(consumers, request, Step(0, ConsumerGroupSettings()))
+
+    assert isinstance(join(SUBSCRIPTION), Joining)
+    with pytest.raises(ApiError) as refused:
+        join(again)
+    assert refused.value.code is ErrorCode.invalid_request

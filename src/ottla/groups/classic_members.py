@@ -12,7 +12,7 @@ once, however often it is told.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from ottla.groups.classic.requests import (
@@ -44,10 +44,14 @@ from ottla.groups.consumer.topics import Topics
 from ottla.groups.embedded_protocol import (
     Subscription,
     read_subscription,
+    read_version,
     write_assignment,
 )
 from ottla.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from ottla.protocol.errors import ApiError, ErrorCode
+
+MAX_METADATA_BYTES: Final = 256 << 10
+"""Of one member. It is read each time it joins: 25 ms where it names one topic again and again."""
 
 
 class Joining(NamedTuple):
@@ -83,6 +87,8 @@ def joining(group: ConsumerGroup, request: JoinRequest, step: Step) -> Joining |
         raise ApiError(ErrorCode.inconsistent_group_protocol)
     if is_unknown and request.group_instance_id is None and request.requires_known_member_id:
         return JoinResult(ErrorCode.member_id_required, member_id)
+    if sum(len(metadata) for _, metadata in request.protocols) > MAX_METADATA_BYTES:
+        raise ApiError(ErrorCode.invalid_request)
     try:
         subscription = read_subscription(request.protocols[0][1])
     except ValueError:
@@ -165,7 +171,7 @@ def sync(group: ConsumerGroup, request: SyncRequest, topics: Topics, step: Step)
     forget_classic_sync(group.group_id, member.member_id, step)
     await_heartbeat(group.group_id, member.member_id, step, classic.session_timeout_ms)
     assignment = write_assignment(
-        read_subscription(metadata).version,
+        read_version(metadata),
         named_partitions(member.assigned, member.subscribed_topics, topics),
     )
     return SyncResult(ErrorCode.none, request.protocol_type, request.protocol_name, assignment)

@@ -31,14 +31,30 @@ from ottla.groups.consumer.stored import (
 )
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.consumer.written import current_record, member_record
-from ottla.groups.embedded_protocol import read_assignment, read_subscription, write_assignment
+from ottla.groups.embedded_protocol import (
+    read_assignment,
+    read_subscription,
+    read_version,
+    write_assignment,
+)
 from ottla.groups.records import Record
 from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey
 from ottla.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from ottla.protocol.errors import ApiError, ErrorCode
 
-MAX_CONVERTED: Final = 1_000
-"""Members and subscriptions of all of them: converted in about 40 ms. Kafka has no such limit."""
+MAX_CONVERTED: Final = 600
+"""Members, subscriptions of all of them, and PARTITIONS_AS_ONE of their partitions as one more:
+converted in about 30 ms. Kafka has no such limit.
+"""
+PARTITIONS_AS_ONE: Final = 20
+MAX_CONVERTED_BYTES: Final = 150_000
+"""Of what all members said of themselves, and what they were assigned: it may name a topic again
+and again. Read in about 15 ms.
+"""
+_TOO_LARGE: Final = (
+    f"its members, their subscriptions, and one for each {PARTITIONS_AS_ONE} partitions are more "
+    f"than {MAX_CONVERTED} together."
+)
 
 
 def check_upgrade(group: ClassicGroup, settings: ConsumerGroupSettings) -> None:
@@ -67,7 +83,17 @@ def upgraded(group: ClassicGroup, topics: Topics) -> tuple[ConsumerGroup, list[C
         # Members that have joined during a rebalance may not know that of the last generation.
         protocol = group.select_protocol()
     members: list[tuple[Member, Partitions]] = []
-    size = 0
+    size = partition_count = 0
+    size_bytes = sum(
+        len(member.assignment) + sum(map(len, member.protocols.values()))
+        for member in group.members.values()
+    )
+    if size_bytes > MAX_CONVERTED_BYTES:
+        raise _no_upgrade(
+            group,
+            f"the metadata and assignments of its members have {size_bytes:,} bytes, more than "
+            f"{MAX_CONVERTED_BYTES:,}.",
+        )
     for member in group.members.values():
         try:
             subscription = read_subscription(member.protocols[protocol])
@@ -82,10 +108,9 @@ def upgraded(group: ClassicGroup, topics: Topics) -> tuple[ConsumerGroup, list[C
                 " switch to a default assignor before re-attempting the upgrade.",
             )
         size += 1 + len(subscription.topics)
-        if size > MAX_CONVERTED:
-            raise _no_upgrade(
-                group, f"its members have more than {MAX_CONVERTED} subscriptions together."
-            )
+        partition_count += sum(map(len, assignment.partitions.values()))
+        if size + partition_count // PARTITIONS_AS_ONE > MAX_CONVERTED:
+            raise _no_upgrade(group, _TOO_LARGE)
         partitions = {
             topics.by_name[topic].id: numbers
             for topic, numbers in assignment.partitions.items()
@@ -149,7 +174,21 @@ def may_downgrade(
     size = left + (joining is not None)
     if not 0 < size <= settings.max_classic_size or not settings.can_downgrade:
         return False
-    return size + group.subscribers.total() <= MAX_CONVERTED
+    if size + group.subscribers.total() > MAX_CONVERTED:
+        return False
+    partition_count = sum(
+        len(numbers) for target in group.targets.values() for numbers in target.values()
+    )
+    if size + group.subscribers.total() + partition_count // PARTITIONS_AS_ONE > MAX_CONVERTED:
+        return False
+    members = [*group.members.values(), *(() if joining is None else (joining,))]
+    size_bytes = sum(
+        len(metadata)
+        for member in members
+        if member.classic is not None
+        for _, metadata in member.classic.protocols
+    )
+    return size_bytes <= MAX_CONVERTED_BYTES
 
 
 class Downgraded(NamedTuple):
@@ -189,7 +228,7 @@ def downgraded(
     for member in members:
         metadata = classic.members[member.member_id].protocols[protocol]
         try:
-            version = read_subscription(metadata).version
+            version = read_version(metadata)
         except ValueError:
             version = 0  # it was read when the member joined, but by another of its protocols
         named = named_partitions(

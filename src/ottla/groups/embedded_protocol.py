@@ -52,6 +52,11 @@ def read_subscription(content: bytes) -> Subscription:
     return Subscription(version, topics, owned, rack_id or None)
 
 
+def read_version(content: bytes) -> int:
+    """Of a subscription, without the rest. Raises ValueError."""
+    return _version(Reader(content))
+
+
 def read_assignment(content: bytes) -> Assignment:
     """Raises ValueError. A member that was not assigned anything may have no bytes."""
     if not content:
