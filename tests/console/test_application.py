@@ -29,6 +29,7 @@ def test_a_page_that_does_not_exist(visitor: Visitor) -> None:
     found = visitor.get("/nowhere")
     assert found.status == 404
     assert "There is no such page" in found.words
+    assert visitor.get(f"/topics/a/messages/0/{'9' * 5000}").status == 404
 
 
 def test_colours_are_kept_and_lead_back(visitor: Visitor) -> None:
@@ -48,6 +49,8 @@ def test_colours_are_kept_and_lead_back(visitor: Visitor) -> None:
         ("/\\evil.example", "/"),
         ("https://evil.example", "/"),
         ("/a\nb", "/"),
+        ("//[", "/"),
+        ("http://[", "/"),
         ("", "/"),
     ],
 )

@@ -55,6 +55,7 @@ def test_its_own_names_are_not(host: str) -> None:
         ({"origin": "http://localhost:2"}, True),
         ({"origin": "http://evil.example"}, True),
         ({"origin": "null"}, True),
+        ({"origin": "http://["}, True),
         ({"sec-fetch-site": "same-origin"}, False),
         ({"sec-fetch-site": "cross-site"}, True),
         ({"sec-fetch-site": "same-site"}, True),

@@ -12,6 +12,7 @@ NOW_MS = 1_700_000_000_000
     ("text", "at_ms"),
     [
         ("1234", 1234),
+        (str(2**63 - 1), 2**63 - 1),
         ("500ms", NOW_MS - 500),
         ("15m", NOW_MS - 15 * 60_000),
         ("2h", NOW_MS - 7_200_000),
@@ -38,7 +39,7 @@ def test_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
         time.tzset()
 
 
-@pytest.mark.parametrize("text", ["15x", "2023-13-01", "", "1e5", "-5"])
+@pytest.mark.parametrize("text", ["15x", "2023-13-01", "", "1e5", "-5", str(2**63), "9" * 5000, "9" * 5000 + "d"])
 def test_an_invalid_time_lists_the_allowed_forms(text: str) -> None:
     with pytest.raises(PositionError) as failure:
         parse_time("--to-time", text, NOW_MS)

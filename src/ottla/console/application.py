@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -72,13 +73,13 @@ PAGES: Final[dict[str, Page]] = {
     "/": overview,
     "/jump": jump,
     "/places": suggested,
-    "/brokers/{broker:int}": broker,
+    "/brokers/{broker:number}": broker,
     "/topics": topics,
     "/topics/new": creation,
     "/topics/{topic}/messages": messages,
-    "/topics/{topic}/messages/{partition:int}/{offset:int}": message,
-    "/topics/{topic}/messages/{partition:int}/{offset:int}/file": whole,
-    "/topics/{topic}/messages/{partition:int}/{offset:int}/journey": journey,
+    "/topics/{topic}/messages/{partition:number}/{offset:number}": message,
+    "/topics/{topic}/messages/{partition:number}/{offset:number}/file": whole,
+    "/topics/{topic}/messages/{partition:number}/{offset:number}/journey": journey,
     "/topics/{topic}/produce": production,
     "/topics/{topic}/partitions": partitions,
     "/topics/{topic}/settings": settings,
@@ -94,7 +95,7 @@ CHANGES: Final[dict[str, Page]] = {
     "/group/apply": applied,
     "/group/delete": deleted,
     "/topics/{topic}/produce": produce,
-    "/topics/{topic}/messages/{partition:int}/{offset:int}/send": send_again,
+    "/topics/{topic}/messages/{partition:number}/{offset:number}/send": send_again,
     "/topics/{topic}/settings": change,
     "/topics/{topic}/add-partitions": add,
     "/topics/{topic}/delete": delete,
@@ -108,6 +109,15 @@ STREAMS: Final[dict[str, tuple[Open, Stream, str]]] = {
 FAILED_LOGIN_S: Final = 1.0
 """What a wrong password costs."""
 YEAR_S: Final = 365 * 24 * 3600
+
+
+class _NumberConvertor(IntegerConvertor):
+    """Python refuses to read numbers of thousands of digits; no offset has more than 19."""
+
+    regex = "[0-9]{1,19}"
+
+
+register_url_convertor("number", _NumberConvertor())
 
 
 def application(console: Console, hosts: Iterable[str]) -> Guard:
@@ -194,6 +204,9 @@ async def logged_out(console: Console, request: Request) -> Response:
 
 def own_path(text: str) -> str:
     """An address of this console; `/` for any other."""
-    split = urlsplit(text)
-    is_own = text.startswith("/") and not text.startswith(("//", "/\\")) and not split.netloc
+    try:
+        is_own = not urlsplit(text).netloc
+    except ValueError:
+        return "/"
+    is_own = is_own and text.startswith("/") and not text.startswith(("//", "/\\"))
     return text if is_own and text.isprintable() else "/"

@@ -106,7 +106,7 @@ class Guard:
             return None
         origin = headers.get("origin")
         if origin is not None:
-            if urlsplit(origin).netloc.lower() == authority.lower():
+            if origin.lower().partition("://")[2] == authority.lower():
                 return None
             return "This form does not come from this console.\n"
         if headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none"):

@@ -124,18 +124,23 @@ def spans_of(client: Client, topic: Topic, query: RecordQuery) -> dict[TopicPart
     if query.rest:
         wanted = read_rest(topic.name, query.rest)
         return {
-            key: (max(begin, first[key]), min(end, ends[key]))
+            key: span(max(begin, first[key]), min(end, ends[key]))
             for key, (begin, end) in wanted.items()
             if key in first
         }
     if query.start == "offset":
         at = query.offset or 0
-        return {key: (max(first[key], at), ends[key]) for key in first}
+        return {key: span(max(first[key], at), ends[key]) for key in first}
     if query.start == "time":
         at_ms = parse_time("The time", query.at, int(time.time() * 1000))
         begins: Mapping[TopicPartition, int] = offsets_at(client, list(first), at_ms)
-        return {key: (max(first[key], begins[key]), ends[key]) for key in first}
+        return {key: span(max(first[key], begins[key]), ends[key]) for key in first}
     return {key: (first[key], ends[key]) for key in first}
+
+
+def span(begin: int, end: int) -> Span:
+    """Empty, not negative, where a partition ends before the beginning that was asked for."""
+    return min(begin, end), end
 
 
 def known_edges(

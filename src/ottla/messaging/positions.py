@@ -9,7 +9,9 @@ from typing import Final
 from ottla.messaging.start import Start
 from ottla.wording.errors import ReportedError
 
-AGO: Final = re.compile(r"(\d+)(ms|s|m|h|d)", re.ASCII)
+AGO: Final = re.compile(r"(\d{1,19})(ms|s|m|h|d)", re.ASCII)
+MAX_MS: Final = 2**63 - 1
+"""A time in a request has 64 bits."""
 UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 BEGINNING: Final = frozenset({"beginning", "earliest", "start"})
 END: Final = frozenset({"end", "latest"})
@@ -34,7 +36,7 @@ def parse_time(option: str, text: str, now_ms: int) -> int:
 
     A time without a zone is local. Raises PositionError.
     """
-    if text.isdecimal():
+    if text.isdecimal() and len(text) < 20 and int(text) <= MAX_MS:
         return int(text)
     ago = AGO.fullmatch(text)
     if ago:

@@ -124,3 +124,18 @@ def test_nothing_in_a_record_is_html(visitor: Visitor, ottla_topic: Topic) -> No
     assert EVIL in visitor.get(f"/topics/{ottla_topic.name}/messages/0/0").words
     search = visitor.get(f"/topics/{ottla_topic.name}/messages?key={quote(EVIL)}").text
     assert "<script>alert" not in search
+
+
+@pytest.mark.parametrize("query", ["start=offset&offset=1000", "start=oldest&rest=0:900-1000"])
+def test_a_beginning_beyond_the_end_has_no_offsets(
+    visitor: Visitor, ottla_topic: Topic, query: str
+) -> None:
+    produce(ottla_topic, 5)
+    found = visitor.get(f"/topics/{ottla_topic.name}/messages?{query}")
+    assert "0 records of 0 offsets" in found.words
+
+
+def test_a_time_that_no_request_can_carry(visitor: Visitor, ottla_topic: Topic) -> None:
+    found = visitor.get(f"/topics/{ottla_topic.name}/messages?start=time&at={2**63}")
+    assert found.status == 400
+    assert "is not a time" in found.words
