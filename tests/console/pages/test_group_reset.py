@@ -10,7 +10,9 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
 from tests.console.served_console import Got, Visitor
 
-from ottla.client.admin.offset_moves import Move
+from ottla.client.admin.offset_moves import Move, commit_moves
+from ottla.client.admin.share_offsets import share_commits_of
+from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import BadFormError
 from ottla.console.pages.group_reset import read_moves, written_moves
@@ -110,3 +112,26 @@ def test_a_group_that_reads_is_left_alone(visitor: Visitor, ottla_topic: Topic, 
 def test_a_group_is_deleted_once_its_name_is_typed(visitor: Visitor, group: str) -> None:
     assert visitor.post("/group/delete", name=group, typed="x").status == 400
     assert f"Deleted group {group}." in visitor.post("/group/delete", name=group, typed=group).words
+
+
+def test_what_a_log_does_not_reach_is_not_moved(
+    visitor: Visitor, ottla_topic: Topic, group: str
+) -> None:
+    found = visitor.post("/group/apply", name=group, moves=f"{ottla_topic.name} 0 6 99")
+    assert found.status == 409
+    assert "99 is outside the log" in found.words
+    assert "Lag 4" in visitor.get(f"/group?name=%3Ci%3E{ottla_topic.name}").words
+
+
+def test_a_share_group_is_moved_too(visitor: Visitor, ottla_topic: Topic, group: str) -> None:
+    name = f"share-{ottla_topic.name}"
+    with Client(ottla_topic.bootstrap, {}, client_id="tests") as client:
+        commit_moves(client, name, [Move(ottla_topic.name, 0, None, 6, "")], is_share=True)
+    plan = visitor.post("/group/plan", name=name, to="earliest")
+    assert f"{ottla_topic.name} 0 6 0 -6" in plan.words
+    done = visitor.post("/group/apply", name=name, moves=moves_of(plan))
+    assert f"Moved 1 partition of {name}." in done.words
+    assert "6 records read again." in done.words
+    with Client(ottla_topic.bootstrap, {}, client_id="tests") as client:
+        (commit,) = share_commits_of(client, name).values()
+    assert commit.offset == 0

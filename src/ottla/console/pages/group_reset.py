@@ -9,8 +9,8 @@ from typing import Final
 
 from starlette.responses import Response
 
-from ottla.client.admin.committed_offsets import commits_of
-from ottla.client.admin.groups import Group, delete_group, described_groups
+from ottla.client.admin.committed_offsets import Commit, commits_of
+from ottla.client.admin.groups import SHARE, Group, delete_group, described_groups
 from ottla.client.admin.offset_moves import (
     Move,
     Target,
@@ -19,6 +19,7 @@ from ottla.client.admin.offset_moves import (
     plan,
     plan_to,
 )
+from ottla.client.admin.share_offsets import share_commits_of
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import BadFormError, ConflictError, NotFoundError
@@ -36,7 +37,7 @@ LINE: Final = re.compile(r"(\S+) (\d{1,10}) (\d{1,19}|-) (\d{1,19})", re.ASCII)
 def planned(visit: Visit) -> Response:
     """The plan of the form on a group's page, to be confirmed."""
     group = idle_group(visit)
-    committed = commits_of(visit.client, group.name)
+    committed = committed_by(visit.client, group)
     partitions = chosen_partitions(visit, committed)
     moves = plan(visit.client, target_of(visit), partitions, committed)
     return visit.page(
@@ -51,12 +52,12 @@ def planned(visit: Visit) -> Response:
 
 
 def applied(visit: Visit) -> Response:
-    """Commits the offsets that the plan has shown. Raises ConflictError if a member has joined, or
-    what is committed has changed.
+    """Commits the offsets that the plan has shown. Raises ConflictError if a member has joined,
+    what is committed has changed, or a log does not reach so far any more.
     """
     group = idle_group(visit)
     wanted = read_moves(visit.form.get("moves", ""))
-    committed = commits_of(visit.client, group.name)
+    committed = committed_by(visit.client, group)
     for key, (before, _) in wanted.items():
         present = committed[key].offset if key in committed else None
         if present != before:
@@ -66,7 +67,14 @@ def applied(visit: Visit) -> Response:
                 "Nothing was changed. Make the plan again.",
             )
     moves = plan_to(visit.client, {key: after for key, (_, after) in wanted.items()}, committed)
-    commit_moves(visit.client, group.name, moves)
+    for each in moves:
+        if each.after != wanted[TopicPartition(each.topic, each.partition)][1]:
+            raise ConflictError(
+                f"the log of {each.topic}-{each.partition} has changed since the plan was made: "
+                f"{each.note}",
+                "Nothing was changed. Make the plan again.",
+            )
+    commit_moves(visit.client, group.name, moves, is_share=group.type == SHARE)
     return visit.go(
         address("/group", name=group.name),
         f"Moved {plural(len(moves), 'partition')} of {group.name}. {consequence(moves)}".strip(),
@@ -100,6 +108,13 @@ def idle_group(visit: Visit) -> Group:
             "Stop the consumers first. Nothing was changed.",
         )
     return group
+
+
+def committed_by(client: Client, group: Group) -> Mapping[TopicPartition, Commit]:
+    """Of a share group, where it stands."""
+    if group.type == SHARE:
+        return share_commits_of(client, group.name)
+    return commits_of(client, group.name)
 
 
 def chosen_partitions(
