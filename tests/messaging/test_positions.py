@@ -39,7 +39,9 @@ def test_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
         time.tzset()
 
 
-@pytest.mark.parametrize("text", ["15x", "2023-13-01", "", "1e5", "-5", str(2**63), "9" * 5000, "9" * 5000 + "d"])
+@pytest.mark.parametrize(
+    "text", ["15x", "2023-13-01", "", "1e5", "-5", str(2**63), "9" * 5000, "9" * 5000 + "d"]
+)
 def test_an_invalid_time_lists_the_allowed_forms(text: str) -> None:
     with pytest.raises(PositionError) as failure:
         parse_time("--to-time", text, NOW_MS)
