@@ -59,9 +59,10 @@ async def acknowledgements(
     request: Any, *, renews: bool, context: Context, slices: Slices
 ) -> tuple[Acknowledgements, Refusals]:
     """What the request says, by partition, and what it says wrongly. Partitions about which it says
-    nothing are left out.
+    nothing are left out. What it says of a partition in two places is put together: the whole is
+    taken, or refused as it is in no order.
     """
-    found: Acknowledgements = {}
+    found: dict[TopicPartition, list[AckBatch]] = {}
     refused: Refusals = {}
     most = AckType.RENEW if context.version >= _RENEW_SINCE else AckType.REJECT
     for topic in request.topics:
@@ -70,7 +71,7 @@ async def acknowledgements(
             if not each.acknowledgement_batches:
                 continue
             where = TopicPartition(topic.topic_id or NO_ID, each.partition_index)
-            batches = []
+            batches = found.setdefault(where, [])
             for batch in each.acknowledgement_batches:
                 types = batch.acknowledge_types
                 await slices.count(1 + len(types) // _OFFSETS_A_SLICE)
@@ -80,10 +81,9 @@ async def acknowledgements(
                 ):
                     refused[where] = ApiError(ErrorCode.invalid_request)
                 batches.append(AckBatch(batch.first_offset, batch.last_offset, types))
-            found[where] = batches
     for where in refused:
         found.pop(where, None)
-    return found, refused
+    return {**found}, refused
 
 
 def check_topic(where: TopicPartition, context: Context) -> None:
