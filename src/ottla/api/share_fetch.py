@@ -37,6 +37,7 @@ from ottla.replica.share_session import (
     Member,
     ShareSession,
     TopicPartition,
+    check_count,
 )
 from ottla.replica.shared_partition import NOTHING, Handed, SharedPartition
 from ottla.runtime.slices import Slices
@@ -138,6 +139,7 @@ async def _session(
         for each in topic.partitions:
             await slices.count()
             named.append(TopicPartition(topic.topic_id or NO_ID, each.partition_index))
+        check_count(len(named))
     if epoch != FIRST_EPOCH:
         session = shares.sessions.go_on(member, epoch)
         for where in named:

@@ -56,6 +56,16 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == LAST_EPOCH else epoch + 1
 
 
+def check_count(count: int) -> None:
+    """Raises ApiError: INVALID_REQUEST for so many partitions in one session."""
+    if count > MAX_PARTITIONS:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"The share session has {count:,} partitions; at most {MAX_PARTITIONS:,} are possible:"
+            " use more brokers, or groups for some topics.",
+        )
+
+
 class ShareSessions:
     """Those of this broker. `ended` is called with each session that ends."""
 
@@ -72,6 +82,10 @@ class ShareSessions:
     def has_group(self, group_id: str) -> bool:
         """Whether a member of the group has a session."""
         return group_id in self._of_group
+
+    def is_there(self, member: Member) -> bool:
+        """Whether the member has a session."""
+        return member in self._sessions
 
     def get(self, member: Member) -> ShareSession:
         """Raises ApiError: SHARE_SESSION_NOT_FOUND."""
@@ -122,13 +136,11 @@ class ShareSessions:
 
     def check_size(self, session: ShareSession) -> None:
         """Raises ApiError: INVALID_REQUEST for a session with too many partitions, which ends."""
-        if len(session.partitions) > MAX_PARTITIONS:
+        try:
+            check_count(len(session.partitions))
+        except ApiError:
             self.end(session)
-            raise ApiError(
-                ErrorCode.invalid_request,
-                f"The share session has {len(session.partitions):,} partitions; at most"
-                f" {MAX_PARTITIONS:,} are possible: use more brokers, or groups for some topics.",
-            )
+            raise
 
     def end(self, session: ShareSession) -> None:
         """Ends a session, unless it has ended: what the member has is released."""

@@ -33,6 +33,8 @@ from ottla.share.stored import NO_OFFSET, ShareKey
 
 logger = logging.getLogger("ottla.share")
 
+RETRY_S: Final = 30
+"""After so long what could not be written is tried again, even if nobody reads any more."""
 LATE_S: Final = 0.25
 """A timer that fires so late was held up with what members had sent: they get as much more time."""
 BYTES_A_RECORD: Final = 1_024
@@ -103,9 +105,17 @@ NOTHING: Final = Handed((), memoryview(b""))
 class SharedPartition:
     """For the event loop's thread only."""
 
-    def __init__(self, key: ShareKey, partition: Partition, around: Surroundings) -> None:
-        """Begins to load the state."""
+    def __init__(
+        self,
+        key: ShareKey,
+        partition: Partition,
+        around: Surroundings,
+        unused: Callable[[SharedPartition], None] = lambda shared: None,
+    ) -> None:
+        """Begins to load the state. `unused` is called whenever it may have become idle or
+        gone: its owner may forget it then."""
         self.key = key
+        self._unused = unused
         self.partition = partition
         self.waiters: dict[Watcher, None] | None = None
         """Fetches of the group, woken when records may be available."""
@@ -125,6 +135,7 @@ class SharedPartition:
         self._is_writing = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
+        self._retry: asyncio.TimerHandle | None = None
         around.background.spawn(self._load())
 
     @property
@@ -168,6 +179,7 @@ class SharedPartition:
         elif self._shares is not None and self._shares.has_unwritten:
             self._write_soon()
         wake(self)
+        self._unused(self)
 
     @property
     def _name(self) -> str:
@@ -180,6 +192,8 @@ class SharedPartition:
         self.is_gone = True
         if self._timer is not None:
             self._timer.cancel()
+        if self._retry is not None:
+            self._retry.cancel()
         self._answer(self._said, ApiError(ErrorCode.not_leader_or_follower))
         self._said = []
         wake(self)
@@ -284,6 +298,11 @@ class SharedPartition:
         self._write_soon()
         return written
 
+    @property
+    def run_count(self) -> int:
+        """How many runs of records are in flight: what a release looks at."""
+        return 0 if self._shares is None else len(self._shares.runs)
+
     def release(self, member: str) -> None:
         """A member's session has ended: others get what it had."""
         if self._shares is not None and self.is_current:
@@ -308,6 +327,7 @@ class SharedPartition:
         self._timer = None
         shares = self._shares
         if shares is None or not self.is_current:
+            self._unused(self)
             return
         now_ms = self._around.clock.monotonic_ms()
         if asyncio.get_running_loop().time() - self._timer_due > LATE_S:
@@ -317,6 +337,7 @@ class SharedPartition:
             self._write_soon()
             wake(self)
         self._arm_for_next()
+        self._unused(self)
 
     def _arm_for_next(self) -> None:
         assert self._shares is not None
@@ -349,6 +370,20 @@ class SharedPartition:
             self._said = []
         finally:
             self._is_writing = False
+        if shares.has_unwritten and not self.is_gone:
+            self._retry_later()
+        self._unused(self)
+
+    def _retry_later(self) -> None:
+        if self._retry is None:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._write_again)
+
+    def _write_again(self) -> None:
+        self._retry = None
+        if self._shares is not None and self._shares.has_unwritten and self.is_current:
+            self._write_soon()
+        else:
+            self._unused(self)
 
     async def _write_once(self, shares: SharePartition) -> ApiError | None:
         write = shares.begin_write()
