@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 from tests.console.served_console import Visitor, console_of, serving
 
+from ottla.console import visit
 from ottla.console.application import own_path
-from ottla.console.login import PasswordLogin
+from ottla.console.login import PasswordLogin, SaslLogin
+from ottla.console.visit import MAX_READ_AT_ONCE, read_form
+from ottla.console.workers import Workers
 from ottla.testing import Broker
 from ottla.testing.ports import free_ports
 
@@ -94,6 +101,46 @@ def test_who_has_not_logged_in_sees_nothing_and_comes_to_his_page_afterwards() -
             assert visitor.send("/logout", token="wrong").status == 403
             assert visitor.send("/logout").headers["location"] == "/login"
             assert visitor.ask("GET", "/").status == 303
+
+
+def test_who_guesses_passwords_holds_up_nobody() -> None:
+    console = console_of("127.0.0.1:1")
+    console.login = PasswordLogin(PASSWORD, console.access)
+    console.logins = Workers(1, -1, "logins are tried")  # none is free
+    with serving(console) as visitor:
+        busy = visitor.send("/login", password=PASSWORD)
+        assert busy.status == 503
+        assert "logins are tried" in busy.words
+        assert console.workers.waiting == 0
+        long = visitor.send("/login", password="x" * (20 << 10))
+        assert long.status == 400
+        assert "more than 16,384 bytes" in long.words
+
+
+def test_a_cluster_that_is_away_is_no_wrong_password() -> None:
+    (port,) = free_ports(1)
+    console = console_of(f"127.0.0.1:{port}")
+    sasl = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    console.login = SaslLogin(console.access.bootstrap, sasl, "tests")
+    with serving(console) as visitor:
+        assert visitor.send("/login", user="a", password="b").status == 503
+
+
+async def test_a_large_form_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def fields_of(body: bytearray) -> dict[str, str]:
+        threads.append(threading.get_ident())
+        return {"length": str(len(body))}
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"a=%41" + b"x" * MAX_READ_AT_ONCE}
+
+    monkeypatch.setattr(visit, "fields_of", fields_of)
+    kind = (b"content-type", b"application/x-www-form-urlencoded")
+    scope = {"type": "http", "method": "POST", "headers": [kind]}
+    assert await read_form(Request(scope, receive)) == {"length": str(MAX_READ_AT_ONCE + 5)}
+    assert threads != [threading.get_ident()]
 
 
 def test_a_form_needs_the_token_of_its_session(visitor: Visitor) -> None:

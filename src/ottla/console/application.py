@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -15,11 +15,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from ottla.client.errors import ClientError
+from ottla.console.access import Access
 from ottla.console.console import Console
 from ottla.console.errors import ForbiddenError, NotFoundError, VisitError
-from ottla.console.failure_page import failure_page
+from ottla.console.failure_page import failure_page, status_of
 from ottla.console.guard import Guard
+from ottla.console.login import Login
 from ottla.console.pages.broker import broker
 from ottla.console.pages.group import group
 from ottla.console.pages.group_reset import applied, deleted, planned
@@ -52,6 +53,7 @@ from ottla.console.record_streams import (
     open_export,
     open_search,
     open_tail,
+    said,
     searched,
     stream,
     tailed,
@@ -67,6 +69,7 @@ from ottla.console.visit import (
     keep,
     read_form,
 )
+from ottla.wording.errors import ReportedError
 
 STATIC: Final = Path(__file__).parent / "static"
 PAGES: Final[dict[str, Page]] = {
@@ -107,7 +110,9 @@ STREAMS: Final[dict[str, tuple[Open, Stream, str]]] = {
     "/topics/{topic}/export": (open_export, exported, LINES),
 }
 FAILED_LOGIN_S: Final = 1.0
-"""What a wrong password costs."""
+"""What a wrong password costs; the thread waits, so few are tried at a time."""
+MAX_LOGIN_BYTES: Final = 16 << 10
+"""Anybody may send one."""
 YEAR_S: Final = 365 * 24 * 3600
 
 
@@ -163,15 +168,11 @@ async def logged_in(console: Console, request: Request) -> Response:
     if request.method == "POST":
         login = console.login
         try:
-            form = await read_form(request)
+            form = await read_form(request, MAX_LOGIN_BYTES)
             then = own_path(form.get("then", "/"))
-            access, user = await console.workers.run(
-                lambda: login.enter(form.get("user", ""), form.get("password", ""))
-            )
-        except (VisitError, ClientError) as error:
-            if isinstance(error, ForbiddenError):
-                await asyncio.sleep(FAILED_LOGIN_S)
-            why, status = error.message, 403
+            access, user = await console.logins.run(lambda: entered(login, form))
+        except ReportedError as error:
+            why, status = said(error), status_of(error)
         else:
             response = RedirectResponse(then, 303)
             keep(response, console, console.sessions.begin(access, user))
@@ -188,6 +189,15 @@ async def logged_in(console: Console, request: Request) -> Response:
         then=then,
         why=why,
     )
+
+
+def entered(login: Login, form: Mapping[str, str]) -> tuple[Access, str | None]:
+    """In a thread. Raises what `Login.enter` raises, ForbiddenError only after a while."""
+    try:
+        return login.enter(form.get("user", ""), form.get("password", ""))
+    except ForbiddenError:
+        time.sleep(FAILED_LOGIN_S)
+        raise
 
 
 async def logged_out(console: Console, request: Request) -> Response:

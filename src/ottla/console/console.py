@@ -28,6 +28,8 @@ class Console:
     workers: Workers = field(default_factory=Workers)
     readers: Workers = field(default_factory=lambda: Workers(waiting=16))
     """For tails, searches and exports, so that pages do not wait for them."""
+    logins: Workers = field(default_factory=lambda: Workers(2, 8, "logins are tried"))
+    """Few at a time: who guesses passwords gets no further than this, and holds up no page."""
 
     @property
     def cookie(self) -> str:
@@ -45,4 +47,5 @@ class Console:
     def close(self) -> None:
         self.workers.close()
         self.readers.close()
+        self.logins.close()
         self.access.close()

@@ -5,6 +5,7 @@ The function blocks, so it runs in a thread of the console's workers, with a cli
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,6 +26,8 @@ from ottla.wording.errors import ReportedError
 MAX_FORM_BYTES: Final = 8 << 20
 """A record of some MiB may be typed into a form."""
 MAX_FIELDS: Final = 2000
+MAX_READ_AT_ONCE: Final = 64 << 10
+"""Larger forms are read in a thread: 8 MiB take half a second."""
 MAX_NUMBER: Final = 2**63 - 1
 LOGIN: Final = "/login"
 THEMES: Final = ("light", "dark")
@@ -152,20 +155,27 @@ async def checked_form(request: Request, session: Session, *, read_only: bool) -
     return form
 
 
-async def read_form(request: Request) -> dict[str, str]:
+async def read_form(request: Request, most_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
     """The fields of a form. Raises BadFormError."""
     body = bytearray()
     try:
         async for part in request.stream():
             body += part
-            if len(body) > MAX_FORM_BYTES:
-                raise BadFormError(f"the form has more than {MAX_FORM_BYTES >> 20} MiB.")
+            if len(body) > most_bytes:
+                raise BadFormError(f"the form has more than {most_bytes:,} bytes.")
     except ClientDisconnect:
         raise BadFormError("the form did not arrive.") from None
     if request.headers.get("content-type", "").partition(";")[0].strip() != (
         "application/x-www-form-urlencoded"
     ):
         raise BadFormError("a form must be application/x-www-form-urlencoded.")
+    if len(body) <= MAX_READ_AT_ONCE:
+        return fields_of(body)
+    return await asyncio.to_thread(fields_of, body)
+
+
+def fields_of(body: bytearray) -> dict[str, str]:
+    """Raises BadFormError."""
     try:
         return dict(
             parse_qsl(

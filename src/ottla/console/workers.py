@@ -23,9 +23,16 @@ T = TypeVar("T")
 class Workers:
     """Close it: that waits for what the threads do now."""
 
-    def __init__(self, threads: int = MAX_THREADS, waiting: int = MAX_WAITING) -> None:
+    def __init__(
+        self,
+        threads: int = MAX_THREADS,
+        waiting: int = MAX_WAITING,
+        what: str = "pages wait for the cluster",
+    ) -> None:
+        """`what`: is done, as the end of a sentence."""
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="console")
         self._most = threads + waiting
+        self._what = what
         self._lock = Lock()
         self.waiting = 0
         """What was given to the threads and is not done, also if its visitor has left."""
@@ -35,7 +42,7 @@ class Workers:
         with self._lock:
             if self.waiting >= self._most:
                 raise BusyError(
-                    f"{self.waiting} pages wait for the cluster.",
+                    f"{self.waiting} {self._what}.",
                     "Wait a moment and load it again.",
                 )
             self.waiting += 1
