@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
@@ -48,7 +49,8 @@ class Keeper:
         self._stopping = threading.Event()
         self._executor: ThreadPoolExecutor | None = None
         self._work_ahead: Future[None] | None = None
-        self._reported: set[str] = set()
+        self._reported: dict[str, set[str]] = {}
+        """What was said since the work succeeded last, by its name."""
         self.plan = TopicPlan()
         """The newest; replaced, never changed."""
         self.looks_after_groups = False
@@ -75,24 +77,30 @@ class Keeper:
         groups_at = tidied_at = 0.0
         while not self._stopping.wait(TICK_S):
             now = time.monotonic()
-            try:
-                if now >= topics_at:
-                    topics_at = now + self._spec.refresh_every_s
-                    self.plan = self._work.refresh()
-                if now >= groups_at and self.looks_after_groups:
-                    groups_at = now + self._spec.groups_every_s
-                    self.keep_groups_up()
-                if now >= tidied_at and self.looks_after_groups:
-                    tidied_at = now + TIDY_EVERY_S
-                    self.tidy_map()
-            except (ClientError, LibrdkafkaError) as error:
-                self._say_once(error.message)
+            if now >= topics_at:
+                topics_at = now + self._spec.refresh_every_s
+                self.attempt("topics", self._refresh)
+            if now >= groups_at and self.looks_after_groups:
+                groups_at = now + self._spec.groups_every_s
+                self.attempt("groups", self.keep_groups_up)
+            if now >= tidied_at and self.looks_after_groups:
+                tidied_at = now + TIDY_EVERY_S
+                self.attempt("map", self.tidy_map)
 
-    def _say_once(self, text: str) -> None:
-        """What fails is tried again at the next turn."""
-        if text not in self._reported:
-            self._reported.add(text)
-            self._tell(Event(events.WAITING, f"Trying again: {text}"))
+    def _refresh(self) -> None:
+        self.plan = self._work.refresh()
+
+    def attempt(self, what: str, work: Callable[[], object]) -> None:
+        """What fails is said, once until it succeeds, and tried again at the next turn."""
+        reported = self._reported.setdefault(what, set())
+        try:
+            work()
+        except (ClientError, LibrdkafkaError) as error:
+            if error.message not in reported:
+                reported.add(error.message)
+                self._tell(Event(events.WAITING, f"Trying again: {error.message}"))
+        else:
+            reported.clear()
 
     def keep_groups_up(self) -> None:
         """Sets the offsets of groups once. Raises ClientError and LibrdkafkaError."""
