@@ -230,7 +230,11 @@ class Mirror:
 
     def _find_positions(self) -> None:
         """Begins with the partitions whose positions are stable. Raises TransactionFailed."""
+        # The plan may be another one than at the assignment.
+        self._waiting &= self._waiting_for(self._plan)
         wanted = sorted(self._waiting)
+        if not wanted:
+            return
         found = self._writer.positions(wanted, STABLE_WITHIN_S)
         if found is None:
             if time.monotonic() - self._waiting_since_s > WAITING_NOTE_S:
@@ -321,6 +325,9 @@ class Mirror:
         sources = {each: self._share.source_of(each) for each in lost}
         firsts = first_offsets(self._source, sources.values())
         ends = end_offsets(self._source, sources.values())
+        if any(self._share.next[each] > ends[source] for each, source in sources.items()):
+            # What the open transaction has from there, the source has not any more.
+            self._abort()
         for each, source in sources.items():
             at, first, end = self._share.next[each], firsts[source], ends[source]
             facts = {"topic": source.topic, "partition": source.partition}
@@ -338,7 +345,7 @@ class Mirror:
                     f"up to {at - 1:,} were mirrored. Topic {source.topic} is not mirrored on."
                 )
                 self._tell(Event(events.CUT, text, {**facts, "end": end, "mirrored": at}))
-                self._out.add((each.topic, self._plan.mirrored[each.topic].id))
+                self._put_out(each.topic)
         for topic in {each.topic for each in lost} & {name for name, _ in self._out}:
             self._share.drop(topic)
         self._reader.assign(self._share.next_offsets())
@@ -368,9 +375,7 @@ class Mirror:
             source = next(
                 self._share.sources[each] for each in self._share.committed if each.topic == name
             )
-            self._out.add(
-                (name, self._plan.mirrored[name].id if name in self._plan.mirrored else None)
-            )
+            self._put_out(name)
             self._share.drop(name)
             text = (
                 f"Topic {source} was deleted at the source, and perhaps created again. It is not "
@@ -378,6 +383,11 @@ class Mirror:
             )
             self._tell(Event(events.RECREATED, text, {"topic": source}))
         self._reader.assign(self._share.next_offsets())
+
+    def _put_out(self, name: str) -> None:
+        # The newest plan may not have it any more.
+        topic = self._plan.mirrored.get(name)
+        self._out.add((name, None if topic is None else topic.id))
 
     # Transactions
 
@@ -399,7 +409,7 @@ class Mirror:
         """What was read is committed before the end."""
         try:
             self._commit()
-        except (TransactionFailed, RecreatedError):
+        except (TransactionFailed, RetriableError, RecreatedError):
             self._abort()
 
     def _abort(self) -> None:
