@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
+import pytest
 from confluent_kafka import Producer
-from tests.console.served_console import HOST, WAIT_S, Visitor, console_of
+from starlette.requests import ClientDisconnect
+from starlette.types import Message
+from tests.console.served_console import HOST, WAIT_S, Visitor, console_of, serving
 
 from ottla.client.topic_partition import TopicPartition
+from ottla.console.login import PasswordLogin
 from ottla.console.record_query import RecordQuery
-from ottla.console.record_streams import Opened, exported
+from ottla.console.record_streams import MAX_STREAMS, Opened, _Streamed, exported
 from ottla.console.workers import Workers
 from ottla.messaging.record_scan import RecordScan
 from ottla.messaging.rendering import render_json
@@ -95,6 +100,57 @@ def test_an_export_is_json_lines(visitor: Visitor, ottla_topic: Topic) -> None:
     lines = [json.loads(line) for line in got.body.splitlines()]
     assert [line["value"] for line in lines] == [f"value-{n}" for n in range(7, 20_000, 10)]
     assert visitor.get(f"/topics/{ottla_topic.name}/export?text=(").status == 400
+
+
+def test_one_stream_too_many_is_refused_and_none_is_counted_twice(ottla_topic: Topic) -> None:
+    page = f"/topics/{ottla_topic.name}"
+    with serving(console := console_of(ottla_topic.bootstrap)) as visitor:
+        console.streams = MAX_STREAMS - 1
+        with events(visitor, f"{page}/tail") as tail:
+            assert next(tail)[0] == "state"
+            with events(visitor, f"{page}/search") as refused:
+                ((name, why),) = refused
+            assert name == "failed"
+            assert why == "16 tails, searches and exports run. Wait until one has ended."
+            assert visitor.get(f"{page}/export").status == 503
+        for _ in range(300):
+            if console.streams < MAX_STREAMS:
+                break
+            time.sleep(0.1)
+        assert console.streams == MAX_STREAMS - 1
+        with events(visitor, "/topics/none/search") as refused:
+            assert [name for name, _ in refused] == ["failed"]
+        assert console.streams == MAX_STREAMS - 1
+
+
+def test_a_tail_ends_with_its_session(ottla_topic: Topic) -> None:
+    console = console_of(ottla_topic.bootstrap)
+    console.login = PasswordLogin("long enough it is", console.access)
+    with serving(console) as visitor:
+        visitor.send("/login", password="long enough it is")
+        with events(visitor, f"/topics/{ottla_topic.name}/tail") as tail:
+            assert next(tail)[0] == "state"
+            visitor.send("/logout")
+            (last,) = [each for each in tail if each[0] != "state"]
+    assert last == ("failed", "You have logged out.")
+
+
+async def test_who_leaves_before_a_stream_begins_leaves_nothing() -> None:
+    ended = []
+
+    async def gone(_: object) -> None:
+        raise OSError("gone")
+
+    async def leave() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def parts() -> AsyncIterator[str]:
+        yield "never asked for"
+
+    streamed = _Streamed(parts(), lambda: ended.append(True))
+    with pytest.raises((OSError, ClientDisconnect)):
+        await streamed({"type": "http", "asgi": {"spec_version": "2.4"}}, leave, gone)
+    assert ended == [True]
 
 
 async def test_an_export_that_breaks_off_says_so() -> None:

@@ -28,6 +28,8 @@ class Console:
     workers: Workers = field(default_factory=Workers)
     readers: Workers = field(default_factory=lambda: Workers(waiting=16))
     """For tails, searches and exports, so that pages do not wait for them."""
+    streams: int = 0
+    """Tails, searches and exports that run."""
     logins: Workers = field(default_factory=lambda: Workers(2, 8, "logins are tried"))
     """Few at a time: who guesses passwords gets no further than this, and holds up no page."""
 

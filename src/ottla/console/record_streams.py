@@ -17,10 +17,11 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.console import Console
-from ottla.console.errors import BadFormError
+from ottla.console.errors import BadFormError, BusyError
 from ottla.console.failure_page import failure_page
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.record_query import RecordQuery, known_edges, record_query, spans_of
@@ -41,6 +42,8 @@ MAX_FOUND: Final = 1000
 MAX_TAILED: Final = 1000
 """Partitions of a tail."""
 EXPORT_STEP: Final = 5000
+MAX_STREAMS: Final = 16
+"""At a time: each has a consumer, with up to 16 MB that wait to be looked at."""
 
 Opened = tuple[str, RecordQuery, Any]
 """The topic, what was asked for, and the scan or the tail."""
@@ -63,9 +66,14 @@ def stream(console: Console, opens: Open, streams: Stream, kind: str) -> Callabl
 
         url, theme = own_url(request), request.cookies.get(THEME_COOKIE, "")
         try:
-            await console.workers.run(
-                lambda: visited(console, session, page, request, url, {}, theme)
-            )
+            begin(console)
+            try:
+                await console.workers.run(
+                    lambda: visited(console, session, page, request, url, {}, theme)
+                )
+            except BaseException:
+                console.streams -= 1
+                raise
         except ReportedError as error:
             if kind != EVENTS:
                 return failure_page(error, console, session, url, theme)
@@ -74,25 +82,59 @@ def stream(console: Console, opens: Open, streams: Stream, kind: str) -> Callabl
         (opened,) = kept
         topic, _, reading = opened
 
-        async def closing() -> AsyncIterator[str | bytes]:
-            try:
-                async for part in streams(console, opened):
-                    yield part
-            finally:
-                # In a thread: a step may run there. Not awaited, as the visitor may have left.
-                asyncio.get_running_loop().run_in_executor(None, reading.close)
+        async def parts() -> AsyncIterator[str | bytes]:
+            async for part in streams(console, opened):
+                if console.login is not None and not console.sessions.has(session):
+                    why = "You have logged out."
+                    yield event("failed", why) if kind == EVENTS else error_line(why)
+                    return
+                yield part
+
+        def ended() -> None:
+            console.streams -= 1
+            # In a thread: a step may run there. Not awaited, as the visitor may have left.
+            asyncio.get_running_loop().run_in_executor(None, reading.close)
 
         headers = {}
         if kind != EVENTS:
             name = quote(f"{topic}.jsonl", safe="")
             headers["content-disposition"] = f"attachment; filename*=UTF-8''{name}"
-        return StreamingResponse(closing(), media_type=kind, headers=headers)
+        return _Streamed(parts(), ended, media_type=kind, headers=headers)
 
     return answer
 
 
+class _Streamed(StreamingResponse):
+    """Says when it has ended, also if the visitor has left before it began."""
+
+    def __init__(
+        self, parts: AsyncIterator[str | bytes], ended: Callable[[], None], **options: Any
+    ) -> None:
+        super().__init__(parts, **options)
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
+
+
+def begin(console: Console) -> None:
+    """Counts one more. Raises BusyError."""
+    if console.streams >= MAX_STREAMS:
+        raise BusyError(
+            f"{console.streams} tails, searches and exports run.", "Wait until one has ended."
+        )
+    console.streams += 1
+
+
 def said(error: ReportedError) -> str:
     return f"{error.message} {error.hint}" if error.hint else error.message
+
+
+def error_line(why: str) -> str:
+    return json.dumps({"error": why}) + "\n"
 
 
 def event(name: str, data: str) -> str:
@@ -102,6 +144,9 @@ def event(name: str, data: str) -> str:
 
 
 def rows_html(topic: str, rows: list[SeenRecord]) -> str:
+    """In a thread: a thousand rows take long."""
+    if not rows:
+        return ""
     return environment().get_template("message_rows.html").render(topic_name=topic, rows=rows)
 
 
@@ -145,14 +190,18 @@ async def tailed(console: Console, opened: Opened) -> AsyncIterator[str | bytes]
     """New records as they arrive, without end."""
     topic, _, tail = opened
     assert isinstance(tail, RecordTail)
+
+    def step() -> str:
+        return rows_html(topic, tail.step(STEP_S, MAX_TAIL_ROWS)[::-1])
+
     while True:
         try:
-            rows = await console.readers.run(lambda: tail.step(STEP_S, MAX_TAIL_ROWS))
+            rows = await console.readers.run(step)
         except ReportedError as error:
             yield event("failed", said(error))
             return
         if rows:
-            yield event("rows", rows_html(topic, rows[::-1]))
+            yield event("rows", rows)
         state = {"looked": tail.looked_at, "skipped": tail.skipped, "away": tail.is_away}
         yield event("state", json.dumps(state))
 
@@ -162,15 +211,20 @@ async def searched(console: Console, opened: Opened) -> AsyncIterator[str | byte
     topic, _, scan = opened
     assert isinstance(scan, RecordScan)
     found = 0
+
+    def step(most: int) -> tuple[int, str]:
+        rows = scan.step(STEP_S, most)
+        return len(rows), rows_html(topic, rows[:most])
+
     while True:
         try:
-            rows = await console.readers.run(partial(scan.step, STEP_S, MAX_FOUND - found))
+            count, rows = await console.readers.run(partial(step, MAX_FOUND - found))
         except ReportedError as error:
             yield event("failed", said(error))
             return
-        found += len(rows)
+        found += count
         if rows:
-            yield event("rows", rows_html(topic, rows[:MAX_FOUND]))
+            yield event("rows", rows)
         state = {
             "looked": scan.looked_at,
             "passed": scan.passed_offsets,
@@ -193,7 +247,7 @@ async def exported(console: Console, opened: Opened) -> AsyncIterator[str | byte
         try:
             lines = await console.readers.run(lambda: scan.step(STEP_S, EXPORT_STEP))
         except ReportedError as error:
-            yield json.dumps({"error": said(error)}) + "\n"
+            yield error_line(said(error))
             return
         if lines:
             yield b"".join(lines)

@@ -61,6 +61,11 @@ class Sessions:
         self._by_name.move_to_end(session.name)
         return session
 
+    def has(self, session: Session) -> bool:
+        """Whether it goes on; to ask is no visit."""
+        is_known = self._by_name.get(session.name) is session
+        return is_known and self._now() - session.used_s <= IDLE_S
+
     def begin(self, access: Access, user: str | None = None) -> Session:
         while len(self._by_name) >= MAX_SESSIONS:
             self.end(next(iter(self._by_name.values())))

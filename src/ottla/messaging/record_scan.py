@@ -9,6 +9,7 @@ keeps of large ones only what he shows. Records of open and aborted transactions
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final
@@ -305,23 +306,24 @@ class RecordTail:
         with self._lock:
             if self._is_closed:
                 return []
-            newest: list[Any] = []
+            newest: deque[Any] = deque(maxlen=most)
             until_s = time.monotonic() + within_s
             while time.monotonic() < until_s:
-                for event in self._source.poll():
-                    if is_end(event):
-                        continue
-                    self.looked_at += 1
-                    self._at[TopicPartition(event.topic(), event.partition())] = event.offset() + 1
-                    if self._matches is None or self._matches(event):
-                        newest.append(event)
-                if len(newest) > most:
-                    self.skipped += len(newest) - most
-                    newest = newest[-most:]
+                chosen = [event for event in self._source.poll() if self._is_chosen(event)]
+                self.skipped += max(0, len(newest) + len(chosen) - most)
+                # What is kept is small; the records themselves would pile up.
+                newest.extend(self._seen(each) for each in chosen[-most:])
             if self._source.is_away:
                 self._ask_again()
             self._skip_backlog()
-            return [self._seen(each) for each in newest]
+            return list(newest)
+
+    def _is_chosen(self, event: Any) -> bool:
+        if is_end(event):
+            return False
+        self.looked_at += 1
+        self._at[TopicPartition(event.topic(), event.partition())] = event.offset() + 1
+        return self._matches is None or self._matches(event)
 
     def _ask_again(self) -> None:
         """Librdkafka says when brokers are away, and not when they are back."""
