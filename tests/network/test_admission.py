@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from ottla.config import BrokerConfig
-from ottla.network.admission import Admission, Arrival
+from ottla.network.admission import MAX_ENDING, Admission, Arrival
 from ottla.network.connection_limits import ConnectionLimits
 
 
@@ -167,6 +167,18 @@ async def test_who_comes_too_often_is_closed_later_and_does_not_count() -> None:
         while len(door.happened) < 31:
             await asyncio.sleep(0.001)
     assert door.limits.held == 1
+
+
+async def test_those_who_come_too_often_do_not_use_up_the_files() -> None:
+    door = Door()
+    admission = door.listener()
+    door.throttles["10.0.0.7"] = 60_000
+    for number in range(MAX_ENDING + 2):
+        door.arrives(admission, str(number), "10.0.0.7")
+    assert door.happened == ["0 ends", "1 ends"]
+    assert door.limits.held == MAX_ENDING
+    admission.close()
+    assert door.limits.held == 0
 
 
 async def test_too_many_of_one_address_are_refused(caplog: pytest.LogCaptureFixture) -> None:

@@ -29,6 +29,8 @@ from ottla.quotas.connections import CreationRate
 logger = logging.getLogger("ottla.listener")
 
 SAY_AGAIN_MS: Final = 30_000
+MAX_ENDING: Final = 100
+"""Of a listener: kept for a while because their address comes too often."""
 
 
 class _State(Enum):
@@ -88,7 +90,8 @@ class Admission:
         self._throttle_ms = throttle_ms
         self._monotonic_ms = monotonic_ms
         self._waiting: deque[Arrival] = deque()
-        self._ending: set[Arrival] = set()
+        self._ending: dict[Arrival, None] = {}
+        """In the order of arrival."""
         self._rate = CreationRate(limits.windows)
         self._timer: asyncio.TimerHandle | None = None
         self._said_ms: int | None = None
@@ -122,7 +125,7 @@ class Admission:
         elif arrival.state is _State.ENDING:
             assert arrival.timer is not None
             arrival.timer.cancel()
-            self._ending.discard(arrival)
+            self._ending.pop(arrival, None)
             self._limits.held -= 1
         elif arrival.state is _State.OPEN:
             self.release(arrival.host)
@@ -196,7 +199,10 @@ class Admission:
             self._rate.take_back(now_ms)
             if not self.is_protected:
                 self._limits.rate.take_back(now_ms)
-            self._ending.add(arrival)
+            if len(self._ending) >= MAX_ENDING:
+                # They have a file number each, which those that come seldom need.
+                self._over(next(iter(self._ending)))
+            self._ending[arrival] = None
             loop = asyncio.get_running_loop()
             arrival.timer = loop.call_later(throttle_ms / 1000, self._over, arrival)
             return
@@ -226,6 +232,6 @@ class Admission:
         arrival.state = _State.OVER
         if arrival.timer is not None:
             arrival.timer.cancel()
-            self._ending.discard(arrival)
+            self._ending.pop(arrival, None)
         self._limits.held -= 1
         arrival.end()
