@@ -160,7 +160,12 @@ class GroupCoordinator:
         self._regexes = RegexMatching(self._consumers, topics, run_long, self._background)
         ends = share_ends or EndOffsets(lambda topic, partition: None, _ask_nobody)
         self.share = ShareGroups(
-            runtime, self.partition_for, share_states or NoShareStates(), ends, self._background
+            runtime,
+            self.partition_for,
+            share_states or NoShareStates(),
+            ends,
+            self._background,
+            run_long,
         )
         """The requests about share groups."""
 

@@ -14,8 +14,10 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from ottla.coordinator.consumer_decisions import RunLong, run_at_once
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
+from ottla.coordinator.share_decisions import ShareDecisions
 from ottla.groups.shard import GroupShard
 from ottla.groups.share.describe import DescribedShareGroup
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult, StatesToInitialize
@@ -81,8 +83,11 @@ class ShareGroups:
         states: ShareStates,
         ends: EndOffsets,
         background: Background,
+        run_long: RunLong = run_at_once,
     ) -> None:
+        """`run_long` runs in a thread what takes long."""
         self._runtime = runtime
+        self._decisions = ShareDecisions(runtime, run_long)
         self._partition_for = partition_for
         self._states = states
         self.ends = ends
@@ -96,7 +101,8 @@ class ShareGroups:
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResult:
         """ShareGroupHeartbeat."""
-        result = await self._decide(request.group, partial(_heartbeat, request))
+        index = self._partition_for(request.group)
+        result = await self._decisions.heartbeat(index, request)
         if result.to_initialize is not None:
             self._background.spawn(self._begin(request.group, result.to_initialize))
         return result
@@ -126,14 +132,19 @@ class ShareGroups:
         self, group: str, wanted: StatesToInitialize
     ) -> dict[tuple[UUID, int], ApiError]:
         """Returns the error of each partition whose state is not begun."""
-        keys = {
-            ShareKey(group, topic_id, partition): offset
-            for topic_id, offsets in wanted.offsets.items()
-            for partition, offset in offsets.items()
-        }
-        mine = {key: offset for key, offset in keys.items() if key not in self._beginning}
-        self._beginning.update(mine)
+        mine: dict[ShareKey, int] = {}
+        others: list[ShareKey] = []
+        slices = Slices()
         try:
+            for topic_id, offsets in wanted.offsets.items():
+                for partition, offset in offsets.items():
+                    await slices.count()
+                    key = ShareKey(group, topic_id, partition)
+                    if key in self._beginning:
+                        others.append(key)
+                    else:
+                        mine[key] = offset
+                        self._beginning.add(key)
             errors = await _each(
                 mine, lambda key: self._states.initialize(key, wanted.epoch, mine[key])
             )
@@ -141,10 +152,10 @@ class ShareGroups:
             self._beginning.difference_update(mine)
         begun = _by_topic(key for key in mine if key not in errors)
         refused = _by_topic(errors)
-        await self._decide(group, partial(_initialized, group, begun, refused))
-        for key in keys:
-            if key not in mine:
-                errors[key] = ApiError(ErrorCode.coordinator_not_available, _UNDER_WAY)
+        index = self._partition_for(group)
+        await self._decisions.states_answered(index, group, begun, refused)
+        for key in others:
+            errors[key] = ApiError(ErrorCode.coordinator_not_available, _UNDER_WAY)
         return {(key.topic_id, key.partition): error for key, error in errors.items()}
 
     # Administrators.
@@ -249,24 +260,6 @@ def _by_topic(keys: Iterable[ShareKey]) -> dict[UUID, set[int]]:
     for key in keys:
         found.setdefault(key.topic_id, set()).add(key.partition)
     return found
-
-
-def _heartbeat(request: HeartbeatRequest, shard: GroupShard, step: Step) -> HeartbeatResult:
-    return shard.share_heartbeat(request, step)
-
-
-def _initialized(
-    group: str,
-    begun: Mapping[UUID, Collection[int]],
-    refused: Mapping[UUID, Collection[int]],
-    shard: GroupShard,
-    step: Step,
-) -> None:
-    shard.share_decision(
-        group,
-        step,
-        lambda share, topics, inner: share.states_answered(group, begun, refused, inner),
-    )
 
 
 def _forgotten(group: str, topic_ids: Sequence[UUID], shard: GroupShard, step: Step) -> None:

@@ -71,12 +71,17 @@ from ottla.groups.offsets.transactional_commit import (
 )
 from ottla.groups.records import Record
 from ottla.groups.share import requests as share_requests
+from ottla.groups.share.aside import MAX_AT_ONCE as MAX_SHARES_AT_ONCE
+from ottla.groups.share.aside import Aside as ShareAside
+from ottla.groups.share.aside import Copied as CopiedShare
+from ottla.groups.share.aside import state_weight
 from ottla.groups.share.describe import SHARE_TYPE, DescribedShareGroup
 from ottla.groups.share.member import JOIN_EPOCH as SHARE_JOIN_EPOCH
 from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
 from ottla.groups.share.requests import HeartbeatResult as ShareHeartbeatResult
 from ottla.groups.share.settings import ShareGroupSettings, default_share_settings
 from ottla.groups.share.shard import AlteredOffsets, ShareGroupShard, StatesToDelete
+from ottla.groups.share.state_partitions import PartitionsOfTopics
 from ottla.groups.share.step import Step as ShareStep
 from ottla.groups.share.stored import ShareRecord
 from ottla.groups.share.timers import expires_again as share_expires_again
@@ -595,18 +600,62 @@ class GroupShard:
             message = f"Group {group_id} is not a share group."
             raise ApiError(ErrorCode.group_id_not_found, message)
 
-    def share_heartbeat(self, request: ShareHeartbeat, step: Step) -> ShareHeartbeatResult:
-        """ShareGroupHeartbeat; raises ApiError where it is refused."""
+    def share_heartbeat(
+        self, request: ShareHeartbeat, step: Step
+    ) -> ShareHeartbeatResult | ShareAside:
+        """ShareGroupHeartbeat; raises ApiError where it is refused.
+
+        An Aside decides elsewhere, and `take_over_share` then does what it decided.
+        """
         share_requests.check(request)
         self.check_is_share_group(request.group)
         is_new = request.epoch == SHARE_JOIN_EPOCH and request.group not in self.share.groups
         if is_new and self._is_full(step):
             raise ApiError(ErrorCode.group_max_size_reached)
-        return self.share_decision(
-            request.group,
-            step,
-            lambda share, topics, inner: share.heartbeat(request, topics, inner),
-        )
+        topics = self._topics()
+        inner = ShareStep(step.now_ms, self._share_settings(request.group))
+        large = self.share.large_group(request, topics)
+        if large is not None:
+            return ShareAside(large, topics, inner)
+        result = self.share.heartbeat(request, topics, inner)
+        _add(inner, step)
+        return result
+
+    def share_states_answered(
+        self,
+        group_id: str,
+        begun: PartitionsOfTopics,
+        refused: PartitionsOfTopics,
+        step: Step,
+    ) -> ShareAside | None:
+        """The share coordinators have begun some states. An Aside decides elsewhere."""
+        group = self.share.groups.get(group_id)
+        if group is None:
+            return None
+        inner = ShareStep(step.now_ms, self._share_settings(group_id))
+        if state_weight(group) > MAX_SHARES_AT_ONCE:
+            return ShareAside(group, self._topics(), inner)
+        self.share.states_answered(group_id, begun, refused, inner)
+        _add(inner, step)
+        return None
+
+    def take_over_share(
+        self, copied: CopiedShare, encoded: list[tuple[bytes, bytes | None]], step: Step
+    ) -> bool:
+        """What was decided elsewhere is done; False where the group has changed meanwhile."""
+        group = copied.original
+        if self._group(group.group_id) is not None or not self.share.is_unchanged(copied):
+            return False
+
+        def appended(later: Step) -> None:
+            group.checked_version = copied.group.checked_version
+            if not copied.step.records:
+                group.initialized_version = copied.group.initialized_version
+
+        step.when_appended = appended
+        _add(copied.step, step)
+        step.encoded = encoded
+        return True
 
     def _share_expired(self, event: SessionExpired, step: Step) -> None:
         self.share_decision(

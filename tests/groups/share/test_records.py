@@ -14,7 +14,7 @@ from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.offsets.fetch import FetchingMember
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import GroupSettings
-from ottla.groups.share.requests import HeartbeatRequest
+from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.share.stored import MemberKey, ShareRecord
 from ottla.groups.step import Step
 from ottla.protocol.errors import ErrorCode
@@ -31,6 +31,7 @@ class World(OtherWorld):
         request = HeartbeatRequest(group, member, epoch, "client", "/127.0.0.1", None, topics)
         step = self.step()
         result = self.shard.share_heartbeat(request, step)
+        assert isinstance(result, HeartbeatResult)
         self.run(step)
         return result.epoch
 

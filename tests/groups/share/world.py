@@ -30,7 +30,7 @@ def stored(shard: ShareGroupShard) -> dict[str, dict[str, Any]]:
         name: {
             slot: _copy(getattr(group, slot))
             for slot in ShareGroup.__slots__
-            if slot not in ("checked_version", "initialized_version")
+            if slot not in ("checked_version", "initialized_version", "revision")
         }
         for name, group in shard.groups.items()
     }

@@ -48,8 +48,8 @@ class ShareGroup:
 
     __slots__ = (
         "checked_version", "epoch", "group_id", "initialized_version", "members", "metadata_hash",
-        "states", "states_since_ms", "subscribers", "target_epoch", "target_timestamp_ms",
-        "targets",
+        "revision", "states", "states_since_ms", "subscribers", "target_epoch",
+        "target_timestamp_ms", "targets",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -71,10 +71,20 @@ class ShareGroup:
         """Of the topics of which every subscribed partition has state, and is some member's; not
         stored.
         """
+        self.revision = 0
+        """How many records it has taken over; not stored."""
 
     @property
     def state(self) -> GroupState:
         return GroupState.STABLE if self.members else GroupState.EMPTY
+
+    def copied(self) -> ShareGroup:
+        """The group as it is now."""
+        copy = ShareGroup(self.group_id)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(copy, name, value.copy() if isinstance(value, dict) else value)
+        return copy
 
     def target_of(self, member_id: str) -> Partitions:
         """What the member is to read."""
@@ -85,6 +95,7 @@ class ShareGroup:
     def apply(self, record: ShareRecord, timestamp_ms: int) -> None:
         """Takes over one record of this group, while loading and ever after."""
         key, value = record
+        self.revision += 1
         match key:
             case GroupKey():
                 assert isinstance(value, GroupValue), "the shard removes groups"

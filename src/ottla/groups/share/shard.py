@@ -2,7 +2,8 @@
 
 Groups and members change in `apply` only. Every method with a Step decides and changes nothing.
 What the share coordinator is to do is returned as a value, to be asked for once the step is
-committed; what it answered comes back through `states_answered` and `states_forgotten`.
+committed; what it answered comes back through `states_answered` and `states_forgotten`. A very
+large group decides in a thread (`aside`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from uuid import UUID
 from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.share import departure, requests, state_partitions
+from ottla.groups.share.aside import Copied, is_large
 from ottla.groups.share.describe import DescribedShareGroup, describe
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import heartbeat
@@ -69,6 +71,10 @@ class ShareGroupShard:
     def heartbeat(self, request: HeartbeatRequest, topics: Topics, step: Step) -> HeartbeatResult:
         """ShareGroupHeartbeat; raises ApiError where it is refused."""
         requests.check(request)
+        return heartbeat(self._group_for(request), request, topics, step)
+
+    def _group_for(self, request: HeartbeatRequest) -> ShareGroup:
+        """The group, or a new one; raises ApiError (GROUP_ID_NOT_FOUND)."""
         group = self.groups.get(request.group)
         if group is None:
             if request.epoch != JOIN_EPOCH:
@@ -76,7 +82,22 @@ class ShareGroupShard:
                 message = f"{name} {request.group} not found."
                 raise ApiError(ErrorCode.group_id_not_found, message)
             group = ShareGroup(request.group)
-        return heartbeat(group, request, topics, step)
+        return group
+
+    def large_group(self, request: HeartbeatRequest, topics: Topics) -> ShareGroup | None:
+        """The group if it decides elsewhere; None where it is done at once."""
+        group = self._group_for(request)
+        return group if is_large(group, request, topics) else None
+
+    def is_unchanged(self, copied: Copied) -> bool:
+        """The group is still as it was copied.
+
+        One that was removed and made again, or loaded again, may have had as many records.
+        """
+        original = copied.original
+        group = self.groups.get(original.group_id)
+        is_same = group is original or (group is None and not original.revision)
+        return is_same and original.revision == copied.group.revision
 
     def expired(self, event: SessionExpired, topics: Topics, step: Step) -> None:
         """A member's session has expired; it, or the group, may be gone by now."""
@@ -90,19 +111,16 @@ class ShareGroupShard:
     def states_answered(
         self, group_id: str, begun: PartitionsOfTopics, refused: PartitionsOfTopics, step: Step
     ) -> None:
-        """It has begun the state of some: members may be assigned them. For the others a later
-        heartbeat asks again.
-        """
+        """It has begun the state of some, and not of others (`states_answered` of a group)."""
         group = self.groups.get(group_id)
         if group is not None:
-            states = state_partitions.begun(group.states, begun)
-            self._change(group, state_partitions.refused(states, refused), step)
+            states_answered(group, begun, refused, step)
 
     def states_forgotten(self, group_id: str, topic_ids: Iterable[UUID], step: Step) -> None:
         """It has forgotten all state in these topics."""
         group = self.groups.get(group_id)
         if group is not None:
-            self._change(group, state_partitions.forgotten(group.states, topic_ids), step)
+            _change(group, state_partitions.forgotten(group.states, topic_ids), step)
 
     def topic_deleted(self, topic_id: UUID) -> list[ShareRecord]:
         """No group has state in the topic any more."""
@@ -112,11 +130,6 @@ class ShareGroupShard:
             if states != group.states:
                 records.append(states_record(group.group_id, states))
         return records
-
-    @staticmethod
-    def _change(group: ShareGroup, states: StatesValue, step: Step) -> None:
-        if states != group.states:
-            step.records.append(states_record(group.group_id, states))
 
     # Administrators.
 
@@ -147,7 +160,7 @@ class ShareGroupShard:
         """
         group = self._empty(self._known(group_id))
         states, partitions = state_partitions.all_deleting(group.states, topics)
-        self._change(group, states, step)
+        _change(group, states, step)
         return partitions
 
     def remove(self, group_id: str, step: Step) -> None:
@@ -177,7 +190,7 @@ class ShareGroupShard:
                 wanted[topic.id] = known
                 begun[topic.id] = StateTopic(name, frozenset(known))
         if begun:
-            self._change(group, state_partitions.beginning(group.states, begun), step)
+            _change(group, state_partitions.beginning(group.states, begun), step)
         return AlteredOffsets(StatesToInitialize(group.epoch, wanted), frozenset(unknown))
 
     def begin_offset_removal(
@@ -188,5 +201,20 @@ class ShareGroupShard:
         """
         group = self._empty(self._known(group_id))
         states, partitions = state_partitions.deleting(group.states, names, topics)
-        self._change(group, states, step)
+        _change(group, states, step)
         return partitions
+
+
+def states_answered(
+    group: ShareGroup, begun: PartitionsOfTopics, refused: PartitionsOfTopics, step: Step
+) -> None:
+    """The share coordinator has begun the state of some partitions: members may be assigned them.
+    For the others a later heartbeat asks again.
+    """
+    states = state_partitions.begun(group.states, begun)
+    _change(group, state_partitions.refused(states, refused), step)
+
+
+def _change(group: ShareGroup, states: StatesValue, step: Step) -> None:
+    if states != group.states:
+        step.records.append(states_record(group.group_id, states))

@@ -1,0 +1,145 @@
+"""Large share groups decide in a thread, on a copy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.group_coordinator import group_kind
+from ottla.coordinator.share_decisions import ShareDecisions
+from ottla.groups.consumer.step import SessionExpired
+from ottla.groups.consumer.topics import Topic, Topics
+from ottla.groups.settings import GroupSettings
+from ottla.groups.shard import GroupShard
+from ottla.groups.share.aside import MAX_AT_ONCE
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
+from ottla.protocol.errors import ApiError, ErrorCode
+
+LARGE = UUID(int=1)
+COUNT = MAX_AT_ONCE + 1
+TOPICS = Topics(1, {"large": Topic(LARGE, COUNT), "small": Topic(UUID(int=2), 4)})
+
+
+class Bench:
+    """`before` is called before each decision in the thread."""
+
+    def __init__(self, log: Any, clock: Any) -> None:
+        kind = group_kind(GroupSettings(), topics=lambda: TOPICS)
+
+        class Led:
+            def open(self, index: int) -> Any:
+                return log
+
+            def indexes(self) -> range:
+                return range(1)
+
+        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(kind, Led(), clock)
+        self.decisions = ShareDecisions(self.runtime, self.run_long)
+        self.long = 0
+        self.running = 0
+        self.before: Callable[[], Any] | None = None
+
+    async def run_long(self, work: Callable[[], Any]) -> Any:
+        self.long += 1
+        self.running += 1
+        assert self.running == 1, "one after the other"
+        if self.before is not None:
+            before, self.before = self.before, None
+            await before()
+        await asyncio.sleep(0)
+        try:
+            return work()
+        finally:
+            self.running -= 1
+
+    async def beat(self, member: str, epoch: int = 0, topic: str = "large") -> HeartbeatResult:
+        topics = frozenset({topic}) if epoch == 0 else None
+        request = HeartbeatRequest("g", member, epoch, "client", "/127.0.0.1", None, topics)
+        return await self.decisions.heartbeat(0, request)
+
+    async def answered(self, count: int = COUNT) -> None:
+        await self.decisions.states_answered(0, "g", {LARGE: range(count)}, {})
+
+    async def group(self) -> ShareGroup:
+        return await self.runtime.decide(0, lambda shard, _: shard.share.groups["g"])
+
+
+@pytest.fixture
+async def bench(memory_logs: Any, clock: Any) -> Any:
+    made = Bench(memory_logs(1).open(0), clock)
+    yield made
+    made.runtime.close()
+
+
+async def test_a_small_group_decides_at_once(bench: Bench) -> None:
+    assert (await bench.beat("a", topic="small")).epoch == 2
+    assert bench.long == 0
+
+
+async def test_a_large_group_assigns_in_the_thread(bench: Bench, clock: Any) -> None:
+    joined = await bench.beat("a")
+    assert joined.to_initialize is not None
+    assert bench.long == 1
+    await bench.answered()
+    assert bench.long == 2
+    clock.time_ms += 2_000
+    found = await bench.beat("a", joined.epoch)
+    assert found.assignment == {LARGE: frozenset(range(COUNT))}
+    assert bench.long == 3
+    await bench.beat("a", found.epoch)
+    long = bench.long
+    await bench.beat("a", found.epoch)
+    assert bench.long == long, "nothing is new"
+
+
+async def test_the_members_of_a_large_group_take_turns(bench: Bench) -> None:
+    answers = await asyncio.gather(*map(bench.beat, ("a", "b", "c")))
+    assert sorted(answer.epoch for answer in answers) == [2, 2, 2]
+    assert (sorted((await bench.group()).members), bench.long) == (["a", "b", "c"], 3)
+
+
+async def test_it_is_decided_again_where_the_group_has_changed_meanwhile(bench: Bench) -> None:
+    await bench.beat("a")
+
+    async def expire() -> None:
+        await bench.runtime.decide(
+            0,
+            lambda shard, step: shard.share_decision(
+                "g",
+                step,
+                lambda share, topics, inner: share.expired(SessionExpired("g", "a"), topics, inner),
+            ),
+        )
+
+    bench.before = expire
+    await bench.beat("b")
+    assert (list((await bench.group()).members), bench.long) == (["b"], 3)
+
+
+async def test_it_is_decided_again_where_the_groups_were_loaded_again(bench: Bench) -> None:
+    await bench.beat("a")
+
+    async def fail_over() -> None:
+        bench.runtime.elected(0)
+
+    bench.before = fail_over
+    await bench.beat("b")
+    assert (list((await bench.group()).members), bench.long) == (["a", "b"], 3)
+
+
+async def test_a_refusal_in_the_thread_is_the_answer(bench: Bench) -> None:
+    await bench.beat("a")
+    with pytest.raises(ApiError) as refused:
+        await bench.beat("b", 7)
+    assert refused.value.code is ErrorCode.unknown_member_id
+
+
+async def test_states_of_a_group_that_is_gone(bench: Bench) -> None:
+    await bench.answered()
+    assert bench.long == 0
