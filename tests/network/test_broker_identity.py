@@ -1,3 +1,4 @@
+import asyncio
 import base64
 import contextlib
 from random import Random
@@ -5,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.network.broker_identity import REFUSED, BrokerIdentity, NotProvenError
+from ottla.network.broker_identity import MAX_LOOKS, REFUSED, BrokerIdentity, NotProvenError
 from ottla.network.client_session import ClientSession
 
 SECRET = bytes(32)
@@ -106,12 +107,17 @@ class Tree:
         self.current = SECRET
         self.asked = 0
         self.listeners: dict[int, str] = {}
+        self.looks = 0
+        self.is_slow = False
 
     async def secret_again(self) -> bytes:
         self.asked += 1
         return self.current
 
     async def listener_of(self, broker_id: int) -> str | None:
+        self.looks += 1
+        if self.is_slow:
+            await asyncio.sleep(0)
         return self.listeners.get(broker_id)
 
 
@@ -143,6 +149,26 @@ async def test_a_proof_counts_on_the_listener_of_the_brokers(
     with contextlib.suppress(NotProvenError):
         await meet(identity(1), 2, on_listeners(tree), at)
     assert at.broker_id == (1 if is_taken else None)
+
+
+async def test_what_anybody_can_say_does_not_flood_the_tree() -> None:
+    tree = Tree()
+    tree.is_slow = True
+    tree.listeners[1] = "CLIENTS"
+    here = on_listeners(tree)
+
+    async def says(broker_id: int) -> dict[str, Any]:
+        at = ClientSession(1, "127.0.0.1", "CLIENTS", "", 0)
+        return await here.answer({"from": broker_id, "to": 2, "nonce": ""}, at)
+
+    answers = await asyncio.gather(*(says(number) for number in range(100, 200)))
+    assert answers == [REFUSED] * 100
+    assert tree.looks == MAX_LOOKS
+    assert "proof" in await says(1)
+    assert tree.looks == MAX_LOOKS + 1
+    for _ in range(5):
+        assert "proof" in await says(1)
+    assert tree.looks == MAX_LOOKS + 1, "it was read a moment ago"
 
 
 async def test_a_changed_secret_is_read_again() -> None:

@@ -37,6 +37,10 @@ REFUSED: Final = {"error": ErrorCode.cluster_authorization_failed.name}
 
 READ_AGAIN_MS: Final = 1_000
 """Anybody can send wrong proofs."""
+MAX_LOOKS: Final = 4
+"""At the tree, at once, for brokers that show themselves on another listener: anybody can say so,
+and the tree has more important things to do. Who comes then is refused, and tries again.
+"""
 
 
 class Tree(Protocol):
@@ -72,6 +76,9 @@ class BrokerIdentity:
         """None until there is a session."""
         self._read_at: float | None = None
         """When the secret was read again, on the loop's clock."""
+        self._looks = 0
+        self._chosen: dict[int, tuple[str, float]] = {}
+        """The listener that a broker uses, and when it was read; of those that the tree has."""
 
     async def introduce(self, broker_id: int, ask: Ask) -> None:
         """Proves to the broker at the other end, which should be `broker_id`, which one this is.
@@ -108,7 +115,7 @@ class BrokerIdentity:
         if self.tree is None or type(broker_id) is not int:
             return False
         try:
-            chosen = await self.tree.listener_of(broker_id)
+            chosen = await self._listener_of(self.tree, broker_id)
         except CoordinationError:
             return False  # it tries again
         # It connects to the first one if this broker does not have the one that it uses.
@@ -117,6 +124,24 @@ class BrokerIdentity:
             and chosen not in self._listeners
             and session.listener == self._listeners[0]
         )
+
+    async def _listener_of(self, tree: Tree, broker_id: int) -> str | None:
+        """As it was at most READ_AGAIN_MS ago. Raises CoordinationError."""
+        now = asyncio.get_running_loop().time()
+        if broker_id in self._chosen:
+            chosen, at = self._chosen[broker_id]
+            if now < at + READ_AGAIN_MS / 1000:
+                return chosen
+        if self._looks >= MAX_LOOKS:
+            return None
+        self._looks += 1
+        try:
+            found = await tree.listener_of(broker_id)
+        finally:
+            self._looks -= 1
+        if found is not None:
+            self._chosen[broker_id] = found, now
+        return found
 
     async def read_again(self) -> None:
         """Reads the secret, which may have been changed."""
