@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from ottla.client.errors import NoAnswerError, RefusedError
 from ottla.console import access
 from ottla.console.access import Access
+from ottla.console.errors import BusyError
 from ottla.protocol.errors import ErrorCode
 
 
@@ -69,6 +71,51 @@ def test_who_comes_meanwhile_gets_the_same_answer() -> None:
         each.join()
     assert found == [7, 7, 7, 7]
     assert len(asked) == 1
+
+
+def test_who_waited_for_an_error_does_not_ask_again() -> None:
+    own, asked, free, found = new(), [], threading.Event(), []
+
+    def ask() -> int:
+        asked.append(1)
+        free.wait(30)
+        raise NoAnswerError("no answer.")
+
+    def visit() -> None:
+        try:
+            own.kept("a", 60, ask)
+        except NoAnswerError as error:
+            found.append(error.message)
+
+    threads = [threading.Thread(target=visit) for _ in range(4)]
+    for each in threads:
+        each.start()
+    while len(own._kept) < 1 or not asked:
+        time.sleep(0.01)
+    time.sleep(0.2)  # until the others wait
+    free.set()
+    for each in threads:
+        each.join()
+    assert found == ["no answer."] * 4
+    assert len(asked) < 4
+    with pytest.raises(NoAnswerError):
+        own.kept("a", 60, ask)
+    assert len(asked) >= 2
+
+
+def test_a_client_that_a_bug_interrupted_is_not_lent_again() -> None:
+    own = new()
+    with pytest.raises(ZeroDivisionError), own.client() as broken:
+        raise ZeroDivisionError
+    with pytest.raises(BusyError), own.client() as well:
+        raise BusyError("busy.")
+    with own.client() as one, own.client() as other:
+        assert well in (one, other)
+        assert broken not in (one, other)
+        own.close()
+    with own.client() as new_one:
+        assert new_one not in (one, other)
+    own.close()
 
 
 def test_an_error_is_not_kept() -> None:

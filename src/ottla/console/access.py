@@ -14,9 +14,11 @@ from threading import Lock
 from typing import Any, Final, TypeVar, cast
 
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, RefusedError, UnsupportedError
+from ottla.client.errors import RefusedError, UnsupportedError
 from ottla.client.patience import Patience
 from ottla.client.security import principal_of
+from ottla.console.errors import VisitError
+from ottla.wording.errors import ReportedError
 
 PATIENCE: Final = Patience(connect_s=2.0, silent_s=1.5, answer_s=8.0, retry_for_s=8.0)
 """Nobody looks at an empty page for half a minute."""
@@ -38,6 +40,7 @@ class Access:
         self.principal = principal_of(settings)
         self._client_id = client_id
         self._idle: deque[Client] = deque()
+        self._is_closed = False
         self._kept: dict[str, _Kept] = {}
         self._lock = Lock()
 
@@ -50,16 +53,16 @@ class Access:
             client = Client(
                 self.bootstrap, self.settings, client_id=self._client_id, patience=PATIENCE
             )
-        is_well = True
+        is_well = False
         try:
             yield client
-        except (RefusedError, UnsupportedError):
-            raise
-        except ClientError:
-            is_well = False
+            is_well = True
+        except ReportedError as error:
+            # Any other exception may have left half a response in the connection.
+            is_well = isinstance(error, RefusedError | UnsupportedError | VisitError)
             raise
         finally:
-            if is_well and len(self._idle) < MAX_IDLE:
+            if is_well and not self._is_closed and len(self._idle) < MAX_IDLE:
                 self._idle.append(client)
             else:
                 client.close()
@@ -67,8 +70,9 @@ class Access:
     def kept(self, name: str, for_s: float, ask: Callable[[], T]) -> T:
         """The answer to the question of this name, asked again only once it is older than `for_s`:
         several tabs of one page ask the cluster once. Who comes while it is asked waits for the
-        same answer.
+        same answer, or the same error: one after the other would wait for brokers that are away.
         """
+        came_s = time.monotonic()
         with self._lock:
             kept = self._kept.get(name)
             if kept is None:
@@ -76,8 +80,15 @@ class Access:
                     del self._kept[next(iter(self._kept))]
                 kept = self._kept[name] = _Kept()
         with kept.lock:
+            if kept.error is not None and kept.failed_s >= came_s:
+                raise kept.error
             if time.monotonic() >= kept.until_s:
-                kept.answer = ask()
+                kept.error = None
+                try:
+                    kept.answer = ask()
+                except ReportedError as error:
+                    kept.error, kept.failed_s = error, time.monotonic()
+                    raise
                 kept.until_s = time.monotonic() + for_s
             return cast(T, kept.answer)
 
@@ -87,6 +98,8 @@ class Access:
             self._kept.clear()
 
     def close(self) -> None:
+        """Clients that are lent are closed once they come back."""
+        self._is_closed = True
         while self._idle:
             self._idle.popleft().close()
 
@@ -98,3 +111,5 @@ class _Kept:
         self.lock = Lock()
         self.until_s = 0.0
         self.answer: object = None
+        self.error: ReportedError | None = None
+        self.failed_s = 0.0

@@ -8,6 +8,9 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
 from tests.console.served_console import Visitor
 
+from ottla.client.admin.committed_offsets import commit_offsets
+from ottla.client.client import Client
+from ottla.client.topic_partition import TopicPartition
 from ottla.testing import Topic
 
 EVIL = "<script>alert(1)</script>/&'\"? "
@@ -35,6 +38,15 @@ def test_a_group_with_any_name_is_listed_and_shown(visitor: Visitor, ottla_topic
         assert "<script>alert" not in page.text
     jumped = visitor.ask("GET", f"/jump?q={quote(group.strip())}")
     assert jumped.headers["location"].startswith("/group?name=")
+
+
+def test_spaces_around_a_name_belong_to_it(visitor: Visitor, ottla_topic: Topic) -> None:
+    group = f" {ottla_topic.name} "
+    with Client(ottla_topic.bootstrap, {}, client_id="tests") as client:  # librdkafka cuts them
+        assert not commit_offsets(client, group, {TopicPartition(ottla_topic.name, 0): 0})
+    found = visitor.get(f"/group?name={quote(group)}")
+    assert found.status == 200
+    assert "State empty" in found.words
 
 
 def test_a_group_that_does_not_exist(visitor: Visitor) -> None:
