@@ -43,6 +43,16 @@ def test_beyond_loopback_it_has_a_login_and_a_name(
     assert "given together" in refused(f"--certificate {path}", capsys)
 
 
+def test_a_certificate_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.pem"
+    path.write_text("broken\n")
+    given = ["--listen", "127.0.0.1:0", "--certificate", str(path), "--key", str(path)]
+    assert carry_out(["console", *given]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "cannot listen with the certificate" in said
+    assert "Both are PEM files" in said
+
+
 def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     import socket
 

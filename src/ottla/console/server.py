@@ -25,7 +25,7 @@ STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class ListenError(ReportedError):
-    """The address cannot be used."""
+    """The address or the certificate cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class _Server(uvicorn.Server):
 
 
 def server_of(console: Console, listen: Listen) -> uvicorn.Server:
-    """The server, to be run with a socket."""
+    """The server, to be run with a socket. Raises ListenError."""
     config = uvicorn.Config(
         application(console, listen.hosts),
         log_level="warning",
@@ -103,6 +103,14 @@ def server_of(console: Console, listen: Listen) -> uvicorn.Server:
         ssl_keyfile=listen.key,
         proxy_headers=False,
     )
+    try:
+        config.load()
+    except OSError as error:  # that of TLS is one, too
+        raise ListenError(
+            f"cannot listen with the certificate {listen.certificate} and the key {listen.key}: "
+            f"{(error.strerror or str(error)).lower()}.",
+            "Both are PEM files, and the key is that of the certificate.",
+        ) from None
     return _Server(config)
 
 
@@ -112,9 +120,9 @@ def serve(console: Console, listen: Listen, say: Callable[[str], None]) -> None:
     """
     listening = bound(listen)
     console.port = listening.getsockname()[1]
-    server = server_of(console, listen)
-    say(address_of(listen, console.port))
     try:
+        server = server_of(console, listen)
+        say(address_of(listen, console.port))
         server.run(sockets=[listening])
     finally:
         console.close()
