@@ -17,7 +17,7 @@ from tests.share.shares import (
 )
 
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.share.share_partition import AckBatch, SharePartition, StoredState
+from ottla.share.share_partition import MAX_RUNS, AckBatch, SharePartition, StoredState
 
 
 def refused(partition: SharePartition, *args: int, member: str = "m", **more: object) -> ErrorCode:
@@ -311,3 +311,23 @@ def test_stored_batches_that_are_in_no_order_are_refused() -> None:
 def test_an_offset_that_is_over_at_load_is_not_kept() -> None:
     partition = loaded(5, (5, 7, 2, 1), (8, 9, 4, 5))
     assert (partition.start_offset, partition.next_offset, states(partition)) == (10, 10, [])
+
+
+def test_records_are_in_only_so_many_runs() -> None:
+    partition = loaded()
+    count = 2 * MAX_RUNS
+    acquire(partition, log((0, count - 1)))
+    either = (ACCEPT, RELEASE)
+    assert refused(partition, 0, count - 1, *either * MAX_RUNS) is ErrorCode.invalid_request
+    assert len(partition.runs) == 1
+    batches = [AckBatch(first, first, [ACCEPT]) for first in range(0, count, 2)]
+    with pytest.raises(ApiError):  # a run for each batch of the request
+        partition.acknowledge("m", batches, SETTINGS, 0)
+    say(partition, 0, MAX_RUNS - 3, *either * (MAX_RUNS // 2 - 1))
+    assert len(partition.runs) == MAX_RUNS - 1
+    say(partition, MAX_RUNS - 2, MAX_RUNS - 2, ACCEPT)
+    assert refused(partition, MAX_RUNS, MAX_RUNS, ACCEPT) is ErrorCode.invalid_request
+    say(partition, MAX_RUNS - 1, count - 1, RELEASE)
+    assert len(partition.runs) == MAX_RUNS
+    write(partition)
+    assert partition.start_offset == 1

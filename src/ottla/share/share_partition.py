@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.share.acquisition import Acquired, Acquisition, LogBatch, Terms, Wish
@@ -31,6 +32,10 @@ from ottla.share.record_state import STATE_AFTER, TERMINAL, AckType, RecordState
 from ottla.share.state_batch import StateBatch, add_joined
 
 _last_of = attrgetter("last")
+
+MAX_RUNS: Final = 10_000
+"""Runs of one state in flight: each write looks at all of them, and stores them in one record. A
+batch of the log may have a million records, of which a member says something else of each."""
 
 
 class ShareSettings(NamedTuple):
@@ -244,12 +249,21 @@ class SharePartition:
         What ends is to be written. Raises ApiError: INVALID_REQUEST, INVALID_RECORD_STATE.
         """
         decisions: list[_Decision] = []
+        more = 0
         last = -1
         for batch in batches:
             _check(batch, last)
             last = batch.last
             if batch.last >= self.start_offset:
-                decisions += self._decisions(member, batch, settings)
+                found, added = self._decisions(member, batch, settings)
+                decisions += found
+                more += added
+        if more and len(self._in_flight.runs) + more > MAX_RUNS:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"More than {MAX_RUNS:,} runs of records in different states would be in flight: "
+                "acknowledge the first records first, in smaller requests.",
+            )
         for each in decisions:
             for run in self._in_flight.within(each.first, each.last):
                 if each.type is AckType.RENEW:
@@ -257,9 +271,13 @@ class SharePartition:
                 else:
                     run.end(_after(STATE_AFTER[each.type], run, settings))
 
-    def _decisions(self, member: str, batch: AckBatch, settings: ShareSettings) -> list[_Decision]:
+    def _decisions(
+        self, member: str, batch: AckBatch, settings: ShareSettings
+    ) -> tuple[list[_Decision], int]:
+        """And how many runs there are more after them."""
         self._check_known(batch)
         found: list[_Decision] = []
+        more = 0
         runs = self._in_flight.runs
         for index in range(self._in_flight.index_of(batch.first), len(runs)):
             run = runs[index]
@@ -276,13 +294,15 @@ class SharePartition:
                     ErrorCode.invalid_record_state,
                     f"Offset {first} cannot be acknowledged: another member has acquired it.",
                 )
-            found += _by_type(batch, first, last)
+            pieces = _by_type(batch, first, last)
+            found += pieces
+            more += len(pieces) - 1 + (first > run.first) + (last < run.last)
         if not settings.can_renew and any(each.type is AckType.RENEW for each in found):
             raise ApiError(
                 ErrorCode.invalid_record_state,
                 "Locks of this group are not renewed: share.renew.acknowledge.enable is false.",
             )
-        return found
+        return found, more
 
     def _check_known(self, batch: AckBatch) -> None:
         """Raises ApiError if the batch has records that are not in flight."""
@@ -418,14 +438,13 @@ def _check(batch: AckBatch, after: int) -> None:
             raise ApiError(ErrorCode.invalid_request, f"Invalid acknowledge type: {each}")
 
 
-def _by_type(batch: AckBatch, first: int, last: int) -> Iterable[_Decision]:
+def _by_type(batch: AckBatch, first: int, last: int) -> list[_Decision]:
     """One for each run of offsets of one type."""
-    if len(set(batch.types)) == 1:
-        yield _Decision(first, last, AckType(batch.types[0]))
-        return
-    begin = first
-    for offset in range(first, last + 1):
-        kind = batch.types[offset - batch.first]
-        if offset == last or batch.types[offset + 1 - batch.first] != kind:
-            yield _Decision(begin, offset, AckType(kind))
-            begin = offset + 1
+    if len(batch.types) == 1:
+        return [_Decision(first, last, AckType(batch.types[0]))]
+    found = []
+    for kind, same in groupby(batch.types[first - batch.first : last + 1 - batch.first]):
+        end = first + len(list(same))
+        found.append(_Decision(first, end - 1, AckType(kind)))
+        first = end
+    return found
