@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -319,17 +320,44 @@ async def test_the_limit_of_one_address(tmp_path: Path) -> None:
         await until_gone(server)
 
 
-def new_acceptor(options: TlsOptions, now_ms: Callable[[], int] = lambda: 0) -> TlsAcceptor:
+def new_acceptor(
+    options: TlsOptions,
+    now_ms: Callable[[], int] = lambda: 0,
+    arrive: Callable[..., object] = lambda host, begin, end: begin(),
+) -> TlsAcceptor:
     return TlsAcceptor(
         "SSL",
         options,
         Newcomers(),
         Refusals(logging.getLogger("ottla.tls"), "SSL", lambda: 0),
-        arrive=lambda host, begin, end: begin(),
+        arrive=arrive,
         release=lambda _: None,
         new_protocol=lambda _: asyncio.Protocol(),
         now_ms=now_ms,
     )
+
+
+async def test_others_have_their_turn_while_many_connect(tmp_path: Path) -> None:
+    options = TlsOptions(key_store=str(Authority().issue("CN=broker").store(tmp_path / "b.pem")))
+    turns = 0
+    arrived_at: list[int] = []
+
+    def arrive(_host: str, _begin: object, end: Callable[[], object]) -> None:
+        arrived_at.append(turns)
+        end()
+
+    acceptor = new_acceptor(options, arrive=arrive)
+    with contextlib.ExitStack() as open_:
+        bound = open_.enter_context(socket.create_server((HOST, 0), backlog=64))
+        for _ in range(30):
+            open_.enter_context(socket.create_connection(bound.getsockname()))
+        acceptor.start([bound], 64)
+        async with asyncio.timeout(20):
+            while len(arrived_at) < 30:
+                await asyncio.sleep(0)
+                turns += 1
+        acceptor.stop()
+    assert len(set(arrived_at)) == 30, "one in each turn of the loop"
 
 
 async def test_a_look_at_the_files_does_not_undo_a_change(

@@ -126,6 +126,8 @@ class TlsAcceptor:
             accepted.setblocking(False)
             host = str(address[0])
             self._arrive(host, partial(self._begin, accepted, host), accepted.close)
+            # asyncio's sock_accept waits for nothing while there are connections.
+            await asyncio.sleep(0)
 
     def _begin(self, accepted: socket.socket, host: str) -> None:
         task = asyncio.get_running_loop().create_task(self._shake_hands(accepted, host))
