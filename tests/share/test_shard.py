@@ -9,10 +9,10 @@ from tests.share.values import ACKED, FREE, KEY
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.share.record_state import RecordState
 from ottla.share.settings import ShareCoordinatorSettings
-from ottla.share.shard import ShareShard, Step, Summary
+from ottla.share.shard import MAX_AT_ONCE, ShareShard, Step, Summary
 from ottla.share.share_partition import StoredState, Write
 from ottla.share.state_batch import StateBatch
-from ottla.share.stored import ShareRecord, Snapshot, Update
+from ottla.share.stored import ShareKey, ShareRecord, Snapshot, Update
 
 NOW = 1_700_000_000_000
 
@@ -39,8 +39,8 @@ class Bench:
             self.do(decide)
         return caught.value.code
 
-    def initialize(self, epoch: int = 1, start: int = 5) -> None:
-        self.do(lambda shard, step: shard.initialize(KEY, epoch, start, True, step))
+    def initialize(self, epoch: int = 1, start: int = 5, key: ShareKey = KEY) -> None:
+        self.do(lambda shard, step: shard.initialize(key, epoch, start, True, step))
 
     def read(self, leader_epoch: int = -1) -> StoredState:
         found: StoredState = self.do(lambda shard, step: shard.read(KEY, leader_epoch, True, step))
@@ -194,3 +194,21 @@ def test_the_states_of_deleted_topics_go() -> None:
     bench.do(lambda shard, step: shard.topics_deleted([KEY.topic_id], step))
     assert bench.shard.topic_ids() == []
     assert bench.shard.redundant_before() == len(bench.log)
+
+
+def test_many_states_are_written_and_deleted_in_parts() -> None:
+    bench = Bench(cold_snapshot_interval_ms=1_000)
+    count = MAX_AT_ONCE + 10
+    for partition in range(count):
+        bench.initialize(key=KEY._replace(partition=partition))
+    bench.now_ms += 1_000
+    cold = []
+    for _ in range(2):
+        cold.append(bench.do(lambda shard, step: shard.snapshot_cold(step)))
+        assert len(bench.log) <= count + MAX_AT_ONCE * len(cold)
+    # The last one that was made has no newer change before it.
+    assert (cold, len(bench.log)) == ([True, False], 2 * count - 1)
+    gone = []
+    for _ in range(2):
+        gone.append(bench.do(lambda shard, step: shard.topics_deleted([KEY.topic_id], step)))
+    assert (gone, len(bench.shard.known)) == ([True, False], 0)

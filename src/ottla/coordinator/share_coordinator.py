@@ -137,15 +137,19 @@ class ShareCoordinator:
         if topic_id is None:
             return
         for index in self._runtime.led_indexes():
-            await self._runtime.write(
-                index, lambda shard, step: shard.topics_deleted((topic_id,), step)
-            )
+            await self._in_parts(index, lambda shard, step: shard.topics_deleted((topic_id,), step))
+
+    async def _in_parts(self, index: int, write: Callable[[ShareShard, Step], bool]) -> None:
+        """Writes as long as there may be more, and as it succeeds."""
+        while await self._runtime.write(index, write):
+            await asyncio.sleep(0)
 
     async def prune(self) -> None:
         """Deletes records that no state needs any more."""
         for index in self._runtime.led_indexes():
             try:
-                await self._runtime.decide(index, self._delete_states_of_deleted_topics)
+                while await self._runtime.decide(index, self._delete_states_of_deleted_topics):
+                    await asyncio.sleep(0)
                 offset = await self._runtime.decide(
                     index, lambda shard, step: shard.redundant_before()
                 )
@@ -156,15 +160,15 @@ class ShareCoordinator:
                 logger.info("%s-%d: nothing is deleted: %s", SHARE_TOPIC, index, error)
             await asyncio.sleep(0)
 
-    def _delete_states_of_deleted_topics(self, shard: ShareShard, step: Step) -> None:
+    def _delete_states_of_deleted_topics(self, shard: ShareShard, step: Step) -> bool:
         """Those that were deleted while nobody coordinated the partition."""
         gone = [each for each in shard.topic_ids() if not self._exists(each, 0)]
-        shard.topics_deleted(gone, step)
+        return shard.topics_deleted(gone, step)
 
     async def snapshot_cold(self) -> None:
         """Writes states whole that have not been changed for long."""
         for index in self._runtime.led_indexes():
-            await self._runtime.write(index, lambda shard, step: shard.snapshot_cold(step))
+            await self._in_parts(index, lambda shard, step: shard.snapshot_cold(step))
             await asyncio.sleep(0)
 
     async def _scan_old(self) -> None:

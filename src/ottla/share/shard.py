@@ -13,7 +13,8 @@ records that were acknowledged since would be delivered again.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, TypeAlias
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -31,6 +32,9 @@ from ottla.share.stored import (
     Snapshot,
     Update,
 )
+
+MAX_AT_ONCE: Final = 500
+"""States that one step writes whole or deletes, at 20 us each; one more for every 20 batches."""
 
 Step: TypeAlias = ShardStep[ShareRecord, None, ShareCoordinatorSettings]
 
@@ -223,27 +227,34 @@ class ShareShard:
 
     # Time, and what follows from other changes.
 
-    def snapshot_cold(self, step: Step) -> None:
+    def snapshot_cold(self, step: Step) -> bool:
         """Writes the state of share partitions that have not been written for long, so that what is
-        older can be deleted; once, until something changes again."""
+        older can be deleted; once, until something changes again. Whether there may be more.
+        """
+        step.is_atomic = False
         before_ms = step.now_ms - step.settings.cold_snapshot_interval_ms
+        left = MAX_AT_ONCE
         for key, known in self.known.items():
             if known.offset < self.last_change and known.state.write_ms <= before_ms:
+                if left <= 0:
+                    return True
+                left -= 1 + len(known.state.batches) // 20
                 snapshot = known.state._replace(
                     snapshot_epoch=known.state.snapshot_epoch + 1, write_ms=step.now_ms
                 )
                 step.records.append(ShareRecord(key, snapshot))
-        step.is_atomic = False
+        return False
 
     def redundant_before(self) -> int:
         """No record before this offset is needed."""
         return min((known.offset for known in self.known.values()), default=self._last_offset + 1)
 
-    def topics_deleted(self, topic_ids: Collection[UUID], step: Step) -> None:
-        """Deletes the states of topics that do not exist any more."""
-        gone = [key for key in self.known if key.topic_id in topic_ids]
-        step.records += [ShareRecord(key, None) for key in gone]
+    def topics_deleted(self, topic_ids: Collection[UUID], step: Step) -> bool:
+        """Deletes the states of topics that do not exist any more. Whether there may be more."""
         step.is_atomic = False
+        gone = (key for key in self.known if key.topic_id in topic_ids)
+        step.records += [ShareRecord(key, None) for key in islice(gone, MAX_AT_ONCE)]
+        return len(step.records) == MAX_AT_ONCE
 
     def topic_ids(self) -> Sequence[UUID]:
         """Of all topics that have a state here."""
