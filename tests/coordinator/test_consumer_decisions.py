@@ -12,6 +12,7 @@ import pytest
 from ottla.coordinator.consumer_decisions import ConsumerDecisions
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import group_kind
+from ottla.groups.classic.requests import JoinRequest
 from ottla.groups.consumer.aside import MAX_AT_ONCE
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.requests import HeartbeatRequest
@@ -88,6 +89,41 @@ async def test_the_members_of_a_large_group_take_turns(bench: Bench) -> None:
     )
     assert [answer.epoch for answer in answers] == [2, 2, 2]
     assert (await bench.members(), bench.long) == (names, 3)
+
+
+def classic(topic: str, member_id: str = "") -> JoinRequest:
+    metadata = b"\0\0\0\0\0\1\0\5" + topic.encode() + b"\xff" * 4
+    return JoinRequest(
+        None, "g", member_id, None, "new", "client", "/127.0.0.1", 10_000, 60_000, "consumer",
+        (("range", metadata),), requires_known_member_id=False,
+    )  # fmt: skip
+
+
+async def test_a_classic_member_of_a_large_group_does_not_hold_the_loop(bench: Bench) -> None:
+    assert await bench.decisions.join(0, classic("large")) is None, "no such consumer group"
+    await bench.decisions.heartbeat(0, joining("a"), 1)
+    assert bench.long == 1
+    result = await bench.decisions.join(0, classic("large"))
+    assert result is not None
+    assert (result.error, result.generation, result.member_id) == (ErrorCode.none, 2, "new")
+    assert (await bench.members(), bench.long) == (["a", "new"], 2)
+
+    def told(shard: GroupShard, _: Any) -> None:
+        shard.consumer.groups["g"].awaited_joins["new"] = None
+
+    await bench.runtime.decide(0, told)
+    assert await bench.decisions.join(0, classic("large", "new"))
+    awaited = await bench.runtime.decide(
+        0, lambda shard, _: dict(shard.consumer.groups["g"].awaited_joins)
+    )
+    assert awaited == {}, "it may be told again"
+
+
+async def test_a_classic_member_of_a_small_group_is_decided_at_once(bench: Bench) -> None:
+    await bench.decisions.heartbeat(0, joining("a", "small"), 1)
+    assert await bench.decisions.join(0, classic("small")) is None
+    assert await bench.decisions.join(0, classic("large")), "it makes the group a large one"
+    assert bench.long == 1
 
 
 async def test_it_is_decided_again_where_the_group_has_changed_meanwhile(bench: Bench) -> None:

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.groups.classic.requests import JoinRequest, JoinResult
+from ottla.groups.classic_members import join_copied
 from ottla.groups.consumer.aside import Aside, Copied
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import heartbeat
@@ -22,6 +24,7 @@ from ottla.groups.consumer.step import Step as ConsumerStep
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step
+from ottla.protocol.errors import ErrorCode
 
 RunLong: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs something in a thread and returns its result."""
@@ -55,6 +58,21 @@ class ConsumerDecisions:
             return heartbeat(group, request, topics, step)
 
         return await self._decide(index, request.group, beat, work)
+
+    async def join(self, index: int, request: JoinRequest) -> JoinResult | None:
+        """JoinGroup of a classic member of a very large group; None: not one. Raises ApiError."""
+
+        def begin(shard: GroupShard, step: Step) -> Aside | JoinResult | None:
+            return shard.join_aside(request, step)
+
+        if await self._runtime.decide(index, begin) is None:
+            return None
+        work = partial(join_copied, request)
+        result = await self._decide(index, request.group, begin, work)
+        if result is not None and result.error is ErrorCode.none:
+            done = partial(_has_joined, request.group, result.member_id)
+            await self._runtime.decide(index, done)
+        return result
 
     async def regexes_resolved(
         self, index: int, group: str, matched: Mapping[str, tuple[str, ...]], version: int
@@ -95,6 +113,10 @@ def _heartbeat(
     request: HeartbeatRequest, version: int, shard: GroupShard, step: Step
 ) -> HeartbeatResult | Aside:
     return shard.consumer_heartbeat(request, version, step)
+
+
+def _has_joined(group: str, member_id: str, shard: GroupShard, step: Step) -> None:
+    shard.has_joined(group, member_id, step)
 
 
 def _aside_of(group: str, shard: GroupShard, step: Step) -> Aside | None:

@@ -199,8 +199,10 @@ class GroupCoordinator:
         def decide(shard: GroupShard, step: Step, answer: Any) -> None:
             shard.join(request._replace(token=answer), step)
 
+        index = self.partition_for(request.group)
         try:
-            result: JoinResult = await self._runtime.park(self.partition_for(request.group), decide)
+            found = await self._consumers.join(index, request)
+            result: JoinResult = found or await self._runtime.park(index, decide)
         except ApiError as error:
             return JoinResult(error.code, request.member_id)
         return result

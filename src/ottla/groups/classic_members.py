@@ -23,6 +23,7 @@ from ottla.groups.classic.requests import (
     SyncRequest,
     SyncResult,
 )
+from ottla.groups.consumer.aside import is_heavy
 from ottla.groups.consumer.assignors.spec import Partitions
 from ottla.groups.consumer.departure import known_member, known_static_member
 from ottla.groups.consumer.group import ConsumerGroup
@@ -141,6 +142,31 @@ def join(group: ConsumerGroup, joins: Joining, topics: Topics, step: Step) -> Jo
     await_heartbeat(group.group_id, member_id, step, after.classic.session_timeout_ms)
     await_classic_sync(group.group_id, after, step)
     return joined(reconciled)
+
+
+def is_large_join(group: ConsumerGroup, request: JoinRequest, topics: Topics) -> bool:
+    """Whether this JoinGroup is decided on a copy of the group, by `join_copied`."""
+    if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not request.protocols:
+        return False
+    metadata = request.protocols[0][1]
+    if len(metadata) > MAX_METADATA_BYTES:
+        return False
+    instance_id = request.group_instance_id
+    if instance_id is not None and group.classic_count == len(group.members) - 1:
+        # It may take the place of the last member of the other protocol: a group to convert.
+        return False
+    try:
+        return is_heavy(group, read_subscription(metadata).topics, topics)
+    except ValueError:
+        return False
+
+
+def join_copied(
+    request: JoinRequest, group: ConsumerGroup, topics: Topics, step: Step
+) -> JoinResult:
+    """JoinGroup in a copy of the group; raises ApiError."""
+    joins = joining(group, request, step)
+    return joins if isinstance(joins, JoinResult) else join(group, joins, topics, step)
 
 
 def joined(member: Member) -> JoinResult:

@@ -284,6 +284,30 @@ class GroupShard:
         step.records.append(CoordinatorRecord(GroupMetadataKey(request.group), value))
         step.when_appended = lambda later: join(self.groups[request.group], request, later)
 
+    def join_aside(self, request: JoinRequest, step: Step) -> Aside | None:
+        """The consumer group that decides this JoinGroup elsewhere (`join_copied`); None: `join`
+        does it.
+        """
+        group = self.consumer.groups.get(request.group)
+        if group is None or not group.members:
+            return None
+        for error in (
+            session_timeout_error(request, step.settings),
+            metadata_error(request, step.settings),
+        ):
+            if error is not ErrorCode.none:
+                return None
+        topics = self._topics()
+        if not classic_members.is_large_join(group, request, topics):
+            return None
+        return Aside(group, topics, self.consumer_step(step, request.group))
+
+    def has_joined(self, group_id: str, member_id: str, step: Step) -> None:
+        """A JoinGroup that was decided elsewhere was taken over."""
+        group = self.consumer.groups.get(group_id)
+        if group is not None:
+            group.awaited_joins.pop(member_id, None)
+
     def _join_consumers(self, group: ConsumerGroup, request: JoinRequest, step: Step) -> None:
         """A member of the classic protocol in a consumer group, or instead of its last member of
         the other protocol.

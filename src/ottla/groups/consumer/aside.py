@@ -1,4 +1,4 @@
-"""Heartbeats of very large groups, decided on a copy of the group, beside the event loop.
+"""Heartbeats and JoinGroups of very large groups, decided on a copy, beside the event loop.
 
 A new target of 100,000 partitions takes 100 ms, of 10,000 topics 250 ms. So the group is copied,
 the copy decides in a thread, and what it decided is taken over if the group is still as it was.
@@ -62,8 +62,13 @@ def is_large(group: ConsumerGroup, request: HeartbeatRequest, topics: Topics) ->
             and member.is_reconciled_to(target_epoch)
         ):
             return False
+    return is_heavy(group, request.subscribed_topics or (), topics)
+
+
+def is_heavy(group: ConsumerGroup, subscribed: Collection[str], topics: Topics) -> bool:
+    """Whether a new target may take that long, with a member that subscribes to these."""
     weight = len(group.members) + len(group.owner_epochs)
-    names = _names(group, request)
+    names = _names(group, subscribed)
     weight += TOPIC_WEIGHT * sum(map(len, names))
     if weight > MAX_AT_ONCE:
         return True
@@ -72,10 +77,10 @@ def is_large(group: ConsumerGroup, request: HeartbeatRequest, topics: Topics) ->
     return weight > MAX_AT_ONCE
 
 
-def _names(group: ConsumerGroup, request: HeartbeatRequest) -> list[Collection[str]]:
+def _names(group: ConsumerGroup, subscribed: Collection[str]) -> list[Collection[str]]:
     """All topics that the group subscribes to; some may be in there more than once."""
     return [
         group.subscribers,
-        request.subscribed_topics or (),
+        subscribed,
         *(resolved.topics for resolved in group.regexes.values()),
     ]
