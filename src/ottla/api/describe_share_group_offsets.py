@@ -62,25 +62,32 @@ async def handle(request: Any, context: Context) -> Any:
 async def _topics(group: Any, context: Context, slices: Slices) -> list[Any]:
     image, shares = context.broker.image, context.broker.groups.share
     names: dict[UUID, str] = {}
-    wanted: dict[UUID, Iterable[int]] = {}
+    wanted: dict[UUID, dict[int, None]] = {}
+    existing: dict[UUID, list[int]] = {}
+    """The share coordinators are asked about no others."""
     unknown: list[tuple[str, Iterable[int]]] = []
     if group.topics is None:
         for topic_id, numbers in (await shares.initialized(group.group_id)).items():
             topic = image.topic_by_id(topic_id)
             if topic is not None:
-                names[topic_id], wanted[topic_id] = topic.name, sorted(numbers)
+                names[topic_id], existing[topic_id] = topic.name, sorted(numbers)
+                wanted[topic_id] = dict.fromkeys(existing[topic_id])
     else:
         for asked in group.topics:
-            await slices.count(1 + len(asked.partitions))
+            await slices.count()
             topic = image.topic(asked.topic_name)
             if topic is None:
                 unknown.append((asked.topic_name, asked.partitions))
             else:
                 names[topic.topic_id] = topic.name
-                wanted[topic.topic_id] = dict.fromkeys(
-                    (*wanted.get(topic.topic_id, ()), *asked.partitions)
-                )
-    found = await shares.summaries(group.group_id, wanted)
+                its = wanted.setdefault(topic.topic_id, {})
+                there = existing.setdefault(topic.topic_id, [])
+                for partition in asked.partitions:
+                    await slices.count()
+                    if partition not in its and 0 <= partition < len(topic.partitions):
+                        there.append(partition)
+                    its[partition] = None
+    found = await shares.summaries(group.group_id, existing)
     ends = await _ends(found, names, context)
     build = context.messages
     topics = []
@@ -89,20 +96,23 @@ async def _topics(group: Any, context: Context, slices: Slices) -> list[Any]:
         for partition in partitions:
             await slices.count()
             end = ends.get((names[topic_id], partition), NO_OFFSET)
-            answers.append(_answer(partition, found[topic_id, partition], end, context))
+            summary = found.get((topic_id, partition), _NO_STATE)
+            answers.append(_answer(partition, summary, end, context))
         topics.append(
             build.DescribeShareGroupOffsetsResponseTopic(
                 topic_name=names[topic_id], topic_id=topic_id, partitions=tuple(answers)
             )
         )
-    for name, partitions in unknown:
+    for name, unknown_numbers in unknown:
+        answers = []
+        for partition in unknown_numbers:
+            await slices.count()
+            answers.append(_answer(partition, _NO_STATE, NO_OFFSET, context))
         topics.append(
             build.DescribeShareGroupOffsetsResponseTopic(
                 topic_name=name,
                 topic_id=None,
-                partitions=tuple(
-                    _answer(each, _NO_STATE, NO_OFFSET, context) for each in partitions
-                ),
+                partitions=tuple(answers),
             )
         )
     return topics

@@ -221,11 +221,12 @@ class ShareGroups:
         self, group: str, partitions: Mapping[UUID, Iterable[int]]
     ) -> dict[tuple[UUID, int], Summary | ApiError]:
         """Where each of these share partitions stands."""
-        keys = {
-            ShareKey(group, topic_id, partition)
-            for topic_id, its in partitions.items()
-            for partition in its
-        }
+        keys: set[ShareKey] = set()
+        slices = Slices()
+        for topic_id, its in partitions.items():
+            for partition in its:
+                await slices.count()
+                keys.add(ShareKey(group, topic_id, partition))
         found: dict[tuple[UUID, int], Summary | ApiError] = {}
 
         async def ask(key: ShareKey) -> None:

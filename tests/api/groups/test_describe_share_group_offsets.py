@@ -57,6 +57,13 @@ async def test_named_partitions(api: Any, version: int) -> None:
         assert [each.lag for each in group.topics[0].partitions] == [66, -1, -1]
 
 
+async def test_partitions_that_there_are_not_are_asked_for_nowhere(api: Any) -> None:
+    api.share_states.refused = dict.fromkeys((-1, 7), ErrorCode.network_exception)
+    group = await ask(api, 1, ("t", (-1, 7, 0, 0)), ("t", (7,)))
+    none = ErrorCode.none
+    assert rows(group) == [("t", -1, none, -1), ("t", 7, none, -1), ("t", 0, none, 30)]
+
+
 async def test_what_is_not_known_is_an_error(api: Any) -> None:
     api.share_states.refused[0] = ErrorCode.coordinator_not_available
     group = await ask(api, 1, ("t", (0, 1)))
