@@ -22,6 +22,7 @@ from ottla.console.console import Console
 from ottla.console.errors import VisitError
 from ottla.console.sessions import Session
 from ottla.console.templates import rendered
+from ottla.messaging.record_headers import HeadersError
 from ottla.protocol.errors import ErrorCode
 from ottla.wording.errors import ReportedError
 
@@ -51,6 +52,8 @@ def status_of(error: ReportedError) -> int:
     """Of HTTP."""
     if isinstance(error, VisitError):
         return error.status
+    if isinstance(error, HeadersError):
+        return 409
     if isinstance(error, RefusedError):
         if error.lacking is not None:
             return 403

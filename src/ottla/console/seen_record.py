@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from ottla.messaging.record_headers import Headers, known_headers
 from ottla.messaging.shown_bytes import ShownBytes, escaped, shown_in_line
 
 MAX_KEY_BYTES: Final = 200
 MAX_VALUE_BYTES: Final = 600
 MAX_HEADERS: Final = 8
 MAX_HEADER_BYTES: Final = 80
+
+UNREADABLE: Final[Headers] = [("headers", b"(a name is not UTF-8: they cannot be read)")]
 
 NO_BREAKS: Final = frozenset[str]()
 
@@ -29,7 +32,9 @@ class SeenRecord(NamedTuple):
 def seen_record(record: Any, form: str = "auto") -> SeenRecord:
     """Of librdkafka's record; `form` as of `shown_bytes`."""
     kind, at_ms = record.timestamp()
-    headers = record.headers() or []
+    headers = known_headers(record)
+    if headers is None:
+        headers = UNREADABLE
     return SeenRecord(
         record.partition(),
         record.offset(),

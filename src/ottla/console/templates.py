@@ -58,7 +58,8 @@ def rendered(
 ) -> Response:
     """The response with this page."""
     text = environment().get_template(template).render(console=console, session=session, **values)
-    return HTMLResponse(text, status)
+    # Names of headers may have bytes that are not UTF-8, kept as lone surrogates.
+    return HTMLResponse(text.encode("utf-8", "backslashreplace"), status)
 
 
 def number(value: int | None) -> str:

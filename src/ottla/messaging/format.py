@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ottla.messaging.record_headers import headers_of
 from ottla.messaging.rendering import Render, escape, headers_text, unchanged
 from ottla.wording.errors import ReportedError
 
@@ -49,7 +50,7 @@ def parse_format(text: str, safe: Safe) -> Sequence[Part]:
         "K": lambda message: length(message.key()),
         "s": lambda message: safe(message.value()),
         "S": lambda message: length(message.value()),
-        "h": lambda message: headers_text(message.headers() or (), safe),
+        "h": lambda message: headers_text(headers_of(message), safe),
     }
     parts: list[Part] = []
     rest = text

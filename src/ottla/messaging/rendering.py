@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ottla.messaging.jsonlines import encode_record
+from ottla.messaging.record_headers import headers_of
 
 Render = Callable[[Any], bytes]
 
@@ -27,7 +28,7 @@ class Shown:
 
 
 def render_json(message: Any) -> bytes:
-    """The record without loss (see `jsonlines`)."""
+    """The record without loss (see `jsonlines`). Raises HeadersError."""
     line = encode_record(
         message.topic(),
         message.partition(),
@@ -35,7 +36,7 @@ def render_json(message: Any) -> bytes:
         message.timestamp(),
         message.key(),
         message.value(),
-        message.headers() or (),
+        headers_of(message),
     )
     return line.encode("utf-8") + b"\n"
 
@@ -54,7 +55,7 @@ def text_renderer(shown: Shown, *, for_terminal: bool) -> Render:
         if shown.times:
             parts.append(time_text(*message.timestamp()).encode("ascii"))
         if shown.headers:
-            parts.append(headers_text(message.headers() or (), safe))
+            parts.append(headers_text(headers_of(message), safe))
         if shown.keys:
             parts.append(safe(message.key()))
         parts.append(safe(message.value()))

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from ottla.messaging.patterns import PatternError, compiled
+from ottla.messaging.record_headers import known_headers
 
 Matches = Callable[[Any], bool]
 
@@ -47,7 +48,7 @@ def header_matcher(text: str) -> Matches:
     def matches(message: Any) -> bool:
         return any(
             each == name and (not equals or data == wanted)
-            for each, data in message.headers() or ()
+            for each, data in known_headers(message) or ()
         )
 
     return matches

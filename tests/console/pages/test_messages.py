@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Producer
 from tests.console.served_console import Visitor
 
+from ottla.client.client import Client
+from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.pages.messages import ROWS, cut
 from ottla.console.seen_record import SeenRecord
 from ottla.messaging.shown_bytes import shown_in_line
+from ottla.records.build import build_batch
+from ottla.records.record import Record
 from ottla.testing import Topic
 
 EVIL = "<script>alert(1)</script>"
@@ -133,6 +138,30 @@ def test_a_beginning_beyond_the_end_has_no_offsets(
     produce(ottla_topic, 5)
     found = visitor.get(f"/topics/{ottla_topic.name}/messages?{query}")
     assert "0 records of 0 offsets" in found.words
+
+
+def test_headers_that_are_not_utf8_hide_nothing_else(visitor: Visitor, ottla_topic: Topic) -> None:
+    def build(messages: Any) -> Any:
+        records = [Record(0, 0, b"k", b"evil", (("h\udcff", b"1"),)), Record(1, 0, b"k", b"well")]
+        data = messages.PartitionProduceData(index=0, records=build_batch(records))
+        topic = messages.TopicProduceData(name=ottla_topic.name, partition_data=(data,))
+        return messages.ProduceRequest(
+            transactional_id=None, acks=-1, timeout=5000, topic_data=(topic,)
+        )
+
+    with Client(ottla_topic.bootstrap, {}, client_id="tests") as client:
+        client.ask_broker(1, Question(0, 9, build, 3))
+    page = f"/topics/{ottla_topic.name}"
+    for path in ("messages", "search", "messages/0/0"):
+        found = visitor.get(f"{page}/{path}")
+        assert found.status == 200
+        assert "a name is not UTF-8" in found.words, path
+    assert "Nothing matches." in visitor.get(f"{page}/messages?header=x").words
+    assert visitor.get(f"{page}/messages/0/0/journey").status == 200
+    assert "is not UTF-8" in json.loads(visitor.get(f"{page}/export").body)["error"]
+    sent = visitor.post(f"{page}/messages/0/0/send", target=ottla_topic.name)
+    assert sent.status == 409
+    assert "a header whose name is not UTF-8" in sent.words
 
 
 def test_a_time_that_no_request_can_carry(visitor: Visitor, ottla_topic: Topic) -> None:

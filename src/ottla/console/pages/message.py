@@ -10,11 +10,13 @@ from starlette.responses import Response
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import BadFormError, NotFoundError
 from ottla.console.pages.existing_topic import existing_topic
+from ottla.console.seen_record import UNREADABLE
 from ottla.console.visit import Visit
 from ottla.messaging.jsonlines import Outgoing
 from ottla.messaging.librdkafka import quiet
 from ottla.messaging.producer import TopicProducer
 from ottla.messaging.reader import ignore
+from ottla.messaging.record_headers import headers_of, known_headers
 from ottla.messaging.record_scan import one_record
 from ottla.messaging.rendering import render_json
 from ottla.messaging.shown_bytes import FORMS, escaped, shown_whole
@@ -39,7 +41,9 @@ def message(visit: Visit) -> Response:
     record = found_record(visit)
     form = visit.text("form") if visit.text("form") in FORMS else "auto"
     kind, at_ms = record.timestamp()
-    headers = record.headers() or []
+    headers = known_headers(record)
+    if headers is None:
+        headers = UNREADABLE
     return visit.page(
         "message.html",
         topic=topic,
@@ -105,7 +109,7 @@ def send_again(visit: Visit) -> Response:
     partition = record.partition() if visit.text("same_partition") else None
     if partition is not None and partition not in visit_target.partitions:
         raise BadFormError(f"topic {target!r} has no partition {partition}.", "Nothing was sent.")
-    outgoing = Outgoing(record.key(), record.value(), list(record.headers() or []), partition, None)
+    outgoing = Outgoing(record.key(), record.value(), headers_of(record), partition, None)
     return sent(visit, target, outgoing)
 
 
