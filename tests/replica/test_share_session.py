@@ -5,9 +5,11 @@ from uuid import UUID
 import pytest
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replica import share_session
 from ottla.replica.share_session import (
     LAST_EPOCH,
     MAX_PARTITIONS,
+    SMALL,
     Member,
     ShareSession,
     ShareSessions,
@@ -72,6 +74,20 @@ def test_a_session_has_only_so_many_partitions() -> None:
     session.partitions[many[0]] = True
     assert code(lambda: bench.sessions.check_size(session)) is ErrorCode.invalid_request
     assert (len(bench.sessions), bench.ended[-1]) == (0, session)
+
+
+def test_all_sessions_have_only_so_many_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_session, "MAX_ALL_PARTITIONS", SMALL + 2)
+    bench = Bench()
+    some = [TopicPartition(UUID(int=7), index) for index in range(SMALL + 1)]
+    bench.sessions.begin(A, 1, some)
+    limit = ErrorCode.share_session_limit_reached
+    assert code(lambda: bench.sessions.begin(B, 1, some)) is limit
+    assert len(bench.sessions) == 1
+    session = bench.sessions.begin(B, 1, some[:SMALL])
+    session.partitions[some[-1]] = True
+    assert code(lambda: bench.sessions.check_size(session)) is limit
+    assert len(bench.sessions) == 1
 
 
 def test_all_sessions_of_a_connection_end_with_it() -> None:

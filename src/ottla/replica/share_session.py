@@ -22,6 +22,10 @@ FINAL_EPOCH: Final = -1
 LAST_EPOCH: Final = 2**31 - 1
 MAX_PARTITIONS: Final = 10_000
 """Of one session: they are held in memory, and looked at with each request."""
+MAX_ALL_PARTITIONS: Final = 1_000_000
+"""Of all sessions; clients name them, whether they exist or not."""
+SMALL: Final = 100
+"""Sessions with so few partitions are not refused for that."""
 
 
 class TopicPartition(NamedTuple):
@@ -135,12 +139,23 @@ class ShareSessions:
         return session
 
     def check_size(self, session: ShareSession) -> None:
-        """Raises ApiError: INVALID_REQUEST for a session with too many partitions, which ends."""
+        """Raises ApiError for a session with too many partitions, which ends: INVALID_REQUEST;
+        SHARE_SESSION_LIMIT_REACHED if all sessions together have too many.
+        """
+        count = len(session.partitions)
         try:
-            check_count(len(session.partitions))
+            check_count(count)
+            if count > SMALL and self._partition_count() > MAX_ALL_PARTITIONS:
+                raise ApiError(
+                    ErrorCode.share_session_limit_reached,
+                    f"The share sessions of this broker have {MAX_ALL_PARTITIONS:,} partitions.",
+                )
         except ApiError:
             self.end(session)
             raise
+
+    def _partition_count(self) -> int:
+        return sum(len(each.partitions) for each in self._sessions.values())
 
     def end(self, session: ShareSession) -> None:
         """Ends a session, unless it has ended: what the member has is released."""
