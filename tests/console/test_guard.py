@@ -69,6 +69,21 @@ def test_a_change_comes_from_a_page_of_the_console(
     assert GUARD.refusal("GET", Headers({"host": "localhost:1", **headers})) is None
 
 
+@pytest.mark.parametrize(
+    ("site", "kind", "is_refused"),
+    [
+        ("cross-site", "image", True),
+        ("same-site", "empty", True),
+        ("cross-site", "document", False),
+        ("same-origin", "empty", False),
+        ("none", "document", False),
+    ],
+)
+def test_pages_of_others_may_link_and_not_load(site: str, kind: str, is_refused: bool) -> None:
+    headers = {"host": "localhost:1", "sec-fetch-site": site, "sec-fetch-dest": kind}
+    assert (GUARD.refusal("GET", Headers(headers)) is not None) is is_refused
+
+
 def test_which_addresses_are_of_this_machine_alone() -> None:
     assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.9.9.9", "::1")))
     assert not any(map(is_loopback, ("0.0.0.0", "", "10.0.0.1", "localhost.example", "127.evil")))

@@ -5,6 +5,8 @@
 - What changes something (any method but GET and HEAD) must come from a page of this console: by
   Origin, or where a browser sends none, by Sec-Fetch-Site. `endpoint` asks for the form's token as
   well.
+- A page of somebody else's may have a link here, but no picture or script: it could begin an export
+  of a topic, whose records it would not see.
 - Nothing that a page shows can run: no inline script and no inline style (Content-Security-Policy),
   nothing from another host, no frame around it.
 """
@@ -103,6 +105,9 @@ class Guard:
                 "Use the address that it printed, or start it with --allow-host NAME.\n"
             )
         if method in SAFE_METHODS:
+            is_others = headers.get("sec-fetch-site") in ("cross-site", "same-site")
+            if is_others and headers.get("sec-fetch-dest", "document") != "document":
+                return "Pages of others may link to this console, and load nothing from it.\n"
             return None
         origin = headers.get("origin")
         if origin is not None:
