@@ -22,6 +22,7 @@ from confluent_kafka import TopicPartition as PartitionAt
 
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
+from ottla.messaging.record_headers import headers_of
 from ottla.mirroring.clusters import Side
 from ottla.mirroring.names import group_of, map_topic_of, transactional_id_of
 from ottla.mirroring.offset_map import Run, runs_of
@@ -210,7 +211,7 @@ class TargetWriter:
             partition=partition.partition,
             # Records of the oldest format have none.
             timestamp=timestamp_ms if kind else 0,
-            headers=record.headers(),
+            headers=headers_of(record),
             on_delivery=self._delivered,
         )
         sources = self._sources.get(partition)
