@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from tests.system.test_cli import Typed
@@ -18,6 +19,8 @@ from ottla.testing import BrokerProcess
 from ottla.testing.ports import HOST, free_ports
 
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "CERTIFIED", "CERTIFIED_SASL")
+WITHIN_S = 60
+T = TypeVar("T")
 OWN_NAMES = {"CERTIFIED": "SSL", "CERTIFIED_SASL": "SASL_SSL"}
 
 
@@ -75,6 +78,8 @@ def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refusing]:
     found = Refusing(secure_folder(folder / "secure", ["localhost", HOST]))
     options = ["--properties", str(found.properties(folder / "server.properties"))]
     options += ["-c", f"listeners={','.join(f'{n}://{a}' for n, a in found.addresses.items())}"]
+    # A file with a certificate for another host is taken.
+    options += ["-c", "ssl.allow.dn.changes=true", "-c", "ssl.allow.san.changes=true"]
     with BrokerProcess(folder / "data", options):
         admin = Typed(found.addresses["SASL_SSL"])
         as_admin = found.folder.client_settings()
@@ -129,13 +134,20 @@ def test_a_certificate_for_another_host(refusing: Refusing) -> None:
     before = certificate.read_bytes()
     certificate.write_bytes(issue(authority, "other", ["kafka.example.org"], 2).together)
     try:
-        while not (said := hint(refusing)):
-            time.sleep(0.1)  # a changed file is read within seconds
+        said = until(lambda: hint(refusing) or "")  # a changed file is read within seconds
         assert "ottla certificate broker 127.0.0.1" in said
     finally:
         certificate.write_bytes(before)
-        while hint(refusing):
-            time.sleep(0.1)
+        until(lambda: hint(refusing) is None)
+
+
+def until(look: Callable[[], T]) -> T:
+    """What `look` returns once it is true."""
+    until_s = time.monotonic() + WITHIN_S
+    while not (found := look()):
+        assert time.monotonic() < until_s
+        time.sleep(0.1)
+    return found
 
 
 def hint(refusing: Refusing) -> str | None:
