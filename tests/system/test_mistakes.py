@@ -169,7 +169,7 @@ ROWS: Final = {
         "{topic}", missing="", wrong="{topic} --max x", unknown="nothing", denied="ListOffsets"
     ),
     "mirror": Row(
-        "{topic} --source {bootstrap} --prefix {fresh}. --name {fresh} --once",
+        "{topic} --source {bootstrap} --prefix {fresh}. --name {fresh} --once --no-groups",
         missing="",
         wrong="--source x:1 --commit-every x",
         unknown="--source nothing",
