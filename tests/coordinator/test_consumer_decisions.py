@@ -13,8 +13,8 @@ from ottla.coordinator.consumer_decisions import ConsumerDecisions
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import group_kind
 from ottla.groups.classic.requests import JoinRequest
-from ottla.groups.consumer.aside import MAX_AT_ONCE
 from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.large import MAX_AT_ONCE
 from ottla.groups.consumer.requests import HeartbeatRequest
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.settings import GroupSettings

@@ -16,8 +16,8 @@ from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
-from ottla.groups.share.aside import MAX_AT_ONCE
 from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.large import MAX_AT_ONCE
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
 from ottla.protocol.errors import ApiError, ErrorCode
 

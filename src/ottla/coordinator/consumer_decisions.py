@@ -1,21 +1,15 @@
-"""Decisions about consumer groups: most are made at once, those of very large groups in a thread.
-
-The latter take turns within a group; what was decided is done only if the group has not changed
-meanwhile (`ottla.groups.consumer.aside`).
-"""
+"""Decisions about consumer groups: at once, or in a thread for very large ones."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
 
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.long_decisions import LongDecisions, RunLong
+from ottla.groups.aside import Aside
 from ottla.groups.classic.requests import JoinRequest, JoinResult
 from ottla.groups.classic_members import join_copied
-from ottla.groups.consumer.aside import Aside, Copied
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import heartbeat
 from ottla.groups.consumer.regexes import resolved
@@ -26,24 +20,15 @@ from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step
 from ottla.protocol.errors import ErrorCode
 
-RunLong: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs something in a thread and returns its result."""
-T = TypeVar("T")
-
-
-async def run_at_once(work: Callable[[], Any]) -> Any:
-    """Without a thread."""
-    return work()
-
 
 class ConsumerDecisions:
     """For the event loop's thread only."""
 
     def __init__(self, runtime: CoordinatorRuntime[GroupShard], run_long: RunLong) -> None:
         self._runtime = runtime
-        self._run_long = run_long
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Of the groups for which a thread decides, by name."""
+        self._long = LongDecisions[ConsumerGroup, ConsumerStep](
+            runtime, run_long, GroupShard.take_over
+        )
 
     async def heartbeat(
         self, index: int, request: HeartbeatRequest, version: int
@@ -57,18 +42,20 @@ class ConsumerDecisions:
         def work(group: ConsumerGroup, topics: Topics, step: ConsumerStep) -> HeartbeatResult:
             return heartbeat(group, request, topics, step)
 
-        return await self._decide(index, request.group, beat, work)
+        return await self._long.decide(index, request.group, beat, work)
 
     async def join(self, index: int, request: JoinRequest) -> JoinResult | None:
         """JoinGroup of a classic member of a very large group; None: not one. Raises ApiError."""
 
-        def begin(shard: GroupShard, step: Step) -> Aside | JoinResult | None:
+        def begin(
+            shard: GroupShard, step: Step
+        ) -> Aside[ConsumerGroup, ConsumerStep] | JoinResult | None:
             return shard.join_aside(request, step)
 
         if await self._runtime.decide(index, begin) is None:
             return None
         work = partial(join_copied, request)
-        result = await self._decide(index, request.group, begin, work)
+        result = await self._long.decide(index, request.group, begin, work)
         if result is not None and result.error is ErrorCode.none:
             done = partial(_has_joined, request.group, result.member_id)
             await self._runtime.decide(index, done)
@@ -81,37 +68,12 @@ class ConsumerDecisions:
         Raises ApiError.
         """
         work = partial(resolved, matched, version)
-        await self._decide(index, group, partial(_aside_of, group), work)
-
-    async def _decide(
-        self,
-        index: int,
-        group: str,
-        begin: Callable[[GroupShard, Step], Aside | T],
-        work: Callable[[ConsumerGroup, Topics, ConsumerStep], T],
-    ) -> T:
-        """`begin` may also have the result at once, as the group is not that large any more.
-
-        Heartbeats that change a large group wait for each other here, so what changes it meanwhile
-        is members that leave: there are only so many until one of these is taken over.
-        """
-        lock = self._locks.setdefault(group, asyncio.Lock())
-        async with lock:
-            while True:
-                aside = await self._runtime.decide(index, begin)
-                if not isinstance(aside, Aside):
-                    return aside
-                copied = aside.copied()
-                result, encoded = await self._run_long(partial(copied.decide, work))
-                done = partial(_take_over, copied, encoded)
-                if await self._runtime.decide(index, done):
-                    made: T = result
-                    return made
+        await self._long.decide(index, group, partial(_aside_of, group), work)
 
 
 def _heartbeat(
     request: HeartbeatRequest, version: int, shard: GroupShard, step: Step
-) -> HeartbeatResult | Aside:
+) -> HeartbeatResult | Aside[ConsumerGroup, ConsumerStep]:
     return shard.consumer_heartbeat(request, version, step)
 
 
@@ -119,11 +81,7 @@ def _has_joined(group: str, member_id: str, shard: GroupShard, step: Step) -> No
     shard.has_joined(group, member_id, step)
 
 
-def _aside_of(group: str, shard: GroupShard, step: Step) -> Aside | None:
+def _aside_of(
+    group: str, shard: GroupShard, step: Step
+) -> Aside[ConsumerGroup, ConsumerStep] | None:
     return shard.aside_of(group, step)
-
-
-def _take_over(
-    copied: Copied, encoded: list[tuple[bytes, bytes | None]], shard: GroupShard, step: Step
-) -> bool:
-    return shard.take_over(copied, encoded, step)

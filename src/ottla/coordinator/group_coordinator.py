@@ -14,9 +14,10 @@ from functools import partial
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 
-from ottla.coordinator.consumer_decisions import ConsumerDecisions, RunLong, run_at_once
+from ottla.coordinator.consumer_decisions import ConsumerDecisions
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
+from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.regex_matching import MayDescribe, RegexMatching, may_describe_all
 from ottla.coordinator.shard_kind import ShardKind
 from ottla.coordinator.share_groups import NoShareStates, ShareGroups, ShareStates

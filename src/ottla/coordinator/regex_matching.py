@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from ottla.coordinator.consumer_decisions import ConsumerDecisions, RunLong
+from ottla.coordinator.consumer_decisions import ConsumerDecisions
+from ottla.coordinator.long_decisions import RunLong
 from ottla.groups.consumer.topics import Topics
 from ottla.protocol.errors import ApiError
 from ottla.protocol.regular_expression import compile_expression

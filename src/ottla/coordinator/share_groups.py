@@ -14,9 +14,9 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from ottla.coordinator.consumer_decisions import RunLong, run_at_once
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
+from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.share_decisions import ShareDecisions
 from ottla.groups.shard import GroupShard
 from ottla.groups.share.describe import DescribedShareGroup

@@ -23,11 +23,11 @@ from ottla.groups.classic.requests import (
     SyncRequest,
     SyncResult,
 )
-from ottla.groups.consumer.aside import is_heavy
 from ottla.groups.consumer.assignors.spec import Partitions
 from ottla.groups.consumer.departure import known_member, known_static_member
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import advance, check_room, put_in_place
+from ottla.groups.consumer.large import is_heavy
 from ottla.groups.consumer.member import ClassicMetadata, Member, MemberState, OwnedPartitions
 from ottla.groups.consumer.reconcile import NO_OWNER
 from ottla.groups.consumer.requests import MAX_SUBSCRIBED_TOPICS

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from ottla.groups import classic_members
+from ottla.groups.aside import Aside, Copied, is_unchanged
 from ottla.groups.classic import departure, describe, rebalance
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import heartbeat
@@ -35,7 +36,6 @@ from ottla.groups.classic.sync import sync
 from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat, join_key, sync_key
 from ottla.groups.classic_members import Joining
 from ottla.groups.consumer import requests as consumer_requests
-from ottla.groups.consumer.aside import Aside, Copied
 from ottla.groups.consumer.commit import check_fetch
 from ottla.groups.consumer.departure import late, leaving, leaving_members, remove_all
 from ottla.groups.consumer.describe import (
@@ -71,11 +71,10 @@ from ottla.groups.offsets.transactional_commit import (
 )
 from ottla.groups.records import Record
 from ottla.groups.share import requests as share_requests
-from ottla.groups.share.aside import MAX_AT_ONCE as MAX_SHARES_AT_ONCE
-from ottla.groups.share.aside import Aside as ShareAside
-from ottla.groups.share.aside import Copied as CopiedShare
-from ottla.groups.share.aside import state_weight
 from ottla.groups.share.describe import SHARE_TYPE, DescribedShareGroup
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.large import MAX_AT_ONCE as MAX_SHARES_AT_ONCE
+from ottla.groups.share.large import state_weight
 from ottla.groups.share.member import JOIN_EPOCH as SHARE_JOIN_EPOCH
 from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
 from ottla.groups.share.requests import HeartbeatResult as ShareHeartbeatResult
@@ -284,7 +283,9 @@ class GroupShard:
         step.records.append(CoordinatorRecord(GroupMetadataKey(request.group), value))
         step.when_appended = lambda later: join(self.groups[request.group], request, later)
 
-    def join_aside(self, request: JoinRequest, step: Step) -> Aside | None:
+    def join_aside(
+        self, request: JoinRequest, step: Step
+    ) -> Aside[ConsumerGroup, ConsumerStep] | None:
         """The consumer group that decides this JoinGroup elsewhere (`join_copied`); None: `join`
         does it.
         """
@@ -419,7 +420,7 @@ class GroupShard:
 
     def consumer_heartbeat(
         self, request: ConsumerHeartbeat, version: int, step: Step
-    ) -> ConsumerHeartbeatResult | Aside:
+    ) -> ConsumerHeartbeatResult | Aside[ConsumerGroup, ConsumerStep]:
         """ConsumerGroupHeartbeat; raises ApiError where it is refused.
 
         An Aside decides elsewhere, and `take_over` then does what it decided.
@@ -449,13 +450,13 @@ class GroupShard:
 
     def take_over(
         self,
-        copied: Copied,
+        copied: Copied[ConsumerGroup, ConsumerStep],
         encoded: list[tuple[bytes, bytes | None]],
         step: Step,
     ) -> bool:
         """What was decided elsewhere is done; False where the group has changed meanwhile."""
         group = copied.original
-        if group.group_id in self.groups or not self.consumer.is_unchanged(copied):
+        if group.group_id in self.groups or not is_unchanged(copied, self.consumer.groups):
             return False
 
         def appended(later: Step) -> None:
@@ -467,7 +468,7 @@ class GroupShard:
         step.encoded = encoded
         return True
 
-    def aside_of(self, group_id: str, step: Step) -> Aside | None:
+    def aside_of(self, group_id: str, step: Step) -> Aside[ConsumerGroup, ConsumerStep] | None:
         """A consumer group that decides elsewhere; None if there is none."""
         group = self.consumer.groups.get(group_id)
         if group is None:
@@ -626,7 +627,7 @@ class GroupShard:
 
     def share_heartbeat(
         self, request: ShareHeartbeat, step: Step
-    ) -> ShareHeartbeatResult | ShareAside:
+    ) -> ShareHeartbeatResult | Aside[ShareGroup, ShareStep]:
         """ShareGroupHeartbeat; raises ApiError where it is refused.
 
         An Aside decides elsewhere, and `take_over_share` then does what it decided.
@@ -640,7 +641,7 @@ class GroupShard:
         inner = ShareStep(step.now_ms, self._share_settings(request.group))
         large = self.share.large_group(request, topics)
         if large is not None:
-            return ShareAside(large, topics, inner)
+            return Aside(large, topics, inner)
         result = self.share.heartbeat(request, topics, inner)
         _add(inner, step)
         return result
@@ -651,24 +652,27 @@ class GroupShard:
         begun: PartitionsOfTopics,
         refused: PartitionsOfTopics,
         step: Step,
-    ) -> ShareAside | None:
+    ) -> Aside[ShareGroup, ShareStep] | None:
         """The share coordinators have begun some states. An Aside decides elsewhere."""
         group = self.share.groups.get(group_id)
         if group is None:
             return None
         inner = ShareStep(step.now_ms, self._share_settings(group_id))
         if state_weight(group) > MAX_SHARES_AT_ONCE:
-            return ShareAside(group, self._topics(), inner)
+            return Aside(group, self._topics(), inner)
         self.share.states_answered(group_id, begun, refused, inner)
         _add(inner, step)
         return None
 
     def take_over_share(
-        self, copied: CopiedShare, encoded: list[tuple[bytes, bytes | None]], step: Step
+        self,
+        copied: Copied[ShareGroup, ShareStep],
+        encoded: list[tuple[bytes, bytes | None]],
+        step: Step,
     ) -> bool:
         """What was decided elsewhere is done; False where the group has changed meanwhile."""
         group = copied.original
-        if self._group(group.group_id) is not None or not self.share.is_unchanged(copied):
+        if self._group(group.group_id) is not None or not is_unchanged(copied, self.share.groups):
             return False
 
         def appended(later: Step) -> None:

@@ -13,11 +13,11 @@ from ottla.config.group import GroupConfig
 from ottla.controller.features import TRANSACTION_VERSION
 from ottla.controller.group_settings import settings_of_group
 from ottla.controller.image import ClusterImage
-from ottla.coordinator.consumer_decisions import RunLong
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.coordinator.led_partitions import LedPartitions
+from ottla.coordinator.long_decisions import RunLong
 from ottla.coordinator.marker_sender import NO_LEADER, MarkerSender, Transactions
 from ottla.coordinator.share_groups import ShareStates
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator, transaction_kind

@@ -4,9 +4,10 @@ from typing import Any
 
 from tests.groups.consumer.world import World, stored
 
-from ottla.groups.consumer.aside import MAX_AT_ONCE, Aside, is_large
+from ottla.groups.aside import Aside, is_unchanged
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import heartbeat
+from ottla.groups.consumer.large import MAX_AT_ONCE, is_large
 from ottla.groups.consumer.record_format import encode
 from ottla.groups.consumer.requests import HeartbeatRequest
 from ottla.groups.consumer.stored import ConsumerRecord, GroupKey
@@ -58,9 +59,9 @@ def test_a_copy_decides_as_the_group_would() -> None:
     assert (step.records, step.timers) == (alone.records, alone.timers)
     assert encoded == [encode(record) for record in step.records]
     assert stored(world.shard) == before
-    assert world.shard.is_unchanged(copied)
+    assert is_unchanged(copied, world.shard.groups)
     world.run(step)
-    assert not world.shard.is_unchanged(copied)
+    assert not is_unchanged(copied, world.shard.groups)
     assert list(copied.group.members) == ["a"]
 
 
@@ -70,13 +71,13 @@ def test_a_group_made_again_is_another_although_it_had_as_many_records() -> None
     world.heartbeat(request("a", 0))
     group = world.shard.groups["g"]
     copied = Aside(group, world.topics, world.step()).copied()
-    assert world.shard.is_unchanged(copied)
+    assert is_unchanged(copied, world.shard.groups)
     world.heartbeat(request("a", -1))
     world.shard.apply(ConsumerRecord(GroupKey("g"), None))
-    assert not world.shard.is_unchanged(copied)
+    assert not is_unchanged(copied, world.shard.groups)
     world.heartbeat(request("b", 0))
     assert world.shard.groups["g"].revision == copied.group.revision
-    assert not world.shard.is_unchanged(copied)
+    assert not is_unchanged(copied, world.shard.groups)
 
 
 def test_a_new_group_is_unchanged_until_another_heartbeat_makes_it() -> None:
@@ -85,6 +86,6 @@ def test_a_new_group_is_unchanged_until_another_heartbeat_makes_it() -> None:
     group = world.shard.large_group(request("a", 0), world.topics)
     assert group is not None
     copied = Aside(group, world.topics, world.step()).copied()
-    assert world.shard.is_unchanged(copied)
+    assert is_unchanged(copied, world.shard.groups)
     world.heartbeat(request("b", 0))
-    assert not world.shard.is_unchanged(copied)
+    assert not is_unchanged(copied, world.shard.groups)

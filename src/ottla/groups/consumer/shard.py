@@ -6,9 +6,9 @@ Groups and members change in `apply` only. Every method with a Step decides and 
 from __future__ import annotations
 
 from ottla.groups.consumer import departure, requests
-from ottla.groups.consumer.aside import Copied, is_large
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import heartbeat
+from ottla.groups.consumer.large import is_large
 from ottla.groups.consumer.member import JOIN_EPOCH
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.consumer.step import Step, TimerEvent
@@ -72,16 +72,6 @@ class ConsumerGroupShard:
         """The group if it decides elsewhere; None where it is done at once."""
         group = self._group_for(request)
         return group if is_large(group, request, topics) else None
-
-    def is_unchanged(self, copied: Copied) -> bool:
-        """The group is still as it was copied.
-
-        One that was removed and made again, or loaded again, may have had as many records.
-        """
-        original = copied.original
-        group = self.groups.get(original.group_id)
-        is_same = group is original or (group is None and not original.revision)
-        return is_same and original.revision == copied.group.revision
 
     def expired(self, event: TimerEvent, topics: Topics, step: Step) -> None:
         """A timer has expired; the group may be gone by now."""

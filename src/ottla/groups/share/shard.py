@@ -3,7 +3,7 @@
 Groups and members change in `apply` only. Every method with a Step decides and changes nothing.
 What the share coordinator is to do is returned as a value, to be asked for once the step is
 committed; what it answered comes back through `states_answered` and `states_forgotten`. A very
-large group decides in a thread (`aside`).
+large group decides in a thread (`groups.aside`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from uuid import UUID
 from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.share import departure, requests, state_partitions
-from ottla.groups.share.aside import Copied, is_large
 from ottla.groups.share.describe import DescribedShareGroup, describe
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import heartbeat
+from ottla.groups.share.large import is_large
 from ottla.groups.share.member import JOIN_EPOCH, LEAVE_EPOCH
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult, StatesToInitialize
 from ottla.groups.share.state_partitions import PartitionsOfTopics
@@ -88,16 +88,6 @@ class ShareGroupShard:
         """The group if it decides elsewhere; None where it is done at once."""
         group = self._group_for(request)
         return group if is_large(group, request, topics) else None
-
-    def is_unchanged(self, copied: Copied) -> bool:
-        """The group is still as it was copied.
-
-        One that was removed and made again, or loaded again, may have had as many records.
-        """
-        original = copied.original
-        group = self.groups.get(original.group_id)
-        is_same = group is original or (group is None and not original.revision)
-        return is_same and original.revision == copied.group.revision
 
     def expired(self, event: SessionExpired, topics: Topics, step: Step) -> None:
         """A member's session has expired; it, or the group, may be gone by now."""

@@ -1,53 +1,20 @@
-"""Heartbeats and JoinGroups of very large groups, decided on a copy, beside the event loop.
+"""Which consumer groups are so large that a thread decides (`ottla.groups.aside`).
 
-A new target of 100,000 partitions takes 100 ms, of 10,000 topics 250 ms. So the group is copied,
-the copy decides in a thread, and what it decided is taken over if the group is still as it was.
+A new target of 100,000 partitions takes 100 ms, of 10,000 topics 250 ms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Collection
+from typing import Final
 
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.record_format import encode
 from ottla.groups.consumer.requests import HeartbeatRequest
-from ottla.groups.consumer.step import Step
 from ottla.groups.consumer.topics import Topics
-
-T = TypeVar("T")
 
 MAX_AT_ONCE: Final = 20_000
 """Members and partitions of a group, and its topics four times: decided in about 25 ms."""
 TOPIC_WEIGHT: Final = 4
-
-
-class Aside(NamedTuple):
-    """A group that decides elsewhere, as the shard has it now, the topics, and the step."""
-
-    group: ConsumerGroup
-    topics: Topics
-    step: Step
-
-    def copied(self) -> Copied:
-        """Of the group as it is now. Only the one whose turn it is needs a copy."""
-        return Copied(self.group, self.group.copied(), self.topics, self.step)
-
-
-class Copied(NamedTuple):
-    """A copy of a group, for another thread."""
-
-    original: ConsumerGroup
-    group: ConsumerGroup
-    topics: Topics
-    step: Step
-
-    def decide(
-        self, work: Callable[[ConsumerGroup, Topics, Step], T]
-    ) -> tuple[T, list[tuple[bytes, bytes | None]]]:
-        """The result of the decision, and the step's records encoded; raises ApiError."""
-        result = work(self.group, self.topics, self.step)
-        return result, [encode(record) for record in self.step.records]
 
 
 def is_large(group: ConsumerGroup, request: HeartbeatRequest, topics: Topics) -> bool:
