@@ -10,7 +10,7 @@ from typing import Any, Final
 from ottla.api.consumer_group_heartbeat import is_enabled
 from ottla.api.context import Context
 from ottla.api.describe_groups import ALL_OPERATIONS, NOT_REQUESTED
-from ottla.groups.consumer.assignors.spec import Partitions
+from ottla.api.group_assignments import named_assignment
 from ottla.groups.consumer.describe import DescribedConsumerGroup, DescribedMember
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -88,23 +88,7 @@ async def _member(described: DescribedMember, context: Context, slices: Slices) 
         client_host=member.client_host,
         subscribed_topic_names=tuple(sorted(member.subscribed_topics)),
         subscribed_topic_regex=member.subscribed_regex,
-        assignment=await _assignment(described.owned, context, slices),
-        target_assignment=await _assignment(described.target, context, slices),
+        assignment=await named_assignment(described.owned, context, slices),
+        target_assignment=await named_assignment(described.target, context, slices),
         **extra,
     )
-
-
-async def _assignment(partitions: Partitions, context: Context, slices: Slices) -> Any:
-    """Without topics that are gone: they have no name."""
-    build, image = context.messages, context.broker.image
-    topics = []
-    for topic_id, numbers in partitions.items():
-        await slices.count(1 + len(numbers) // 100)
-        topic = image.topic_by_id(topic_id)
-        if topic is not None:
-            topics.append(
-                build.TopicPartitions(
-                    topic_id=topic_id, topic_name=topic.name, partitions=tuple(sorted(numbers))
-                )
-            )
-    return build.Assignment(topic_partitions=tuple(topics))

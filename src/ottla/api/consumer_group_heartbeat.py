@@ -14,10 +14,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from ottla.api.context import Context
+from ottla.api.group_assignments import assignment, subscribed_topics
 from ottla.api.permissions import Need, split
 from ottla.controller.features import GROUP_VERSION
 from ottla.groups.consumer.assignors.spec import Partitions
-from ottla.groups.consumer.requests import MAX_SUBSCRIBED_TOPICS, HeartbeatRequest
+from ottla.groups.consumer.requests import HeartbeatRequest
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
@@ -63,20 +64,11 @@ async def handle(request: Any, context: Context) -> Any:
         return build.ConsumerGroupHeartbeatResponse(
             error_code=error.code, error_message=error.message or None
         )
-    assignment = None
-    if result.assignment is not None:
-        topics = []
-        for topic_id, partitions in result.assignment.items():
-            await slices.count(1 + len(partitions) // 100)
-            topics.append(
-                build.TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions)))
-            )
-        assignment = build.Assignment(topic_partitions=tuple(topics))
     return build.ConsumerGroupHeartbeatResponse(
         member_id=result.member_id,
         member_epoch=result.epoch,
         heartbeat_interval=result.heartbeat_interval_ms,
-        assignment=assignment,
+        assignment=await assignment(result.assignment, build, slices),
     )
 
 
@@ -90,13 +82,6 @@ async def _may_describe(context: Context, names: Sequence[str]) -> Sequence[str]
 
 
 async def _request(request: Any, context: Context, slices: Slices) -> HeartbeatRequest:
-    names = request.subscribed_topic_names
-    if names is not None and len(names) > MAX_SUBSCRIBED_TOPICS:
-        raise ApiError(
-            ErrorCode.invalid_request,
-            f"SubscribedTopicNames has {len(names):,} names; the maximum is"
-            f" {MAX_SUBSCRIBED_TOPICS:,}.",
-        )
     return HeartbeatRequest(
         group=request.group_id,
         member_id=request.member_id,
@@ -106,7 +91,7 @@ async def _request(request: Any, context: Context, slices: Slices) -> HeartbeatR
         instance_id=request.instance_id,
         rack_id=request.rack_id,
         rebalance_timeout_ms=request.rebalance_timeout,
-        subscribed_topics=None if names is None else frozenset(names),
+        subscribed_topics=subscribed_topics(request),
         subscribed_regex=_REGEX(request),
         server_assignor=request.server_assignor,
         owned=await _owned(request.topic_partitions, slices),

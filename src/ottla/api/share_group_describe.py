@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.api.describe_groups import ALL_OPERATIONS, NOT_REQUESTED
+from ottla.api.group_assignments import named_assignment
 from ottla.api.share_group_heartbeat import is_enabled
 from ottla.groups.share.member import Member
 from ottla.protocol.access import Access, Operation, Resource
@@ -60,24 +61,12 @@ async def _described(group_id: str, request: Any, context: Context, slices: Slic
 
 
 async def _member(member: Member, context: Context, slices: Slices) -> Any:
-    """Without topics that are gone: they have no name."""
-    build, image = context.messages, context.broker.image
-    topics = []
-    for topic_id, numbers in member.assigned.items():
-        await slices.count(1 + len(numbers) // 100)
-        topic = image.topic_by_id(topic_id)
-        if topic is not None:
-            topics.append(
-                build.TopicPartitions(
-                    topic_id=topic_id, topic_name=topic.name, partitions=tuple(sorted(numbers))
-                )
-            )
-    return build.Member(
+    return context.messages.Member(
         member_id=member.member_id,
         rack_id=member.rack_id,
         member_epoch=member.epoch,
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=tuple(sorted(member.subscribed_topics)),
-        assignment=build.Assignment(topic_partitions=tuple(topics)),
+        assignment=await named_assignment(member.assigned, context, slices),
     )

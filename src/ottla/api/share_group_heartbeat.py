@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.api.group_assignments import assignment, subscribed_topics
 from ottla.controller.features import SHARE_VERSION
-from ottla.groups.consumer.requests import MAX_SUBSCRIBED_TOPICS
 from ottla.groups.share.requests import HeartbeatRequest
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -49,31 +49,15 @@ async def handle(request: Any, context: Context) -> Any:
         return build.ShareGroupHeartbeatResponse(
             error_code=error.code, error_message=error.message or None
         )
-    assignment = None
-    if result.assignment is not None:
-        topics = []
-        for topic_id, partitions in result.assignment.items():
-            await slices.count(1 + len(partitions) // 100)
-            topics.append(
-                build.TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions)))
-            )
-        assignment = build.Assignment(topic_partitions=tuple(topics))
     return build.ShareGroupHeartbeatResponse(
         member_id=result.member_id,
         member_epoch=result.epoch,
         heartbeat_interval=result.heartbeat_interval_ms,
-        assignment=assignment,
+        assignment=await assignment(result.assignment, build, slices),
     )
 
 
 def _request(request: Any, context: Context) -> HeartbeatRequest:
-    names = request.subscribed_topic_names
-    if names is not None and len(names) > MAX_SUBSCRIBED_TOPICS:
-        raise ApiError(
-            ErrorCode.invalid_request,
-            f"SubscribedTopicNames has {len(names):,} names; the maximum is"
-            f" {MAX_SUBSCRIBED_TOPICS:,}.",
-        )
     return HeartbeatRequest(
         group=request.group_id,
         member_id=request.member_id,
@@ -81,5 +65,5 @@ def _request(request: Any, context: Context) -> HeartbeatRequest:
         client_id=context.client_id,
         client_host=context.session.address,
         rack_id=request.rack_id,
-        subscribed_topics=None if names is None else frozenset(names),
+        subscribed_topics=subscribed_topics(request),
     )
