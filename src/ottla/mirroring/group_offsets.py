@@ -17,6 +17,7 @@ from ottla.mirroring.group_plan import offsets_to_set
 from ottla.mirroring.map_reader import MapReader
 from ottla.mirroring.names import is_of_a_mirror, map_topic_of
 from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.told_once import ToldOnce
 from ottla.mirroring.topic_plan import Matches, SourceTopic
 
 EMPTY: Final = "empty"
@@ -50,9 +51,8 @@ class GroupOffsets:
         self._target = target
         self._reader = reader
         self._matches = matches
-        self._tell = tell
         self._last_set: dict[str, dict[TopicPartition, int]] = {}
-        self._reported: set[str] = set()
+        self._tell_once = ToldOnce(tell)
 
     def keep_up(self, mirrored: Mirrored) -> None:
         """Sets the offsets of all groups that are meant and have no members at the target. Raises
@@ -138,9 +138,7 @@ class GroupOffsets:
                 )
 
     def _say_once(self, text: str, group: str) -> None:
-        if text not in self._reported:
-            self._reported.add(text)
-            self._tell(Event(events.GROUP, text, {"group": group}))
+        self._tell_once(Event(events.GROUP, text, {"group": group}))
 
     def switch(self, group: str, mirrored: Mirrored) -> list[Translated]:
         """Sets the group's offsets for good, whatever it has committed at the target before.

@@ -19,6 +19,7 @@ from ottla.mirroring.map_tidying import MapTidying
 from ottla.mirroring.names import map_topic_of
 from ottla.mirroring.patterns import Patterns
 from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.told_once import ToldOnce
 from ottla.mirroring.topic_plan import TopicPlan
 from ottla.mirroring.topics import TopicWork
 
@@ -49,8 +50,8 @@ class Keeper:
         self._stopping = threading.Event()
         self._executor: ThreadPoolExecutor | None = None
         self._work_ahead: Future[None] | None = None
-        self._reported: dict[str, set[str]] = {}
-        """What was said since the work succeeded last, by its name."""
+        self._failures: dict[str, ToldOnce] = {}
+        """Those since the work succeeded last, by its name."""
         self.plan = TopicPlan()
         """The newest; replaced, never changed."""
         self.looks_after_groups = False
@@ -92,15 +93,13 @@ class Keeper:
 
     def attempt(self, what: str, work: Callable[[], object]) -> None:
         """What fails is said, once until it succeeds, and tried again at the next turn."""
-        reported = self._reported.setdefault(what, set())
+        failures = self._failures.setdefault(what, ToldOnce(self._tell))
         try:
             work()
         except (ClientError, LibrdkafkaError) as error:
-            if error.message not in reported:
-                reported.add(error.message)
-                self._tell(Event(events.WAITING, f"Trying again: {error.message}"))
+            failures(Event(events.WAITING, f"Trying again: {error.message}"))
         else:
-            reported.clear()
+            failures.forget()
 
     def keep_groups_up(self) -> None:
         """Sets the offsets of groups once. Raises ClientError and LibrdkafkaError."""

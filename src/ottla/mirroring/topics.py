@@ -27,6 +27,7 @@ from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.names import BEGIN, group_of, map_topic_of
 from ottla.mirroring.position import Origin, is_same, read_origin
 from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.told_once import ToldOnce
 from ottla.mirroring.topic_plan import (
     Alteration,
     Creation,
@@ -65,7 +66,7 @@ class TopicWork:
         self._wanted = wanted
         self._unwanted = unwanted
         self._tell = tell
-        self._reported: set[tuple[str, str]] = set()
+        self._tell_once = ToldOnce(tell)
 
     def make_map_topic(self) -> None:
         """Makes the topic of the offset map, unless it is there."""
@@ -101,9 +102,7 @@ class TopicWork:
         return plan
 
     def _say_once(self, kind: str, topic: str, text: str) -> None:
-        if (topic, text) not in self._reported:
-            self._reported.add((topic, text))
-            self._tell(Event(kind, text, {"topic": topic}))
+        self._tell_once(Event(kind, text, {"topic": topic}))
 
     def _plan(self) -> TopicPlan:
         here, there = self._source.metadata(None), self._target.metadata(None)
