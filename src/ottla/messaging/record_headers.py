@@ -40,9 +40,9 @@ def headers_of(record: Any) -> Headers:
     """Raises HeadersError."""
     found = known_headers(record)
     if found is None:
-        place = f"{record.topic()}-{record.partition()} at offset {record.offset()}"
+        where = f"{record.topic()}-{record.partition()} at offset {record.offset()}"
         raise HeadersError(
-            f"the record of {place} has a header whose name is not UTF-8.",
+            f"the record of {where} has a header whose name is not UTF-8.",
             "librdkafka's binding cannot read its headers. Begin after it.",
         )
     return found

@@ -105,7 +105,7 @@ class GroupOffsets:
                 continue
             there = TopicPartition(names[each.topic], each.partition)
             if target > 0 and target + 1 == ends.get(there) and not self._spec.into_existing:
-                # Only the marker of the mirror's transaction is behind the last record.
+                # After the last record there is only the marker of the mirror's transaction.
                 target = self._after_marker(each, commit.offset, target)
             found.append(Translated(there, commit.offset, target, commit.metadata))
         return found

@@ -6,7 +6,7 @@ from tests.console.served_console import Visitor
 
 from ottla.client.admin.cluster import PartitionState
 from ottla.client.admin.health import Problem
-from ottla.console.pages.overview import MAX_PLACES, shown
+from ottla.console.pages.overview import MAX_LINKS, shown
 
 
 def test_a_healthy_broker(visitor: Visitor) -> None:
@@ -16,8 +16,8 @@ def test_a_healthy_broker(visitor: Visitor) -> None:
 
 
 def test_a_problem_names_the_first_partitions() -> None:
-    bad = tuple(PartitionState("t", number, None, [1], [], 1) for number in range(MAX_PLACES + 5))
+    bad = tuple(PartitionState("t", number, None, [1], [], 1) for number in range(MAX_LINKS + 5))
     found = shown(Problem("17 partitions without a leader", "Start it.", True, bad))
     assert found.links[0] == ("t-0", "/topics/t/partitions")
-    assert len(found.links) == MAX_PLACES
+    assert len(found.links) == MAX_LINKS
     assert found.more == 5

@@ -19,7 +19,7 @@ from ottla.client.admin.lags import lags, left_behind
 from ottla.client.errors import RefusedError
 from ottla.console.visit import Visit
 
-MAX_PLACES: Final = 12
+MAX_LINKS: Final = 12
 """Partitions that are named with a problem."""
 FRESH_S: Final = 2.0
 LAGS_FRESH_S: Final = 4.0
@@ -28,7 +28,7 @@ HANGING_FRESH_S: Final = 30.0
 
 
 class ShownProblem(NamedTuple):
-    """A problem with links to where it is; `more`: places that are not named."""
+    """A problem with links to where it is; `more`: how many are not named."""
 
     what: str
     advice: str
@@ -55,8 +55,8 @@ def overview(visit: Visit) -> Response:
         problems=found,
         broken=any(each.is_broken for each in found),
         groups=groups,
-        idle=idle[:MAX_PLACES],
-        more_idle=max(0, len(idle) - MAX_PLACES),
+        idle=idle[:MAX_LINKS],
+        more_idle=max(0, len(idle) - MAX_LINKS),
     )
 
 
@@ -79,7 +79,7 @@ def known_groups(visit: Visit) -> tuple[int | None, list[tuple[str, int]]]:
 
 
 def shown(problem: Problem) -> ShownProblem:
-    links = list(places(problem))
+    links = list(links_of(problem))
     return ShownProblem(
         problem.what,
         problem.advice,
@@ -89,7 +89,7 @@ def shown(problem: Problem) -> ShownProblem:
     )
 
 
-def places(problem: Problem) -> Iterator[tuple[str, str]]:
+def links_of(problem: Problem) -> Iterator[tuple[str, str]]:
     """Names and addresses of the first partitions."""
-    for each in problem.partitions[:MAX_PLACES]:
+    for each in problem.partitions[:MAX_LINKS]:
         yield f"{each.topic}-{each.partition}", f"/topics/{each.topic}/partitions"

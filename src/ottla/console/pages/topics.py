@@ -105,7 +105,7 @@ def listed(
     """A row for each topic."""
     rows = []
     for name, topic in found.items():
-        places, readers = topic.partitions.values(), groups.get(name, ())
+        partitions, readers = topic.partitions.values(), groups.get(name, ())
         size = sizes.get(name, TopicSize(None, None))
         rows.append(
             ListedTopic(
@@ -113,8 +113,8 @@ def listed(
                 topic.is_internal or is_internal(name),
                 len(topic.partitions),
                 replication_factor_of(topic),
-                sum(each.leader < 0 for each in places),
-                sum(len(each.in_sync) < len(each.replicas) for each in places),
+                sum(each.leader < 0 for each in partitions),
+                sum(len(each.in_sync) < len(each.replicas) for each in partitions),
                 size.offsets,
                 size.size_bytes,
                 readers[0] if readers else None,

@@ -49,7 +49,7 @@ class HeartbeatResult(NamedTuple):
     assignment: Partitions | None = None
     """What the member reads from now on; None: as before."""
     to_initialize: StatesToInitialize | None = None
-    """What the share coordinator is to be asked for once the step is committed."""
+    """What to ask the share coordinator for once the step is committed."""
 
 
 def check(request: HeartbeatRequest) -> None:

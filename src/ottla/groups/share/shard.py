@@ -33,7 +33,7 @@ StatesToDelete: TypeAlias = Mapping[UUID, frozenset[int]]
 
 
 class AlteredOffsets(NamedTuple):
-    """AlterShareGroupOffsets: what the share coordinator is to be asked for, and what cannot be."""
+    """AlterShareGroupOffsets: what to ask the share coordinator for, and what it cannot do."""
 
     to_initialize: StatesToInitialize
     unknown: frozenset[tuple[str, int]]
