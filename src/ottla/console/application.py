@@ -30,6 +30,7 @@ from ottla.console.pages.jump import jump, suggested
 from ottla.console.pages.message import message, send_again, whole
 from ottla.console.pages.messages import messages
 from ottla.console.pages.overview import overview
+from ottla.console.pages.pipelines import pipeline, pipelines
 from ottla.console.pages.produce import produce, production
 from ottla.console.pages.security import security
 from ottla.console.pages.topic_changes import (
@@ -89,6 +90,8 @@ PAGES: Final[dict[str, Page]] = {
     "/topics/{topic}/groups": topic_groups,
     "/groups": groups,
     "/transactions": transactions,
+    "/pipelines": pipelines,
+    "/pipeline": pipeline,
     "/security": security,
     "/group": group,
 }

@@ -65,7 +65,7 @@ class DeliveredBatch(NamedTuple):
 
 def read_delivery(metadata: str | None) -> DeliveredBatch | None:
     """The delivery in a commit's metadata, or None if it is not a pipeline's."""
-    fields = _fields(metadata, MARK)
+    fields = pipeline_fields(metadata)
     if fields is None:
         return None
     query, batch, delta = fields.get("query"), _count(fields.get("batch")), fields.get("delta")
@@ -120,8 +120,13 @@ def is_note(metadata: str | None) -> bool:
     """Whether a commit is a pipeline's note about a run, and the group reads nothing."""
     if _fields(metadata, STOP_MARK) is not None:
         return True
-    fields = _fields(metadata, MARK)
+    fields = pipeline_fields(metadata)
     return fields is not None and fields.get("id") == "" and "run" in fields
+
+
+def pipeline_fields(metadata: str | None) -> dict[str, Any] | None:
+    """The JSON of a pipeline's commit, None for any other metadata."""
+    return _fields(metadata, MARK)
 
 
 def _fields(metadata: str | None, mark: str) -> dict[str, Any] | None:

@@ -51,7 +51,11 @@ class Lags(NamedTuple):
 
 def lags(client: Client) -> Lags:
     """Of all groups of the cluster, for the topics that exist."""
-    known: AllCommits = all_commits(client)
+    return lags_of(client, all_commits(client))
+
+
+def lags_of(client: Client, known: AllCommits) -> Lags:
+    """Of groups whose commits are known."""
     wanted = {place for commits in known.by_group.values() for place in commits}
     if not wanted:
         return Lags([], not known.unanswered and not known.refused)
