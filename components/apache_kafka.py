@@ -14,7 +14,7 @@ from components import cache, ivy, java
 from components.child import Child
 from ottla.testing.ports import free_ports
 
-VERSION = "4.3.1"
+VERSION = "4.4.0"
 ZOOKEEPER_VERSION = "3.9.1"
 """The last one with ZooKeeper mode."""
 # The flags of Kafka's own start scripts (kafka-server-start.sh, kafka-run-class.sh), with the heap.

@@ -9,7 +9,7 @@ from components.apache_kafka import TOOL_JVM_FLAGS, KafkaJars
 
 MAINS: Final = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
 }
 
 

@@ -69,7 +69,7 @@ def test_kafka_configs(kafka_jars: KafkaJars, new_broker: Callable[..., BrokerPr
 
     def configs(*words: str) -> str:
         group = ("--entity-type", "groups", "--entity-name", "orders/eu")
-        return kafka_jars.run("kafka.admin.ConfigCommand", *server, *group, *words)
+        return kafka_jars.run("org.apache.kafka.tools.ConfigCommand", *server, *group, *words)
 
     configs("--alter", "--add-config", "consumer.session.timeout.ms=50000")
     configs("--alter", "--add-config", "share.isolation.level=read_committed")
@@ -79,5 +79,5 @@ def test_kafka_configs(kafka_jars: KafkaJars, new_broker: Callable[..., BrokerPr
     configs("--alter", "--delete-config", "consumer.session.timeout.ms")
     assert "consumer.session.timeout.ms" not in configs("--describe")
     server_and_type = (*server, "--entity-type", "groups")
-    said = kafka_jars.run("kafka.admin.ConfigCommand", *server_and_type, "--describe")
+    said = kafka_jars.run("org.apache.kafka.tools.ConfigCommand", *server_and_type, "--describe")
     assert "orders/eu" in said

@@ -245,7 +245,7 @@ def test_kafka_configs(kafka_jars: KafkaJars, new_broker: Callable[..., BrokerPr
     server = ("--bootstrap-server", new_broker().bootstrap)
 
     def configs(*words: str) -> str:
-        return kafka_jars.run("kafka.admin.ConfigCommand", *server, *words)
+        return kafka_jars.run("org.apache.kafka.tools.ConfigCommand", *server, *words)
 
     user = ("--entity-type", "users", "--entity-name", "a/b")
     client = ("--entity-type", "clients", "--entity-name", "c")

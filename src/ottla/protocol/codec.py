@@ -11,6 +11,7 @@ import dataclasses
 import struct
 import types
 from datetime import datetime, timedelta
+from enum import IntEnum
 from functools import cache
 from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 
@@ -49,13 +50,13 @@ class Codec(NamedTuple):
     write: Writer
 
 
-def in_milliseconds(value: Any) -> Any:
-    """A definition's default, as this codec's value."""
+def as_ours(value: Any) -> Any:
+    """A definition's default, as this codec's value: times in milliseconds, our error codes."""
     if isinstance(value, timedelta):
         return round(value.total_seconds() * 1000)
     if isinstance(value, datetime):
         return round(value.timestamp() * 1000)
-    return value
+    return ErrorCode(value) if isinstance(value, IntEnum) else value
 
 
 def _unwrap_optional(annotation: Any) -> tuple[Any, bool]:
@@ -137,7 +138,7 @@ def _field(field: dataclasses.Field[Any], compact: bool) -> Field:
     default = (
         _zero(annotation, null_allowed, kafka_type)
         if field.default is dataclasses.MISSING
-        else in_milliseconds(field.default)
+        else as_ours(field.default)
     )
     return Field(field.name, tag, default, read, write, shape, code, null_allowed, item)
 

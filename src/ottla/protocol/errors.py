@@ -4,7 +4,7 @@ DecodeError (ValueError) bytes from the peer that are not a message: the connect
 ApiError (Exception)     a valid request that is refused: its code goes into the response
 """
 
-from kio.schema.errors import ErrorCode
+from ottla.protocol.newer.error_code import ErrorCode
 
 __all__ = ("ApiError", "DecodeError", "ErrorCode")
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ottla.protocol import newer
 from ottla.protocol.versions import APIS
 
 if TYPE_CHECKING:
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=1024)
 def message_module(key: int, version: int, kind: str) -> ModuleType:
-    """kio's module of one message; `kind` is "request" or "response"."""
-    return import_module(f"kio.schema.{APIS[key].name}.v{version}.{kind}")
+    """kio's module of one message, or ours; `kind` is "request" or "response"."""
+    name = APIS[key].name
+    if version in newer.VERSIONS.get(name, ()):
+        return import_module(f"{newer.__name__}.{newer.module_name(name, version, kind)}")
+    return import_module(f"kio.schema.{name}.v{version}.{kind}")
 
 
 @lru_cache(maxsize=1024)

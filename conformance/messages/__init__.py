@@ -1,0 +1,1 @@
+"""Apache Kafka's message definitions, beside Ottla's versions of them."""

@@ -1,0 +1,32 @@
+"""DeleteGroupsResponse, version 3.
+
+Written by `python -m conformance.messages --write`.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from kio.static.constants import EntityType
+
+from ottla.protocol.newer.error_code import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletableGroupResult:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[int] = 3
+    __flexible__: ClassVar[bool] = True
+    __api_key__: ClassVar[int] = 42
+    group_id: str = field(metadata={"kafka_type": "string"})
+    error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
+    error_message: str | None = field(metadata={"kafka_type": "string"}, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteGroupsResponse:
+    __type__: ClassVar = EntityType.response
+    __version__: ClassVar[int] = 3
+    __flexible__: ClassVar[bool] = True
+    __api_key__: ClassVar[int] = 42
+    throttle_time: int = field(metadata={"kafka_type": "timedelta_i32"})
+    results: tuple[DeletableGroupResult, ...]
