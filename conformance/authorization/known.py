@@ -33,7 +33,7 @@ _OF_BROKERS: Final = (
 )
 KNOWN: Final[tuple[Known, ...]] = (
     Known(
-        r"api_versions [34]",
+        r"api_versions [345]",
         r"(supported|finalized)_features\[.*",
         "Features of the cluster that only KRaft has, or that Ottla does not have.",
     ),

@@ -20,7 +20,7 @@ async def ask(node_call: Any, version: int, name: str = "tests", software: str =
     )
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 async def test_every_version_lists_the_supported_versions(node_call: Any, version: int) -> None:
     answer = await ask(node_call, version)
     assert answer.error_code is ErrorCode.none
@@ -34,7 +34,7 @@ def cluster(cluster: Any) -> Any:
     return cluster
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 async def test_the_levels_of_features(cluster: Any, version: int) -> None:
     """KIP-584. Clients below version 4 cannot read a supported range that begins at 0."""
     answer = await ask(cluster, version)
@@ -74,6 +74,40 @@ async def test_software_without_a_name_is_refused(node_call: Any) -> None:
         answer = await ask(node_call, 3, name, software)
         assert (answer.error_code, answer.api_keys) == (ErrorCode.invalid_request, ())
     assert (await ask(node_call, 2, "", "")).error_code is ErrorCode.none
+
+
+async def ask_for(node_call: Any, cluster_id: str | None, node_id: int) -> Any:
+    build = node_call.request(KEY, 5)
+    return await node_call.ask(
+        build.ApiVersionsRequest(
+            client_software_name="tests",
+            client_software_version="1",
+            cluster_id=cluster_id,
+            node_id=node_id,
+        )
+    )
+
+
+async def test_another_broker_than_the_client_means_tells_it_so(node_call: Any) -> None:
+    """KIP-1242. Without the list, so that the client does not go on."""
+    broker = node_call.node
+    mine, node_id = broker.image.cluster_id, broker.config.id
+    assert mine
+    assert (await ask_for(node_call, mine, node_id)).error_code is ErrorCode.none
+    for cluster_id, other in ((mine, node_id + 1), ("other", node_id), (mine, -2), ("", node_id)):
+        answer = await ask_for(node_call, cluster_id, other)
+        assert answer.error_code is ErrorCode.rebootstrap_required
+        assert (answer.api_keys, answer.supported_features) == ((), ())
+
+
+async def test_a_client_names_both_the_cluster_and_the_broker_or_neither(node_call: Any) -> None:
+    for cluster_id, node_id in (
+        (node_call.node.image.cluster_id, -1),
+        (None, node_call.node.config.id),
+    ):
+        answer = await ask_for(node_call, cluster_id, node_id)
+        assert (answer.error_code, answer.api_keys) == (ErrorCode.invalid_request, ())
+    assert (await ask_for(node_call, None, -1)).error_code is ErrorCode.none
 
 
 async def test_an_unknown_version_gets_the_supported_versions(node_call: Any) -> None:

@@ -1,4 +1,4 @@
-"""The request types: key, name, and the versions that Kafka 4.3 supports.
+"""The request types: key, name, and the versions that Kafka 4.4 supports.
 
 The broker advertises those that have a handler. Produce is an exception: versions 0 to 2 are
 advertised but refused, or librdkafka silently stops compressing (KAFKA-18659).
@@ -49,7 +49,7 @@ _TABLE: Final = (
     (15, "describe_groups", 0, 6),
     (16, "list_groups", 0, 5),
     (17, "sasl_handshake", 0, 1),
-    (18, "api_versions", 0, 4),
+    (API_VERSIONS, "api_versions", 0, 5),
     (19, "create_topics", 2, 7),
     (20, "delete_topics", 1, 6),
     (21, "delete_records", 0, 2),
