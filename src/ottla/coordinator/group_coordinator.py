@@ -519,18 +519,16 @@ class GroupCoordinator:
         return [group for groups in found for group in groups]
 
     async def delete_group(self, group: str) -> ErrorCode:
-        """DeleteGroups of one group. Share coordinators forget it before."""
-        try:
-            await self.share.forget(group)
-            while True:
-                error = await self._decide(
-                    group, lambda shard, step: shard.delete_group(group, step)
-                )
-                if error is not None:
-                    return error
-                await asyncio.sleep(0)
-        except ApiError as refused:
-            return refused.code
+        """DeleteGroups of one group. Share coordinators forget it before.
+
+        Raises ApiError if one of the coordinators cannot be asked; it may have a message.
+        """
+        await self.share.forget(group)
+        while True:
+            error = await self._decide(group, lambda shard, step: shard.delete_group(group, step))
+            if error is not None:
+                return error
+            await asyncio.sleep(0)
 
     # What concerns every shard.
 

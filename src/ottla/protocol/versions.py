@@ -69,7 +69,7 @@ _TABLE: Final = (
     (35, "describe_log_dirs", 1, 5),
     (36, "sasl_authenticate", 0, 2),
     (37, "create_partitions", 0, 3),
-    (42, "delete_groups", 0, 2),
+    (42, "delete_groups", 0, 3),
     (43, "elect_leaders", 0, 2),
     (44, "incremental_alter_configs", 0, 1),
     (45, "alter_partition_reassignments", 0, 1),

@@ -244,12 +244,13 @@ def delete_group(client: Client, group: str) -> None:
     asked = client.ask_coordinators(
         Coordinated.GROUP,
         [group],
-        lambda _: Question(DELETE_GROUPS, 2, build),
+        lambda _: Question(DELETE_GROUPS, 3, build),
         lambda response: ((each.group_id, each) for each in response.results),
     )
-    code = asked[group][1].error_code
+    answer = asked[group][1]
+    code, message = answer.error_code, getattr(answer, "error_message", None)
     if code is not ErrorCode.none:
-        raise RefusedError(f"delete group {group!r}", code, None, Needs("Delete", group))
+        raise RefusedError(f"delete group {group!r}", code, message, Needs("Delete", group))
 
 
 def why_no_coordinator(client: Client, group: str) -> str | None:
