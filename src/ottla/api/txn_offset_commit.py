@@ -2,12 +2,14 @@
 
 v2 (KIP-320): leader epochs. v3 (KIP-447): flexible; generation, member and group instance id, so
 that the group fences former owners. v4 (KIP-890): the error TRANSACTION_ABORTABLE. v5 (KIP-890):
-adds the group's partition of `__consumer_offsets` to the transaction, without AddOffsetsToTxn.
+adds the group's partition of `__consumer_offsets` to the transaction, without AddOffsetsToTxn. v6
+(KIP-1319): topic ids in place of names, and the errors of consumer groups' epochs.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
+from uuid import UUID
 
 from ottla.api.context import Context
 from ottla.api.offsets_to_commit import OffsetsToCommit
@@ -26,23 +28,34 @@ ACCESS: Final = (
 )
 
 _KNOWS_LOADING: Final = 2
+_TOPIC_IDS: Final = 6
 
 _COMMITTED_LEADER_EPOCH: Final = VersionedField(
     KEY, "TxnOffsetCommitRequestPartition", "committed_leader_epoch", -1
 )
 _GENERATION: Final = VersionedField(KEY, "TxnOffsetCommitRequest", "generation_id", -1)
+_MEMBER_EPOCH: Final = VersionedField(
+    KEY, "TxnOffsetCommitRequest", "generation_id_or_member_epoch", -1
+)
+"""The same field since version 6."""
 _MEMBER_ID: Final = VersionedField(KEY, "TxnOffsetCommitRequest", "member_id", "")
 _GROUP_INSTANCE_ID: Final = VersionedField[str | None](
     KEY, "TxnOffsetCommitRequest", "group_instance_id", None
 )
+_TOPIC_NAME: Final = VersionedField(KEY, "TxnOffsetCommitRequestTopic", "name", "")
+_TOPIC_ID: Final = VersionedField[UUID | None](KEY, "TxnOffsetCommitRequestTopic", "topic_id", None)
 
 
 async def handle(request: Any, context: Context) -> Any:
     offsets = OffsetsToCommit(_COMMITTED_LEADER_EPOCH)
     image = context.broker.image
     for topic in request.topics:
-        known = image.topic(topic.name)
-        await offsets.add(topic, known, ErrorCode.unknown_topic_or_partition)
+        if context.version >= _TOPIC_IDS:
+            known = None if topic.topic_id is None else image.topic_by_id(topic.topic_id)
+            await offsets.add(topic, known, ErrorCode.unknown_topic_id)
+        else:
+            known = image.topic(topic.name)
+            await offsets.add(topic, known, ErrorCode.unknown_topic_or_partition)
     errors = await offsets.commit(
         lambda found: context.broker.groups.commit_in_transaction(_commit(request, found, context))
     )
@@ -55,7 +68,9 @@ async def handle(request: Any, context: Context) -> Any:
 
     topics = [
         build.TxnOffsetCommitResponseTopic(
-            name=topic.name, partitions=await offsets.answers(topic, errors, answer)
+            name=_TOPIC_NAME(topic),
+            topic_id=_TOPIC_ID(topic),
+            partitions=await offsets.answers(topic, errors, answer),
         )
         for topic in request.topics
     ]
@@ -76,7 +91,7 @@ def _commit(
         group=request.group_id,
         transactional_id=request.transactional_id,
         producer=ProducerEpoch(request.producer_id, request.producer_epoch),
-        generation=_GENERATION(request),
+        generation=(_MEMBER_EPOCH if context.version >= _TOPIC_IDS else _GENERATION)(request),
         member_id=_MEMBER_ID(request),
         group_instance_id=_GROUP_INSTANCE_ID(request),
         offsets=offsets,

@@ -59,7 +59,7 @@ _TABLE: Final = (
     (25, "add_offsets_to_txn", 0, 4),
     (26, "end_txn", 0, 5),
     (WRITE_TXN_MARKERS, "write_txn_markers", 1, 2),
-    (28, "txn_offset_commit", 0, 5),
+    (28, "txn_offset_commit", 0, 6),
     (29, "describe_acls", 1, 3),
     (30, "create_acls", 1, 3),
     (31, "delete_acls", 1, 3),

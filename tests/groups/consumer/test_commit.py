@@ -73,8 +73,11 @@ def test_transactions_may_name_no_member_and_have_generations_too() -> None:
     with pytest.raises(ApiError) as caught:
         late_member(group, "m", None, 11, version=3, is_transactional=True)
     assert caught.value.code is ErrorCode.illegal_generation
-    error = partition_error(MEMBER, 4, ONE, 0, is_transactional=True)
+    error = partition_error(MEMBER, 4, ONE, 0, knows_epochs=False)
     assert error is ErrorCode.illegal_generation
+    with pytest.raises(ApiError) as caught:  # KIP-1319
+        late_member(group, "m", None, 11, version=6, is_transactional=True)
+    assert caught.value.code is ErrorCode.stale_member_epoch
 
 
 def test_fetching() -> None:

@@ -59,6 +59,7 @@ def test_the_records_belong_to_the_producers_transaction(
     ("group", "changes", "error"),
     [
         (None, {}, "illegal_generation"),
+        (None, {"version": 6}, "group_id_not_found"),
         (group_in(STABLE, MEMBER), {"generation": GENERATION - 1}, "illegal_generation"),
         (group_in(STABLE, MEMBER), {"member_id": "x"}, "unknown_member_id"),
         (group_in(STABLE, MEMBER, ("s", "i")), {"group_instance_id": "i"}, "fenced_instance_id"),

@@ -14,6 +14,8 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 FIRST_COMMIT_VERSION = 9
 """Of OffsetCommit, that knows member epochs."""
+FIRST_TRANSACTIONAL_VERSION = 6
+"""Of TxnOffsetCommit, that knows the error of a late one (KIP-1319)."""
 
 
 def late_member(
@@ -29,8 +31,9 @@ def late_member(
 
     None where it may commit for all. Without members, anybody may; a transaction that names no
     member may, too. Raises ApiError (UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH;
-    for classic members and transactions ILLEGAL_GENERATION).
+    for classic members, and transactions before version 6, ILLEGAL_GENERATION).
     """
+    knows_epochs = not is_transactional or version >= FIRST_TRANSACTIONAL_VERSION
     if epoch < 0 and not group.members:
         return None
     if is_transactional and epoch == -1 and not member_id and instance_id is None:
@@ -45,25 +48,27 @@ def late_member(
     if epoch == member.epoch:
         return None
     if epoch > member.epoch:
-        raise ApiError(_late(member, is_transactional=is_transactional))
+        raise ApiError(_late(member, knows_epochs=knows_epochs))
     return member
 
 
 def partition_error(
-    member: Member, epoch: int, topic: UUID, partition: int, *, is_transactional: bool = False
+    member: Member, epoch: int, topic: UUID, partition: int, *, knows_epochs: bool = True
 ) -> ErrorCode:
-    """Whether a late member has had the partition since that epoch (KIP-1251)."""
+    """Whether a late member has had the partition since that epoch (KIP-1251). `knows_epochs`:
+    the client knows the error STALE_MEMBER_EPOCH.
+    """
     for owned in (member.assigned, member.pending_revocation):
         assigned_in = owned.get(topic, {}).get(partition)
         if assigned_in is not None:
             if epoch >= assigned_in:
                 return ErrorCode.none
             break
-    return _late(member, is_transactional=is_transactional)
+    return _late(member, knows_epochs=knows_epochs)
 
 
-def _late(member: Member, *, is_transactional: bool) -> ErrorCode:
-    if is_transactional or member.classic is not None:
+def _late(member: Member, *, knows_epochs: bool = True) -> ErrorCode:
+    if not knows_epochs or member.classic is not None:
         return ErrorCode.illegal_generation
     return ErrorCode.stale_member_epoch
 
@@ -77,4 +82,4 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None
         return
     member = known_member(group, member_id or "")
     if epoch != member.epoch:
-        raise ApiError(_late(member, is_transactional=False))
+        raise ApiError(_late(member))

@@ -240,7 +240,7 @@ def check_late(
     offsets: Sequence[OffsetToCommit],
     settings: GroupSettings,
     *,
-    is_transactional: bool = False,
+    knows_epochs: bool = True,
 ) -> None:
     """A member that is in a later epoch than it says must have had each partition since then.
 
@@ -250,7 +250,7 @@ def check_late(
         if offset.topic_id is None or _is_too_long(offset.metadata or "", settings):
             continue
         error = partition_error(
-            member, epoch, offset.topic_id, offset.partition, is_transactional=is_transactional
+            member, epoch, offset.topic_id, offset.partition, knows_epochs=knows_epochs
         )
         if error is not ErrorCode.none:
             raise ApiError(error)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import transactional_commit_error
-from ottla.groups.consumer.commit import late_member
+from ottla.groups.consumer.commit import FIRST_TRANSACTIONAL_VERSION, late_member
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.offsets.commit import (
     OffsetRecords,
@@ -36,7 +36,9 @@ class TransactionalCommitRequest(NamedTuple):
     transactional_id: str
     producer: ProducerEpoch
     generation: int
-    """-1 before TxnOffsetCommit 3, and from clients without group metadata (KIP-447)."""
+    """-1 before TxnOffsetCommit 3, and from clients without group metadata (KIP-447). Of a member
+    of a consumer group: its epoch.
+    """
     member_id: str
     group_instance_id: str | None
     offsets: tuple[OffsetToCommit, ...]
@@ -51,6 +53,11 @@ class TransactionalCommitRequest(NamedTuple):
         before, AddOffsetsToTxn did."""
         return self.version >= _ADDING_VERSION
 
+    @property
+    def knows_epochs(self) -> bool:
+        """The producer knows the errors of consumer groups (KIP-1319)."""
+        return self.version >= FIRST_TRANSACTIONAL_VERSION
+
 
 def commit_in_transaction(
     group: ClassicGroup | ConsumerGroup | None,
@@ -62,7 +69,8 @@ def commit_in_transaction(
     """The error of each offset in turn, and a record for each that is accepted.
 
     Raises ApiError if the request as a whole is refused: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or
-    FENCED_INSTANCE_ID for a client that does not own the partitions (any more),
+    FENCED_INSTANCE_ID for a client that does not own the partitions (any more), since version 6
+    also STALE_MEMBER_EPOCH and GROUP_ID_NOT_FOUND (KIP-1319),
     UNKNOWN_SERVER_ERROR for too many offsets, and INVALID_COMMIT_OFFSET_SIZE if the group or the
     transaction would have too many.
     """
@@ -99,6 +107,8 @@ def _check(
     if group is None:
         if request.generation < 0:
             return
+        if request.knows_epochs:
+            raise ApiError(ErrorCode.group_id_not_found)
         raise ApiError(ErrorCode.illegal_generation)
     if isinstance(group, ConsumerGroup):
         epoch = request.generation
@@ -111,7 +121,7 @@ def _check(
             is_transactional=True,
         )
         if late is not None:
-            check_late(late, epoch, request.offsets, settings, is_transactional=True)
+            check_late(late, epoch, request.offsets, settings, knows_epochs=request.knows_epochs)
         return
     error = transactional_commit_error(
         group, request.member_id, request.group_instance_id, request.generation
