@@ -96,11 +96,4 @@ KNOWN: Final[tuple[Known, ...]] = (
         "partition after it has answered, and a state that is not made yet is UNKNOWN_SERVER_ERROR "
         "(SharePartition.fetchPersisterError). The error of the whole answer is the same.",
     ),
-    Known(
-        r".*",
-        r".*",
-        "Apache Kafka 4.3.1 takes an ACL for a range of addresses, and it never matches: KIP-1276 "
-        "is not carried out in its StandardAuthorizer yet.",
-        situation="from this network",
-    ),
 )

@@ -238,8 +238,11 @@ def test_nothing_is_wrong_after_crashes_in_transactions(
     states = sorted(broker.data.glob("__transaction_state-*/*.log"))
     files = ",".join(str(path) for path in states if path.stat().st_size)
     said = kafka_jars.run(log_dump.TOOL, "--files", files, "--transaction-log-decoder")
-    statuses = set(map(int, re.findall(r'"transactionStatus":(\d)', said)))
-    assert statuses == set(range(6)), "Empty to CompleteAbort, as Kafka numbers the states"
+    # Since Apache Kafka 4.4 by their names.
+    statuses = set(re.findall(r'"transactionStatus":"(\w+)"', said))
+    assert statuses == {
+        *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort")
+    }
 
 
 def test_the_tool_does_find_a_fault_where_there_is_one(

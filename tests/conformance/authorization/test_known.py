@@ -20,7 +20,7 @@ def test_every_entry_has_a_reason() -> None:
 
 
 def test_no_entry_explains_more_than_ottla_refuses() -> None:
-    """Where Ottla would allow what Apache Kafka refuses, only the range of addresses may say so."""
+    """Where Ottla would allow what Apache Kafka refuses, no entry may say so."""
     allowed = ("none", "is there")
     refused = ("cluster_authorization_failed", "topic_authorization_failed")
     for label in (
