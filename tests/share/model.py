@@ -31,12 +31,15 @@ class Known:
 
 
 class Machine(RuleBasedStateMachine):
-    @initialize(sizes=st.lists(st.integers(1, 6), min_size=3, max_size=12))
-    def begin(self, sizes: list[int]) -> None:
+    @initialize(
+        sizes=st.lists(st.integers(1, 6), min_size=3, max_size=12),
+        max_runs=st.sampled_from((1, 4, 1_000)),
+    )
+    def begin(self, sizes: list[int], max_runs: int) -> None:
         ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
         self.log = [LogBatch(end - size, end - 1) for size, end in zip(sizes, ends, strict=True)]
         self.log_start = 0
-        self.settings = ShareSettings(MOST, LIMIT, LOCK_MS, can_renew=True)
+        self.settings = ShareSettings(MOST, LIMIT, LOCK_MS, True, max_runs)
         self.stored = StoredState(0, 0, ())
         self.partition = SharePartition(self.stored)
         self.known = {offset: Known() for offset in range(ends[-1])}
@@ -59,7 +62,7 @@ class Machine(RuleBasedStateMachine):
         offset = self.partition.next_fetch_offset()
         read = [each for each in self.log if each.last >= max(offset, self.log_start)][:batches]
         can = self.partition.can_acquire(self.settings)
-        before = self.partition.in_flight_count
+        before, runs = self.partition.in_flight_count, list(self.partition.runs)
         wish = Wish(member, mode, most, size)
         found = self.partition.acquire(wish, offset, read, self.settings, self.now)
         taken = [offset for each in found for offset in range(each.first, each.last + 1)]
@@ -67,7 +70,8 @@ class Machine(RuleBasedStateMachine):
         assert not taken or can
         if mode is AcquireMode.RECORD_LIMIT:
             assert len(taken) <= most
-        if read and can and before < MOST:
+        is_front = bool(runs) and runs[0].is_available
+        if read and can and (is_front or (before < MOST and len(runs) < self.settings.max_runs)):
             assert taken, "a member that can get records gets some"
         for each in found:
             for offset in range(each.first, each.last + 1):

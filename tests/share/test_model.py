@@ -19,7 +19,7 @@ TestSharePartition = Machine.TestCase
 def test_the_model_sees_a_record_that_is_delivered_again() -> None:
     """The model itself is tested: a partition that forgets what was written is found."""
     machine = Machine()
-    machine.begin([3, 3, 3])
+    machine.begin([3, 3, 3], 1_000)
     machine.acquire("a", 3, 8, AcquireMode.RECORD_LIMIT, 1)
     machine.acknowledge("a", 0, 3, [1] * 8, True)
     machine.begin_write()

@@ -17,7 +17,13 @@ from tests.share.shares import (
 )
 
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.share.share_partition import MAX_RUNS, AckBatch, SharePartition, StoredState
+from ottla.share.share_partition import (
+    MAX_RUNS,
+    MAX_RUNS_ACQUIRED,
+    AckBatch,
+    SharePartition,
+    StoredState,
+)
 
 
 def refused(partition: SharePartition, *args: int, member: str = "m", **more: object) -> ErrorCode:
@@ -331,3 +337,45 @@ def test_records_are_in_only_so_many_runs() -> None:
     assert len(partition.runs) == MAX_RUNS
     write(partition)
     assert partition.start_offset == 1
+
+
+def test_single_acquisitions_of_a_huge_batch_make_only_so_many_runs() -> None:
+    partition = loaded()
+    count = 3 * MAX_RUNS_ACQUIRED
+    batches = log((0, count - 1))
+    for number in range(MAX_RUNS_ACQUIRED + 10):
+        strict = wish(f"m{number}", 1, strict=True)
+        acquire(partition, batches, strict, now=number)
+    assert len(partition.runs) == MAX_RUNS_ACQUIRED
+    # The first one is given back: it is handed out again, and the rest stays as it is.
+    partition.release("m0", SETTINGS)
+    assert acquire(partition, batches, wish("x", 1, strict=True)) == [(0, 0, 2)]
+    assert acquire(partition, batches, wish("x", 1, strict=True)) == []
+    # Locks end, and the runs become one again.
+    partition.expire_locks(SETTINGS, 10 * SETTINGS.lock_ms)
+    write(partition)
+    assert len(partition.runs) == 3
+    assert acquire(partition, batches, wish("x", 1, strict=True)) == [(0, 0, 3)]
+
+
+def test_a_partition_whose_states_alternate_goes_on() -> None:
+    settings = SETTINGS._replace(max_runs=10)
+    partition = loaded()
+    batches = log((0, 99))
+    acquire(partition, batches)
+    for first in range(0, 100, 4):  # two accepted, two given back
+        say(partition, first, first + 3, ACCEPT, ACCEPT, RELEASE, RELEASE)
+        write(partition)
+    one = wish("x", 1, strict=True)
+    found = []
+    for _ in range(100):
+        got = acquire(partition, batches, one, settings=settings)
+        if not got:
+            break
+        found += got
+        assert len(partition.runs) <= 50
+        say(partition, got[0][0], got[0][1], ACCEPT, member="x")
+        write(partition)
+    expected = [offset for offset in range(100) if offset % 4 >= 2]
+    assert [first for first, _, _ in found] == expected
+    assert partition.start_offset == 100

@@ -3,6 +3,11 @@
 In the mode BATCH_OPTIMIZED batches of the log are acquired whole, so that there may be more records
 than the member wants; in RECORD_LIMIT there are never more. A record that was delivered often
 before may be what stops its consumers: it comes with fewer others, the last time alone.
+
+A batch of the log may have a million records, and each acquisition of some of them leaves one run
+more. Kafka keeps a state for each record of such a batch. Here only so many runs are made: beyond
+that a run is handed out whole or not at all, but for the first one in flight. Nobody has to wait
+for others to take that one, so that the partition goes on.
 """
 
 from __future__ import annotations
@@ -60,6 +65,8 @@ class Terms(NamedTuple):
 
     max_deliveries: int
     lock_until_ms: int
+    max_runs: int
+    """So many are in flight at most before runs are kept whole."""
 
     @property
     def suspect_from(self) -> int:
@@ -99,6 +106,14 @@ class Acquisition:
         first = max(self._first_offset, next_offset)
         if self._left > 0 and first <= self._last_offset:
             self._acquire_fresh(first, self._last_offset)
+
+    @property
+    def _room(self) -> int:
+        """How many runs more there may be."""
+        return self._terms.max_runs - len(self._in_flight.runs)
+
+    def _may_cut(self, run: Run) -> bool:
+        return self._room > 0 or self._in_flight.is_front(run)
 
     # Records that were in flight.
 
@@ -153,10 +168,11 @@ class Acquisition:
         most: int | None = None
         """Once there is a suspect among them."""
         begun = len(self.acquired)
-        first = max(batch.first, self._first_offset)
-        for run in self._in_flight.within(first, min(batch.last, self._last_offset)):
+        first, last = max(batch.first, self._first_offset), min(batch.last, self._last_offset)
+        for run in self._in_flight.overlapping(first, last):
             if not run.is_available:
                 continue
+            begin, end = max(run.first, first), min(run.last, last)
             is_alone = (
                 self._terms.max_deliveries >= MIN_LIMIT_FOR_ALONE
                 and run.delivery_count == self._terms.max_deliveries - 1
@@ -166,15 +182,17 @@ class Acquisition:
             doubt = run.delivery_count - self._terms.suspect_from
             if doubt >= 0 and most is None:
                 most = max(1, batch.size >> (doubt + 1))
-            size = 1 if is_alone else run.size
+            size = 1 if is_alone else end - begin + 1
             if self._wish.mode is AcquireMode.RECORD_LIMIT:
                 size = min(size, self._left)
             if most is not None:
                 size = min(size, most - taken)
             if size <= 0:
                 break
-            is_cut = is_alone or size < run.size
-            for part in self._in_flight.within(run.first, run.first + size - 1):
+            is_cut = is_alone or size < end - begin + 1
+            if size < run.size and not self._may_cut(run):
+                continue
+            for part in self._in_flight.within(begin, begin + size - 1):
                 self._take(part)
             taken += size
             if is_cut:
@@ -194,6 +212,8 @@ class Acquisition:
         for run in runs:
             first, last = max(run.first, self._first_offset), min(run.last, self._last_offset)
             if self._left <= 0 or first > last or not run.is_available:
+                continue
+            if not self._may_cut(run):
                 continue
             gap = self._in_flight.take_out(first, last)
             end = self._acquire_fresh(first, last)
@@ -229,11 +249,12 @@ class Acquisition:
         return offset
 
     def _along_log_batches(self, first: int, last: int) -> list[tuple[int, int]]:
-        found = []
+        found: list[tuple[int, int]] = []
         begin = first
+        room = self._room
         if last - first + 1 > self._wish.batch_size:
             for batch in self._fetched:
-                if batch.first > last:
+                if batch.first > last or len(found) + 1 >= room:
                     break
                 if batch.first - begin >= self._wish.batch_size:
                     found.append((begin, batch.first - 1))

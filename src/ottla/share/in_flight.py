@@ -198,6 +198,14 @@ class InFlight:
             self.runs.insert(end, self.runs[end - 1].split_at(last + 1))
         return self.runs[index:end]
 
+    def overlapping(self, first: int, last: int) -> list[Run]:
+        """The runs with any of these offsets, as they are."""
+        return self.runs[self.index_of(first) : self._after(last)]
+
+    def is_front(self, run: Run) -> bool:
+        """Whether nothing in flight is before this run."""
+        return self.runs[0] is run
+
     def take_out(self, first: int, last: int) -> Run:
         """Removes the one run that has these offsets, and returns that part of it."""
         (run,) = self.within(first, last)

@@ -36,6 +36,8 @@ _last_of = attrgetter("last")
 MAX_RUNS: Final = 10_000
 """Runs of one state in flight: each write looks at all of them, and stores them in one record. A
 batch of the log may have a million records, of which a member says something else of each."""
+MAX_RUNS_ACQUIRED: Final = MAX_RUNS // 2
+"""Beyond that, acquisitions make no more: the rest is for what members say of what they have."""
 
 
 class ShareSettings(NamedTuple):
@@ -49,6 +51,8 @@ class ShareSettings(NamedTuple):
     """share.record.lock.duration.ms"""
     can_renew: bool = True
     """share.renew.acknowledge.enable"""
+    max_runs: int = MAX_RUNS_ACQUIRED
+    """No setting: so many runs are made by acquisitions."""
 
 
 class StoredState(NamedTuple):
@@ -193,7 +197,7 @@ class SharePartition:
             fetched,
             last_offset,
             wish._replace(max_records=max_records),
-            Terms(settings.max_deliveries, now_ms + settings.lock_ms),
+            Terms(settings.max_deliveries, now_ms + settings.lock_ms, settings.max_runs),
         )
         acquisition.run(self.next_offset)
         if self._in_flight:
