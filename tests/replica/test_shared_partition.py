@@ -225,3 +225,29 @@ async def test_another_leader_ends_it(bench: Bench) -> None:
     for each in (said, waiting):
         with pytest.raises(ApiError):
             await each
+
+
+async def test_a_timer_that_is_always_late_ends_locks_all_the_same(bench: Bench) -> None:
+    shared = await bench.load()
+    bench.own()
+    loop = asyncio.get_running_loop()
+
+    def fire_late() -> None:
+        assert shared._timer is not None
+        shared._timer.cancel()
+        shared._timer_due = loop.time() - 1
+        shared._expire()
+
+    bench.time_ms += 31_000
+    fire_late()
+    assert shared._shares is not None
+    assert shared._shares.next_lock_end_ms() == 30_000, "what members sent is heard first"
+    shared._arm(1)
+    assert shared._timer_due - loop.time() > 0.1
+    fire_late()
+    assert shared._shares.next_lock_end_ms() is None
+    # Another lock: members get the time once more.
+    bench.own()
+    bench.time_ms += 31_000
+    fire_late()
+    assert shared._shares.next_lock_end_ms() is not None

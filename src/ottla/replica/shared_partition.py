@@ -36,7 +36,8 @@ logger = logging.getLogger("ottla.share")
 RETRY_S: Final = 30
 """After so long what could not be written is tried again, even if nobody reads any more."""
 LATE_S: Final = 0.25
-"""A timer that fires so late was held up with what members had sent: they get as much more time."""
+"""A timer that fires so late was held up with what members had sent: they get as much more time,
+once."""
 BYTES_A_RECORD: Final = 1_024
 """Before anything was read."""
 MORE_BYTES: Final = 64 << 10
@@ -135,6 +136,8 @@ class SharedPartition:
         self._is_writing = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
+        self._is_grace = False
+        """The timer was late: what is over then ends, even if it is late again."""
         self._retry: asyncio.TimerHandle | None = None
         around.background.spawn(self._load())
 
@@ -317,7 +320,7 @@ class SharedPartition:
         loop = asyncio.get_running_loop()
         due = loop.time() + delay_ms / 1000
         if self._timer is not None:
-            if self._timer_due <= due:
+            if self._is_grace or self._timer_due <= due:
                 return
             self._timer.cancel()
         self._timer_due = due
@@ -330,9 +333,12 @@ class SharedPartition:
             self._unused(self)
             return
         now_ms = self._around.clock.monotonic_ms()
-        if asyncio.get_running_loop().time() - self._timer_due > LATE_S:
+        is_late = asyncio.get_running_loop().time() - self._timer_due > LATE_S
+        if is_late and not self._is_grace:
+            self._is_grace = True
             self._arm(int(LATE_S * 1000))
             return
+        self._is_grace = False
         if shares.expire_locks(self._terms.records, now_ms):
             self._write_soon()
             wake(self)
