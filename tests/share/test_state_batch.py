@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.share.record_state import RecordState
-from ottla.share.state_batch import StateBatch, combined
+from ottla.share.state_batch import StateBatch, are_in_order, combined, updated
 
 STATES = (RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
@@ -45,3 +45,30 @@ def test_new_batches_replace_old_ones() -> None:
         StateBatch(3, 5, RecordState.ACKNOWLEDGED, 2),
         StateBatch(6, 9, RecordState.AVAILABLE, 1),
     ]
+
+
+@given(
+    st.lists(batches(), max_size=40),
+    st.integers(-1, 35),
+    st.lists(batches(), max_size=4),
+    st.integers(-1, 35),
+)
+def test_an_update_is_what_combining_all_makes(
+    state: list[StateBatch], begun: int, changes: list[StateBatch], start: int
+) -> None:
+    before = combined(state, begun)
+    assert are_in_order(before)
+    assert list(updated(before, changes, start)) == list(combined([*before, *changes], start))
+
+
+def test_a_few_changes_of_a_large_state() -> None:
+    state = [StateBatch(offset, offset, STATES[offset % 2], 1) for offset in range(1_000)]
+    changes = [
+        StateBatch(0, 0, RecordState.ACKNOWLEDGED, 2),
+        StateBatch(400, 403, RecordState.ARCHIVED, 3),
+        StateBatch(402, 410, RecordState.ARCHIVED, 3),
+        StateBatch(998, 1_005, RecordState.ACKNOWLEDGED, 2),
+    ]
+    for start in (-1, 0, 1, 399, 401, 999, 1_000, 2_000):
+        expected = list(combined([*state, *changes], start))
+        assert list(updated(state, changes, start)) == expected

@@ -22,7 +22,7 @@ from ottla.shards.step import ProducerEpoch, TransactionMarker
 from ottla.shards.step import Step as ShardStep
 from ottla.share.settings import ShareCoordinatorSettings
 from ottla.share.share_partition import StoredState, Write
-from ottla.share.state_batch import combined
+from ottla.share.state_batch import are_in_order, combined, updated
 from ottla.share.stored import (
     NO_COUNT,
     NO_EPOCH,
@@ -97,6 +97,9 @@ class ShareShard:
             return
         if value.create_ms == value.write_ms:
             self.last_change = offset
+        if not are_in_order(value.batches):
+            # Neither Kafka nor Ottla writes that; what follows is found by order.
+            value = value._replace(batches=combined(value.batches, value.start_offset))
         known.state = value
         known.state_epoch = max(known.state_epoch, value.state_epoch)
         known.updates = 0
@@ -221,7 +224,7 @@ class ShareShard:
             count,
             step.now_ms,
             step.now_ms,
-            combined([*state.batches, *write.batches], start),
+            updated(state.batches, write.batches, start),
         )
         return ShareRecord(key, snapshot)
 
@@ -269,7 +272,7 @@ def _updated(state: Snapshot, update: Update) -> Snapshot:
         leader_epoch=leader_epoch,
         start_offset=start,
         delivery_complete_count=update.delivery_complete_count,
-        batches=combined([*state.batches, *update.batches], start),
+        batches=updated(state.batches, update.batches, start),
     )
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from ottla.share.record_state import RecordState
+
+_last_of = attrgetter("last")
+
+MANY: Final = 4
+"""One of so many changes: then it is quicker to combine them all."""
 
 
 class StateBatch(NamedTuple):
@@ -46,6 +53,59 @@ def combined(batches: Iterable[StateBatch], start_offset: int) -> Sequence[State
             newest = open_batches[0][3]
             add_joined(result, StateBatch(at, first_after - 1, newest.state, newest.delivery_count))
     return result
+
+
+def updated(
+    state: Sequence[StateBatch], batches: Sequence[StateBatch], start_offset: int
+) -> Sequence[StateBatch]:
+    """What `combined` makes of both. The state is in order and without overlap, so that only those
+    of its batches are looked at that the others touch: most writes change few of many.
+    """
+    if MANY * len(batches) > len(state):
+        return combined([*state, *batches], start_offset)
+    changes = combined(batches, start_offset)
+    at = bisect_left(state, start_offset, key=_last_of)
+    result: list[StateBatch] = []
+    if at < len(state) and state[at].first < start_offset:
+        result.append(state[at]._replace(first=start_offset))
+        at += 1
+    number = 0
+    while number < len(changes):
+        touched = [changes[number]]
+        number += 1
+        begin = bisect_left(state, touched[0].first, lo=at, key=_last_of)
+        _add_all(result, state[at:begin])
+        at = begin
+        last = touched[0].last
+        if result and result[-1].last >= touched[0].first:
+            touched.append(result.pop())
+            last = max(last, touched[-1].last)
+        while True:
+            if at < len(state) and state[at].first <= last:
+                touched.append(state[at])
+                at += 1
+            elif number < len(changes) and changes[number].first <= last:
+                touched.append(changes[number])
+                number += 1
+            else:
+                break
+            last = max(last, touched[-1].last)
+        for piece in combined(touched, -1):
+            add_joined(result, piece)
+    _add_all(result, state[at:])
+    return result
+
+
+def _add_all(result: list[StateBatch], state: Sequence[StateBatch]) -> None:
+    """Batches that need no joining but of the first with the one before."""
+    if state:
+        add_joined(result, state[0])
+        result.extend(state[1:])
+
+
+def are_in_order(batches: Sequence[StateBatch]) -> bool:
+    """Whether no batch begins before the end of the one before it."""
+    return all(before.last < batch.first for before, batch in pairwise(batches))
 
 
 def _pieces(batches: Sequence[StateBatch]) -> Iterable[tuple[int, int]]:
