@@ -16,6 +16,12 @@ from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
+from ottla.groups.share.administration import (
+    alter_offsets,
+    begin_offset_removal,
+    begin_removal,
+    states_answered,
+)
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.large import MAX_AT_ONCE
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
@@ -64,7 +70,11 @@ class Bench:
         return await self.decisions.heartbeat(0, request)
 
     async def answered(self, count: int = COUNT) -> None:
-        await self.decisions.states_answered(0, "g", {LARGE: range(count)}, {})
+        await self.decisions.change(
+            0,
+            "g",
+            lambda group, topics, step: states_answered(group, {LARGE: range(count)}, {}, step),
+        )
 
     async def group(self) -> ShareGroup:
         return await self.runtime.decide(0, lambda shard, _: shard.share.groups["g"])
@@ -141,5 +151,46 @@ async def test_a_refusal_in_the_thread_is_the_answer(bench: Bench) -> None:
 
 
 async def test_states_of_a_group_that_is_gone(bench: Bench) -> None:
-    await bench.answered()
+    with pytest.raises(ApiError) as refused:
+        await bench.answered()
+    assert refused.value.code is ErrorCode.group_id_not_found
     assert bench.long == 0
+
+
+async def test_administrators_change_large_groups_in_the_thread(bench: Bench) -> None:
+    """A request that names many partitions makes a large group, too; it may be a new one."""
+    altered = await bench.decisions.change(
+        0,
+        "g",
+        lambda group, topics, step: alter_offsets(
+            group, {"large": dict.fromkeys(range(COUNT + 1), 5)}, topics, step
+        ),
+        more=COUNT,
+        may_be_new=True,
+    )
+    assert altered.unknown == {("large", COUNT)}
+    assert bench.long == 1
+    await bench.answered()
+    forgotten = await bench.decisions.change(
+        0, "g", lambda group, topics, step: begin_offset_removal(group, ["large"], topics, step)
+    )
+    assert forgotten == {LARGE: frozenset(range(COUNT))}
+    # Partitions of a topic that is being forgotten count, too.
+    assert await bench.decisions.change(0, "g", begin_removal) == forgotten
+    assert bench.long == 4
+
+
+async def test_a_member_that_joins_meanwhile_is_seen(bench: Bench) -> None:
+    await bench.decisions.change(
+        0, "g", lambda group, topics, step: alter_offsets(group, {"small": {0: 5}}, topics, step),
+        may_be_new=True,
+    )  # fmt: skip
+
+    async def join() -> None:
+        await bench.beat("a", topic="small")
+
+    bench.before = join
+    with pytest.raises(ApiError) as refused:
+        await bench.decisions.change(0, "g", begin_removal, more=COUNT)
+    assert refused.value.code is ErrorCode.non_empty_group
+    assert bench.long == 2

@@ -26,15 +26,18 @@ _NEGATIVE: Final = "A start offset is at least 0; with -1 the group begins where
 async def handle(request: Any, context: Context) -> Any:
     build, slices = context.messages, Slices()
     offsets: dict[str, dict[int, int]] = {}
+    valid: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         its = offsets.setdefault(topic.topic_name, {})
         for each in topic.partitions:
             await slices.count()
             its[each.partition_index] = each.start_offset
-    valid = {
-        name: {number: offset for number, offset in its.items() if offset >= NO_OFFSET}
-        for name, its in offsets.items()
-    }
+    for name, its in offsets.items():
+        its_valid = valid.setdefault(name, {})
+        for number, offset in its.items():
+            await slices.count()
+            if offset >= NO_OFFSET:
+                its_valid[number] = offset
     try:
         if not is_enabled(context):
             raise ApiError(ErrorCode.unsupported_version, DISABLED)

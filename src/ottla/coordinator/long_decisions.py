@@ -57,8 +57,8 @@ class LongDecisions(Generic[G, S]):
         the result at once, as the group is not that large any more.
 
         What changes a large group waits for the others here, so what changes it meanwhile is
-        members that leave or whose sessions expire, and administrators while it has none: there
-        are only so many until one of these is taken over.
+        members that leave or whose sessions expire, and a topic that is deleted: there are only so
+        many until one of these is taken over.
         """
         lock = self._locks.setdefault(group, asyncio.Lock())
         async with lock:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
-from uuid import UUID
 
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.long_decisions import LongDecisions, RunLong
@@ -15,7 +14,6 @@ from ottla.groups.shard import GroupShard
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import heartbeat
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
-from ottla.groups.share.shard import states_answered
 from ottla.groups.share.step import Step as ShareStep
 from ottla.groups.step import Step
 
@@ -43,34 +41,29 @@ class ShareDecisions:
 
         return await self._long.decide(index, request.group, begin, work)
 
-    async def states_answered(
+    async def change(
         self,
         index: int,
-        group_id: str,
-        begun: Mapping[UUID, Collection[int]],
-        refused: Mapping[UUID, Collection[int]],
-    ) -> None:
-        """The share coordinators have begun the states of some partitions, and not of others."""
+        group: str,
+        work: Callable[[ShareGroup, Topics, ShareStep], T],
+        *,
+        more: int = 0,
+        may_be_new: bool = False,
+    ) -> T:
+        """What administrators and share coordinators change, `work` of
+        `ottla.groups.share.administration`; `more` partitions are named in it.
+        """
 
-        def work(group: ShareGroup, topics: Topics, step: ShareStep) -> None:
-            states_answered(group, begun, refused, step)
+        def begin(shard: GroupShard, step: Step) -> T | Aside[ShareGroup, ShareStep]:
+            return shard.share_change(group, work, step, more=more, may_be_new=may_be_new)
 
-        begin = partial(_answered, group_id, begun, refused)
-        if await self._runtime.decide(index, begin) is not None:
-            await self._long.decide(index, group_id, begin, work)
+        decided = await self._runtime.decide(index, begin)
+        if not isinstance(decided, Aside):
+            return decided
+        return await self._long.decide(index, group, begin, work)
 
 
 def _heartbeat(
     request: HeartbeatRequest, shard: GroupShard, step: Step
 ) -> HeartbeatResult | Aside[ShareGroup, ShareStep]:
     return shard.share_heartbeat(request, step)
-
-
-def _answered(
-    group: str,
-    begun: Mapping[UUID, Collection[int]],
-    refused: Mapping[UUID, Collection[int]],
-    shard: GroupShard,
-    step: Step,
-) -> Aside[ShareGroup, ShareStep] | None:
-    return shard.share_states_answered(group, begun, refused, step)

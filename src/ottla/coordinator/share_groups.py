@@ -18,9 +18,15 @@ from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.share_decisions import ShareDecisions
+from ottla.groups.consumer.topics import Topics
 from ottla.groups.shard import GroupShard
+from ottla.groups.share import administration
+from ottla.groups.share.administration import StatesToDelete
 from ottla.groups.share.describe import DescribedShareGroup
+from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult, StatesToInitialize
+from ottla.groups.share.state_partitions import PartitionsOfTopics
+from ottla.groups.share.step import Step as ShareStep
 from ottla.groups.step import Step
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.background import Background
@@ -150,21 +156,59 @@ class ShareGroups:
             )
         finally:
             self._beginning.difference_update(mine)
-        begun = _by_topic(key for key in mine if key not in errors)
-        refused = _by_topic(errors)
-        index = self._partition_for(group)
-        await self._decisions.states_answered(index, group, begun, refused)
+        begun: dict[UUID, set[int]] = {}
+        refused: dict[UUID, set[int]] = {}
+        for key in mine:
+            await slices.count()
+            of = refused if key in errors else begun
+            of.setdefault(key.topic_id, set()).add(key.partition)
+        await self._change_known(
+            group, partial(_answered, begun, refused), default=None, more=len(mine)
+        )
+        found = {}
+        for key, error in errors.items():
+            await slices.count()
+            found[key.topic_id, key.partition] = error
         for key in others:
-            errors[key] = ApiError(ErrorCode.coordinator_not_available, _UNDER_WAY)
-        return {(key.topic_id, key.partition): error for key, error in errors.items()}
+            await slices.count()
+            error = ApiError(ErrorCode.coordinator_not_available, _UNDER_WAY)
+            found[key.topic_id, key.partition] = error
+        return found
+
+    async def _change_known(
+        self,
+        group: str,
+        work: Callable[[ShareGroup, Topics, ShareStep], T],
+        *,
+        default: T,
+        more: int = 0,
+    ) -> T:
+        """The same for a group that may be gone, or have members: then nothing is done."""
+        try:
+            return await self._change(group, work, more=more)
+        except ApiError as error:
+            if error.code not in (ErrorCode.group_id_not_found, ErrorCode.non_empty_group):
+                raise
+            return default
+
+    async def _change(
+        self,
+        group: str,
+        work: Callable[[ShareGroup, Topics, ShareStep], T],
+        *,
+        more: int = 0,
+        may_be_new: bool = False,
+    ) -> T:
+        return await self._decisions.change(
+            self._partition_for(group), group, work, more=more, may_be_new=may_be_new
+        )
 
     # Administrators.
 
     async def forget(self, group: str) -> None:
         """Before a group is deleted: share coordinators forget it. Other groups have nothing."""
-        wanted = await self._decide(
-            group, lambda shard, step: shard.begin_share_removal(group, step)
-        )
+        nothing: StatesToDelete = {}
+        wanted = await self._change_known(group, administration.begin_removal, default=nothing)
         errors = await self._delete(group, wanted)
         for error in errors.values():
             raise error
@@ -172,11 +216,12 @@ class ShareGroups:
     async def _delete(
         self, group: str, partitions: Mapping[UUID, Collection[int]]
     ) -> dict[ShareKey, ApiError]:
-        keys = [
-            ShareKey(group, topic_id, partition)
-            for topic_id, its in partitions.items()
-            for partition in sorted(its)
-        ]
+        keys = []
+        slices = Slices()
+        for topic_id, its in partitions.items():
+            for partition in sorted(its):
+                await slices.count()
+                keys.append(ShareKey(group, topic_id, partition))
         return await _each(keys, self._states.delete)
 
     async def alter_offsets(
@@ -185,8 +230,11 @@ class ShareGroups:
         """AlterShareGroupOffsets, by topic and partition (NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND)."""
         if not group:
             raise ApiError(ErrorCode.invalid_group_id)
-        altered = await self._decide(
-            group, lambda shard, step: shard.alter_share_offsets(group, offsets, step)
+        altered = await self._change(
+            group,
+            partial(_alter, offsets),
+            more=sum(map(len, offsets.values())),
+            may_be_new=True,
         )
         errors: Mapping[tuple[UUID, int], ApiError] = {}
         if altered.to_initialize.offsets:
@@ -201,16 +249,14 @@ class ShareGroups:
         """
         if not group:
             raise ApiError(ErrorCode.invalid_group_id)
-        wanted = await self._decide(
-            group, lambda shard, step: shard.begin_share_offset_removal(group, topics, step)
-        )
+        wanted = await self._change(group, partial(_begin_offset_removal, topics), more=len(topics))
         errors = await self._delete(group, wanted)
         found: dict[UUID, ApiError | None] = dict.fromkeys(wanted)
         for key, error in errors.items():
             found[key.topic_id] = error
         forgotten = [topic_id for topic_id, error in found.items() if error is None]
         if forgotten:
-            await self._decide(group, partial(_forgotten, group, forgotten))
+            await self._change_known(group, partial(_forgotten, forgotten), default=None)
         return found
 
     async def initialized(self, group: str) -> dict[UUID, frozenset[int]]:
@@ -256,14 +302,29 @@ async def _each(
     return errors
 
 
-def _by_topic(keys: Iterable[ShareKey]) -> dict[UUID, set[int]]:
-    found: dict[UUID, set[int]] = {}
-    for key in keys:
-        found.setdefault(key.topic_id, set()).add(key.partition)
-    return found
+def _answered(
+    begun: PartitionsOfTopics,
+    refused: PartitionsOfTopics,
+    group: ShareGroup,
+    topics: Topics,
+    step: ShareStep,
+) -> None:
+    administration.states_answered(group, begun, refused, step)
 
 
-def _forgotten(group: str, topic_ids: Sequence[UUID], shard: GroupShard, step: Step) -> None:
-    shard.share_decision(
-        group, step, lambda share, topics, inner: share.states_forgotten(group, topic_ids, inner)
-    )
+def _alter(
+    offsets: Mapping[str, Mapping[int, int]], group: ShareGroup, topics: Topics, step: ShareStep
+) -> administration.AlteredOffsets:
+    return administration.alter_offsets(group, offsets, topics, step)
+
+
+def _begin_offset_removal(
+    names: Sequence[str], group: ShareGroup, topics: Topics, step: ShareStep
+) -> StatesToDelete:
+    return administration.begin_offset_removal(group, names, topics, step)
+
+
+def _forgotten(
+    topic_ids: Sequence[UUID], group: ShareGroup, topics: Topics, step: ShareStep
+) -> None:
+    administration.states_forgotten(group, topic_ids, step)

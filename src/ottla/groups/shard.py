@@ -79,8 +79,7 @@ from ottla.groups.share.member import JOIN_EPOCH as SHARE_JOIN_EPOCH
 from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
 from ottla.groups.share.requests import HeartbeatResult as ShareHeartbeatResult
 from ottla.groups.share.settings import ShareGroupSettings, default_share_settings
-from ottla.groups.share.shard import AlteredOffsets, ShareGroupShard, StatesToDelete
-from ottla.groups.share.state_partitions import PartitionsOfTopics
+from ottla.groups.share.shard import ShareGroupShard
 from ottla.groups.share.step import Step as ShareStep
 from ottla.groups.share.stored import ShareRecord
 from ottla.groups.share.timers import expires_again as share_expires_again
@@ -646,23 +645,34 @@ class GroupShard:
         _add(inner, step)
         return result
 
-    def share_states_answered(
+    def share_change(
         self,
         group_id: str,
-        begun: PartitionsOfTopics,
-        refused: PartitionsOfTopics,
+        work: Callable[[ShareGroup, Topics, ShareStep], T],
         step: Step,
-    ) -> Aside[ShareGroup, ShareStep] | None:
-        """The share coordinators have begun some states. An Aside decides elsewhere."""
-        group = self.share.groups.get(group_id)
-        if group is None:
-            return None
+        *,
+        more: int = 0,
+        may_be_new: bool = False,
+    ) -> T | Aside[ShareGroup, ShareStep]:
+        """What administrators and share coordinators change (`ottla.groups.share.administration`);
+        raises ApiError (GROUP_ID_NOT_FOUND, and what `work` raises).
+
+        `more` partitions are named; an Aside decides elsewhere.
+        """
+        self.check_is_share_group(group_id)
+        if may_be_new and group_id not in self.share.groups:
+            if self._is_full(step):
+                raise ApiError(ErrorCode.group_max_size_reached)
+            group = ShareGroup(group_id)
+        else:
+            group = self.share.known(group_id)
+        topics = self._topics()
         inner = ShareStep(step.now_ms, self._share_settings(group_id))
-        if state_weight(group) > MAX_SHARES_AT_ONCE:
-            return Aside(group, self._topics(), inner)
-        self.share.states_answered(group_id, begun, refused, inner)
+        if state_weight(group, topics) + more > MAX_SHARES_AT_ONCE:
+            return Aside(group, topics, inner)
+        result = work(group, topics, inner)
         _add(inner, step)
-        return None
+        return result
 
     def take_over_share(
         self,
@@ -701,43 +711,6 @@ class GroupShard:
         """ShareGroupDescribe; raises ApiError (GROUP_ID_NOT_FOUND)."""
         self.check_is_share_group(group_id)
         return self.share.describe(group_id)
-
-    def begin_share_removal(self, group_id: str, step: Step) -> StatesToDelete:
-        """DeleteGroups: what the share coordinator is to forget before. Nothing for groups of other
-        types, and those that are not deleted.
-        """
-        group = self.share.groups.get(group_id)
-        if group is None or group.members:
-            return {}
-        return self.share_decision(
-            group_id,
-            step,
-            lambda share, topics, inner: share.begin_removal(group_id, topics, inner),
-        )
-
-    def begin_share_offset_removal(
-        self, group_id: str, names: Sequence[str], step: Step
-    ) -> StatesToDelete:
-        """DeleteShareGroupOffsets; raises ApiError (GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP)."""
-        self.check_is_share_group(group_id)
-        return self.share_decision(
-            group_id,
-            step,
-            lambda share, topics, inner: share.begin_offset_removal(group_id, names, topics, inner),
-        )
-
-    def alter_share_offsets(
-        self, group_id: str, offsets: Mapping[str, Mapping[int, int]], step: Step
-    ) -> AlteredOffsets:
-        """AlterShareGroupOffsets; raises ApiError (GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP)."""
-        self.check_is_share_group(group_id)
-        if group_id not in self.share.groups and self._is_full(step):
-            raise ApiError(ErrorCode.group_max_size_reached)
-        return self.share_decision(
-            group_id,
-            step,
-            lambda share, topics, inner: share.alter_offsets(group_id, offsets, topics, inner),
-        )
 
     # Offsets.
 
@@ -822,7 +795,7 @@ class GroupShard:
         """DeleteGroups: a group without members, with its offsets. None: ask again, it has so many
         that not all are deleted yet.
 
-        Before that the share coordinator has forgotten what `begin_share_removal` returned.
+        Before that the share coordinator has forgotten the states of a share group.
         """
         if group_id in self.share.groups:
             return self._delete_share_group(group_id, step)

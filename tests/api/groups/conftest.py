@@ -32,6 +32,7 @@ from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
+from ottla.groups.share.administration import states_answered
 from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
 from ottla.node.group_topics import topics_of
@@ -237,7 +238,9 @@ class GroupApi:
             lambda shard, step: shard.share_decision(
                 group,
                 step,
-                lambda share, topics, inner: share.states_answered(group, partitions, {}, inner),
+                lambda share, topics, inner: states_answered(
+                    share.known(group), partitions, {}, inner
+                ),
             ),
         )
         self.shard.share.groups[group].target_timestamp_ms = 0

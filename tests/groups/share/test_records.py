@@ -14,10 +14,11 @@ from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.offsets.fetch import FetchingMember
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import GroupSettings
+from ottla.groups.share.administration import begin_removal, states_answered
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.share.stored import MemberKey, ShareRecord
 from ottla.groups.step import Step
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch, SetTimer
 
 TOPIC_ID = UUID(int=7)
@@ -54,7 +55,9 @@ def test_a_share_group_is_as_before_once_its_records_are_read_again(world: World
         lambda step: world.shard.share_decision(
             "s",
             step,
-            lambda share, topics, inner: share.states_answered("s", {TOPIC_ID: (0,)}, {}, inner),
+            lambda share, topics, inner: states_answered(
+                share.known("s"), {TOPIC_ID: (0,)}, {}, inner
+            ),
         )
     )
     before = world.shard.share.groups["s"]
@@ -128,18 +131,20 @@ def test_what_administrators_see(world: World) -> None:
 
 
 def test_delete_a_share_group(world: World) -> None:
-    assert world.decide(lambda step: world.shard.begin_share_removal("s", step)) == {}
+    begin = lambda step: world.shard.share_change("s", begin_removal, step)  # noqa: E731
+    with pytest.raises(ApiError):
+        world.decide(begin)
     delete = lambda step: world.shard.delete_group("s", step)  # noqa: E731
     assert world.decide(delete) is ErrorCode.non_empty_group
     world.share("a", -1)
-    forgotten = world.decide(lambda step: world.shard.begin_share_removal("s", step))
+    forgotten = world.decide(begin)
     assert forgotten == {TOPIC_ID: frozenset(range(4))}
     assert world.decide(delete) is ErrorCode.none
     assert world.decide(delete) is ErrorCode.group_id_not_found
     world.restart()
     assert not world.shard.share.groups
     world.beat("a", group="s")
-    assert world.decide(lambda step: world.shard.begin_share_removal("s", step)) == {}
+    assert refusal(world.decide, begin).message == "Group s is not a share group."
 
 
 def test_it_does_not_expire(world: World) -> None:

@@ -36,7 +36,16 @@ from tests.groups.consumer.test_shard import milliseconds, partitions_in
 from tests.groups.consumer.world import START_MS, named
 from tests.groups.share.world import World, stored
 
+from ottla.groups.share.administration import (
+    alter_offsets,
+    begin_offset_removal,
+    begin_removal,
+    states_answered,
+    states_forgotten,
+)
+from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.requests import HeartbeatRequest, StatesToInitialize
+from ottla.groups.share.state_partitions import PartitionsOfTopics
 from ottla.groups.share.stored import (
     CurrentValue,
     GroupValue,
@@ -151,17 +160,20 @@ class Story(World):
 
     def begun(self, partitions: str = "") -> None:
         done = partitions_in(partitions) if partitions else self.asked
-        self.tell(self.decide(lambda step: self.shard.states_answered("g", done, {}, step))[1])
+        self.answered(done, {})
 
     def refused(self) -> None:
-        self.tell(
-            self.decide(lambda step: self.shard.states_answered("g", {}, self.asked, step))[1]
-        )
+        self.answered({}, self.asked)
+
+    def answered(self, begun: PartitionsOfTopics, refused: PartitionsOfTopics) -> None:
+        group = self.shard.known("g")
+        self.tell(self.decide(lambda step: states_answered(group, begun, refused, step))[1])
 
     def forgotten(self, topics: str = "") -> None:
         names = topics.split(",") if topics else ()
         ids = [self.topics.by_name[name].id for name in names] or list(self.asked)
-        self.tell(self.decide(lambda step: self.shard.states_forgotten("g", ids, step))[1])
+        group = self.shard.known("g")
+        self.tell(self.decide(lambda step: states_forgotten(group, ids, step))[1])
 
     def wait(self, text: str) -> None:
         until_ms = self.now_ms + milliseconds(text)
@@ -190,9 +202,10 @@ class Story(World):
             topic, _, rest = part.partition("-")
             number, _, offset = rest.partition("=")
             offsets.setdefault(topic, {})[int(number)] = int(offset)
+        group = self.shard.groups.get("g") or ShareGroup("g")
         try:
             altered, records = self.decide(
-                lambda step: self.shard.alter_offsets("g", offsets, self.topics, step)
+                lambda step: alter_offsets(group, offsets, self.topics, step)
             )
         except ApiError as error:
             self.output.append(error.code.name)
@@ -206,7 +219,7 @@ class Story(World):
         names = topics.split(",")
         try:
             self.asked, records = self.decide(
-                lambda step: self.shard.begin_offset_removal("g", names, self.topics, step)
+                lambda step: begin_offset_removal(self.shard.known("g"), names, self.topics, step)
             )
         except ApiError as error:
             self.output.append(error.code.name)
@@ -217,7 +230,7 @@ class Story(World):
     def delete(self) -> None:
         try:
             self.asked, records = self.decide(
-                lambda step: self.shard.begin_removal("g", self.topics, step)
+                lambda step: begin_removal(self.shard.known("g"), self.topics, step)
             )
         except ApiError as error:
             self.output.append(error.code.name)

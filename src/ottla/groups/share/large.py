@@ -28,7 +28,7 @@ def is_large(group: ShareGroup, request: HeartbeatRequest, topics: Topics) -> bo
     ):
         return False
     names = (group.subscribers, request.subscribed_topics or ())
-    weight = len(group.members) + TOPIC_WEIGHT * sum(map(len, names)) + state_weight(group)
+    weight = len(group.members) + TOPIC_WEIGHT * sum(map(len, names)) + state_weight(group, topics)
     if weight > MAX_AT_ONCE:
         return True
     for some in names:
@@ -36,11 +36,14 @@ def is_large(group: ShareGroup, request: HeartbeatRequest, topics: Topics) -> bo
     return weight > MAX_AT_ONCE
 
 
-def state_weight(group: ShareGroup) -> int:
-    """How many partitions have state, or are about to."""
+def state_weight(group: ShareGroup, topics: Topics) -> int:
+    """How many partitions have state, are about to, or are about to have none any more."""
     states = group.states
-    return sum(
+    weight = sum(
         len(topic.partitions)
-        for topics in (states.initializing, states.initialized)
-        for topic in topics.values()
+        for known in (states.initializing, states.initialized)
+        for topic in known.values()
     )
+    if states.deleting:
+        weight += sum(topics.partition_counts(states.deleting.values()).values())
+    return weight
