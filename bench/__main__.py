@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench import machine, profiling, rdkafka, report, results
+from bench.clusters import SSL
 from bench.figures import delta, delta_keys
 from bench.figures.cluster_idle import ClusterIdle
 from bench.figures.cluster_throughput import ClusterThroughput
@@ -74,6 +75,8 @@ FIGURES: tuple[Figure, ...] = (
     Partitions(),
     ClusterThroughput("1 KB", 1000, 1_000_000),
     ClusterThroughput("100 B", 100, 5_000_000),
+    ClusterThroughput("1 KB", 1000, 1_000_000, SSL),
+    ClusterThroughput("100 B", 100, 5_000_000, SSL),
     ClusterLatency(),
     ClusterTransactions(10),
     ClusterTransactions(100),

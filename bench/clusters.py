@@ -1,4 +1,7 @@
-"""Three brokers on the loopback interface: Ottla with ZooKeeper, or Apache Kafka with KRaft."""
+"""Three brokers on the loopback interface: Ottla with ZooKeeper, or Apache Kafka with KRaft.
+
+With the protocol SSL, clients and brokers connect with TLS, and so do Apache Kafka's controllers.
+"""
 
 import re
 import tempfile
@@ -13,10 +16,13 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.brokers import SAME_SETTINGS, START_WAIT_MS, Broker, Ottla
+from bench.secured import TLS, as_options, certificate
 from ottla.testing.ports import free_ports
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble
 
 SIZE = 3
+PLAINTEXT = "PLAINTEXT"
+SSL = "SSL"
 # Set for both; everything else, timeouts above all, keeps each one's default.
 CLUSTER_SETTINGS = {
     **SAME_SETTINGS,
@@ -38,26 +44,59 @@ class OttlaMember(Ottla):
         zookeeper: str,
         settings: Mapping[str, str],
         prefix: Sequence[str] = (),
+        protocol: str = PLAINTEXT,
     ) -> None:
         super().__init__(folder, {**CLUSTER_SETTINGS, **settings}, prefix, number)
+        if protocol != PLAINTEXT:
+            at = self._command.index("--listen")
+            self._command[at : at + 2] = ["--config", f"listeners={protocol}://{self.address}"]
         self._command += ["--id", str(number), "--zookeeper", zookeeper]
 
 
 class KafkaMember(ApacheKafka):
     """Broker and controller in one process (KRaft's combined mode)."""
 
-    def __init__(self, jars: KafkaJars, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        jars: KafkaJars,
+        folder: Path,
+        settings: Mapping[str, str],
+        protocol: str = PLAINTEXT,
+    ) -> None:
         super().__init__(jars, folder, {**CLUSTER_SETTINGS, **settings})
         self.controller_port = free_ports(1)[0]
+        self._protocol = protocol
 
     def join(self, number: int, voters: str) -> None:
         """Set its node id and every voter's `N@HOST:PORT`; call before the first start."""
-        plain = f"PLAINTEXT://127.0.0.1:{self.port}"
+        own = f"{self._protocol}://{self.address}"
         self._settings |= {
             "node.id": str(number),
             "controller.quorum.voters": voters,
-            "listeners": f"{plain},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "listeners": f"{own},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "advertised.listeners": own,
         }
+        if self._protocol != PLAINTEXT:
+            self._settings |= {
+                "listener.security.protocol.map": (
+                    f"CONTROLLER:{self._protocol},{self._protocol}:{self._protocol}"
+                ),
+                "inter.broker.listener.name": self._protocol,
+            }
+
+
+def tls(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The brokers' settings with a certificate that is made in this folder, and librdkafka's."""
+    authority, store = certificate(folder)
+    brokers = {
+        "security.inter.broker.protocol": SSL,
+        "ssl.enabled.protocols": TLS,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(store),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority),
+    }
+    return brokers, {"security.protocol": SSL, "ssl.ca.location": str(authority)}
 
 
 def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
@@ -77,15 +116,22 @@ class RunningCluster:
         prefix: Sequence[str] = (),
         *,
         leaves_files: bool = False,
+        protocol: str = PLAINTEXT,
     ) -> None:
         """`leaves_files`: delete the files only when the process ends. For minutes after many
         deletions, ext4 creates files slowly, which would slow down the next measurement.
+        `protocol`: PLAINTEXT or SSL.
         """
         self._leaves_files = leaves_files
         self._scratch = tempfile.TemporaryDirectory(
             prefix="ottla-bench-", ignore_cleanup_errors=True
         )
         folder = Path(self._scratch.name)
+        given, self.client = dict(settings or {}), dict[str, str]()
+        """librdkafka's settings, without the address."""
+        if protocol == SSL:
+            secured, self.client = tls(folder)
+            given |= secured
         self._ensemble: ZooKeeperEnsemble | None = None
         self._jars: KafkaJars | None = None
         self._is_profiled = bool(prefix)
@@ -94,13 +140,13 @@ class RunningCluster:
             self._ensemble = ZooKeeperEnsemble(folder, 1)
             for number in range(1, SIZE + 1):
                 self.brokers[number] = OttlaMember(
-                    folder / str(number), number, self._ensemble.connect, settings or {}, prefix
+                    *(folder / str(number), number, self._ensemble.connect, given, prefix, protocol)
                 )
             return
         assert jars is not None
         self._jars = jars
         members = {
-            number: KafkaMember(jars, folder / str(number), settings or {})
+            number: KafkaMember(jars, folder / str(number), given, protocol)
             for number in range(1, SIZE + 1)
         }
         voters = ",".join(
@@ -116,9 +162,14 @@ class RunningCluster:
         return ",".join(broker.address for broker in self.brokers.values())
 
     @property
+    def options(self) -> tuple[str, ...]:
+        """The clients' settings as options of rdkafka_performance."""
+        return as_options(self.client)
+
+    @property
     def admin(self) -> AdminClient:
         """A new admin client."""
-        return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        return AdminClient({"bootstrap.servers": self.address, "log_level": 0, **self.client})
 
     def create_topic(self, topic: str, partitions: int = 1, replicas: int = SIZE) -> None:
         """Create a topic, by default on every broker; wait until all partitions have leaders."""
@@ -138,6 +189,7 @@ class RunningCluster:
         if self._jars is None:
             admin = self.admin  # must live until the response arrives
             return int(admin.describe_cluster().result(ADMIN_WAIT_SECONDS).controller.id)
+        assert not self.client, "Kafka's tool has no settings of TLS here"
         # With KRaft, clients see a random broker as the controller (KIP-590).
         asked = ("--bootstrap-server", self.address, "describe", "--status")
         told = self._jars.run("org.apache.kafka.tools.MetadataQuorumCommand", *asked)

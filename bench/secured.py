@@ -42,7 +42,12 @@ class Secured:
     @property
     def options(self) -> tuple[str, ...]:
         """The settings as options of rdkafka_performance."""
-        return tuple(word for pair in self.client.items() for word in ("-X", "=".join(pair)))
+        return as_options(self.client)
+
+
+def as_options(client: Mapping[str, str]) -> tuple[str, ...]:
+    """librdkafka's settings as options of rdkafka_performance."""
+    return tuple(word for pair in client.items() for word in ("-X", "=".join(pair)))
 
 
 @contextmanager

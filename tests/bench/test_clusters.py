@@ -6,10 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench.clusters import CLUSTER_SETTINGS, SIZE, RunningCluster, in_sync
+from bench.clusters import CLUSTER_SETTINGS, SIZE, SSL, RunningCluster, in_sync
 from components.apache_kafka import KafkaJars
 from components.child import ChildDiedError
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from bench import clusters
 
@@ -84,6 +85,22 @@ def test_both_brokers_get_the_same_settings(kafka: RunningCluster, tmp_path: Pat
     assert len({each[each.index("--listen") + 1] for each in words.values()}) == SIZE
 
 
+def test_kafkas_members_use_tls_everywhere(tmp_path: Path) -> None:
+    cluster = RunningCluster("Apache Kafka", fake_jars(tmp_path, ""), protocol=SSL)
+    try:
+        for number, broker in cluster.brokers.items():
+            broker.start()
+            found = properties_of(cluster, number)
+            endpoints = [each.partition("://")[0] for each in found["listeners"].split(",")]
+            assert endpoints == ["SSL", "CONTROLLER"]
+            assert found["listener.security.protocol.map"] == "CONTROLLER:SSL,SSL:SSL"
+            assert found["inter.broker.listener.name"] == "SSL"
+            assert found["ssl.truststore.location"] == cluster.client["ssl.ca.location"]
+            assert Path(found["ssl.keystore.location"]).is_file()
+    finally:
+        cluster.__exit__(None, None, None)
+
+
 def test_a_cluster_that_does_not_start_raises_and_leaves_nothing(tmp_path: Path) -> None:
     script = "print('no quorum'); sys.exit('kafka.Kafka' in sys.argv)"
     cluster = RunningCluster("Apache Kafka", fake_jars(tmp_path, script))
@@ -143,3 +160,21 @@ def test_three_real_brokers_serve_and_end_with_the_block() -> None:
         assert folder.is_dir()
     assert all(broker.child.process.returncode == -9 for broker in cluster.brokers.values())
     assert not folder.exists()
+
+
+def test_three_real_brokers_replicate_over_tls_alone() -> None:
+    with RunningCluster("Ottla", None, protocol=SSL) as cluster:
+        cluster.create_topic("t")
+        producer = Producer({"bootstrap.servers": cluster.address, **cluster.client})
+        failures: list[object] = []
+        producer.produce("t", b"v", on_delivery=lambda error, _: failures.append(error))
+        assert producer.flush(30) == 0
+        assert failures == [None]
+        assert "ssl.ca.location=" + cluster.client["ssl.ca.location"] in cluster.options
+        for broker in cluster.brokers.values():
+            arguments = str(broker.child.process.args)
+            assert f"listeners=SSL://{broker.address}" in arguments
+            assert "--listen" not in arguments
+        plain = AdminClient({"bootstrap.servers": cluster.address, "log_level": 0})
+        with pytest.raises(KafkaException):
+            plain.list_topics(timeout=1)
