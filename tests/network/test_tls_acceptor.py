@@ -121,6 +121,23 @@ async def test_requests_over_tls(tmp_path: Path) -> None:
         await until_gone(server)
 
 
+async def test_requests_behind_a_large_one_while_one_waits(tmp_path: Path) -> None:
+    """The broker reads all at once, and stops behind the large one: no more comes from the socket
+    when it continues.
+    """
+    secured = Secured(tmp_path)
+    async with secured.serving() as server, secured.client(server) as client:
+        client.send(beat(0, "held"), 0)
+        await asyncio.wait_for(server.under_way.wait(), 20)
+        for size_bytes in (300_000, 10, 20):
+            client.send(produce_request(size_bytes), size_bytes)
+        await asyncio.sleep(0.1)
+        server.release.set()
+        for correlation_id in (0, 300_000, 10, 20):
+            frame = await asyncio.wait_for(client.frame(), 20)
+            assert int.from_bytes(frame[:4], "big") == correlation_id
+
+
 async def test_a_large_request_and_many_small_ones(tmp_path: Path) -> None:
     secured = Secured(tmp_path)
     async with secured.serving() as server, secured.client(server) as client:

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
+from ottla.network.tls_transport import reading_of
+
 SLICE_BYTES: Final = 1 << 20
 
 
@@ -20,6 +22,7 @@ class SlicedTransport(asyncio.Transport):
     def __init__(self, inner: asyncio.Transport) -> None:
         super().__init__()
         self._inner = inner
+        self._reading = reading_of(inner)
         self._queue: deque[memoryview] = deque()
         self._queued_bytes = 0
         self._closes = False
@@ -81,10 +84,10 @@ class SlicedTransport(asyncio.Transport):
         self._inner.set_write_buffer_limits(high, low)
 
     def pause_reading(self) -> None:
-        self._inner.pause_reading()
+        self._reading.pause_reading()
 
     def resume_reading(self) -> None:
-        self._inner.resume_reading()
+        self._reading.resume_reading()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._inner.get_extra_info(name, default)

@@ -13,7 +13,55 @@ import ssl
 import traceback
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
+
+
+class Reading(Protocol):
+    """What stops and continues the reading of a connection."""
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
+def reading_of(transport: asyncio.Transport) -> Reading:
+    """By which the reading of this transport must be stopped and continued."""
+    if transport.get_extra_info("ssl_object") is None or not is_direct():
+        return transport
+    return DrainedReading(transport)
+
+
+class DrainedReading:
+    """Stops aiofastnet's reading in the next turn of the loop, not at once.
+
+    At once it would keep the records of TLS that it has read and not decrypted. When it continues,
+    aiofastnet 1.2 looks at the socket first, and if nothing has come there, at nothing else: these
+    requests would wait until the client sends more. In a turn it reads 256 KB at most, and all of
+    that is decrypted.
+    """
+
+    def __init__(self, inner: Reading) -> None:
+        self._inner = inner
+        self._is_wanted = True
+        self._is_reading = True
+        self._is_due = False
+
+    def pause_reading(self) -> None:
+        self._is_wanted = False
+        if self._is_reading and not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._pause)
+
+    def resume_reading(self) -> None:
+        self._is_wanted = True
+        if not self._is_reading:
+            self._is_reading = True
+            self._inner.resume_reading()
+
+    def _pause(self) -> None:
+        self._is_due = False
+        if not self._is_wanted and self._is_reading:
+            self._is_reading = False
+            self._inner.pause_reading()
 
 
 @cache

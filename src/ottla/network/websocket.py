@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from ottla.network.newcomers import HANDSHAKE_WITHIN_MS, Newcomers
+from ottla.network.tls_transport import Reading, reading_of
 
 if TYPE_CHECKING:
     from websockets.frames import Frame
@@ -108,6 +109,7 @@ class WebSocket(asyncio.Protocol):
         self._refused = refused
         self._host = "?"
         self._transport: asyncio.Transport
+        self._reading: Reading
         self._opened: Opened | None = None
         self._bytes: OpenedBytes | None = None
         self._texts: OpenedTexts | None = None
@@ -136,6 +138,7 @@ class WebSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have asyncio's interface, but not its class.
         self._transport = cast("asyncio.Transport", transport)
+        self._reading = reading_of(self._transport)
         address = transport.get_extra_info("peername")
         self._host = str(address[0]) if address else "?"
         self._begun()
@@ -363,9 +366,9 @@ class WebSocket(asyncio.Protocol):
         if should_read is not self._is_reading:
             self._is_reading = should_read
             if should_read:
-                self._transport.resume_reading()
+                self._reading.resume_reading()
             else:
-                self._transport.pause_reading()
+                self._reading.pause_reading()
 
     def _too_late(self) -> None:
         self._refused(
