@@ -192,6 +192,20 @@ async def test_too_many_of_one_address_are_refused(caplog: pytest.LogCaptureFixt
     assert "the last from 10.0.0.1: 1 from it are open" in caplog.text
 
 
+async def test_those_that_wait_do_not_count_for_their_address() -> None:
+    """As in Kafka's ConnectionQuotas.inc, which waits for a place before it counts."""
+    door = Door(max_connections_per_ip="1", max_connections="1")
+    admission = door.listener()
+    first = door.arrives(admission, "a", "10.0.0.2")
+    door.arrives(admission, "b")
+    door.arrives(admission, "c")
+    assert door.happened == ["a begins"], "both wait"
+    admission.leave(first)
+    await door.until("a begins", "b begins")
+    assert admission.waiting == 1
+    assert door.limits.refused == 0
+
+
 async def test_a_limited_number_waits() -> None:
     door = Door(max_connections="0", socket_listen_backlog_size="2")
     admission = door.listener()

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 from tests.security.issuer import Issuer
 
-from ottla.network import token_keys
-from ottla.network.token_keys import MAX_THREADS, MIN_AGAIN_MS, TokenKeys
+from ottla.network import bounded_read
+from ottla.network.bounded_read import MAX_THREADS
+from ottla.network.token_keys import MIN_AGAIN_MS, TokenKeys
 from ottla.security.sasl.signed_token import KeysError
 
 
@@ -134,7 +135,7 @@ async def test_the_end_of_a_read_that_fails() -> None:
 
 
 async def test_threads_that_hang_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_keys, "READ_WITHIN_MS", 1)
+    monkeypatch.setattr(bounded_read, "READ_WITHIN_MS", 1)
     bench = Bench()
     bench.hangs = threading.Event()
     for _ in range(MAX_THREADS):

@@ -9,31 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
+from ottla.network.bounded_read import BoundedReads, Reader
 from ottla.runtime.background import Background
 from ottla.security.sasl.signed_token import KeysError, SigningKeys, read_keys
 
 logger = logging.getLogger("ottla.tokens")
 
-READ_WITHIN_MS: Final = 10_000
 MIN_AGAIN_MS: Final = 10_000
 """From one read on behalf of a token to the next: anybody can send tokens with unknown keys."""
-MAX_THREADS: Final = 2
-"""One that hangs, as in the name service, cannot be ended."""
-
-
-class Reader(Protocol):
-    """Reads the keys once."""
-
-    def read(self) -> bytes:
-        """Blocks. Raises KeysError."""
-
-    def give_up(self) -> None:
-        """Ends `read`, from another thread."""
 
 
 class TokenKeys:
@@ -62,7 +48,7 @@ class TokenKeys:
         self._max_retry_ms = max_retry_ms
         self._monotonic_ms = monotonic_ms
         self._text = b""
-        self._threads = 0
+        self._reads = BoundedReads("token-keys")
         self._asked_ms: int | None = None
         """When a token last asked for a read."""
         self._asked = asyncio.Event()
@@ -74,7 +60,7 @@ class TokenKeys:
         reading = self._reading or asyncio.get_running_loop().create_future()
         self._reading = reading
         try:
-            text, keys = await self._read_in_thread()
+            text, keys = await self._reads.read(self._new_reader(), _with_keys)
             if text != self._text:
                 self.keys, self._text = keys, text
                 logger.info("%s has %d keys for tokens", self._where, len(keys))
@@ -131,40 +117,6 @@ class TokenKeys:
             except TimeoutError:
                 continue
 
-    async def _read_in_thread(self) -> tuple[bytes, SigningKeys]:
-        """What was read, and the keys in it. Raises KeysError."""
-        if self._threads >= MAX_THREADS:
-            raise KeysError("earlier attempts still hang")
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[tuple[bytes, SigningKeys] | KeysError] = loop.create_future()
-        reader = self._new_reader()
-        self._threads += 1
 
-        def settle(result: tuple[bytes, SigningKeys] | KeysError) -> None:
-            self._threads -= 1
-            if not done.done():
-                done.set_result(result)
-
-        def run() -> None:
-            result: tuple[bytes, SigningKeys] | KeysError = KeysError("a bug")
-            try:
-                text = reader.read()
-                result = text, read_keys(text)
-            except KeysError as error:
-                result = error
-            finally:
-                with suppress(RuntimeError):  # the loop has been closed
-                    loop.call_soon_threadsafe(settle, result)
-
-        # A daemon: a broker that stops does not wait for it.
-        threading.Thread(target=run, name="token-keys", daemon=True).start()
-        try:
-            async with asyncio.timeout(READ_WITHIN_MS / 1000):
-                result = await done
-        except TimeoutError:
-            raise KeysError(f"it took more than {READ_WITHIN_MS} ms") from None
-        finally:
-            reader.give_up()
-        if isinstance(result, KeysError):
-            raise result
-        return result
+def _with_keys(text: bytes) -> tuple[bytes, SigningKeys]:
+    return text, read_keys(text)

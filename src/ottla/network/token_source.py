@@ -2,7 +2,8 @@
 
 From a file, or from the issuer by client credentials (RFC 6749, section 4.4), as Kafka's
 OAuthBearerLoginCallbackHandler. It is got when a connection needs it, and again when its time to
-be refreshed has come; until it expires, it serves if no other can be had.
+be refreshed has come; until it expires, it serves if no other can be had. Kafka limits the silence
+of the issuer only; here the whole request has a limit, as all connections to brokers wait for it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Final
 from urllib.parse import quote_plus
 
 from ottla.config.listener_tokens import TokenLogin
+from ottla.network.bounded_read import BoundedReads, Reader
 from ottla.network.key_reader import SILENCE_MS, KeyFile, KeyRequest
 from ottla.protocol.sasl_client import SaslError
 from ottla.security.sasl.own_token import OwnToken, read_token
@@ -60,20 +62,9 @@ class TokenRequest(KeyRequest):
         return f" ({' - '.join(words)[:MAX_SAID_CHARACTERS]})" if words else ""
 
 
-def get_token(login: TokenLogin) -> str:
-    """Blocks. Raises SaslError."""
-    try:
-        if login.url.startswith("file:"):
-            return KeyFile(login.url).read().decode("ascii")
-        answer = json.loads(TokenRequest(login).read())
-        token = answer.get("access_token") if isinstance(answer, dict) else None
-    except KeysError as error:
-        raise SaslError(f"no token from {login.url}: {error}") from None
-    except (ValueError, RecursionError):
-        token = None
-    if not isinstance(token, str):
-        raise SaslError(f"no token from {login.url}: its answer has no access_token")
-    return token
+def new_request(login: TokenLogin) -> Reader:
+    """Reads the file, or asks the issuer."""
+    return KeyFile(login.url) if login.url.startswith("file:") else TokenRequest(login)
 
 
 class TokenSource:
@@ -84,12 +75,12 @@ class TokenSource:
         login: TokenLogin,
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-        get: Callable[[TokenLogin], str] = get_token,
+        new_reader: Callable[[TokenLogin], Reader] = new_request,
     ) -> None:
-        """`get` is called in a thread."""
         self._login = login
         self._now_ms = now_ms
-        self._get = get
+        self._new_reader = new_reader
+        self._reads = BoundedReads("own-token")
         self._token: OwnToken | None = None
         self._refresh_ms = 0
         self._getting: asyncio.Task[None] | None = None
@@ -107,6 +98,27 @@ class TokenSource:
             raise self._failure or SaslError(f"the token from {self._login.url} has expired")
         return token.text
 
+    async def get(self) -> str:
+        """Another token. Raises SaslError."""
+        try:
+            return await self._reads.read(self._new_reader(self._login), self._token_in)
+        except KeysError as error:
+            raise SaslError(f"no token from {self._login.url}: {error}") from None
+
+    def _token_in(self, text: bytes) -> str:
+        if self._login.url.startswith("file:"):
+            if not text.isascii():
+                raise KeysError("it is no token")
+            return text.decode()
+        try:
+            answer = json.loads(text)
+            token = answer.get("access_token") if isinstance(answer, dict) else None
+        except (ValueError, RecursionError):
+            token = None
+        if not isinstance(token, str):
+            raise KeysError("its answer has no access_token")
+        return token
+
     async def _refresh(self) -> None:
         if self._failure is not None and self._now_ms() < self._again_ms:
             return
@@ -121,7 +133,7 @@ class TokenSource:
 
     async def _get_another(self) -> None:
         try:
-            token = read_token(await asyncio.to_thread(self._get, self._login))
+            token = read_token(await self.get())
         except SaslError as error:
             if str(error) != str(self._failure):
                 logger.warning("%s; trying again", error)
