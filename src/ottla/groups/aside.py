@@ -2,7 +2,7 @@
 
 A new target of 100,000 partitions takes 100 ms and more. So the group is copied, the copy decides
 in a thread, and what it decided is taken over if the group is still as it was. What is very large,
-`ottla.groups.consumer.large` and `ottla.groups.share.large` say.
+`large` of `ottla.groups.consumer`, `share` and `streams` says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.groups.records import Record, encode
 
 
 class Group(Protocol):
-    """A consumer group or a share group."""
+    """A consumer group, a share group or a streams group."""
 
     group_id: str
     revision: int

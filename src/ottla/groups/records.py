@@ -1,7 +1,5 @@
 """Every record of `__consumer_offsets`: those of classic groups and offsets, of consumer groups
-(KIP-848) and of share groups (KIP-932).
-
-Records of streams groups (kinds 17 on) are left alone.
+(KIP-848), of share groups (KIP-932) and of streams groups (KIP-1071).
 """
 
 from __future__ import annotations
@@ -14,8 +12,10 @@ from ottla.groups.consumer.stored import ConsumerRecord
 from ottla.groups.share import record_format as share_format
 from ottla.groups.share.stored import ShareRecord
 from ottla.groups.stored import CoordinatorRecord
+from ottla.groups.streams import record_format as streams_format
+from ottla.groups.streams.stored import StreamsRecord
 
-Record: TypeAlias = CoordinatorRecord | ConsumerRecord | ShareRecord
+Record: TypeAlias = CoordinatorRecord | ConsumerRecord | ShareRecord | StreamsRecord
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
@@ -24,7 +24,9 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
         return record_format.encode_key(record.key), record_format.encode_value(record.value)
     if isinstance(record, ConsumerRecord):
         return consumer_format.encode(record)
-    return share_format.encode(record)
+    if isinstance(record, ShareRecord):
+        return share_format.encode(record)
+    return streams_format.encode(record)
 
 
 def decode(key: bytes, value: bytes | None) -> Record | None:
@@ -35,4 +37,6 @@ def decode(key: bytes, value: bytes | None) -> Record | None:
     found: Record | None = record_format.decode(key, value)
     if found is None:
         found = consumer_format.decode(key, value)
-    return share_format.decode(key, value) if found is None else found
+    if found is None:
+        found = share_format.decode(key, value)
+    return streams_format.decode(key, value) if found is None else found

@@ -1,5 +1,6 @@
 """The groups and offsets of one partition of `__consumer_offsets`: classic groups, in `consumer`
-those of KIP-848, and in `share` share groups. A group id is that of one group, of one type.
+those of KIP-848, in `share` share groups, and in `streams` streams groups. A group id is that of
+one group, of one type.
 
 Which groups there are, the generation of each in the log, and the offsets change in `apply` only,
 which is also how a restarted broker rebuilds them. The rebalances in progress are in memory only
@@ -98,6 +99,19 @@ from ottla.groups.stored import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from ottla.groups.streams import commit as streams_commit
+from ottla.groups.streams import requests as streams_requests
+from ottla.groups.streams.describe import STREAMS_TYPE, DescribedStreamsGroup
+from ottla.groups.streams.group import Soft, StreamsGroup
+from ottla.groups.streams.member import JOIN_EPOCH as STREAMS_JOIN_EPOCH
+from ottla.groups.streams.requests import HeartbeatRequest as StreamsHeartbeat
+from ottla.groups.streams.requests import HeartbeatResult as StreamsHeartbeatResult
+from ottla.groups.streams.settings import StreamsGroupSettings, default_streams_settings
+from ottla.groups.streams.shard import StreamsGroupShard
+from ottla.groups.streams.step import FirstAssignmentDue
+from ottla.groups.streams.step import Step as StreamsStep
+from ottla.groups.streams.stored import StreamsRecord
+from ottla.groups.streams.timers import expires_again as streams_expires_again
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch, TransactionMarker
 
@@ -114,16 +128,19 @@ class GroupShard:
         topics: Callable[[], Topics] = lambda: NO_TOPICS,
         consumer_settings: Callable[[str], ConsumerGroupSettings] = default_settings,
         share_settings: Callable[[str], ShareGroupSettings] = default_share_settings,
+        streams_settings: Callable[[str], StreamsGroupSettings] = default_streams_settings,
     ) -> None:
         """The topics of the cluster, the settings of a consumer group by its name, and those of
-        share groups, now.
+        share groups and of streams groups, now.
         """
         self._topics = topics
         self._consumer_settings = consumer_settings
         self._share_settings = share_settings
+        self._streams_settings = streams_settings
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer = ConsumerGroupShard()
         self.share = ShareGroupShard()
+        self.streams = StreamsGroupShard()
         self.offsets = OffsetStore()
         self.pending = PendingOffsets()
         """Of transactions that are open."""
@@ -149,6 +166,7 @@ class GroupShard:
                 value is not None
                 and key.group not in self.groups
                 and key.group not in self.consumer.groups
+                and key.group not in self.streams.groups
             ):
                 # A group that only commits: "simple" in Kafka's words.
                 self.groups[key.group] = ClassicGroup(key.group, timestamp_ms)
@@ -166,12 +184,18 @@ class GroupShard:
         else:
             group.apply(value)
 
-    def _apply_to_others(self, record: ConsumerRecord | ShareRecord, timestamp_ms: int) -> None:
+    def _apply_to_others(
+        self, record: ConsumerRecord | ShareRecord | StreamsRecord, timestamp_ms: int
+    ) -> None:
         if isinstance(record, ShareRecord):
             self.share.apply(record, timestamp_ms)
             return
-        self.consumer.apply(record)
-        if record.key.group in self.consumer.groups:
+        shard = self.consumer if isinstance(record, ConsumerRecord) else self.streams
+        if isinstance(record, ConsumerRecord):
+            self.consumer.apply(record)
+        else:
+            self.streams.apply(record)
+        if record.key.group in shard.groups:
             # What was there is a group that only commits: it has no record of its own.
             self.groups.pop(record.key.group, None)
 
@@ -208,6 +232,10 @@ class GroupShard:
             shares = ShareStep(step.now_ms, self._share_settings(group_id))
             self.share.loaded(group_id, shares)
             _add(shares, step)
+        for group_id in self.streams.groups:
+            streams = StreamsStep(step.now_ms, self._streams_settings(group_id))
+            self.streams.loaded(group_id, streams)
+            _add(streams, step)
         for group in self.groups.values():
             for member in group.members.values():
                 await_heartbeat(group, member, step)
@@ -226,9 +254,20 @@ class GroupShard:
 
     # Groups of any type.
 
-    def _group(self, group_id: str) -> ClassicGroup | ConsumerGroup | None:
+    def _group(self, group_id: str) -> ClassicGroup | ConsumerGroup | StreamsGroup | None:
         """One that has offsets: share groups have none."""
-        return self.groups.get(group_id) or self.consumer.groups.get(group_id)
+        return (
+            self.groups.get(group_id)
+            or self.consumer.groups.get(group_id)
+            or self.streams.groups.get(group_id)
+        )
+
+    def _refuse_streams_group(self, group_id: str) -> None:
+        """Raises ApiError (GROUP_ID_NOT_FOUND) where the id is that of a streams group."""
+        if group_id in self.streams.groups:
+            raise ApiError(
+                ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group."
+            )
 
     def _refuse_share_group(self, group_id: str) -> None:
         """Raises ApiError (GROUP_ID_NOT_FOUND) where the id is that of a share group."""
@@ -239,10 +278,11 @@ class GroupShard:
 
     def group_ids(self) -> list[str]:
         """Of groups that have offsets, which expire."""
-        return [*self.groups, *self.consumer.groups]
+        return [*self.groups, *self.consumer.groups, *self.streams.groups]
 
     def _is_full(self, step: Step) -> bool:
-        count = len(self.groups) + len(self.consumer.groups) + len(self.share.groups)
+        count = len(self.groups) + len(self.consumer.groups)
+        count += len(self.share.groups) + len(self.streams.groups)
         return count >= step.settings.max_groups
 
     # Members.
@@ -253,14 +293,15 @@ class GroupShard:
         group = self.groups.get(request.group)
         if error is ErrorCode.none and group is None:
             consumers = self.consumer.groups.get(request.group)
-            if request.group in self.share.groups:
+            streams = self.streams.groups.get(request.group)
+            if request.group in self.share.groups or (streams is not None and streams.members):
                 error = ErrorCode.inconsistent_group_protocol
             elif consumers is not None and consumers.members:
                 self._join_consumers(consumers, request, step)
                 return
             elif request.member_id != UNKNOWN_MEMBER_ID:
                 error = ErrorCode.unknown_member_id
-            elif self._is_full(step) and consumers is None:
+            elif self._is_full(step) and consumers is None and streams is None:
                 error = ErrorCode.group_max_size_reached
         if error is not ErrorCode.none:
             step.reply(request.token, JoinResult(error, request.member_id))
@@ -278,6 +319,8 @@ class GroupShard:
             inner = self.consumer_step(step, request.group)
             self.consumer.remove(request.group, inner)
             _add(inner, step)
+        if request.group in self.streams.groups:
+            self._remove_group(self.streams.groups[request.group], step)
         value = GroupMetadataValue("", 0, None, None, step.now_ms, ())
         step.records.append(CoordinatorRecord(GroupMetadataKey(request.group), value))
         step.when_appended = lambda later: join(self.groups[request.group], request, later)
@@ -391,8 +434,13 @@ class GroupShard:
 
     def expired(self, event: TimerEvent, step: Step) -> None:
         """A timer has expired; the group may be gone by now."""
+        if isinstance(event, FirstAssignmentDue):
+            self._streams_expired(event, step)
+            return
         if isinstance(event, SessionExpired | RebalanceExpired | ClassicExpired):
-            if isinstance(event, SessionExpired) and event.group in self.share.groups:
+            if event.group in self.streams.groups:
+                self._streams_expired(event, step)
+            elif isinstance(event, SessionExpired) and event.group in self.share.groups:
                 self._share_expired(event, step)
             else:
                 self._consumer_expired(event, step)
@@ -426,6 +474,7 @@ class GroupShard:
         """
         consumer_requests.check(request, version)
         self._refuse_share_group(request.group)
+        self._refuse_streams_group(request.group)
         classic = self.groups.get(request.group)
         if classic is not None:
             if classic.state is not EMPTY and request.epoch == JOIN_EPOCH:
@@ -599,7 +648,7 @@ class GroupShard:
         """ConsumerGroupDescribe; raises ApiError (GROUP_ID_NOT_FOUND)."""
         group = self.consumer.groups.get(group_id)
         if group is None:
-            is_other = group_id in self.groups or group_id in self.share.groups
+            is_other = self._group(group_id) is not None or group_id in self.share.groups
             what = "is not a consumer group" if is_other else "not found"
             raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
         return describe_consumer(group)
@@ -712,6 +761,94 @@ class GroupShard:
         self.check_is_share_group(group_id)
         return self.share.describe(group_id)
 
+    # Streams groups.
+
+    def streams_heartbeat(
+        self, request: StreamsHeartbeat, step: Step
+    ) -> StreamsHeartbeatResult | Aside[StreamsGroup, StreamsStep]:
+        """StreamsGroupHeartbeat; raises ApiError where it is refused.
+
+        An Aside decides elsewhere, and `take_over_streams` then does what it decided.
+        """
+        streams_requests.check(request)
+        self._make_room(request, step)
+        topics = self._topics()
+        inner = StreamsStep(step.now_ms, self._streams_settings(request.group))
+        large = None if step.records else self.streams.large_group(request, topics)
+        if large is not None:
+            return Aside(large, topics, inner)
+        decided = self.streams.heartbeat(request, topics, inner)
+        self._keep(request.group, decided.soft, step)
+        _add(inner, step)
+        return decided.result
+
+    def _make_room(self, request: StreamsHeartbeat, step: Step) -> None:
+        """An empty classic group is replaced; raises ApiError (GROUP_ID_NOT_FOUND) for others."""
+        group_id = request.group
+        if group_id in self.streams.groups:
+            return
+        classic = self.groups.get(group_id)
+        is_joining = request.epoch == STREAMS_JOIN_EPOCH
+        if classic is not None and classic.state is EMPTY and is_joining:
+            self._remove_group(classic, step)
+        elif self._group(group_id) is not None or group_id in self.share.groups:
+            message = f"Group {group_id} is not a streams group."
+            raise ApiError(ErrorCode.group_id_not_found, message)
+        elif is_joining and self._is_full(step):
+            raise ApiError(ErrorCode.group_max_size_reached)
+
+    def _keep(self, group_id: str, soft: Soft, step: Step) -> None:
+        def appended(later: Step) -> None:
+            self.streams.keep(group_id, soft)
+
+        step.when_appended = appended
+
+    def take_over_streams(
+        self,
+        copied: Copied[StreamsGroup, StreamsStep],
+        encoded: list[tuple[bytes, bytes | None]],
+        step: Step,
+    ) -> bool:
+        """What was decided elsewhere is done; False where the group has changed meanwhile."""
+        group = copied.original
+        is_other = group.group_id not in self.streams.groups and (
+            self._group(group.group_id) is not None or group.group_id in self.share.groups
+        )
+        if is_other or not is_unchanged(copied, self.streams.groups):
+            return False
+        self._keep(group.group_id, copied.group.soft, step)
+        _add(copied.step, step)
+        step.encoded = encoded
+        return True
+
+    def _streams_expired(
+        self,
+        event: SessionExpired | RebalanceExpired | ClassicExpired | FirstAssignmentDue,
+        step: Step,
+    ) -> None:
+        assert not isinstance(event, ClassicExpired), "streams groups have no classic members"
+        inner = StreamsStep(step.now_ms, self._streams_settings(event.group))
+        self.streams.expired(event, inner)
+        _add(inner, step)
+        if isinstance(event, FirstAssignmentDue):
+            return  # the next heartbeat assigns
+
+        def refused(later: Step, error: ErrorCode) -> None:
+            again = StreamsStep(later.now_ms, self._streams_settings(event.group))
+            streams_expires_again(event, again)
+            _add(again, later)
+
+        step.when_refused = refused
+
+    def describe_streams_group(self, group_id: str) -> DescribedStreamsGroup:
+        """StreamsGroupDescribe; raises ApiError (GROUP_ID_NOT_FOUND)."""
+        if group_id not in self.streams.groups and (
+            self._group(group_id) is not None or group_id in self.share.groups
+        ):
+            message = f"Group {group_id} is not a streams group."
+            raise ApiError(ErrorCode.group_id_not_found, message)
+        return self.streams.describe(group_id)
+
     # Offsets.
 
     def check_fetch(self, group_id: str, member: FetchingMember) -> None:
@@ -719,6 +856,9 @@ class GroupShard:
         group = self.consumer.groups.get(group_id)
         if group is not None:
             check_fetch(group, member.member_id, member.epoch)
+        streams = self.streams.groups.get(group_id)
+        if streams is not None:
+            streams_commit.check_fetch(streams, member.member_id, member.epoch)
 
     def commit(self, request: CommitRequest, step: Step) -> list[ErrorCode]:
         """OffsetCommit: the error of each offset; raises ApiError for all of them."""
@@ -836,7 +976,12 @@ class GroupShard:
         self._removed(Cause.EXPIRED, step)
         return not removal.is_full(step)
 
-    def _remove_group(self, group: ClassicGroup | ConsumerGroup, step: Step) -> None:
+    def _remove_group(self, group: ClassicGroup | ConsumerGroup | StreamsGroup, step: Step) -> None:
+        if isinstance(group, StreamsGroup):
+            streams = StreamsStep(step.now_ms, self._streams_settings(group.group_id))
+            self.streams.remove(group.group_id, streams)
+            _add(streams, step)
+            return
         if isinstance(group, ConsumerGroup):
             inner = self.consumer_step(step, group.group_id)
             self.consumer.remove(group.group_id, inner)
@@ -857,6 +1002,10 @@ class GroupShard:
             ListedGroup(group_id, SHARE_TYPE, shares.state.value, SHARE_TYPE)
             for group_id, shares in self.share.groups.items()
         ]
+        found += [
+            ListedGroup(group_id, STREAMS_TYPE, streams.state.value, STREAMS_TYPE)
+            for group_id, streams in self.streams.groups.items()
+        ]
         return [
             group
             for group in found
@@ -867,19 +1016,19 @@ class GroupShard:
         """DescribeGroups, which is about classic groups only."""
         group = self.groups.get(group_id)
         if group is None:
-            is_other = group_id in self.consumer.groups or group_id in self.share.groups
+            is_other = self._group(group_id) is not None or group_id in self.share.groups
             what = "is not a classic group" if is_other else "not found"
             return DescribedGroup(group_id, DEAD.value, reason=f"Group {group_id} {what}.")
         return describe.describe(group)
 
 
-def _is_empty(group: ClassicGroup | ConsumerGroup) -> bool:
-    if isinstance(group, ConsumerGroup):
-        return not group.members
-    return group.state is EMPTY
+def _is_empty(group: ClassicGroup | ConsumerGroup | StreamsGroup) -> bool:
+    if isinstance(group, ClassicGroup):
+        return group.state is EMPTY
+    return not group.members
 
 
-def _add(inner: ConsumerStep | ShareStep, step: Step) -> None:
+def _add(inner: ConsumerStep | ShareStep | StreamsStep, step: Step) -> None:
     """What the inner step asks for is a part of the other."""
     step.records += inner.records
     step.timers += inner.timers

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 from ottla.groups.consumer.step import ClassicExpired, RebalanceExpired, SessionExpired
 from ottla.groups.records import Record
 from ottla.groups.settings import GroupSettings
+from ottla.groups.streams.step import FirstAssignmentDue
 from ottla.shards.step import Step as ShardStep
 
 
@@ -56,6 +57,7 @@ TimerEvent: TypeAlias = (
     | SessionExpired
     | RebalanceExpired
     | ClassicExpired
+    | FirstAssignmentDue
 )
-"""The last three are those of consumer groups (KIP-848)."""
+"""Before the last one, three of consumer groups (KIP-848); the last one is of streams groups."""
 Step: TypeAlias = ShardStep[Record, TimerEvent, GroupSettings]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from ottla.groups.classic.group import ClassicGroup
@@ -27,6 +27,8 @@ from ottla.groups.stored import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from ottla.groups.streams import commit as streams_commit
+from ottla.groups.streams.group import StreamsGroup
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.encoding import fits_string
 
@@ -98,7 +100,7 @@ class OffsetsCommitted(NamedTuple):
 
 
 def commit(
-    group: ClassicGroup | ConsumerGroup | None,
+    group: ClassicGroup | ConsumerGroup | StreamsGroup | None,
     request: CommitRequest,
     offsets: OffsetStore,
     pending: PendingOffsets,
@@ -130,12 +132,14 @@ def commit(
     return errors
 
 
-def _cause(group: ClassicGroup | ConsumerGroup | None, request: CommitRequest) -> Cause:
+def _cause(
+    group: ClassicGroup | ConsumerGroup | StreamsGroup | None, request: CommitRequest
+) -> Cause:
     if request.generation >= 0:
         return Cause.MEMBER
     if isinstance(group, ClassicGroup) and group.protocol_type is not None:
         return Cause.OUTSIDE
-    return Cause.OUTSIDE if isinstance(group, ConsumerGroup) else Cause.SIMPLE
+    return Cause.SIMPLE if group is None or isinstance(group, ClassicGroup) else Cause.OUTSIDE
 
 
 def expiry_ms(retention_ms: int, now_ms: int) -> int:
@@ -208,7 +212,9 @@ def _replaced(records: Sequence[Record], offsets: OffsetStore) -> list[OffsetCom
 
 
 def _check(
-    group: ClassicGroup | ConsumerGroup | None, request: CommitRequest, settings: GroupSettings
+    group: ClassicGroup | ConsumerGroup | StreamsGroup | None,
+    request: CommitRequest,
+    settings: GroupSettings,
 ) -> None:
     if group is None:
         # Without a generation it is a consumer that manages its own partitions: a so-called simple
@@ -228,6 +234,11 @@ def _check(
         )
         if late is not None:
             check_late(late, request.generation, request.offsets, settings)
+        return
+    if isinstance(group, StreamsGroup):
+        check_streams(
+            group, request, request.version, request.offsets, settings, is_transactional=False
+        )
         return
     error = commit_error(group, request.member_id, request.group_instance_id, request.generation)
     if error is not ErrorCode.none:
@@ -254,6 +265,45 @@ def check_late(
         )
         if error is not ErrorCode.none:
             raise ApiError(error)
+
+
+class Committing(Protocol):
+    """Who commits; both kinds of requests have it."""
+
+    @property
+    def generation(self) -> int: ...
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def group_instance_id(self) -> str | None: ...
+
+
+def check_streams(
+    group: StreamsGroup,
+    request: Committing,
+    version: int,
+    offsets: Sequence[OffsetToCommit],
+    settings: GroupSettings,
+    *,
+    is_transactional: bool,
+) -> None:
+    """The same of a streams group. Raises ApiError for all."""
+    epoch = request.generation
+    late = streams_commit.late_member(
+        group,
+        request.member_id,
+        request.group_instance_id,
+        epoch,
+        version=version,
+        is_transactional=is_transactional,
+    )
+    if late is None:
+        return
+    for offset in offsets:
+        if _is_too_long(offset.metadata or "", settings):
+            continue
+        if not streams_commit.had_since(group, late, epoch, offset.topic, offset.partition):
+            raise ApiError(streams_commit.late_error(is_transactional=is_transactional))
 
 
 def _is_too_long(metadata: str, settings: GroupSettings) -> bool:

@@ -23,6 +23,7 @@ from ottla.groups.stored import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from ottla.groups.streams.group import StreamsGroup
 from ottla.protocol.errors import ApiError, ErrorCode
 
 MAX_REMOVED: Final = 2_000
@@ -30,7 +31,7 @@ MAX_REMOVED: Final = 2_000
 
 
 def delete_offsets(
-    group: ClassicGroup | ConsumerGroup | None,
+    group: ClassicGroup | ConsumerGroup | StreamsGroup | None,
     topics: tuple[tuple[str, tuple[int, ...]], ...],
     offsets: OffsetStore,
     pending: PendingOffsets,
@@ -109,7 +110,7 @@ def topic_deleted(
 
 
 def expire_offsets(
-    group: ClassicGroup | ConsumerGroup,
+    group: ClassicGroup | ConsumerGroup | StreamsGroup,
     offsets: OffsetStore,
     pending: PendingOffsets,
     step: Step,
@@ -119,15 +120,15 @@ def expire_offsets(
 
     Offsets live for offsets.retention.minutes: in a group without members since the last one
     left; in a topic that a group with members does not read (any more), in every topic of an empty
-    group of KIP-848, and for consumers that manage their own partitions, from the commit on. A
-    classic group whose subscription cannot be read, or
-    that is in a rebalance, keeps its offsets. So does a partition that an open transaction may
+    group of KIP-848 or KIP-1071, and for consumers that manage their own partitions, from the
+    commit on. A classic group whose subscription cannot be read, or that is in a rebalance, keeps
+    its offsets. So does a partition that an open transaction may
     change: its tombstone would drop what the transaction commits.
     """
     topics = offsets.of_group(group.group_id)
     if not topics:
         return not pending.has_group(group.group_id)
-    if isinstance(group, ConsumerGroup) or group.protocol_type is None:
+    if not isinstance(group, ClassicGroup) or group.protocol_type is None:
         since_ms = None
     elif group.state is EMPTY:
         since_ms = group.state_timestamp_ms

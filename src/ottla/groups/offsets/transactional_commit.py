@@ -16,6 +16,7 @@ from ottla.groups.offsets.commit import (
     OffsetToCommit,
     check_count,
     check_late,
+    check_streams,
     write_offsets,
 )
 from ottla.groups.offsets.pending import PendingOffsets
@@ -23,6 +24,7 @@ from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
 from ottla.groups.stored import NO_TIMESTAMP, OffsetCommitKey
+from ottla.groups.streams.group import StreamsGroup
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch
 
@@ -60,7 +62,7 @@ class TransactionalCommitRequest(NamedTuple):
 
 
 def commit_in_transaction(
-    group: ClassicGroup | ConsumerGroup | None,
+    group: ClassicGroup | ConsumerGroup | StreamsGroup | None,
     request: TransactionalCommitRequest,
     offsets: OffsetStore,
     pending: PendingOffsets,
@@ -100,7 +102,7 @@ def _check_transaction(
 
 
 def _check(
-    group: ClassicGroup | ConsumerGroup | None,
+    group: ClassicGroup | ConsumerGroup | StreamsGroup | None,
     request: TransactionalCommitRequest,
     settings: GroupSettings,
 ) -> None:
@@ -122,6 +124,11 @@ def _check(
         )
         if late is not None:
             check_late(late, epoch, request.offsets, settings, knows_epochs=request.knows_epochs)
+        return
+    if isinstance(group, StreamsGroup):
+        check_streams(
+            group, request, request.version, request.offsets, settings, is_transactional=True
+        )
         return
     error = transactional_commit_error(
         group, request.member_id, request.group_instance_id, request.generation

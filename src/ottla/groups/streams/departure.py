@@ -1,0 +1,26 @@
+"""Members that leave, or whose time is over."""
+
+from __future__ import annotations
+
+from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.member import Member
+from ottla.groups.streams.step import Step
+from ottla.groups.streams.timers import forget
+from ottla.groups.streams.written import next_epoch_record, removal_records
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+def remove(group: StreamsGroup, member: Member, step: Step) -> None:
+    """The member is gone: the group gets into a new epoch without it."""
+    step.records += removal_records(group.group_id, member.member_id)
+    step.records.append(next_epoch_record(group))
+    forget(group.group_id, member.member_id, step)
+
+
+def known_member(group: StreamsGroup, member_id: str) -> Member:
+    """The member; raises ApiError(UNKNOWN_MEMBER_ID)."""
+    member = group.members.get(member_id)
+    if member is None:
+        message = f"Member {member_id} is not a member of group {group.group_id}."
+        raise ApiError(ErrorCode.unknown_member_id, message)
+    return member

@@ -1,0 +1,304 @@
+"""A heartbeat of a streams group's member: what it says is stored, and it gets to know its tasks.
+
+1. The member is new or says something new: its record, and a new epoch of the group.
+2. The group has no topology yet: it gets the member's, and keeps it.
+3. The topology is compared with the topics of the cluster, once after each change of these: is it
+   ready, does it fit, which internal topics are missing? Another outcome is a new epoch.
+4. The group's epoch is ahead of its targets: they are computed, at most once per interval. A group
+   that had no members waits for more of them before.
+5. The member is led one step towards its target (`reconcile`).
+
+Kafka's counterpart is GroupMetadataManager.streamsGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ottla.groups.consumer.target import may_assign
+from ottla.groups.consumer.topics import Topics
+from ottla.groups.streams.configured import ConfiguredTopology, configure
+from ottla.groups.streams.departure import known_member, remove
+from ottla.groups.streams.endpoints import endpoint_partitions
+from ottla.groups.streams.group import Compared, Soft, StreamsGroup
+from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, Member
+from ottla.groups.streams.reconcile import reconcile
+from ottla.groups.streams.requests import (
+    NO_REBALANCE_TIMEOUT,
+    EndpointPartitions,
+    HeartbeatRequest,
+    HeartbeatResult,
+)
+from ottla.groups.streams.status import Status, StatusCode
+from ottla.groups.streams.step import Step
+from ottla.groups.streams.stored import NOT_VALIDATED, GroupKey, GroupValue, StreamsRecord
+from ottla.groups.streams.target import compute_target
+from ottla.groups.streams.tasks import NO_TASKS, Partitions, Tasks
+from ottla.groups.streams.timers import await_heartbeat, await_members, await_revocation
+from ottla.groups.streams.topology import Topology
+from ottla.groups.streams.written import current_record, member_record, topology_record
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+class Decided(NamedTuple):
+    """The answer, and what the group knows from then on beside its records."""
+
+    result: HeartbeatResult
+    soft: Soft
+
+
+def heartbeat(
+    group: StreamsGroup, request: HeartbeatRequest, topics: Topics, step: Step
+) -> Decided:
+    """Answers a checked request (`requests.check`); raises ApiError where it is refused."""
+    if request.epoch == LEAVE_EPOCH:
+        return _leave(group, request, step)
+    before = _joined(group, request, step)
+    after = _updated(before, request)
+    if after != before:
+        step.records.append(member_record(group.group_id, after))
+    statuses: list[Status] = []
+    topology = _topology(group, request, step)
+    if group.topology is not None and after.topology_epoch < topology.epoch:
+        statuses.append(_stale(after, topology))
+    compared = _compared(group, topology, topics)
+    configured = compared.configured
+    if configured.is_ready:
+        for kind in (request.active, request.standby, request.warmup):
+            _check_tasks(kind, configured)
+    epoch = _next_epoch(group, compared, step, bumps=after != before)
+    soft = group.soft._replace(compared=compared)
+    if not group.members and not soft.is_delayed and step.settings.initial_rebalance_delay_ms > 0:
+        await_members(group.group_id, step)
+        soft = soft._replace(is_delayed=True)
+    target_epoch, target = _target(
+        group, epoch, after, configured, step, statuses, is_delayed=soft.is_delayed
+    )
+    reconciled = after
+    if not after.is_reconciled_to(target_epoch):
+        reconciled = reconcile(after, target_epoch, target, group, request.owned)
+    if reconciled != after:
+        step.records.append(current_record(group.group_id, reconciled))
+        await_revocation(group.group_id, reconciled, step)
+    await_heartbeat(group.group_id, after.member_id, step)
+    if request.shuts_down and soft.shutdown_by is None:
+        soft = soft._replace(shutdown_by=after.member_id)
+    is_told = request.epoch == JOIN_EPOCH or reconciled.assigned != before.assigned
+    if is_told and reconciled.endpoint is not None:
+        soft = soft._replace(endpoint_epoch=soft.endpoint_epoch + 1)
+    if configured.problem is not None:
+        statuses.append(configured.problem)
+    if soft.shutdown_by is not None:
+        statuses.append(_shutdown(soft.shutdown_by))
+    return Decided(
+        HeartbeatResult(
+            reconciled.member_id,
+            reconciled.epoch,
+            step.settings.heartbeat_interval_ms,
+            tuple(statuses),
+            reconciled.assigned if is_told else None,
+            # Kafka tells 0 where this heartbeat makes the group.
+            soft.endpoint_epoch if group.revision else 0,
+            _endpoints(group, request, reconciled, configured, topics, soft),
+            configured.missing_topics,
+        ),
+        soft,
+    )
+
+
+def _leave(group: StreamsGroup, request: HeartbeatRequest, step: Step) -> Decided:
+    remove(group, known_member(group, request.member_id), step)
+    soft = group.soft
+    if len(group.members) == 1:
+        soft = soft._replace(shutdown_by=None)
+    elif request.shuts_down and soft.shutdown_by is None:
+        soft = soft._replace(shutdown_by=request.member_id)
+    return Decided(HeartbeatResult(request.member_id, request.epoch), soft)
+
+
+def _joined(group: StreamsGroup, request: HeartbeatRequest, step: Step) -> Member:
+    """The member as it is, perhaps a new one."""
+    member_id, limit = request.member_id, step.settings.max_size
+    if request.epoch == JOIN_EPOCH:
+        if len(group.members) >= limit:
+            raise ApiError(
+                ErrorCode.group_max_size_reached,
+                f"The streams group has reached its maximum capacity of {limit} members.",
+            )
+        return group.members.get(member_id, Member(member_id))
+    member = known_member(group, member_id)
+    _check_epoch(member, request)
+    return member
+
+
+def _check_epoch(member: Member, request: HeartbeatRequest) -> None:
+    """The member is where it should be, or one epoch behind because an answer was lost."""
+    epoch = request.epoch
+    if epoch == member.epoch:
+        return
+    if epoch == member.previous_epoch and epoch < member.epoch:
+        owned, has = request.owned, member.assigned
+        if owned is not None and all(
+            _are_in(mine, theirs) for mine, theirs in zip(owned, has, strict=True)
+        ):
+            return
+    than = "greater" if epoch > member.epoch else "smaller"
+    raise ApiError(
+        ErrorCode.fenced_member_epoch,
+        f"The streams group member has a {than} member epoch ({epoch}) than the one known by the"
+        f" group coordinator ({member.epoch}). The member must abandon all its partitions and"
+        " rejoin.",
+    )
+
+
+def _are_in(owned: Partitions, has: Mapping[str, Iterable[int]]) -> bool:
+    return all(name in has and numbers.issubset(has[name]) for name, numbers in owned.items())
+
+
+def _updated(member: Member, request: HeartbeatRequest) -> Member:
+    timeout_ms = request.rebalance_timeout_ms
+    said: dict[str, Any] = {
+        "rack_id": request.rack_id,
+        "rebalance_timeout_ms": None if timeout_ms == NO_REBALANCE_TIMEOUT else timeout_ms,
+        "topology_epoch": None if request.topology is None else request.topology.epoch,
+        "process_id": request.process_id,
+        "endpoint": request.endpoint,
+        "client_tags": request.client_tags,
+    }
+    member = member._replace(client_id=request.client_id, client_host=request.client_host)
+    return member._replace(**{name: value for name, value in said.items() if value is not None})
+
+
+def _topology(group: StreamsGroup, request: HeartbeatRequest, step: Step) -> Topology:
+    """The group's, perhaps from this member; raises ApiError (INVALID_REQUEST) for another one."""
+    if group.topology is None:
+        if request.topology is None:
+            raise ApiError(
+                ErrorCode.fenced_member_epoch,
+                "The streams group has no topology. The member must rejoin, and bring one.",
+            )
+        step.records.append(topology_record(group.group_id, request.topology))
+        return request.topology
+    brought = request.topology
+    if brought is not None and brought.epoch >= group.topology.epoch and brought != group.topology:
+        raise ApiError(ErrorCode.invalid_request, "Topology updates are not supported yet.")
+    return group.topology
+
+
+def _stale(member: Member, topology: Topology) -> Status:
+    return Status(
+        StatusCode.STALE_TOPOLOGY,
+        f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch"
+        f" {topology.epoch}.",
+    )
+
+
+def _shutdown(member_id: str) -> Status:
+    return Status(
+        StatusCode.SHUTDOWN_APPLICATION,
+        f"Streams group member {member_id} encountered a fatal error and requested a shutdown for"
+        " the entire application.",
+    )
+
+
+def _compared(group: StreamsGroup, topology: Topology, topics: Topics) -> Compared:
+    """Compares only if the topics have changed since the last time."""
+    last = group.soft.compared
+    if last is not None and last.topics_version == topics.version and group.topology is topology:
+        return last
+    metadata_hash = topics.metadata_hash(topology.required_topics())
+    if last is not None and last.metadata_hash == metadata_hash and group.topology is topology:
+        return last._replace(topics_version=topics.version)
+    return Compared(topics.version, topology, metadata_hash, configure(topology, topics))
+
+
+def _check_tasks(tasks: Partitions | None, configured: ConfiguredTopology) -> None:
+    """Raises ApiError (INVALID_REQUEST) for a task that there is not."""
+    for name, numbers in (tasks or {}).items():
+        subtopology = (configured.subtopologies or {}).get(name)
+        if subtopology is None:
+            raise ApiError(
+                ErrorCode.invalid_request, f"Subtopology {name} does not exist in the topology."
+            )
+        for number in numbers:
+            if not 0 <= number < subtopology.task_count:
+                raise ApiError(
+                    ErrorCode.invalid_request,
+                    f"Task {number} for subtopology {name} is invalid. Number of tasks for this"
+                    f" subtopology: {subtopology.task_count}",
+                )
+
+
+def _next_epoch(group: StreamsGroup, compared: Compared, step: Step, *, bumps: bool) -> int:
+    configured, configs = compared.configured, step.settings.assignment_configs
+    validated = configured.epoch if configured.is_ready else NOT_VALIDATED
+    if (
+        not bumps
+        and compared.metadata_hash == group.metadata_hash
+        and validated == group.validated_topology_epoch
+        and configs == group.assignment_configs
+    ):
+        return group.epoch
+    value = GroupValue(group.epoch + 1, compared.metadata_hash, validated, configs)
+    step.records.append(StreamsRecord(GroupKey(group.group_id), value))
+    return group.epoch + 1
+
+
+def _target(
+    group: StreamsGroup,
+    epoch: int,
+    after: Member,
+    configured: ConfiguredTopology,
+    step: Step,
+    statuses: list[Status],
+    *,
+    is_delayed: bool,
+) -> tuple[int, Tasks]:
+    """For which epoch, and what the member is to have; computed now if it is time."""
+    if is_delayed:
+        statuses.append(_delayed("initial rebalance delay"))
+        return group.target_epoch, NO_TASKS
+    last = group.target_epoch, group.target_of(after.member_id)
+    if epoch <= group.target_epoch:
+        return last
+    interval_ms = step.settings.assignment_interval_ms
+    if not may_assign(group.target_timestamp_ms, interval_ms, step.now_ms):
+        statuses.append(_delayed("assignment interval"))
+        return last
+    configs = step.settings.assignment_configs
+    new = compute_target(group, epoch, after, configured, configs, step.now_ms)
+    step.records += new.records
+    return epoch, new.tasks[after.member_id]
+
+
+def _delayed(by: str) -> Status:
+    detail = f"Assignment delayed due to the configured {by}."
+    return Status(StatusCode.ASSIGNMENT_DELAYED, detail)
+
+
+def _endpoints(
+    group: StreamsGroup,
+    request: HeartbeatRequest,
+    after: Member,
+    configured: ConfiguredTopology,
+    topics: Topics,
+    soft: Soft,
+) -> tuple[EndpointPartitions, ...] | None:
+    if soft.endpoint_epoch == request.endpoint_epoch:
+        return None
+    others = [member for member in group.members.values() if member.member_id != after.member_id]
+    return endpoint_partitions((*others, after), configured, topics)
+
+
+def assign_first(group: StreamsGroup, step: Step) -> None:
+    """The group has waited for members: its first targets."""
+    compared = group.soft.compared
+    if not group.members or group.epoch <= group.target_epoch or compared is None:
+        return
+    interval_ms = step.settings.assignment_interval_ms
+    if may_assign(group.target_timestamp_ms, interval_ms, step.now_ms):
+        new = compute_target(
+            group, group.epoch, None, compared.configured, group.assignment_configs, step.now_ms
+        )
+        step.records += new.records

@@ -1,0 +1,368 @@
+"""The bytes of a streams group's records, as Apache Kafka's group coordinator has them.
+
+A key begins with its kind (int16), a value with its version (int16, always 0); values are flexible
+(compact strings and arrays, tagged fields):
+
+    key 17  group              value  epoch int32, metadata hash int64; tag 0: validated topology
+                                      epoch int32; tag 1: settings[]?  name, value
+    key 19  group, member      value  instance?, rack?, client id, client host, rebalance timeout
+                                      int32, topology epoch int32, process id,
+                                      endpoint?  host, port uint16; client tags[]  name, value
+    key 20  group              value  assignment epoch int32; tag 0: its time int64
+    key 21  group, member      value  active[], standby[], warm-up[]  subtopology,
+                                      partitions[] int32
+    key 22  group, member      value  epoch int32, previous epoch int32, state int8,
+                                      active[], standby[], warm-up[], the same three pending
+                                      revocation; tag 0 of an active task: epochs[]? int32
+    key 23  group              value  epoch int32, subtopologies[]  id, sources[], regexes[],
+                                      changelogs[], sinks[], repartition sources[],
+                                      copartition groups[]  three arrays of int16;
+                                      a topic: name, partitions int32, factor int16,
+                                      settings[]  name, value
+
+Message definitions: StreamsGroup…Key.json and …Value.json of Apache Kafka 4.3. Key 18 was never in
+a release that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.groups.consumer.record_format import (
+    read_numbers,
+    read_strings,
+    read_tagged_number,
+    tagged_number,
+    write_numbers,
+    write_strings,
+)
+from ottla.groups.streams.member import Endpoint
+from ottla.groups.streams.stored import (
+    NO_TIMESTAMP,
+    NOT_VALIDATED,
+    CurrentKey,
+    CurrentValue,
+    GroupKey,
+    GroupValue,
+    Key,
+    MemberKey,
+    MemberValue,
+    StreamsRecord,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+    TargetValue,
+    TopologyKey,
+    TopologyValue,
+    Value,
+)
+from ottla.groups.streams.tasks import AssignedPartitions, HeldTasks, Partitions, Tasks
+from ottla.groups.streams.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
+from ottla.shards.encoding import Reader, Writer
+
+KEY_KINDS: Final[dict[int, type[Key]]] = {
+    17: GroupKey,
+    19: MemberKey,
+    20: TargetEpochKey,
+    21: TargetKey,
+    22: CurrentKey,
+    23: TopologyKey,
+}
+_KINDS: Final = {key: kind for kind, key in KEY_KINDS.items()}
+_PRESENT: Final = 1
+_ABSENT: Final = -1
+_VALIDATED_TAG: Final = 0
+_CONFIGS_TAG: Final = 1
+_EPOCHS_TAG: Final = 0
+
+
+def encode(record: StreamsRecord) -> tuple[bytes, bytes | None]:
+    """The record's key and value."""
+    return encode_key(record.key), encode_value(record.value)
+
+
+def decode(key: bytes, value: bytes | None) -> StreamsRecord | None:
+    """The record, or None for a key of a kind that streams groups do not have.
+
+    Raises ValueError for bytes that are no such record.
+    """
+    decoded = decode_key(key)
+    return None if decoded is None else StreamsRecord(decoded, decode_value(decoded, value))
+
+
+def encode_key(key: Key) -> bytes:
+    """The key's bytes."""
+    writer = Writer()
+    writer.int16(_KINDS[type(key)])
+    for text in key:
+        writer.string(text)
+    return writer.content()
+
+
+def decode_key(content: bytes) -> Key | None:
+    """The key, or None for one of another kind; raises ValueError where the bytes are no key."""
+    reader = Reader(content)
+    kind = KEY_KINDS.get(reader.int16())
+    return None if kind is None else kind(*(reader.string() for _ in kind._fields))
+
+
+def encode_value(value: Value | None) -> bytes | None:
+    """The value's bytes; None for a tombstone."""
+    if value is None:
+        return None
+    writer = Writer()
+    writer.int16(0)
+    tags: dict[int, bytes] = {}
+    match value:
+        case GroupValue():
+            writer.int32(value.epoch)
+            writer.int64(value.metadata_hash)
+            tags = _group_tags(value)
+        case MemberValue():
+            _write_member(writer, value)
+        case TargetEpochValue(epoch, timestamp_ms):
+            writer.int32(epoch)
+            tags = tagged_number(timestamp_ms)
+        case TargetValue(tasks):
+            for partitions in tasks:
+                _write_partitions(writer, partitions)
+        case CurrentValue():
+            writer.int32(value.epoch)
+            writer.int32(value.previous_epoch)
+            writer.int8(value.state)
+            _write_held(writer, value.assigned)
+            _write_held(writer, value.pending_revocation)
+        case TopologyValue(topology):
+            _write_topology(writer, topology)
+    writer.tagged_fields(tags)
+    return writer.content()
+
+
+def _group_tags(value: GroupValue) -> dict[int, bytes]:
+    tags: dict[int, bytes] = {}
+    if value.validated_topology_epoch != NOT_VALIDATED:
+        writer = Writer()
+        writer.int32(value.validated_topology_epoch)
+        tags[_VALIDATED_TAG] = writer.content()
+    if value.assignment_configs is not None:
+        writer = Writer()
+        _write_pairs(writer, value.assignment_configs)
+        tags[_CONFIGS_TAG] = writer.content()
+    return tags
+
+
+def _write_pairs(writer: Writer, pairs: tuple[tuple[str, str], ...]) -> None:
+    writer.compact_array_size(len(pairs))
+    for name, value in pairs:
+        writer.compact_string(name)
+        writer.compact_string(value)
+        writer.tagged_fields({})
+
+
+def _write_member(writer: Writer, value: MemberValue) -> None:
+    writer.nullable_compact_string(value.instance_id)
+    writer.nullable_compact_string(value.rack_id)
+    writer.compact_string(value.client_id)
+    writer.compact_string(value.client_host)
+    writer.int32(value.rebalance_timeout_ms)
+    writer.int32(value.topology_epoch)
+    writer.compact_string(value.process_id)
+    if value.endpoint is None:
+        writer.int8(_ABSENT)
+    else:
+        writer.int8(_PRESENT)
+        writer.compact_string(value.endpoint.host)
+        writer.parts.append(value.endpoint.port.to_bytes(2, "big"))
+        writer.tagged_fields({})
+    _write_pairs(writer, value.client_tags)
+
+
+def _write_partitions(writer: Writer, partitions: Partitions) -> None:
+    writer.compact_array_size(len(partitions))
+    for name in sorted(partitions):
+        writer.compact_string(name)
+        write_numbers(writer, sorted(partitions[name]))
+        writer.tagged_fields({})
+
+
+def _write_held(writer: Writer, held: HeldTasks) -> None:
+    writer.compact_array_size(len(held.active))
+    for name in sorted(held.active):
+        numbers = sorted(held.active[name])
+        writer.compact_string(name)
+        write_numbers(writer, numbers)
+        epochs = Writer()
+        write_numbers(epochs, [held.active[name][number] for number in numbers])
+        writer.tagged_fields({_EPOCHS_TAG: epochs.content()})
+    _write_partitions(writer, held.standby)
+    _write_partitions(writer, held.warmup)
+
+
+def _write_topology(writer: Writer, topology: Topology) -> None:
+    writer.int32(topology.epoch)
+    writer.compact_array_size(len(topology.subtopologies))
+    for each in topology.subtopologies:
+        writer.compact_string(each.id)
+        write_strings(writer, each.source_topics)
+        write_strings(writer, each.source_topic_regexes)
+        _write_infos(writer, each.changelog_topics)
+        write_strings(writer, each.repartition_sink_topics)
+        _write_infos(writer, each.repartition_source_topics)
+        writer.compact_array_size(len(each.copartition_groups))
+        for group in each.copartition_groups:
+            for positions in group:
+                writer.compact_array_size(len(positions))
+                for position in positions:
+                    writer.int16(position)
+            writer.tagged_fields({})
+        writer.tagged_fields({})
+
+
+def _write_infos(writer: Writer, infos: tuple[TopicInfo, ...]) -> None:
+    writer.compact_array_size(len(infos))
+    for info in infos:
+        writer.compact_string(info.name)
+        writer.int32(info.partitions)
+        writer.int16(info.replication_factor)
+        _write_pairs(writer, info.configs)
+        writer.tagged_fields({})
+
+
+def decode_value(key: Key, content: bytes | None) -> Value | None:
+    """The value that belongs to such a key; raises ValueError where the bytes are none."""
+    if content is None:
+        return None
+    reader = Reader(content)
+    version = reader.int16()
+    if version != 0:
+        raise ValueError(f"version {version} of the value of {type(key).__name__}")
+    match key:
+        case GroupKey():
+            return _read_group(reader)
+        case MemberKey():
+            return _read_member(reader)
+        case TargetEpochKey():
+            return TargetEpochValue(reader.int32(), read_tagged_number(reader, NO_TIMESTAMP))
+        case TargetKey():
+            return TargetValue(Tasks(*(_read_partitions(reader) for _ in Tasks._fields)))
+        case CurrentKey():
+            epoch, previous_epoch, state = reader.int32(), reader.int32(), reader.int8()
+            held = _read_held(reader, epoch), _read_held(reader, epoch)
+            return CurrentValue(epoch, previous_epoch, state, *held)
+        case TopologyKey():
+            return TopologyValue(_read_topology(reader))
+
+
+def _read_group(reader: Reader) -> GroupValue:
+    epoch, metadata_hash = reader.int32(), reader.int64()
+    tags = reader.tagged_fields()
+    validated, configs = tags.get(_VALIDATED_TAG), tags.get(_CONFIGS_TAG)
+    return GroupValue(
+        epoch,
+        metadata_hash,
+        NOT_VALIDATED if validated is None else Reader(validated).int32(),
+        None if configs is None or _is_null(configs) else _read_pairs(Reader(configs)),
+    )
+
+
+def _is_null(array: bytes) -> bool:
+    """A null array has size 0 before its length of one less."""
+    return array[:1] == b"\0"
+
+
+def _read_pairs(reader: Reader) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for _ in range(reader.array_size(compact=True)):
+        pairs.append((reader.string(compact=True), reader.string(compact=True)))
+        reader.tagged_fields()
+    return tuple(pairs)
+
+
+def _read_member(reader: Reader) -> MemberValue:
+    return MemberValue(
+        reader.nullable_string(compact=True),
+        reader.nullable_string(compact=True),
+        reader.string(compact=True),
+        reader.string(compact=True),
+        reader.int32(),
+        reader.int32(),
+        reader.string(compact=True),
+        _read_endpoint(reader),
+        _read_pairs(reader),
+    )
+
+
+def _read_endpoint(reader: Reader) -> Endpoint | None:
+    if reader.int8() < 0:
+        return None
+    endpoint = Endpoint(reader.string(compact=True), int.from_bytes(reader.take(2), "big"))
+    reader.tagged_fields()
+    return endpoint
+
+
+def _read_partitions(reader: Reader) -> Partitions:
+    partitions: dict[str, frozenset[int]] = {}
+    for _ in range(reader.array_size(compact=True)):
+        name = reader.string(compact=True)
+        partitions[name] = frozenset(read_numbers(reader))
+        reader.tagged_fields()
+    return partitions
+
+
+def _read_held(reader: Reader, member_epoch: int) -> HeldTasks:
+    return HeldTasks(
+        _read_active(reader, member_epoch), _read_partitions(reader), _read_partitions(reader)
+    )
+
+
+def _read_active(reader: Reader, member_epoch: int) -> AssignedPartitions:
+    """Before Kafka 4.3 there are no epochs: the tasks count as assigned in the member's."""
+    active: dict[str, Mapping[int, int]] = {}
+    for _ in range(reader.array_size(compact=True)):
+        name, numbers = reader.string(compact=True), read_numbers(reader)
+        content = reader.tagged_fields().get(_EPOCHS_TAG)
+        epochs = [] if content is None or _is_null(content) else read_numbers(Reader(content))
+        if len(epochs) != len(numbers):
+            epochs = [member_epoch] * len(numbers)
+        active[name] = dict(zip(numbers, epochs, strict=True))
+    return active
+
+
+def _read_topology(reader: Reader) -> Topology:
+    epoch, subtopologies = reader.int32(), []
+    for _ in range(reader.array_size(compact=True)):
+        subtopologies.append(
+            Subtopology(
+                reader.string(compact=True),
+                read_strings(reader),
+                read_strings(reader),
+                _read_infos(reader),
+                read_strings(reader),
+                _read_infos(reader),
+                _read_copartition_groups(reader),
+            )
+        )
+        reader.tagged_fields()
+    return Topology(epoch, tuple(sorted(subtopologies)))
+
+
+def _read_infos(reader: Reader) -> tuple[TopicInfo, ...]:
+    infos = []
+    for _ in range(reader.array_size(compact=True)):
+        info = (reader.string(compact=True), reader.int32(), reader.int16(), _read_pairs(reader))
+        infos.append(TopicInfo(*info))
+        reader.tagged_fields()
+    return tuple(infos)
+
+
+def _read_copartition_groups(reader: Reader) -> tuple[CopartitionGroup, ...]:
+    groups = []
+    for _ in range(reader.array_size(compact=True)):
+        groups.append(CopartitionGroup(*(_read_positions(reader) for _ in range(3))))
+        reader.tagged_fields()
+    return tuple(groups)
+
+
+def _read_positions(reader: Reader) -> tuple[int, ...]:
+    return tuple(reader.int16() for _ in range(reader.array_size(compact=True)))

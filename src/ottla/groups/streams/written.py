@@ -1,0 +1,66 @@
+"""The records that a streams group's decisions write. Kafka's StreamsCoordinatorRecordHelpers."""
+
+from __future__ import annotations
+
+from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.member import Member
+from ottla.groups.streams.stored import (
+    CurrentKey,
+    CurrentValue,
+    GroupKey,
+    GroupValue,
+    MemberKey,
+    MemberValue,
+    StreamsRecord,
+    TargetEpochKey,
+    TargetKey,
+    TopologyKey,
+    TopologyValue,
+)
+from ottla.groups.streams.topology import Topology
+
+
+def topology_record(group: str, topology: Topology) -> StreamsRecord:
+    return StreamsRecord(TopologyKey(group), TopologyValue(topology))
+
+
+def member_record(group: str, member: Member) -> StreamsRecord:
+    """What the member says of itself."""
+    value = MemberValue(*(getattr(member, name) for name in MemberValue._fields))
+    return StreamsRecord(MemberKey(group, member.member_id), value)
+
+
+def current_record(group: str, member: Member) -> StreamsRecord:
+    """Where the member is."""
+    value = CurrentValue(*(getattr(member, name) for name in CurrentValue._fields))
+    return StreamsRecord(CurrentKey(group, member.member_id), value)
+
+
+def next_epoch_record(group: StreamsGroup) -> StreamsRecord:
+    """The group gets into its next epoch, and nothing else changes."""
+    value = GroupValue(
+        group.epoch + 1,
+        group.metadata_hash,
+        group.validated_topology_epoch,
+        group.assignment_configs,
+    )
+    return StreamsRecord(GroupKey(group.group_id), value)
+
+
+def removal_records(group: str, member_id: str) -> list[StreamsRecord]:
+    """A member is gone. Kafka's replay wants this order."""
+    return [
+        StreamsRecord(CurrentKey(group, member_id), None),
+        StreamsRecord(TargetKey(group, member_id), None),
+        StreamsRecord(MemberKey(group, member_id), None),
+    ]
+
+
+def group_removal(group: StreamsGroup) -> list[StreamsRecord]:
+    """An empty group is gone."""
+    assert not group.members, "only empty groups are removed"
+    return [
+        StreamsRecord(TargetEpochKey(group.group_id), None),
+        StreamsRecord(GroupKey(group.group_id), None),
+        StreamsRecord(TopologyKey(group.group_id), None),
+    ]
