@@ -24,8 +24,14 @@ class Given(NamedTuple):
 
 TOPICS: Final = ("t", "gone")
 """Topics that exist at first; the second one is deleted."""
-NEW_TOPICS: Final = ("new", "auto")
-GROUPS: Final = ("g", "consumer", "share", *(f"classic{version}" for version in range(10)))
+NEW_TOPICS: Final = ("new", "auto", "changelog")
+GROUPS: Final = (
+    "g",
+    "consumer",
+    "share",
+    "streams",
+    *(f"classic{version}" for version in range(10)),
+)
 """The first one has an offset, the others get members. The member of a classic group would have to
 join again when another one does: each version of JoinGroup has its own group.
 """

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from conformance.authorization.given import Build, Given, Kind
 from conformance.authorization.share_requests import SHARE_KINDS
+from conformance.authorization.streams_requests import STREAMS_KINDS
 from ottla.protocol.messages import Messages, messages_of
 from ottla.protocol.versions import APIS, REFUSED_BELOW
 from ottla.records.build import build_batch
@@ -527,6 +528,7 @@ KINDS: Final = (
     Kind(68, "", consumer_heartbeat),
     Kind(69, "", consumer_describe),
     *SHARE_KINDS,
+    *STREAMS_KINDS,
     Kind(22, "idempotent", init_idempotent),
     Kind(22, "of a transaction", init_transactional),
     Kind(24, "", add_partitions),

@@ -44,7 +44,12 @@ async def test_the_levels_of_features(cluster: Any, version: int) -> None:
     supported = [
         (each.name, each.min_version, each.max_version) for each in answer.supported_features
     ]
-    wanted = [("group.version", 0, 1), ("share.version", 0, 1), ("transaction.version", 0, 2)]
+    wanted = [
+        ("group.version", 0, 1),
+        ("share.version", 0, 1),
+        ("streams.version", 0, 1),
+        ("transaction.version", 0, 2),
+    ]
     assert supported == ([] if version == 3 else wanted)
     assert answer.finalized_features_epoch == 0
     finalized = {
@@ -54,6 +59,7 @@ async def test_the_levels_of_features(cluster: Any, version: int) -> None:
     assert finalized == {
         ("group.version", 1, 1),
         ("share.version", 1, 1),
+        ("streams.version", 1, 1),
         ("transaction.version", 2, 2),
     }
 
@@ -65,7 +71,7 @@ async def test_the_epoch_of_the_features_grows(cluster: Any) -> None:
         answer = await ask(cluster, 4)
         assert answer.finalized_features_epoch == epoch
         levels = {each.name: each.max_version_level for each in answer.finalized_features}
-        assert (levels.pop("group.version"), levels.pop("share.version")) == (1, 1)
+        assert [levels.pop(f"{each}.version") for each in ("group", "share", "streams")] == [1] * 3
         assert levels == ({"transaction.version": level} if level else {})
 
 

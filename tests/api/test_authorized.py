@@ -135,7 +135,8 @@ DENIED = {
     44: CLUSTER_DENIED, 45: CLUSTER_DENIED, 46: CLUSTER_DENIED, 47: GROUP_DENIED,
     55: CLUSTER_DENIED, 57: CLUSTER_DENIED, 61: TOPIC_DENIED, 65: TRANSACTION_DENIED,
     68: GROUP_DENIED, 69: GROUP_DENIED, 74: CLUSTER_DENIED, 75: TOPIC_DENIED,
-    76: GROUP_DENIED, 77: GROUP_DENIED, 90: GROUP_DENIED, 91: GROUP_DENIED, 92: GROUP_DENIED,
+    76: GROUP_DENIED, 77: GROUP_DENIED, 88: GROUP_DENIED, 89: GROUP_DENIED, 90: GROUP_DENIED,
+    91: GROUP_DENIED, 92: GROUP_DENIED,
 }  # fmt: skip
 NAMED_ONLY = {3: 11, 0: 12, 20: 5, 8: 9, 9: 9}
 """The last version whose topics have names instead of ids."""
@@ -493,3 +494,93 @@ async def test_share_groups_and_hidden_topics(guarded: Guarded) -> None:
     found = {each.group_id: each for each in (await guarded.ask(describe)).groups}
     assert (found["g"].error_code, len(found["g"].members)) == (ErrorCode.none, 1)
     assert found["h"].error_code is GROUP_DENIED
+
+
+async def test_streams_groups_and_hidden_topics(guarded: Guarded) -> None:
+    root = Principal("User", "root")
+    await guarded.ask(messages_of(10, 3, "request").FindCoordinatorRequest(key="g"), root)
+    build = messages_of(88, 0, "request")
+
+    async def beat(*topics: str, changelog: str | None = None) -> Any:
+        infos = () if changelog is None else (build.TopicInfo(name=changelog, topic_configs=()),)
+        subtopology = build.Subtopology(
+            subtopology_id="0",
+            source_topics=topics,
+            state_changelog_topics=infos,
+            repartition_source_topics=(),
+            copartition_groups=(),
+        )
+        request = build.StreamsGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout=1_000,
+            topology=build.Topology(epoch=0, subtopologies=(subtopology,)),
+            active_tasks=(),
+            standby_tasks=(),
+            warmup_tasks=(),
+            process_id="p",
+        )
+        while True:
+            answer = await guarded.ask(request, ALICE)
+            if answer.error_code is not ErrorCode.coordinator_load_in_progress:
+                return answer
+            await asyncio.sleep(0.01)
+
+    assert (await beat("t")).error_code is GROUP_DENIED
+    guarded.let(Operation.READ, Resource.GROUP, "g")
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "t")
+    assert (await beat("t", "u")).error_code is TOPIC_DENIED
+    # Names that no topic can have are refused first.
+    assert (await beat("t", "u v")).error_code is ErrorCode.streams_invalid_topology
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "c")
+    (status, *others) = (await beat("t", changelog="c")).status
+    told = next(each for each in (status, *others) if each.status_code == 3)
+    assert told.status_detail == (
+        "Internal topics are missing: c; Unauthorized to CREATE on topics c."
+    )
+    assert "c" not in guarded.call.node.image.topics
+    describe = messages_of(89, 0, "request").StreamsGroupDescribeRequest(
+        group_ids=("g", "h"), include_authorized_operations=True
+    )
+    found = {each.group_id: each for each in (await guarded.ask(describe)).groups}
+    assert (found["g"].error_code, len(found["g"].members)) == (ErrorCode.none, 1)
+    assert found["h"].error_code is GROUP_DENIED
+    guarded.let(Operation.CREATE, Resource.CLUSTER, "kafka-cluster")
+    assert (await beat("t", changelog="c")).error_code is ErrorCode.none
+    while "c" not in guarded.call.node.image.topics:
+        await asyncio.sleep(0.01)
+
+
+async def test_a_streams_group_with_topics_that_the_client_may_not_describe(
+    guarded: Guarded,
+) -> None:
+    root = Principal("User", "root")
+    await guarded.ask(messages_of(10, 3, "request").FindCoordinatorRequest(key="g"), root)
+    build = messages_of(88, 0, "request")
+    subtopology = build.Subtopology(
+        subtopology_id="0",
+        source_topics=("t",),
+        state_changelog_topics=(),
+        repartition_source_topics=(),
+        copartition_groups=(),
+    )
+    request = build.StreamsGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout=1_000,
+        topology=build.Topology(epoch=0, subtopologies=(subtopology,)),
+        process_id="p",
+    )
+    while True:
+        answer = await guarded.ask(request, root)
+        if answer.error_code is not ErrorCode.coordinator_load_in_progress:
+            break
+        await asyncio.sleep(0.01)
+    assert answer.error_code is ErrorCode.none
+    guarded.let(Operation.DESCRIBE, Resource.GROUP, "g")
+    describe = messages_of(89, 0, "request").StreamsGroupDescribeRequest(group_ids=("g",))
+    (group,) = (await guarded.ask(describe)).groups
+    assert (group.error_code, group.members, group.topology) == (TOPIC_DENIED, (), None)
+    assert "not authorized to describe" in group.error_message

@@ -25,6 +25,8 @@ from ottla.protocol.versions import (
     METADATA_DELTAS,
     SHARE_GROUP_DESCRIBE,
     SHARE_GROUP_HEARTBEAT,
+    STREAMS_GROUP_DESCRIBE,
+    STREAMS_GROUP_HEARTBEAT,
 )
 
 Rule: TypeAlias = Callable[[Any, Context, Answer], Awaitable[Any]]
@@ -183,6 +185,8 @@ RULES: Final[dict[int, Rule]] = {
     75: authorized_topics.describe_topic_partitions,
     SHARE_GROUP_HEARTBEAT: authorized_groups.modern_group_heartbeat,
     SHARE_GROUP_DESCRIBE: authorized_groups.modern_group_describe,
+    STREAMS_GROUP_HEARTBEAT: authorized_groups.streams_group_heartbeat,
+    STREAMS_GROUP_DESCRIBE: authorized_groups.streams_group_describe,
     DESCRIBE_SHARE_GROUP_OFFSETS: authorized_groups.describe_share_group_offsets,
     91: _both(_READ_GROUP, _each("topics", "responses", _O.READ)),
     92: _both(

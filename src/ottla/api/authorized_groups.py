@@ -16,6 +16,7 @@ from ottla.api.permissions import (
     split,
     topic_name,
 )
+from ottla.api.streams_topology import forbidden_names, subtopology_topics
 from ottla.network.handlers import Answer
 from ottla.protocol.access import Operation, Resource
 from ottla.protocol.error_response import error_response
@@ -32,6 +33,9 @@ _TOPIC_DENIED: Final = CODES[Resource.TOPIC]
 _TRANSACTION_DENIED: Final = CODES[Resource.TRANSACTIONAL_ID]
 _HIDDEN_TOPICS: Final = (
     "The group has described topic(s) that the client is not authorized to describe."
+)
+_HIDDEN_STREAMS_TOPICS: Final = (
+    "The described group uses topics that the client is not authorized to describe."
 )
 _TRANSACTION: Final = 1
 _SHARE: Final = 2
@@ -294,6 +298,53 @@ async def modern_group_heartbeat(request: Any, context: Context, answer: Answer)
     if refused:
         return error_response(request, _TOPIC_DENIED)
     return await answer(request, context)
+
+
+async def streams_group_heartbeat(request: Any, context: Context, answer: Answer) -> Any:
+    """Read on the group, and Describe on the topics of the topology (KIP-1071). Names that no topic
+    can have are refused before, by the handler.
+    """
+    if not may(context, Need(Operation.READ, Resource.GROUP), request.group_id):
+        return error_response(request, _GROUP_DENIED)
+    if request.topology is not None:
+        slices, names = Slices(), dict[str, None]()
+        for subtopology in request.topology.subtopologies:
+            found = subtopology_topics(subtopology)
+            await slices.count(1 + len(found))
+            names.update(dict.fromkeys(found))
+        if forbidden_names(names) is None:
+            _, refused = await split(tuple(names), _DESCRIBE_TOPIC, _itself, context)
+            if refused:
+                return error_response(request, _TOPIC_DENIED)
+    return await answer(request, context)
+
+
+async def streams_group_describe(request: Any, context: Context, answer: Answer) -> Any:
+    """Describe on the group, and on every topic of its topology: else the group is not shown."""
+    allowed, refused = await split(request.group_ids, _DESCRIBE_GROUP, _itself, context)
+    response = await answer_parts(
+        request, context, answer, asked="group_ids", answered="groups", allowed=allowed,
+        refused=refused, code=_GROUP_DENIED,
+    )  # fmt: skip
+    shown, slices = [], Slices()
+    for group in response.groups:
+        names: set[str] = set()
+        topology = group.topology
+        for subtopology in () if topology is None else topology.subtopologies or ():
+            found = subtopology_topics(subtopology)
+            await slices.count(1 + len(found))
+            names.update(found)
+        _, hidden = await split(tuple(names), _DESCRIBE_TOPIC, _itself, context, log=False)
+        if hidden:
+            group = context.messages.DescribedGroup(
+                error_code=_TOPIC_DENIED,
+                error_message=_HIDDEN_STREAMS_TOPICS,
+                group_id=group.group_id,
+                authorized_operations=NOT_REQUESTED,
+            )
+        shown.append(group)
+    response.groups = tuple(await with_operations(shown, Resource.GROUP, context))
+    return response
 
 
 async def describe_share_group_offsets(request: Any, context: Context, answer: Answer) -> Any:

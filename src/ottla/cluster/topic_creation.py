@@ -1,4 +1,5 @@
-"""Creates topics that a client needs: auto-created ones, and internal ones.
+"""Creates topics that a client needs: auto-created ones, internal ones, and those of streams
+groups.
 
 As in Kafka, the first request that needs an internal topic creates it. While it cannot be created,
 clients get COORDINATOR_NOT_AVAILABLE and retry without end. So the broker logs the reason, and the
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.cluster.controller_client import ControllerClient
+from ottla.cluster.streams_topics import StreamsTopics
 from ottla.config.broker import BrokerConfig
 from ottla.controller.image import ClusterImage
 from ottla.controller.plan import DONE, Outcome
@@ -49,6 +51,12 @@ class TopicCreation:
         self._client = client
         self._logged_ms: dict[str, int] = {}
         """When the broker last logged why an internal topic cannot be created."""
+        self.streams = StreamsTopics(clock, client.create_missing_topics)
+        """The internal topics of streams groups."""
+
+    def close(self) -> None:
+        """Nothing is created any more."""
+        self.streams.close()
 
     async def auto_create(self, names: Sequence[str]) -> dict[str, Outcome]:
         """Creates topics whose metadata a client requested; an existing topic is not an error.

@@ -1,12 +1,10 @@
-"""Settings of streams groups (KIP-1071): the defaults of a group's own settings, their bounds.
-
-There are no streams groups yet: what is set for one is checked and kept, and has no effect.
-"""
+"""Settings of streams groups (KIP-1071): the defaults of a group's own settings, their bounds."""
 
 from __future__ import annotations
 
 from ottla.config.setting import Settings, Update, integer
 from ottla.config.validator import at_least
+from ottla.config.value import INT_MAX
 
 
 class StreamsGroupSettings(Settings):
@@ -78,6 +76,12 @@ class StreamsGroupSettings(Settings):
         2,
         "Maximum of group.streams.num.standby.replicas, also for one group.",
         at_least(0),
+    )
+    group_streams_max_size = integer(
+        "group.streams.max.size",
+        INT_MAX,
+        "Maximum number of members of a streams group.",
+        at_least(1),
     )
     group_streams_initial_rebalance_delay_ms = integer(
         "group.streams.initial.rebalance.delay.ms",

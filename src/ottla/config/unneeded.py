@@ -83,7 +83,7 @@ _THREADS: Final = """
 """
 _GROUPS: Final = """
     group.coordinator.rebalance.protocols
-    group.share.persister.class.name group.streams.max.size
+    group.share.persister.class.name
 """
 _TRANSACTIONS: Final = """
     transaction.two.phase.commit.enable
@@ -158,7 +158,10 @@ _REASONS: Final = (
     (_ZOOKEEPER, "connections to ZooKeeper use neither TLS nor ACLs"),
     (_QUORUM, "KRaft: a broker alone needs no quorum, and a cluster uses zookeeper.connect"),
     (_THREADS, "one event loop processes all requests, so these threads and buffers do not exist"),
-    (_GROUPS, "the share coordinator keeps the state of share groups; there are no streams groups"),
+    (
+        _GROUPS,
+        "the share coordinator keeps the state of share groups; features say which groups exist",
+    ),
     (_TRANSACTIONS, "two-phase commit (KIP-939) is not supported"),
     (
         _REPLICATION,

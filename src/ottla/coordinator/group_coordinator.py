@@ -21,6 +21,7 @@ from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.regex_matching import MayDescribe, RegexMatching, may_describe_all
 from ottla.coordinator.shard_kind import ShardKind
 from ottla.coordinator.share_groups import NoShareStates, ShareGroups, ShareStates
+from ottla.coordinator.streams_groups import StreamsGroups
 from ottla.groups.classic.requests import (
     DescribedGroup,
     HeartbeatRequest,
@@ -59,6 +60,7 @@ from ottla.groups.shard import GroupShard
 from ottla.groups.share.settings import ShareGroupSettings, default_share_settings
 from ottla.groups.step import Step
 from ottla.groups.stored import OffsetCommitValue
+from ottla.groups.streams.settings import StreamsGroupSettings, default_streams_settings
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.protocol.kafka_uuid import random_uuid, uuid_text
@@ -107,15 +109,16 @@ def group_kind(
     topics: Callable[[], Topics] = lambda: NO_TOPICS,
     consumer_settings: Callable[[str], ConsumerGroupSettings] = default_settings,
     share_settings: Callable[[str], ShareGroupSettings] = default_share_settings,
+    streams_settings: Callable[[str], StreamsGroupSettings] = default_streams_settings,
     on_committed: Callable[[OffsetsCommitted], None] | None = None,
 ) -> ShardKind[GroupShard]:
     """Groups as a kind of coordinator: `__consumer_offsets`. `topics` and the settings of a
-    consumer or share group are those of this moment.
+    consumer, share or streams group are those of this moment.
     """
     return ShardKind(
         topic=OFFSETS_TOPIC,
         settings=settings,
-        new_shard=partial(GroupShard, topics, consumer_settings, share_settings),
+        new_shard=partial(GroupShard, topics, consumer_settings, share_settings, streams_settings),
         encode=encode,
         decode=decode,
         commit_timeout_ms=settings.offset_commit_timeout_ms,
@@ -169,6 +172,8 @@ class GroupCoordinator:
             run_long,
         )
         """The requests about share groups."""
+        self.streams = StreamsGroups(runtime, self.partition_for, run_long)
+        """The requests about streams groups."""
 
     def start(self) -> None:
         """Begins the periodic removal of expired offsets and groups."""

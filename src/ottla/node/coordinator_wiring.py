@@ -27,6 +27,7 @@ from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import MAX_GROUP_SIZE, GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.share.settings import ShareGroupSettings
+from ottla.groups.streams.settings import StreamsGroupSettings
 from ottla.node.commit_recording import CommitRecording
 from ottla.node.group_topics import topics_of
 from ottla.protocol.errors import ErrorCode
@@ -65,6 +66,7 @@ def group_runtime(
         topics=lambda: topics_of(image()),
         consumer_settings=lambda group: consumer_group_settings(settings_of(group), config),
         share_settings=lambda group: share_group_settings(settings_of(group), config),
+        streams_settings=lambda group: streams_group_settings(settings_of(group), config),
         on_committed=recording.committed,
     )
     return CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
@@ -155,6 +157,19 @@ def share_group_settings(group: GroupConfig, config: BrokerConfig) -> ShareGroup
             config.group_share_initialize_retry_interval_ms, config.offsets_commit_timeout_ms
         ),
         max_size=config.group_share_max_size,
+    )
+
+
+@lru_cache(maxsize=1024)
+def streams_group_settings(group: GroupConfig, config: BrokerConfig) -> StreamsGroupSettings:
+    """The same of a streams group."""
+    return StreamsGroupSettings(
+        session_timeout_ms=group.streams_session_timeout_ms,
+        heartbeat_interval_ms=group.streams_heartbeat_interval_ms,
+        assignment_interval_ms=group.streams_assignment_interval_ms,
+        initial_rebalance_delay_ms=group.streams_initial_rebalance_delay_ms,
+        num_standby_replicas=group.streams_num_standby_replicas,
+        max_size=min(config.group_streams_max_size, MAX_GROUP_SIZE),
     )
 
 

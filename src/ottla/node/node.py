@@ -584,6 +584,7 @@ class Node:
         self.closing = True
         for listener in self._listeners:
             listener.stop_accepting()
+        self.topic_creation.close()
         self.groups.close()
         self.transactions.close()
         self.shares.close()

@@ -32,6 +32,8 @@ ALLOCATE_PRODUCER_IDS: Final = 67
 CONSUMER_GROUP_DESCRIBE: Final = 69
 SHARE_GROUP_HEARTBEAT: Final = 76
 SHARE_GROUP_DESCRIBE: Final = 77
+STREAMS_GROUP_HEARTBEAT: Final = 88
+STREAMS_GROUP_DESCRIBE: Final = 89
 DESCRIBE_SHARE_GROUP_OFFSETS: Final = 90
 
 _TABLE: Final = (
@@ -98,6 +100,8 @@ _TABLE: Final = (
     (85, "write_share_group_state", 0, 1),
     (86, "delete_share_group_state", 0, 0),
     (87, "read_share_group_state_summary", 0, 1),
+    (STREAMS_GROUP_HEARTBEAT, "streams_group_heartbeat", 0, 0),
+    (STREAMS_GROUP_DESCRIBE, "streams_group_describe", 0, 0),
     (DESCRIBE_SHARE_GROUP_OFFSETS, "describe_share_group_offsets", 0, 1),
     (91, "alter_share_group_offsets", 0, 0),
     (92, "delete_share_group_offsets", 0, 0),

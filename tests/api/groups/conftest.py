@@ -26,6 +26,7 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.controller.plan import DONE, Outcome
+from ottla.controller.topics import NewTopic
 from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord, Verification
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
@@ -33,6 +34,7 @@ from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.share.administration import states_answered
+from ottla.groups.streams.step import FirstAssignmentDue
 from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
 from ottla.node.group_topics import topics_of
@@ -103,6 +105,9 @@ class GroupApi:
         self.most_calls = 0
         """That the last handler made in one go."""
         self.share_states = States()
+        self.created: list[NewTopic] = []
+        """Internal topics that streams groups need."""
+        self.creation_errors: list[tuple[str, str]] = []
         logs: Any = self
         self.runtime = CoordinatorRuntime(
             group_kind(
@@ -244,6 +249,56 @@ class GroupApi:
             ),
         )
         self.shard.share.groups[group].target_timestamp_ms = 0
+
+    @property
+    def streams(self) -> Any:
+        """Replaces the creation of topics for streams groups."""
+        return SimpleNamespace(
+            create=lambda topics, keep_errors_ms: self.created.extend(topics),
+            errors=lambda names: self.creation_errors,
+        )
+
+    def topology(self, *topics: str, changelogs: Sequence[str] = (), epoch: int = 0) -> Any:
+        """Of a streams group's heartbeat: one subtopology."""
+        subtopology = self.struct(
+            "Subtopology",
+            88,
+            0,
+            subtopology_id="0",
+            source_topics=topics,
+            state_changelog_topics=tuple(
+                self.struct(
+                    "TopicInfo", 88, 0, name=name, replication_factor=2,
+                    topic_configs=(self.struct("KeyValue", 88, 0, key="k", value="v"),),
+                )
+                for name in changelogs
+            ),
+            repartition_source_topics=(),
+            copartition_groups=(),
+        )  # fmt: skip
+        return self.struct("Topology", 88, 0, epoch=epoch, subtopologies=(subtopology,))
+
+    async def streams_beat(self, **fields: Any) -> Any:
+        """A heartbeat of a streams group's member; it joins unless it says more."""
+        request = {
+            "group_id": "g",
+            "member_id": "m",
+            "member_epoch": 0,
+            "rebalance_timeout": 60_000,
+            "topology": self.topology("t"),
+            "active_tasks": (),
+            "standby_tasks": (),
+            "warmup_tasks": (),
+            "process_id": "p",
+        }
+        return await self.ask("streams_group_heartbeat", 0, **(request | fields))
+
+    async def streams_assigned(self) -> None:
+        """The group has waited for members long enough."""
+        event = FirstAssignmentDue("g")
+        await self.runtime.decide(
+            self.groups.partition_for("g"), lambda shard, step: shard.expired(event, step)
+        )
 
     async def sync(self, version: int, member_id: str, assignment: bytes, **fields: Any) -> Any:
         each = self.struct(

@@ -1,0 +1,138 @@
+"""StreamsGroupDescribe (key 89, KIP-1071): state, topology and members of streams groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ottla.api.context import Context
+from ottla.api.describe_groups import ALL_OPERATIONS, NOT_REQUESTED
+from ottla.api.streams_group_heartbeat import is_enabled
+from ottla.groups.streams.describe import DescribedTopology
+from ottla.groups.streams.member import Member
+from ottla.groups.streams.tasks import HeldTasks, Tasks
+from ottla.groups.streams.topology import TopicInfo
+from ottla.protocol.access import Access, Operation, Resource
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.slices import Slices
+
+KEY: Final = 89
+ACCESS: Final = (
+    Access(Operation.DESCRIBE, Resource.GROUP),
+    Access(Operation.DESCRIBE, Resource.TOPIC),
+)
+
+
+async def handle(request: Any, context: Context) -> Any:
+    """Each group once: a short request that repeats a large one would get gigabytes."""
+    described: dict[str, Any] = {}
+    slices = Slices()
+    for group in request.group_ids:
+        await slices.count()
+        if group not in described:
+            described[group] = await _described(group, request, context, slices)
+    return context.messages.StreamsGroupDescribeResponse(groups=tuple(described.values()))
+
+
+async def _described(group_id: str, request: Any, context: Context, slices: Slices) -> Any:
+    build = context.messages
+    try:
+        if not is_enabled(context):
+            raise ApiError(ErrorCode.unsupported_version)
+        group = await context.broker.groups.streams.describe(group_id)
+    except ApiError as error:
+        return build.DescribedGroup(
+            error_code=error.code,
+            error_message=error.message or None,
+            group_id=group_id,
+            authorized_operations=NOT_REQUESTED,
+        )
+    members = []
+    for member, target in group.members:
+        members.append(await _member(member, target, build, slices))
+    requested = request.include_authorized_operations
+    return build.DescribedGroup(
+        group_id=group.group,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        topology=await _topology(group.topology, build, slices),
+        members=tuple(members),
+        authorized_operations=ALL_OPERATIONS if requested else NOT_REQUESTED,
+    )
+
+
+async def _topology(topology: DescribedTopology | None, build: Any, slices: Slices) -> Any:
+    if topology is None:
+        return None
+    made = []
+    for each in topology.subtopologies:
+        topics = (*each.changelog_topics, *each.repartition_source_topics)
+        await slices.count(1 + len(topics) + len(each.source_topics))
+        made.append(
+            build.Subtopology(
+                subtopology_id=each.id,
+                source_topics=each.source_topics,
+                repartition_sink_topics=each.repartition_sink_topics,
+                state_changelog_topics=_infos(each.changelog_topics, build),
+                repartition_source_topics=_infos(each.repartition_source_topics, build),
+            )
+        )
+    return build.Topology(epoch=topology.epoch, subtopologies=tuple(made))
+
+
+def _infos(topics: tuple[TopicInfo, ...], build: Any) -> Any:
+    return tuple(
+        build.TopicInfo(
+            name=topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            topic_configs=_pairs(topic.configs, build),
+        )
+        for topic in topics
+    )
+
+
+def _pairs(pairs: tuple[tuple[str, str], ...], build: Any) -> Any:
+    return tuple(build.KeyValue(key=key, value=value) for key, value in pairs)
+
+
+async def _member(member: Member, target: Tasks, build: Any, slices: Slices) -> Any:
+    endpoint = member.endpoint
+    return build.Member(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=(
+            None if endpoint is None else build.Endpoint(host=endpoint.host, port=endpoint.port)
+        ),
+        client_tags=_pairs(member.client_tags, build),
+        task_offsets=(),
+        task_end_offsets=(),
+        assignment=await _assignment(member.assigned, build, slices),
+        target_assignment=await _assignment(target, build, slices),
+        is_classic=False,
+    )
+
+
+async def _assignment(tasks: HeldTasks | Tasks, build: Any, slices: Slices) -> Any:
+    return build.Assignment(
+        active_tasks=await _task_ids(tasks.active, build, slices),
+        standby_tasks=await _task_ids(tasks.standby, build, slices),
+        warmup_tasks=await _task_ids(tasks.warmup, build, slices),
+    )
+
+
+async def _task_ids(
+    tasks: Mapping[str, Mapping[int, int] | frozenset[int]], build: Any, slices: Slices
+) -> Any:
+    made = []
+    for name in sorted(tasks):
+        await slices.count(1 + len(tasks[name]) // 100)
+        made.append(build.TaskIds(subtopology_id=name, partitions=tuple(sorted(tasks[name]))))
+    return tuple(made)

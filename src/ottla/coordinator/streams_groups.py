@@ -1,0 +1,68 @@
+"""Requests about streams groups (KIP-1071): decided at once, or in a thread for very large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.long_decisions import LongDecisions, RunLong
+from ottla.groups.aside import Aside
+from ottla.groups.consumer.topics import Topics
+from ottla.groups.shard import GroupShard
+from ottla.groups.step import Step
+from ottla.groups.streams.describe import DescribedStreamsGroup
+from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.heartbeat import heartbeat
+from ottla.groups.streams.requests import HeartbeatRequest, HeartbeatResult
+from ottla.groups.streams.step import Step as StreamsStep
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.shards.encoding import fits_string
+
+
+class StreamsGroups:
+    """For the event loop's thread only. Every method raises ApiError."""
+
+    def __init__(
+        self,
+        runtime: CoordinatorRuntime[GroupShard],
+        partition_for: Callable[[str], int],
+        run_long: RunLong,
+    ) -> None:
+        """`run_long` runs in a thread what takes long."""
+        self._runtime = runtime
+        self._partition_for = partition_for
+        self._long = LongDecisions[StreamsGroup, StreamsStep](
+            runtime, run_long, GroupShard.take_over_streams
+        )
+
+    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResult:
+        """StreamsGroupHeartbeat."""
+        if not all(map(fits_string, (request.group, request.member_id))):
+            raise ApiError(ErrorCode.invalid_request, "A name is longer than 32,767 bytes.")
+        index = self._partition_for(request.group)
+        begin = partial(_heartbeat, request)
+        decided = await self._runtime.decide(index, begin)
+        if not isinstance(decided, Aside):
+            return decided
+
+        def work(group: StreamsGroup, topics: Topics, step: StreamsStep) -> HeartbeatResult:
+            made = heartbeat(group, request, topics, step)
+            group.soft = made.soft
+            return made.result
+
+        return await self._long.decide(index, request.group, begin, work)
+
+    async def describe(self, group: str) -> DescribedStreamsGroup:
+        """StreamsGroupDescribe of one group (GROUP_ID_NOT_FOUND)."""
+        if not group:
+            raise ApiError(ErrorCode.invalid_group_id)
+        return await self._runtime.decide(
+            self._partition_for(group), lambda shard, step: shard.describe_streams_group(group)
+        )
+
+
+def _heartbeat(
+    request: HeartbeatRequest, shard: GroupShard, step: Step
+) -> HeartbeatResult | Aside[StreamsGroup, StreamsStep]:
+    return shard.streams_heartbeat(request, step)

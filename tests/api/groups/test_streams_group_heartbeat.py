@@ -1,0 +1,173 @@
+from typing import Any
+
+import pytest
+
+from ottla.controller.image import FeaturesChanged
+from ottla.groups.streams.large import MAX_AT_ONCE
+from ottla.protocol.errors import ErrorCode
+
+QUIET = {"topology": None, "rebalance_timeout": -1}
+
+
+def tasks(answer: Any) -> dict[str, tuple[int, ...]]:
+    return {each.subtopology_id: each.partitions for each in answer.active_tasks}
+
+
+async def test_a_member_joins_works_and_leaves(api: Any) -> None:
+    tag = api.struct("KeyValue", 88, 0, key="zone", value="a")
+    endpoint = api.struct("Endpoint", 88, 0, host="h", port=65_535)
+    answer = await api.streams_beat(rack_id="r", client_tags=(tag,), user_endpoint=endpoint)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)
+    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval) == ("m", 1, 5_000)
+    assert tasks(answer) == {}
+    (status,) = answer.status
+    assert (status.status_code, "initial rebalance delay" in status.status_detail) == (5, True)
+    await api.streams_assigned()
+    working = await api.streams_beat(member_epoch=1, **QUIET)
+    assert (working.member_epoch, tasks(working), working.status) == (2, {"0": (0, 1)}, ())
+    assert (working.standby_tasks, working.warmup_tasks) == ((), ())
+    (at,) = working.partitions_by_user_endpoint
+    assert (at.user_endpoint.host, at.user_endpoint.port) == ("h", 65_535)
+    assert [(each.topic, each.partitions) for each in at.active_partitions] == [("t", (0, 1))]
+    epoch = working.endpoint_information_epoch
+    owned = (api.struct("TaskIds", 88, 0, subtopology_id="0", partitions=(0, 1)),)
+    same = await api.streams_beat(
+        member_epoch=2, endpoint_information_epoch=epoch, active_tasks=owned, **QUIET
+    )
+    assert (same.active_tasks, same.partitions_by_user_endpoint) == (None, None)
+    member = api.shard.streams.groups["g"].members["m"]
+    assert (member.rack_id, member.client_id, member.client_host) == ("r", "client", "/127.0.0.1")
+    assert (member.client_tags, member.process_id) == ((("zone", "a"),), "p")
+    left = await api.streams_beat(member_epoch=-1, **QUIET)
+    assert (left.error_code, left.member_epoch, left.status) == (ErrorCode.none, -1, ())
+    assert api.shard.streams.groups["g"].members == {}
+
+
+async def test_missing_topics_are_created(api: Any) -> None:
+    topology = api.topology("t", changelogs=["c"])
+    answer = await api.streams_beat(topology=topology)
+    assert [each.status_detail for each in answer.status if each.status_code == 3] == [
+        "Internal topics are missing: c"
+    ]
+    (topic,) = api.created
+    assert (topic.name, topic.partitions, topic.factor, topic.configs) == ("c", 2, 2, (("k", "v"),))
+    api.creation_errors = [(name, "no room") for name in "cdef"]
+    again = await api.streams_beat(member_epoch=1, **QUIET)
+    assert [each.status_detail for each in again.status if each.status_code == 3] == [
+        "Internal topics are missing: c;"
+        " Creation failed: c (no room), d (no room), e (no room) and 1 more."
+    ]
+    api.image.apply(api.topic_created("c", 2))
+    ready = await api.streams_beat(member_epoch=1, **QUIET)
+    assert [each.status_code for each in ready.status] == [5]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"group_id": ""}, "GroupId can't be empty."),
+        ({"member_id": " "}, "MemberId can't be empty."),
+        ({"rack_id": " "}, "RackId can't be empty."),
+        ({"instance_id": "i"}, "Static membership is not yet supported."),
+        ({"task_offsets": ()}, "TaskOffsets are not supported yet."),
+        ({"task_end_offsets": ()}, "TaskEndOffsets are not supported yet."),
+        ({"topology": None}, "Topology must be non-null when (re-)joining."),
+        ({"rebalance_timeout": -1}, "RebalanceTimeoutMs must be provided in first request."),
+        ({"member_epoch": 1}, "Topology can only be provided when (re-)joining."),
+        ({"member_epoch": -2}, "InstanceId can't be null."),
+        ({"member_epoch": -3}, "MemberEpoch is -3, but must be greater than or equal to -2."),
+        ({"standby_tasks": None}, "If one task-type is non-null, all must be non-null."),
+    ],
+)
+async def test_what_a_request_must_say(api: Any, fields: dict[str, Any], message: str) -> None:
+    answer = await api.streams_beat(**fields)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.invalid_request, message)
+
+
+async def test_tasks_of_one_that_joins(api: Any) -> None:
+    owned = (api.struct("TaskIds", 88, 0, subtopology_id="0", partitions=(0,)),)
+    for name in ("active", "standby"):
+        answer = await api.streams_beat(**{f"{name}_tasks": owned})
+        assert answer.error_message == (
+            f"{name.capitalize()}Tasks must be empty when (re-)joining."
+        )
+    answer = await api.streams_beat(warmup_tasks=owned)
+    assert answer.error_message == "WarmupTasks are not supported yet."
+
+
+async def test_tags(api: Any) -> None:
+    def tagged(*names: str) -> Any:
+        return tuple(api.struct("KeyValue", 88, 0, key=name, value="") for name in names)
+
+    twice = await api.streams_beat(client_tags=tagged("a", "a"))
+    assert twice.error_message == "ClientTags have the same name twice."
+    many = await api.streams_beat(client_tags=tagged(*map(str, range(101))))
+    assert many.error_message == "ClientTags are 101; at most 100 are allowed."
+
+
+@pytest.mark.parametrize(
+    ("topics", "message"),
+    [
+        (("__consumer_offsets", "t"), "Use of Kafka internal topics __consumer_offsets in a"),
+        (("t", "a b", "c d"), "Topic names a b,c d are not valid topic names."),
+        (tuple(f"t{n}" for n in range(10_001)), "The topology names more than 10,000"),
+    ],
+)
+async def test_what_a_topology_may_name(api: Any, topics: tuple[str, ...], message: str) -> None:
+    answer = await api.streams_beat(topology=api.topology(*topics))
+    assert answer.error_code is ErrorCode.streams_invalid_topology
+    assert answer.error_message.startswith(message)
+
+
+async def test_a_cluster_without_streams_groups(api: Any) -> None:
+    api.image.apply(FeaturesChanged({}, 1))
+    answer = await api.streams_beat()
+    assert answer.error_code is ErrorCode.unsupported_version
+    assert "streams.version" in answer.error_message
+    described = await api.ask("streams_group_describe", 0, group_ids=("g",))
+    assert described.groups[0].error_code is ErrorCode.unsupported_version
+
+
+async def test_groups_of_other_types_are_refused(api: Any) -> None:
+    await api.share_beat()
+    answer = await api.streams_beat()
+    assert (answer.error_code, answer.error_message) == (
+        ErrorCode.group_id_not_found,
+        "Group g is not a streams group.",
+    )
+
+
+async def test_a_streams_group_refuses_other_members(api: Any) -> None:
+    await api.streams_beat()
+    assert (await api.beat()).error_message == "Group g is not a consumer group."
+    assert (await api.share_beat()).error_message == "Group g is not a share group."
+    assert (await api.join(9)).error_code is ErrorCode.inconsistent_group_protocol
+    described = await api.ask("describe_groups", 6, groups=("g",))
+    assert described.groups[0].error_message == "Group g is not a classic group."
+
+
+async def test_a_group_that_only_has_offsets_becomes_one(api: Any) -> None:
+    await api.commit(9, 7)
+    assert (await api.streams_beat()).error_code is ErrorCode.none
+    index = api.groups.partition_for("g")
+    api.runtime.elected(index)
+    alive = await api.streams_beat(member_epoch=1, **QUIET)
+    assert alive.error_code is ErrorCode.none
+    assert "g" not in api.shard.groups
+
+
+async def test_an_empty_one_becomes_classic(api: Any) -> None:
+    await api.streams_beat()
+    await api.streams_beat(member_epoch=-1, **QUIET)
+    assert (await api.join(9)).error_code is ErrorCode.member_id_required
+    assert (list(api.shard.groups), list(api.shard.streams.groups)) == (["g"], [])
+
+
+async def test_a_large_group_decides_in_a_thread(api: Any) -> None:
+    api.image.apply(api.topic_created("large", 3 * MAX_AT_ONCE))
+    assert (await api.streams_beat(topology=api.topology("large"))).error_code is ErrorCode.none
+    assert api.shard.streams.groups["g"].soft.is_delayed
+    await api.streams_assigned()
+    answer = await api.streams_beat(member_epoch=1, **QUIET)
+    assert len(tasks(answer)["0"]) == 3 * MAX_AT_ONCE
+    assert api.turns >= 1
