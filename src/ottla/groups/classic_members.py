@@ -82,7 +82,7 @@ def joining(group: ConsumerGroup, request: JoinRequest, step: Step) -> Joining |
     is_unknown = request.member_id == UNKNOWN_MEMBER_ID
     new_id = request.new_consumer_id or request.new_member_id
     member_id = new_id if is_unknown else request.member_id
-    check_room(group, member_id, step)
+    check_room(group, member_id, request.group_instance_id, step)
     names = [name for name, _ in request.protocols]
     if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not group.supports_classic(names):
         raise ApiError(ErrorCode.inconsistent_group_protocol)

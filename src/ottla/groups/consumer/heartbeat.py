@@ -1,7 +1,7 @@
 """A heartbeat of a member: what it says is stored, and it gets to know what it is to do.
 
-1. The member is new or says something new: its record. Another subscription, or other topics: the
-   group gets into a new epoch.
+1. The member is new or says something new: its record. Another subscription, other topics, or
+   another assignor that most members ask for: the group gets into a new epoch.
 2. The group's epoch is ahead of its targets: they are computed, at most once per interval.
 3. The member takes a step towards its target (`reconcile`).
 
@@ -34,7 +34,7 @@ from ottla.groups.consumer.stored import (
     TargetKey,
     TargetValue,
 )
-from ottla.groups.consumer.subscription import Change, subscribed_names
+from ottla.groups.consumer.subscription import Change, changes_assignor, subscribed_names
 from ottla.groups.consumer.target import compute_target, may_assign
 from ottla.groups.consumer.timers import await_heartbeat, await_revocation
 from ottla.groups.consumer.topics import Topics
@@ -50,7 +50,7 @@ def heartbeat(
     """Answers a checked request (`requests.check`); raises ApiError where it is refused."""
     if request.epoch < JOIN_EPOCH:
         return leave(group, request, topics, step)
-    check_room(group, request.member_id, step)
+    check_room(group, request.member_id, request.instance_id, step)
     records: list[ConsumerRecord] = []
     before = _subscribe(group, request, records)
     after = _updated(before, request)
@@ -67,8 +67,12 @@ def heartbeat(
     )
 
 
-def check_room(group: ConsumerGroup, member_id: str, step: Step) -> None:
-    """Raises ApiError(GROUP_MAX_SIZE_REACHED) for a member too many."""
+def check_room(group: ConsumerGroup, member_id: str, instance_id: str | None, step: Step) -> None:
+    """Raises ApiError(GROUP_MAX_SIZE_REACHED) for a member too many. A static member that comes
+    back under another id takes its own place.
+    """
+    if instance_id in group.static_members:
+        return
     if len(group.members) >= step.settings.max_size and member_id not in group.members:
         raise ApiError(
             ErrorCode.group_max_size_reached,
@@ -93,7 +97,7 @@ def advance(
         records.append(member_record(group.group_id, after))
     change = Change(before, after)
     regex = regexes.changed(group, before, after, records)
-    bumps = change.changes_subscription or regex.is_resolved
+    bumps = change.changes_subscription or regex.is_resolved or changes_assignor(group, change)
     epoch = _next_epoch(group, change, topics, records, bumps=bumps)
     target_epoch, target = _target(group, epoch, change, topics, step, records)
     reconciled = after
@@ -209,7 +213,7 @@ def _next_epoch(
     *,
     bumps: bool,
 ) -> int:
-    """The group's epoch, a new one where the subscription (`bumps`) or its topics changed."""
+    """The group's epoch, a new one where topics changed, or what members ask for (`bumps`)."""
     if not bumps and group.checked_version == topics.version:
         return group.epoch
     metadata_hash = topics.metadata_hash(subscribed_names(group, change))
@@ -231,6 +235,7 @@ def is_epoch_due(group: ConsumerGroup, before: Member, after: Member, topics: To
     return (
         group.epoch > group.target_epoch
         or change.changes_subscription
+        or changes_assignor(group, change)
         or topics.metadata_hash(subscribed_names(group, change)) != group.metadata_hash
     )
 

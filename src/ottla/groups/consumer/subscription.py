@@ -57,6 +57,18 @@ def subscribed_names(group: ConsumerGroup, change: Change) -> set[str]:
     return names
 
 
+def changes_assignor(group: ConsumerGroup, change: Change) -> bool:
+    """Whether most members ask for another assignor now (as in Apache Kafka since 4.4: before, it
+    counted from the next rebalance on).
+    """
+    had = None if change.before is None else change.before.server_assignor
+    has = None if change.after is None else change.after.server_assignor
+    # Members may be thousands, and nearly no heartbeat says anything of it.
+    return had != has and preferred_assignor(group.members.values()) != preferred_assignor(
+        members_after(group, change)
+    )
+
+
 def is_homogeneous(members: Iterable[Member]) -> bool:
     """All subscribe to the same: either by name, or all by one regular expression alone."""
     found = {(member.subscribed_topics, member.subscribed_regex or "") for member in members}
