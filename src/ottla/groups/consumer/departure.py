@@ -17,6 +17,7 @@ from ottla.groups.consumer.stored import (
     PartitionMetadataKey,
     RegexKey,
     TargetEpochKey,
+    TargetEpochValue,
 )
 from ottla.groups.consumer.timers import forget
 from ottla.groups.consumer.topics import Topics
@@ -81,6 +82,11 @@ def remove_all(
             names.update(group.regexes[regex].topics)
     value = GroupValue(group.epoch + 1, topics.metadata_hash(names))
     step.records.append(ConsumerRecord(GroupKey(group_id), value))
+    if len(gone) == len(group.members):
+        # Nothing is left to assign: the group is not due for it, and who joins next does not wait
+        # for the interval (as in Apache Kafka since 4.4).
+        empty = TargetEpochValue(value.epoch, 0)
+        step.records.append(ConsumerRecord(TargetEpochKey(group_id), empty))
 
 
 def leaving_members(

@@ -9,6 +9,7 @@ from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.member import Member
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.share.step import Step
+from ottla.groups.share.stored import ShareRecord, TargetEpochKey, TargetEpochValue
 from ottla.groups.share.timers import forget
 from ottla.groups.share.written import group_record, removal_records
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -27,7 +28,12 @@ def remove(group: ShareGroup, member: Member, topics: Topics, step: Step) -> Non
     step.records += removal_records(group.group_id, member.member_id)
     names = group.subscribers - Counter(member.subscribed_topics)
     metadata_hash = topics.metadata_hash(names)
-    step.records.append(group_record(group.group_id, group.epoch + 1, metadata_hash))
+    epoch = group.epoch + 1
+    step.records.append(group_record(group.group_id, epoch, metadata_hash))
+    if len(group.members) == 1:
+        # As of a consumer group: nothing is left to assign, and who joins next does not wait.
+        key, empty = TargetEpochKey(group.group_id), TargetEpochValue(epoch, 0)
+        step.records.append(ShareRecord(key, empty))
     forget(group.group_id, member.member_id, step)
 
 
