@@ -135,7 +135,7 @@ class Session:
         created = self.ask("create", request, is_recorded=False)
         self._topic_ids[self.name(word)] = created.topics[0].topic_id
         for index in range(partitions):
-            self._wait(f"{word}-{index} has a leader", partial(self._is_led, word, index))
+            self.wait(f"{word}-{index} has a leader", partial(self._is_led, word, index))
 
     def _by_topic(
         self, topic_partitions: Sequence[tuple[str, int]]
@@ -156,7 +156,7 @@ class Session:
         request = build.ListOffsetsRequest(replica_id=-1, topics=(topic,))
         return _codes(self.ask("leader", request, is_recorded=False)) == {ErrorCode.none}
 
-    def _wait(self, what: str, is_so: Callable[[], bool]) -> None:
+    def wait(self, what: str, is_so: Callable[[], bool]) -> None:
         """Raises NotInTimeError."""
         until = time.monotonic() + WAIT_SECONDS
         while not is_so():
@@ -263,7 +263,7 @@ class Session:
 
     def settled(self, word: str) -> None:
         """Wait until the transaction's markers are written. Raises NotInTimeError."""
-        self._wait(f"{word} is at rest", partial(self._is_at_rest, word))
+        self.wait(f"{word} is at rest", partial(self._is_at_rest, word))
 
     def _is_at_rest(self, word: str) -> bool:
         return not self._state_of(word).transaction_state.startswith("Prepare")
@@ -494,7 +494,7 @@ class Session:
 
     def features(self, version: int = 4, *, level: int = 2) -> None:
         """What ApiVersions says of transaction.version, once the broker knows its level."""
-        self._wait(f"transaction.version is {level}", partial(self._has_level, level))
+        self.wait(f"transaction.version is {level}", partial(self._has_level, level))
         supported, finalized = self._features(version)
         self.record(f"ApiVersions {version}", [supported, finalized])
 
