@@ -31,9 +31,8 @@ class Tools:
 
     def run(self, main: str, *arguments: str, seconds: float = 120) -> str:
         """Run a tool by its class in org.apache.kafka.tools; return its output."""
-        name = main if main.startswith("kafka.") else f"{TOOLS}.{main}"
         connect = ["--bootstrap-server", self.bootstrap, *self.config()]
-        return self.jars.run(name, *arguments, *connect, seconds=seconds)
+        return self.jars.run(f"{TOOLS}.{main}", *arguments, *connect, seconds=seconds)
 
     def config(self) -> list[str]:
         """The arguments that name `command_config`."""

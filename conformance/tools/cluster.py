@@ -73,9 +73,7 @@ def replicas_move_to_another_broker(tools: Tools) -> None:
     said = tools.run("ConsumerPerformance", "--topic", name, "--num-records", str(COUNT))
     assert f", {COUNT}, " in said, said
     entity = ("--entity-type", "topics", "--entity-name", name)
-    assert "throttled" not in tools.run(
-        "org.apache.kafka.tools.ConfigCommand", *entity, "--describe"
-    )
+    assert "throttled" not in tools.run("ConfigCommand", *entity, "--describe")
 
 
 def a_throttled_move_is_cancelled(tools: Tools) -> None:

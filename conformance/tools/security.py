@@ -10,7 +10,7 @@ from pathlib import Path
 
 from conformance.tools.base import Tools, contains
 
-CONFIGS = "org.apache.kafka.tools.ConfigCommand"
+CONFIGS = "ConfigCommand"
 WITHIN_SECONDS = 30.0
 SCRAM = "SCRAM-SHA-512"
 

@@ -33,7 +33,7 @@ def topic_faults_are_told(tools: Tools) -> None:
 def topic_settings(tools: Tools) -> None:
     name = tools.topic()
     entity = ("--entity-type", "topics", "--entity-name", name)
-    command = "org.apache.kafka.tools.ConfigCommand"
+    command = "ConfigCommand"
     changes = "retention.ms=60000,cleanup.policy=[compact,delete]"
     contains(tools.run(command, *entity, "--alter", "--add-config", changes), "Completed updating")
     said = tools.run(command, *entity, "--describe")
@@ -50,13 +50,13 @@ def broker_settings(tools: Tools) -> None:
     found = re.search(r"\(id: (\d+)", said)
     assert found, said
     entity = ("--entity-type", "brokers", "--entity-name", found[1])
-    said = tools.run("org.apache.kafka.tools.ConfigCommand", *entity, "--describe", "--all")
+    said = tools.run("ConfigCommand", *entity, "--describe", "--all")
     contains(said, "num.partitions=", "log.retention.hours=168", "DEFAULT_CONFIG")
 
 
 def group_settings(tools: Tools) -> None:
     entity = ("--entity-type", "groups", "--entity-name", tools.topic())
-    command = "org.apache.kafka.tools.ConfigCommand"
+    command = "ConfigCommand"
     changes = "consumer.session.timeout.ms=50000,share.auto.offset.reset=by_duration:PT1H"
     contains(tools.run(command, *entity, "--alter", "--add-config", changes), "Completed updating")
     said = tools.run(command, *entity, "--describe")
