@@ -1,6 +1,7 @@
 """`python -m components.fetch`: fetches Apache Kafka, which the tests need, into the cache.
 
-Tests compare its responses with Ottla's, and run its log dump tool and pipelines on it. `--all`
+Tests compare its responses with Ottla's, run its log dump tool and pipelines on it, and a Kafka
+Streams application on Ottla. `--all`
 also fetches the last version with ZooKeeper mode, whose clusters `make test-all` hands to Ottla.
 """
 
@@ -8,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from components import cache, ivy, java
+from components import cache, ivy, java, kafka_streams
 from components.apache_kafka import VERSION, ZOOKEEPER_VERSION, KafkaJars
 
 
@@ -20,7 +21,23 @@ def main() -> int:
     )
     options = parser.parse_args()
     versions = (VERSION, ZOOKEEPER_VERSION) if options.all else (VERSION,)
-    return max(_fetch(version, options.ivy_settings) for version in versions)
+    return max(
+        *(_fetch(version, options.ivy_settings) for version in versions),
+        _fetch_streams(options.ivy_settings),
+    )
+
+
+def _fetch_streams(settings: Path | None) -> int:
+    try:
+        kafka_streams.fetch(settings)
+    except (ivy.FetchError, java.NoJavaError) as error:
+        print(
+            f"Kafka Streams {VERSION} could not be fetched, so the tests that need it are skipped:"
+            f" {error}",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
 
 
 def _fetch(version: str, settings: Path | None) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from components import apicurio
+from components import apicurio, kafka_streams
 from components.apache_kafka import ApacheKafka, KafkaJars
 from components.postgres import Postgres, find_programs
 
@@ -28,6 +28,17 @@ def kafka_jars() -> KafkaJars:
     if jars is None:
         pytest.skip("Apache Kafka's jars are not in the cache; `make test` fetches them")
     return jars
+
+
+@pytest.fixture(scope="session")
+def streams_jars(kafka_jars: KafkaJars) -> KafkaJars:
+    """Apache Kafka's jars, where an application of Kafka Streams can be started beside them; skips
+    the test elsewhere.
+    """
+    why = kafka_streams.why_missing()
+    if why is not None:
+        pytest.skip(why)
+    return kafka_jars
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from components.apache_kafka import VERSION, ZOOKEEPER_VERSION, KafkaJars
 
-from components import cache, fetch, ivy
+from components import cache, fetch, ivy, kafka_streams
 
 
 @pytest.fixture(autouse=True)
@@ -16,8 +16,9 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cached_jars_are_not_fetched_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with cache.making(KafkaJars.cached_in()):
-        pass
+    for folder in (KafkaJars.cached_in(), kafka_streams.cached_in()):
+        with cache.making(folder):
+            pass
     monkeypatch.setattr(sys, "argv", ["fetch"])
     assert fetch.main() == 0
     assert capsys.readouterr() == ("", "")
@@ -28,7 +29,8 @@ def test_all_versions_are_fetched_only_if_asked_for(
 ) -> None:
     fetched: list[Sequence[str]] = []
 
-    def fetch_jars(coordinates: Sequence[str], *_: Path | None) -> None:
+    def fetch_jars(coordinates: Sequence[str], *_: Path | None, alone: bool = False) -> None:
+        assert alone == ("kafka-streams" in coordinates[0])
         fetched.append(coordinates)
 
     monkeypatch.setattr(ivy, "fetch", fetch_jars)
@@ -37,7 +39,7 @@ def test_all_versions_are_fetched_only_if_asked_for(
     assert fetched == [
         [f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools")]
         for version in (VERSION, ZOOKEEPER_VERSION)
-    ]
+    ] + [[f"org.apache.kafka:kafka-streams:{VERSION}"]]
     assert KafkaJars.at_hand(ZOOKEEPER_VERSION) is not None
     assert "Fetching Apache Kafka 3.9.1" in capsys.readouterr().out
 
