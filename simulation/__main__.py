@@ -29,6 +29,7 @@ class Mode(NamedTuple):
     logs: bool = False
     consumers: bool = False
     conversions: bool = False
+    shares: bool = False
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -59,6 +60,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help="each member of the group speaks the classic or the consumer protocol",
     )
+    parser.add_argument(
+        "--shares", action="store_true", help="with the members of a share group (KIP-932)"
+    )
     return parser.parse_args(given)
 
 
@@ -79,7 +83,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
     wanted = list(seeds)
     failed: list[Outcome] = []
     mode = mode or Mode()
-    done = acknowledged = elections = generations = lost = committed = gaps = 0
+    done = acknowledged = elections = generations = lost = committed = gaps = shared = 0
     with (
         workers(jobs, SEEDS_A_PROCESS) as pool,
         Progress(console=console) as progress,
@@ -96,6 +100,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
             lost += outcome.lost
             committed += outcome.transactions
             gaps += outcome.gaps
+            shared += outcome.shared
             if outcome.violation is not None:
                 failed.append(outcome)
                 line = line_of(outcome)
@@ -105,6 +110,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
         f"{lost:,} batches lost as allowed, {elections:,} elections, {generations:,} generations"
         + (f", {committed:,} transactions" if mode.transactions or mode.logs else "")
         + (f", {gaps:,} gaps read" if mode.logs else "")
+        + (f", {shared:,} records accepted in the share group" if mode.shares else "")
     )
     if failed:
         first = min(outcome.seed for outcome in failed)
@@ -125,7 +131,9 @@ def line_of(outcome: Outcome) -> str:
 def main() -> int:
     chosen = arguments()
     console = Console()
-    mode = Mode(chosen.transactions, chosen.logs, chosen.consumers, chosen.conversions)
+    mode = Mode(
+        chosen.transactions, chosen.logs, chosen.consumers, chosen.conversions, chosen.shares
+    )
     if chosen.seed is not None:
         code = one(
             chosen.seed,

@@ -38,6 +38,13 @@ OFFSETS: Final = "__consumer_offsets"
 OFFSETS_PARTITIONS: Final = 2
 TRANSACTIONS: Final = "__transaction_state"
 TRANSACTIONS_PARTITIONS: Final = 2
+SHARE_STATES: Final = "__share_group_state"
+SHARE_STATES_PARTITIONS: Final = 2
+GO_ON: Final = frozenset({OFFSETS, SHARE_STATES})
+"""The topics to which groups write to the end of a run."""
+SHARE_LOCK_MS: Final = 1_000
+"""The least that there can be."""
+SHARE_LIMIT: Final = 5
 WRITTEN: Final = "w"
 """The topic that transactions write records to."""
 MULTI_OPERATIONS: Final = (3, 5, 9, MAX_OPERATIONS)
@@ -73,9 +80,17 @@ class Cluster:
     """
 
     def __init__(
-        self, seed: int, plan: Random, pace: Pace, size: Size, *, logs: bool = False
+        self,
+        seed: int,
+        plan: Random,
+        pace: Pace,
+        size: Size,
+        *,
+        logs: bool = False,
+        shares: bool = False,
     ) -> None:
-        """`logs`: segments are small, and the cleaner and retention look at them often."""
+        """`logs`: segments are small, and the cleaner and retention look at them often. `shares`:
+        there is a share group; no election is unclean."""
         self.seed = seed
         self.logs = logs
         self.pace = pace
@@ -84,7 +99,7 @@ class Cluster:
         self.partitions = min(size.partitions, plan.choice((1, 2)))
         self.factor = min(self.count, plan.choice((2, 3, 3)))
         self.min_isr = plan.choice((1, 2))
-        self.is_unclean = plan.random() < 0.2
+        self.is_unclean = plan.random() < 0.2 and not shares
         """Whether the topic allows unclean elections, which may lose records."""
         self.flushes = plan.random() < 0.25
         """Whether leaders flush records before they acknowledge them (flush.messages=1)."""
@@ -113,6 +128,8 @@ class Cluster:
         if logs:
             self.flushes = Random(f"{seed} flushes").random() < LOGS_FLUSH
             settings |= self._settings_of_logs()
+        if shares:
+            settings |= self._settings_of_shares()
         self.brokers = {
             number: Broker(
                 number, self.loop, self.host, self.folder / str(number), settings, self.note, seed
@@ -182,6 +199,24 @@ class Cluster:
             "log.cleaner.backoff.ms": str(self.pace.ms(600)),
             "log.retention.check.interval.ms": str(self.pace.ms(1_000)),
             "log.flush.offset.checkpoint.interval.ms": str(self.pace.ms(2_000)),
+        }
+
+    def _settings_of_shares(self) -> dict[str, str]:
+        return {
+            "share.coordinator.state.topic.num.partitions": str(SHARE_STATES_PARTITIONS),
+            "share.coordinator.state.topic.replication.factor": str(self.factor),
+            "share.coordinator.state.topic.min.isr": str(self.min_isr),
+            "share.coordinator.snapshot.update.records.per.snapshot": "4",
+            "share.coordinator.cold.partition.snapshot.interval.ms": str(self.pace.ms(2_000)),
+            "group.share.min.session.timeout.ms": "1",
+            "group.share.session.timeout.ms": str(self.pace.ms(MEMBER_SESSION_MS)),
+            "group.share.min.heartbeat.interval.ms": "1",
+            "group.share.heartbeat.interval.ms": "100",
+            "group.share.assignment.interval.ms": str(self.pace.ms(300)),
+            "group.share.initialize.retry.interval.ms": str(self.pace.ms(1_000)),
+            "group.share.min.record.lock.duration.ms": str(SHARE_LOCK_MS),
+            "group.share.record.lock.duration.ms": str(SHARE_LOCK_MS),
+            "group.share.delivery.count.limit": str(SHARE_LIMIT),
         }
 
     def settings_of_topic(self, *, is_compacted: bool = False) -> dict[str, str]:
@@ -319,6 +354,7 @@ class Cluster:
         for topic, count in (
             (OFFSETS, OFFSETS_PARTITIONS),
             (TRANSACTIONS, TRANSACTIONS_PARTITIONS),
+            (SHARE_STATES, SHARE_STATES_PARTITIONS),
             (WRITTEN, self.written_partitions),
             *((topic, 1) for topic in self.beside),
         ):

@@ -10,10 +10,11 @@ from typing import Final
 from ottla.controller import layout
 from ottla.coordination.tree import Delete
 from ottla.protocol.errors import ErrorCode
-from simulation.cluster import OFFSETS, TOPIC, Cluster
+from simulation.cluster import OFFSETS, SHARE_STATES, TOPIC, Cluster
 from simulation.faults import Fault
 from simulation.log_clients import LogClients
 from simulation.log_faults import LogFaults
+from simulation.share_clients import ShareClients
 from simulation.stall import Stalls
 from simulation.transaction_faults import TransactionFaults
 from simulation.tree_session import TREE
@@ -22,6 +23,8 @@ from simulation.writers import Writers
 
 MAX_PARTITIONS: Final = 3
 ROLL_STEP_MAX_MS: Final = 4_000
+MAX_AHEAD_MS: Final = 5_000
+"""Of a wall clock, and behind; it stays wrong to the end of the run."""
 
 
 class Nemesis:
@@ -33,10 +36,13 @@ class Nemesis:
         workload: Workload,
         writers: Writers | None = None,
         of_logs: LogClients | None = None,
+        shares: ShareClients | None = None,
     ) -> None:
-        """`writers` write in transactions. With the clients of logs, there are faults of logs."""
+        """`writers` write in transactions. With the clients of logs, there are faults of logs. In
+        a share group, members of this group are killed and paused."""
         self._cluster = cluster
         self._workload = workload
+        self._shares = shares
         self._loop = cluster.loop
         self._stalls = Stalls(cluster, self.begin)
         self._of_transactions = None if writers is None else TransactionFaults(cluster, writers)
@@ -67,6 +73,8 @@ class Nemesis:
             broker.resume()
             broker.start()
         self._workload.resume_members()
+        if self._shares is not None:
+            self._shares.resume_members()
 
     def begin(self, fault: Fault) -> None:  # noqa: C901, PLR0912
         """Start a fault now."""
@@ -110,10 +118,14 @@ class Nemesis:
                 cluster.spawn(self._create_and_delete(fault, end_s))
             case "roll":
                 cluster.spawn(self._roll())
+            case "jump clock":
+                ahead_ms = Random(fault.seed).randint(-MAX_AHEAD_MS, MAX_AHEAD_MS)
+                cluster.note(f"the wall clock of {fault.one} is {ahead_ms} ms ahead")
+                cluster.set_clock(fault.one, ahead_ms)
             case "kill member":
-                self._workload.kill_member(fault.seed, end_s)
+                (self._shares or self._workload).kill_member(fault.seed, end_s)
             case "pause member":
-                self._workload.pause_member(fault.seed, end_s)
+                (self._shares or self._workload).pause_member(fault.seed, end_s)
             case _:
                 cluster.spawn(self._operate(fault))
 
@@ -122,7 +134,7 @@ class Nemesis:
         cluster, operator = self._cluster, self._cluster.operator
         match fault.kind:
             case "reassign":
-                names = [TOPIC, TOPIC, OFFSETS]
+                names = [TOPIC, TOPIC, OFFSETS if self._shares is None else SHARE_STATES]
                 topic = names[fault.seed % len(names)]
                 count = len([name for name in cluster.states() if name.startswith(f"{topic}-")])
                 if count:
@@ -130,7 +142,8 @@ class Nemesis:
                     replicas = random.sample(sorted(cluster.brokers), cluster.factor)
                     await operator.reassign(topic, {random.randrange(count): tuple(replicas)})
             case "drain":
-                await operator.drain(fault.one, (TOPIC, OFFSETS))
+                more = () if self._shares is None else (SHARE_STATES,)
+                await operator.drain(fault.one, (TOPIC, OFFSETS, *more))
             case "preferred":
                 await operator.elect()
             case "unclean":

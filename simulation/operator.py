@@ -21,6 +21,7 @@ ELECT_LEADERS: Final = 43
 INCREMENTAL_ALTER_CONFIGS: Final = 44
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
 _OF_TOPIC: Final = 2
+_OF_GROUP: Final = 32
 _SET: Final = 0
 TRIES: Final = 200
 PAUSE_S: Final = 0.2
@@ -95,6 +96,27 @@ class Operator:
         if answer is not None:
             code = ErrorCode(answer.responses[0].error_code)
             self._note(f"operator: settings of {topic}: {code.name}")
+
+    async def set_group_config(self, group: str, **config: str) -> None:
+        """Change settings of a group (KIP-848). Raises Violation if it never succeeds."""
+        build = messages_of(INCREMENTAL_ALTER_CONFIGS, 1, "request")
+        wanted = build.AlterConfigsResource(
+            resource_type=_OF_GROUP,
+            resource_name=group,
+            configs=tuple(
+                build.AlterableConfig(
+                    name=name.replace("_", "."), config_operation=_SET, value=value
+                )
+                for name, value in config.items()
+            ),
+        )
+        request = build.IncrementalAlterConfigsRequest(resources=(wanted,), validate_only=False)
+        for _ in range(TRIES):
+            answer = await self._ask(request)
+            if answer is not None and answer.responses[0].error_code is ErrorCode.none:
+                return
+            await asyncio.sleep(PAUSE_S)
+        raise Violation(f"settings of group {group} could not be changed")
 
     async def delete(self, topic: str) -> ErrorCode | None:
         """Delete a topic; returns None if the request was lost."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ottla.coordinator.loading import Loading
 from ottla.groups.shard import GroupShard
+from ottla.share.shard import ShareShard
 from ottla.transactions.shard import TransactionShard
 from ottla.transactions.state import PREPARED
 from ottla.transactions.stored import NO_EPOCH, TransactionValue
@@ -23,6 +24,11 @@ STORED: Final = (
     "static_members", "owner_epochs", "subscribers", "regexes",
 )  # fmt: skip
 """What a consumer group has from its records."""
+STORED_OF_SHARES: Final = (
+    "epoch", "metadata_hash", "target_epoch", "target_timestamp_ms", "members", "targets",
+    "subscribers", "states", "states_since_ms",
+)  # fmt: skip
+"""The same of a share group."""
 NOT_STORED: Final = frozenset[Any]()
 
 
@@ -61,8 +67,19 @@ def loaded(broker: Broker) -> list[Any]:
     ]
 
 
-def content(shard: TransactionShard | GroupShard) -> dict[str, Any]:
+def content(shard: TransactionShard | GroupShard | ShareShard) -> dict[str, Any]:
     """What a shard has from its log, by key."""
+    if isinstance(shard, ShareShard):
+        return {
+            f"state {key}": (
+                known.state._replace(batches=tuple(known.state.batches)),
+                known.state_epoch,
+                known.leader_epoch,
+                known.offset,
+                known.updates,
+            )
+            for key, known in shard.known.items()
+        }
     if isinstance(shard, TransactionShard):
         return {name: _stored(value) for name, value in shard.transactions.items()}
     found: dict[str, Any] = {f"offset {key}": value for key, value in shard.offsets.all()}
@@ -76,6 +93,10 @@ def content(shard: TransactionShard | GroupShard) -> dict[str, Any]:
         for field in STORED:
             value = getattr(consumers, field)
             found[f"group {name} {field}"] = dict(value) if isinstance(value, dict) else value
+    for name, shares in shard.share.groups.items():
+        for field in STORED_OF_SHARES:
+            value = getattr(shares, field)
+            found[f"share group {name} {field}"] = dict(value) if isinstance(value, dict) else value
     return found
 
 

@@ -38,8 +38,6 @@ KINDS: Final = (
 MAX_COUNT: Final = 6
 SLOW_MARKERS_S: Final = 0.25
 """At most; brokers ask for 0.1 s whether the last transaction is complete."""
-MAX_AHEAD_MS: Final = 5_000
-"""Of a wall clock, and behind; it stays wrong to the end of the run."""
 MAX_PARTITIONS: Final = 3
 _MARKERS: Final = WRITE_TXN_MARKERS.to_bytes(2, "big")
 _RECORDS: Final = PRODUCE.to_bytes(2, "big")
@@ -79,10 +77,6 @@ class TransactionFaults:
                 self._cluster.spawn(self._move(Random(fault.seed)))
             case "grow written":
                 self._cluster.spawn(self._grow())
-            case "jump clock":
-                ahead_ms = Random(fault.seed).randint(-MAX_AHEAD_MS, MAX_AHEAD_MS)
-                self._cluster.note(f"the wall clock of {fault.one} is {ahead_ms} ms ahead")
-                self._cluster.set_clock(fault.one, ahead_ms)
             case "full disk":
                 self._fill(fault)
             case _:

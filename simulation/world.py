@@ -18,7 +18,7 @@ from faults.checker import check
 from faults.history import Epochs, Event, FinalCommitted, FinalRead
 
 from simulation.broker import Broker
-from simulation.cluster import COMPACTED, OFFSETS, TOPIC, WRITTEN, Cluster
+from simulation.cluster import COMPACTED, GO_ON, OFFSETS, TOPIC, WRITTEN, Cluster
 from simulation.connection import NoAnswerError, RefusedError
 from simulation.consumers import GROUP, Member
 from simulation.disk import locks_by_folder
@@ -36,6 +36,8 @@ from simulation.owners import OwnersWatch
 from simulation.pace import Pace, pace_of
 from simulation.replay import ReplayWatch
 from simulation.replicas import content
+from simulation.share_clients import ShareClients
+from simulation.share_faults import draw_share_faults
 from simulation.size import size_of
 from simulation.transaction_faults import draw_transaction_faults
 from simulation.transaction_watch import TransactionWatch
@@ -78,6 +80,8 @@ class Outcome:
     """Committed ones."""
     gaps: int
     """How often a reader met a gap of the compacted topic."""
+    shared: int
+    """Records that members of the share group accepted."""
     virtual_ms: int
 
 
@@ -93,21 +97,24 @@ class World:
         logs: bool = False,
         consumers: bool = False,
         conversions: bool = False,
+        shares: bool = False,
         pace: Pace | None = None,
     ) -> None:
         """Without `faults` and `pace`, those of the seed; faults that are given happen as they are.
         `transactions`: with transactional clients beside the others. `logs`: with faults of logs
         and their disks, and the clients for them; a mode of its own, so that a seed without it
         keeps its run. `consumers`: the group's members speak the consumer protocol (KIP-848).
-        `conversions`: each speaks it or the classic one."""
+        `conversions`: each speaks it or the classic one. `shares`: with a share group (KIP-932)
+        beside the others."""
         plan = Random(f"{seed} plan")
         self.seed = seed
         pace = pace_of(seed) if pace is None else pace
         size = size_of(seed, pace, transactions=transactions, logs=logs)
-        self.cluster = Cluster(seed, plan, pace, size, logs=logs)
+        self.cluster = Cluster(seed, plan, pace, size, logs=logs, shares=shares)
         member: Callable[..., Member] = EpochMember if consumers else Member
         self.workload = Workload(self.cluster, plan, either_member if conversions else member)
-        self._watches_group = consumers or conversions
+        self.shares = ShareClients(self.cluster, self.workload) if shares else None
+        self._watches_group = consumers or conversions or shares
         if conversions:
             workload, loop = self.workload, self.cluster.loop
             emptied = EmptiedGroups(
@@ -126,13 +133,16 @@ class World:
                     Random(f"{seed} transaction faults"), self.cluster.count
                 )
                 faults = (*faults, *more)
+            if shares:
+                more = draw_share_faults(Random(f"{seed} share faults"), self.cluster.count)
+                faults = (*faults, *more)
             faults = at_pace(faults, pace)
         self.faults = tuple(faults)
         has_writers = transactions or logs
         self.transactional = TransactionalClients(self.cluster) if has_writers else None
         writers = None if self.transactional is None else self.transactional.writers
         self.of_logs = LogClients(self.cluster, self.workload) if logs else None
-        self.nemesis = Nemesis(self.cluster, self.workload, writers, self.of_logs)
+        self.nemesis = Nemesis(self.cluster, self.workload, writers, self.of_logs, self.shares)
         self.has_few_epochs = transactions and Random(f"{seed} epochs").random() < FEW_EPOCHS
 
     def run(self) -> Outcome:
@@ -145,6 +155,8 @@ class World:
                 for each in (cluster.synced, cluster.page_cache, cluster.full_disks):
                     stack.enter_context(each.watching())
                 stack.enter_context(locks_by_folder())
+                if self.shares is not None:
+                    stack.enter_context(self.shares.watching())
                 if self.has_few_epochs:
                     stack.enter_context(few_epochs())
                 cluster.loop.run(self._main)
@@ -173,6 +185,7 @@ class World:
             lost=sum(len(each.lost) for each in accounts),
             transactions=0 if self.transactional is None else self.transactional.committed,
             gaps=0 if self.of_logs is None else self.of_logs.gaps,
+            shared=0 if self.shares is None else self.shares.ledger.accepted,
             virtual_ms=cluster.loop.now_ms,
         )
 
@@ -183,6 +196,8 @@ class World:
         config = {"unclean_leader_election_enable": "true"} if cluster.is_unclean else {}
         await cluster.operator.create(TOPIC, cluster.partitions, cluster.factor, **config)
         self.workload.start()
+        if self.shares is not None:
+            await self.shares.start()
         if self.transactional is not None:
             if cluster.size.writers:
                 config = cluster.settings_of_topic() if self.of_logs is not None else {}
@@ -210,6 +225,8 @@ class World:
             # The coordinators may still have to end what dead producers began.
             await self.transactional.settle()
             self.transactional.judge()
+        if self.shares is not None:
+            await self.shares.settle()
         await self._until(self._are_replicas_equal)
         await self._check()
 
@@ -249,8 +266,7 @@ class World:
             ]
             logs = [each.log for each in copies if each is not None]
             marks = [each.high_watermark for each in copies if each is not None]
-            # The group goes on committing.
-            if topic != OFFSETS and len({*marks, *(log.end_offset for log in logs)}) > 1:
+            if topic not in GO_ON and len({*marks, *(log.end_offset for log in logs)}) > 1:
                 return False
         return True
 
@@ -441,7 +457,7 @@ def check_replicas(cluster: Cluster, topic: str, index: int, leader: int) -> Any
         copy = partition_of(broker, topic, index)
         if copy is None or number == leader:
             continue
-        if copy.log.end_offset != led.log.end_offset and topic != OFFSETS:
+        if copy.log.end_offset != led.log.end_offset and topic not in GO_ON:
             raise Violation(
                 f"{topic}-{index} ends at {copy.log.end_offset} on broker {number} and at "
                 f"{led.log.end_offset} on its leader, broker {leader}"
@@ -449,7 +465,7 @@ def check_replicas(cluster: Cluster, topic: str, index: int, leader: int) -> Any
         found = content(copy.log, start)
         # The group goes on committing.
         same = expected.startswith(found) or found.startswith(expected)
-        if found != expected and not (topic == OFFSETS and same):
+        if found != expected and not (topic in GO_ON and same):
             raise Violation(f"{topic}-{index} differs on broker {number} from its leader, {leader}")
     return led
 
@@ -472,6 +488,7 @@ def run(
     logs: bool = False,
     consumers: bool = False,
     conversions: bool = False,
+    shares: bool = False,
     pace: Pace | None = None,
 ) -> Outcome:
     """One seed."""
@@ -480,6 +497,7 @@ def run(
         "logs": logs,
         "consumers": consumers,
         "conversions": conversions,
+        "shares": shares,
     }
     return World(seed, faults, pace=pace, **modes).run()
 
