@@ -247,11 +247,15 @@ class Nemesis:
         stop()
 
     async def _check_decided(self, name: str, code: ErrorCode) -> None:
-        """After an answer the topic is there or not, and stays so."""
+        """After an answer the topic is there or not, and stays so, unless another request about it
+        is under way.
+        """
         nodes = self._cluster.tree.nodes
         is_there = layout.topic_path(name) in nodes
         if layout.deleted_topic_path(name) in nodes:
             self._cluster.fail(f"{name} is half deleted after the answer {code.name}")
         await asyncio.sleep(2)
+        if name in self._cluster.operator.unanswered:
+            return
         if is_there != (layout.topic_path(name) in nodes):
             self._cluster.fail(f"{name} was deleted after the answer {code.name}")

@@ -40,6 +40,10 @@ class Operator:
         self._brokers = list(addresses)
         self._random = random
         self._note = note
+        self.unanswered: set[str] = set()
+        """Topics of which a request to create or delete them got no answer. It may lie in a
+        connection that is cut, and be carried out after the next one was answered: Kafka's clients
+        ask another broker, too, and learn from its answer only what is so at that moment."""
 
     async def create(self, topic: str, partitions: int, factor: int, **config: str) -> None:
         """Create a topic that may already exist; in setting names underscores stand for dots.
@@ -70,7 +74,7 @@ class Operator:
         topic = build.CreatableTopic(**wanted, configs=configs)
         request = build.CreateTopicsRequest(topics=(topic,), timeout=1_000)
         for _ in range(TRIES):
-            answer = await self._ask(request)
+            answer = await self._ask(request, topic.name)
             if answer is not None:
                 code = ErrorCode(answer.topics[0].error_code)
                 if code in (ErrorCode.none, ErrorCode.topic_already_exists):
@@ -121,7 +125,9 @@ class Operator:
     async def delete(self, topic: str) -> ErrorCode | None:
         """Delete a topic; returns None if the request was lost."""
         build = messages_of(DELETE_TOPICS, 5, "request")
-        answer = await self._ask(build.DeleteTopicsRequest(topic_names=(topic,), timeout=1_000))
+        answer = await self._ask(
+            build.DeleteTopicsRequest(topic_names=(topic,), timeout=1_000), topic
+        )
         if answer is None:
             return None
         code = ErrorCode(answer.responses[0].error_code)
@@ -232,10 +238,12 @@ class Operator:
             if code is not ErrorCode.unknown_topic_or_partition:
                 raise Violation(f"broker {broker} forwarded a request, and was told {code.name}")
 
-    async def _ask(self, request: Any) -> Any:
+    async def _ask(self, request: Any, topic: str | None = None) -> Any:
+        """`topic`: which one it creates or deletes."""
         for broker in self._random.sample(self._brokers, len(self._brokers)):
             try:
                 return await self._connections.ask(broker, request)
             except NoAnswerError:
-                continue
+                if topic is not None:
+                    self.unanswered.add(topic)
         return None

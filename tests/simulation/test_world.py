@@ -404,6 +404,7 @@ FOUND_IN_CONVERSIONS: Final = (
     kept("a member that had left committed late as an administrator", 256),
     kept("a deposed controller did not know it while its write was stalled", 865),
     kept("an unclean leader brought back the record that was acknowledged first", 965),
+    kept("a topic was deleted by a request from a cut connection, after another was refused", 1395),
 )
 """The checkers were wrong, not the brokers."""
 
