@@ -9,6 +9,7 @@ import pytest
 
 from ottla.network.client_session import ClientSession
 from ottla.protocol.errors import ErrorCode
+from ottla.runtime.clock import SystemClock
 from ottla.share.stored import ShareKey
 
 OK = ErrorCode.none
@@ -407,3 +408,79 @@ async def test_a_cluster_without_share_groups_refuses(shares: Bench) -> None:
     assert (await shares.ask("a")).error_code is ErrorCode.unsupported_version
     assert await shares.acknowledge("a", (0, 0, 1)) is ErrorCode.unsupported_version
     assert len(shares.node.shared_partitions.sessions) == 0
+
+
+MOST_LOCKS = 2_000
+
+
+async def test_a_member_that_dies_with_all_locks_that_there_may_be(shares: Bench) -> None:
+    """What it had goes to others at once, each record once; until then nobody gets any more."""
+    size = 50
+    for _ in range(MOST_LOCKS // size):
+        await shares.produce(*[b"x"] * size)
+    held = acquired(await shares.fetch("a", max_records=MOST_LOCKS, max_bytes=10 << 20))
+    assert sum(last - first + 1 for first, last, _ in held) == MOST_LOCKS
+    await shares.produce(*[b"y"] * size)
+    assert acquired(await shares.fetch("b", max_wait=50)) == []
+    waiting = asyncio.create_task(shares.fetch("b", max_records=MOST_LOCKS, max_bytes=10 << 20))
+    await asyncio.sleep(0.02)
+    shares.leave("a")
+    again = acquired(await waiting)
+    while sum(last - first + 1 for first, last, _ in again) < MOST_LOCKS:
+        again += acquired(await shares.fetch("b", max_records=MOST_LOCKS, max_bytes=10 << 20))
+    offsets = [offset for first, last, _ in again for offset in range(first, last + 1)]
+    assert sorted(offsets) == list(range(MOST_LOCKS))
+    assert {count for _, _, count in again} == {2}
+    assert await shares.acknowledge("b", (0, MOST_LOCKS - 1, ACCEPT)) is OK
+    assert acquired(await shares.fetch("b")) == [(MOST_LOCKS, MOST_LOCKS + size - 1, 1)]
+
+
+async def test_a_topic_that_is_deleted_while_its_records_are_acquired(
+    shares: Bench, eventually: Any
+) -> None:
+    """Nothing of it is left, and a topic of the same name begins from the start."""
+    await shares.produce(b"a", b"b")
+    assert acquired(await shares.fetch("a")) == [(0, 1, 1)]
+    old = shares.key()
+    waiting = asyncio.create_task(shares.ask("b", max_wait=10_000))
+    await asyncio.sleep(0.02)
+    build = shares.call.request(20, 5)
+    request = build.DeleteTopicsRequest(topic_names=("t",), timeout=30_000)
+    assert (await shares.call.ask(request)).responses[0].error_code is OK
+    part = (await waiting).responses[0].partitions[0]
+    assert part.error_code in (ErrorCode.unknown_topic_id, ErrorCode.not_leader_or_follower)
+    build = shares.call.request(79, 2)
+    said = build.AcknowledgementBatch(first_offset=0, last_offset=1, acknowledge_types=(ACCEPT,))
+    partition = build.AcknowledgePartition(partition_index=0, acknowledgement_batches=(said,))
+    request = build.ShareAcknowledgeRequest(
+        group_id="g",
+        member_id="a",
+        share_session_epoch=1,
+        topics=(build.AcknowledgeTopic(topic_id=old.topic_id, partitions=(partition,)),),
+    )
+    answer = await shares.call.ask(request, session=shares.client("a"))
+    assert answer.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_id
+    shard = next(iter(shares.node.shares.runtime._partitions.values())).shard
+    await eventually(lambda: old not in shard.known)
+    for member in ("a", "b"):
+        shares.leave(member)
+        del shares.epochs[member]
+    await eventually(lambda: not len(shares.node.shared_partitions))
+    await shares.call.create("t", partitions=2)
+    await shares.initialize()
+    await shares.produce(b"c")
+    assert acquired(await shares.fetch("a")) == [(0, 0, 1)]
+
+
+async def test_locks_do_not_go_by_a_clock_that_is_set(
+    shares: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members and records stay as they are, whether it goes ahead or back."""
+    await shares.produce(b"a", b"b")
+    assert acquired(await shares.fetch("a")) == [(0, 1, 1)]
+    now_ms = shares.node.clock.now_ms()
+    for jump_ms in (3_600_000, -7_200_000):
+        monkeypatch.setattr(SystemClock, "now_ms", lambda _, jump_ms=jump_ms: now_ms + jump_ms)
+        assert acquired(await shares.fetch("b", max_wait=50)) == []
+    assert await shares.acknowledge("a", (0, 0, ACCEPT), (1, 1, RELEASE)) is OK
+    assert acquired(await shares.fetch("b")) == [(1, 1, 2)]

@@ -20,23 +20,29 @@ from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.settings import GroupSettings
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
+from ottla.groups.share.settings import ShareGroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.share.stored import ShareKey
 
 TOPIC = UUID(int=7)
+MANY = 1_000
+"""The most members that there may be."""
 
 
 class Bench:
-    """Topic `t` has two partitions."""
+    """Topic `t` has two partitions, or as many as are given."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: int = 2) -> None:
         self.now_ms = 1_000_000
         self.states = States()
         self.log = MemoryLog()
         logs: Any = SimpleNamespace(open=lambda index: self.log, indexes=lambda: (0,))
         clock: Any = SimpleNamespace(now_ms=lambda: self.now_ms, monotonic_ms=lambda: self.now_ms)
-        topics = Topics(1, {"t": Topic(TOPIC, 2)})
-        kind = group_kind(GroupSettings(), topics=lambda: topics)
+        topics = Topics(1, {"t": Topic(TOPIC, partitions)})
+        settings = ShareGroupSettings(max_size=MANY)
+        kind = group_kind(
+            GroupSettings(), topics=lambda: topics, share_settings=lambda group: settings
+        )
         self.runtime = CoordinatorRuntime(kind, logs, clock)
         self.groups = GroupCoordinator(
             self.runtime, lambda: 1, random=Random(1), share_states=self.states
@@ -84,6 +90,35 @@ async def test_partitions_get_state_and_then_members(bench: Bench) -> None:
     assert (await bench.beat(2)).assignment == {TOPIC: frozenset({0, 1})}
     await settle()
     assert len(bench.states.begun) == 2
+
+
+async def test_many_members_and_partitions_at_once() -> None:
+    """A thousand join at the same moment, each for one of a thousand partitions in the end."""
+    bench = Bench(MANY)
+    members = [f"m{number}" for number in range(MANY)]
+    try:
+        joined = await asyncio.gather(*(bench.beat(member=member) for member in members))
+        while len(bench.initialized()) < MANY:
+            await asyncio.sleep(0)
+        epochs = {member: each.epoch for member, each in zip(members, joined, strict=True)}
+        owned: dict[str, set[int]] = {}
+        for _ in range(3):
+            bench.now_ms += 1_000
+            for member in members:
+                found = await bench.beat(epochs[member], member)
+                epochs[member] = found.epoch
+                if found.assignment is not None:
+                    owned[member] = set(found.assignment.get(TOPIC, ()))
+        assert set(epochs.values()) == {bench.group.epoch}
+        assert {len(numbers) for numbers in owned.values()} == {1}
+        assert set().union(*owned.values()) == set(range(MANY))
+        with pytest.raises(ApiError) as refused:
+            await bench.beat(member="one more")
+        assert refused.value.code is ErrorCode.group_max_size_reached
+    finally:
+        bench.groups.close()
+        bench.runtime.close()
+        await settle()
 
 
 async def test_what_is_refused_is_asked_for_again(
