@@ -24,6 +24,7 @@ from bench.figures.cluster_throughput import ClusterThroughput
 from bench.figures.cold_reads import ColdReads
 from bench.figures.commit_visibility import ClusterCommitVisibility, CommitVisibility
 from bench.figures.compressed import CompressedProduce
+from bench.figures.consumer_groups import ConsumerGroups, GroupMemory
 from bench.figures.controller_failover import ControllerFailover
 from bench.figures.delta_limit import DeltaLimit
 from bench.figures.java_clients import JavaClients
@@ -37,6 +38,7 @@ from bench.figures.read_committed import ReadCommitted
 from bench.figures.secured_connections import SecuredConnections
 from bench.figures.secured_requests import SecuredRequests
 from bench.figures.secured_throughput import SecuredThroughput
+from bench.figures.share_groups import ShareGroups
 from bench.figures.small_requests import SmallRequests
 from bench.figures.start import Start
 from bench.figures.test_kit import TestKit
@@ -59,6 +61,9 @@ FIGURES: tuple[Figure, ...] = (
     Throughput("100 B", 100, 8_000_000),
     CompressedProduce(),
     SmallRequests(),
+    ConsumerGroups(),
+    GroupMemory(),
+    ShareGroups(),
     JavaClients(),
     Latency(),
     ColdReads(),
