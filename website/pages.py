@@ -25,6 +25,7 @@ PIPELINES: Final = (
 SECTIONS: Final = {
     "Start": ("docs/getting-started.md",),
     "Tutorial": (
+        "docs/kafka-in-a-nutshell.md",
         "docs/tutorial/first-message.md",
         "docs/tutorial/first-group.md",
         "docs/tutorial/first-pipeline.md",

@@ -1,11 +1,13 @@
-"""docs/cluster.md is true: its commands, run against three brokers in order, print what it shows.
+"""The pages that start a cluster are true: their commands, run in order against three brokers,
+print what is shown.
 
-What is another at every run (times, ids) is put aside on both sides. The page's ports are replaced
-by free ones.
+What is another at every run (times, ids) is put aside on both sides. A page's ports are replaced by
+free ones.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -20,13 +22,17 @@ import pytest
 from ottla.testing.ports import free_row
 from ottla.testing.zookeeper_server import ZooKeeperError, zookeeper_command
 
-PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
+DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A program of the page, with its name in its first line.
+PROGRAM = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 START = "ottla cluster start --brokers 3"
 CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\d"), "DAY"),
     (re.compile(r"\b\d\d:\d\d:\d\d\.\d{3}"), "TIME"),
     (re.compile(r"producer  id \d+"), "producer  id N"),
+    (re.compile(r'"brokerid":\d,"timestamp":"\d+"'), "CONTROLLER"),
+    (re.compile(r"[ \d,]{9} messages/s"), "RATE"),
     (re.compile(r"between TIME and TIME"), "TIME"),
     (re.compile(r"  [+-][0-9.]+ (?:ms|s|min)\b(?: \d+ s)?"), ""),
     # Depends on the time that the first record waited.
@@ -44,15 +50,15 @@ def steady(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if WAITED not in line]
 
 
-def typed_and_shown() -> Iterator[tuple[str, str]]:
-    for block in BLOCK.findall(PAGE.read_text()):
+def typed_and_shown(page: str) -> Iterator[tuple[str, str]]:
+    for block in BLOCK.findall((DOCS / page).read_text()):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, shown = part.partition("\n")
             yield command, shown
 
 
 class Session:
-    """The cluster of the page's first block, and a shell beside it."""
+    """The cluster of a page's first block, and a shell beside it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,6 +97,12 @@ class Session:
             assert process.poll() is None, out.read_text()
             assert time.monotonic() < deadline, out.read_text()
             time.sleep(0.1)
+        cluster = json.loads((self.folder / "ottla-cluster" / "cluster.json").read_text())
+        self.ports["2181"] = cluster["zookeeper_port"]
+
+    def save_programs(self, page: str) -> None:
+        for name, text in PROGRAM.findall((DOCS / page).read_text()):
+            (self.folder / name).write_text(self.real(text))
 
     def run(self, command: str) -> str:
         done = subprocess.run(
@@ -131,14 +143,16 @@ def session(tmp_path: Path) -> Iterator[Session]:
     session.close()
 
 
-def test_the_walk_prints_what_the_page_shows(session: Session) -> None:
-    commands = list(typed_and_shown())
-    assert len(commands) > 8
+@pytest.mark.parametrize(("page", "least"), [("cluster.md", 9), ("kafka-in-a-nutshell.md", 30)])
+def test_the_walk_prints_what_the_page_shows(page: str, least: int, session: Session) -> None:
+    commands = list(typed_and_shown(page))
+    assert len(commands) >= least
     for command, shown in commands:
         if command.startswith(START):
             session.start(f"{command} --port {session.ports['9092']}")
+            session.save_programs(page)
         else:
-            if command.startswith("ottla cluster kill"):
+            if command.startswith("ottla cluster kill") and page == "cluster.md":
                 session.wait_committed("2", "flights 0 1")
             wanted, deadline = steady(shown), time.monotonic() + SETTLE_S
             found = steady(session.run(command))
