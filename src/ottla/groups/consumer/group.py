@@ -191,8 +191,7 @@ class ConsumerGroup:
         if gone is None:
             return
         self._forget(gone)
-        if gone.instance_id is not None and self.static_members[gone.instance_id] == member_id:
-            del self.static_members[gone.instance_id]
+        self._release_instance(gone)
 
     def _apply_current(self, member_id: str, value: CurrentValue | None) -> None:
         if value is None:
@@ -221,6 +220,8 @@ class ConsumerGroup:
         old = self.members.get(member.member_id)
         if old is not None:
             self._forget(old)
+            if old.instance_id != member.instance_id:
+                self._release_instance(old)
         self.members[member.member_id] = member
         self.subscribers.update(member.subscribed_topics)
         if member.subscribed_regex:
@@ -236,6 +237,12 @@ class ConsumerGroup:
                     owners[topic_id, partition] = epoch
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
+
+    def _release_instance(self, member: Member) -> None:
+        """Its instance id is nobody's, unless another member has taken it over."""
+        instance_id = member.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
+            del self.static_members[instance_id]
 
     def _forget(self, member: Member) -> None:
         for topic in member.subscribed_topics:
