@@ -207,7 +207,8 @@ class _Walk:
 
     def _words(self, assigned: Any) -> dict[str, set[int]]:
         words = {self._session.id_of(word): word for word in TOPICS}
-        return {words[each.topic_id]: set(each.partitions) for each in assigned}
+        found = {words[each.topic_id]: set(each.partitions) for each in assigned}
+        return dict(sorted(found.items()))
 
     # Offsets.
 

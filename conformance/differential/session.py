@@ -134,6 +134,8 @@ class Session:
         request = build.CreateTopicsRequest(topics=(topic,), timeout=10_000)
         created = self.ask("create", request, is_recorded=False)
         self._topic_ids[self.name(word)] = created.topics[0].topic_id
+        # Named now, in the same order on both brokers.
+        self._names.topic(created.topics[0].topic_id)
         for index in range(partitions):
             self.wait(f"{word}-{index} has a leader", partial(self._is_led, word, index))
 
