@@ -54,8 +54,8 @@ IN_CONSUMER_GROUPS = tuple(
 """Once more with group.protocol=consumer (KIP-848). 0045 fails with it on Apache Kafka 4.3.1, too:
 it expects partitions of two topics, and still has those of ten."""
 SECONDS = 240
-SECONDS_OF = {"0081": 900}
-"""It waits for each of its ACLs, and takes 190 s of a quiet machine."""
+SECONDS_OF = {"0081": 900, "0126": 600}
+"""0081 waits for each of its ACLs, and takes 190 s of a quiet machine. 0126 waits for refusals."""
 TIMED_OUT = 124
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -3,6 +3,7 @@
 0097 wants a listener for clients with certificates, and their key and certificate in every form.
 0115 and 0119 change ACLs with kafka-acls.sh, which they call without settings of its own: the
 broker has an authorizer on a listener without authentication, and Kafka's tool stands there.
+0126 gets tokens from an issuer, and makes topics with three replicas.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from conformance import librdkafka
+from conformance import librdkafka, target
 from conformance.kafka_scripts import write_scripts
 from conformance.outcome import Outcome
 from conformance.target import SETTINGS, own_bug_in
+from conformance.token_endpoint import AUDIENCE, ISSUER, SCOPES, Issuer, serving
 from conformance.warm_up import warm_up
-from ottla.testing import Broker, BrokerProcess
+from ottla.security.development.secure_folder import MECHANISM
+from ottla.testing import Broker, BrokerProcess, Cluster
 from ottla.testing.security import Security
 
 SUITE: Final = "H"
 AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 FOR_EVERYONE: Final[Mapping[str, str]] = {"allow.everyone.if.no.acl.found": "true"}
 PASSWORD: Final = "a password"
+BROKERS: Final = 3
 CLIENT: Final = "tester"
-LEFT_OUT: Final[Mapping[str, str]] = {
-    "0126": "it wants a token endpoint, which this suite does not have; tests/system has one",
-}
+TOKENS: Final = "OAUTHBEARER"
 
 
 class Given(NamedTuple):
@@ -108,6 +110,63 @@ def with_acls(run: Callable[[Given], Outcome], folder: Path, jars: KafkaJars) ->
         return [run(given), *_bugs(broker)]
 
 
+def with_tokens(run: Callable[[Given], Outcome], folder: Path, jars: KafkaJars) -> list[Outcome]:
+    """Test 0126: the clients' tokens over the listener of the brokers, who have passwords."""
+    issuer = Issuer()
+    with serving(issuer) as address:
+        settings = {
+            **target.settings(BROKERS, is_secured=True),
+            "sasl.enabled.mechanisms": f"{MECHANISM},{TOKENS}",
+            "sasl.oauthbearer.jwks.endpoint.url": f"{address}/keys",
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+            "sasl.oauthbearer.expected.issuer": ISSUER,
+        }
+        security = Security(users={CLIENT: PASSWORD})
+        cluster = Cluster(BROKERS, settings, data=folder / "data", proxies=False, security=security)
+        with cluster:
+            warm_up(cluster.bootstrap, cluster.client(CLIENT))
+            given = Given(
+                cluster.bootstrap,
+                token_client(cluster.client(CLIENT)["ssl.ca.location"], address),
+                token_environment(issuer, address, folder),
+            )
+            outcome = run(given)
+            bugs = [_bugs(broker) for broker in cluster.brokers.values()]
+    return [outcome, *(bug for each in bugs for bug in each)]
+
+
+def token_client(authority: str, address: str) -> dict[str, str]:
+    """librdkafka's settings, as its own test cluster gives them."""
+    return {
+        "security.protocol": target.PROTOCOL,
+        "ssl.ca.location": authority,
+        "sasl.mechanism": TOKENS,
+        "sasl.oauthbearer.method": "OIDC",
+        "sasl.oauthbearer.client.id": "123",
+        "sasl.oauthbearer.client.secret": "abc",
+        "sasl.oauthbearer.scope": SCOPES[0],
+        "sasl.oauthbearer.extensions": (
+            "ExtensionworkloadIdentity=develC348S,Extensioncluster=lkc123"
+        ),
+        "sasl.oauthbearer.token.endpoint.url": f"{address}/retrieve",
+    }
+
+
+def token_environment(issuer: Issuer, address: str, folder: Path) -> dict[str, str]:
+    """The variables of 0126; the keys with which clients sign are written to the folder."""
+    plain, encrypted = folder / "client.key", folder / "client-encrypted.key"
+    plain.write_bytes(issuer.client_key.as_pem(private=True))
+    encrypted.write_bytes(issuer.client_key.as_pem(private=True, password=PASSWORD))
+    return {
+        "VALID_OIDC_URL": f"{address}/retrieve",
+        "INVALID_OIDC_URL": f"{address}/retrieve/badformat",
+        "EXPIRED_TOKEN_OIDC_URL": f"{address}/retrieve/expire",
+        "OAUTHBEARER_CLIENT_PRIVATE_KEY": str(plain),
+        "OAUTHBEARER_CLIENT_PRIVATE_KEY_ENCRYPTED": str(encrypted),
+        "OAUTHBEARER_CLIENT_PRIVATE_KEY_PASSWORD": PASSWORD,
+    }
+
+
 def _repeated(suite: librdkafka.Suite, number: str, given: Given) -> Outcome:
     first = outcome = _run_once(suite, number, given)
     left = MAX_RUNS - 1 if number in REPEATED else 0
@@ -135,7 +194,12 @@ time, as from a quick broker on a busy machine, librdkafka reports a certificate
 a failed transport, and not as an error of TLS, which the test wants.
 """
 MAX_RUNS: Final = 4
-TESTS: Final = {"0097": with_certificates, "0115": with_acls, "0119": with_acls}
+TESTS: Final = {
+    "0097": with_certificates,
+    "0115": with_acls,
+    "0119": with_acls,
+    "0126": with_tokens,
+}
 
 
 def run(suite: librdkafka.Suite, jars: KafkaJars, wanted: Sequence[str]) -> Iterator[Outcome]:
@@ -149,5 +213,3 @@ def run(suite: librdkafka.Suite, jars: KafkaJars, wanted: Sequence[str]) -> Iter
 
         with tempfile.TemporaryDirectory(prefix="ottla-", ignore_cleanup_errors=True) as folder:
             yield from begin(run_one, Path(folder), jars)
-    if not wanted:
-        yield from (Outcome(SUITE, name, "skipped", reason=why) for name, why in LEFT_OUT.items())
