@@ -125,9 +125,10 @@ class Child:
         return self._signal(0)
 
 
-def start_broker(folder: Path, started: list[Child]) -> str:
-    """Start `ottla serve` on a free port; returns its address."""
+def start_broker(folder: Path, started: list[Child], *options: str) -> str:
+    """Start `ottla serve` on a free port, with these options; returns its address."""
     arguments = ["ottla", "serve", "--listen", "127.0.0.1:0", "--data", str(folder / "broker")]
+    arguments += options
     broker = Child(arguments, folder / "broker.log", started)
     while (line := broker.line(_START_S)) is not None:
         if found := _READY.search(line):

@@ -24,8 +24,9 @@ _SHOWN_EVERY: Final = 2_000
 class Broker:
     """The demo's requests to the broker, over the Kafka protocol."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self._settings = {"bootstrap.servers": bootstrap, "log_level": 0}
+    def __init__(self, bootstrap: str, topic: str, client: Mapping[str, str] | None = None) -> None:
+        """`client`: librdkafka's settings, if the broker asks who comes."""
+        self._settings = {"bootstrap.servers": bootstrap, "log_level": 0, **(client or {})}
         self._topic = topic
         self._admin: Any = AdminClient(self._settings)
 

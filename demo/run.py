@@ -67,21 +67,22 @@ class Demo:
     def run(self) -> None:
         data_folder()
         with self.step("broker starts"):
-            bootstrap = start_broker(self.folder, self.children)
+            bootstrap = self.start()
         self.console.print(f"Ottla is ready on {bootstrap} after {self.times[0][1]:.2f} s")
-        broker = Broker(bootstrap, TOPIC)
+        broker = Broker(bootstrap, TOPIC, self.client())
         broker.create_topic()
         # Spark takes some seconds to start, so it starts while the flights are published.
         environment = pipeline_environment(bootstrap, self.folder)
-        pipeline = Pipeline(self.folder, self.children, PIPELINE_FILE, environment)
+        file = self.pipeline_file()
+        pipeline = Pipeline(self.folder, self.children, file, environment)
         with self.step("publish"), self.bar("Publishing the flights", FLIGHTS) as (bar, task):
             sent = broker.publish(read_flights(), lambda count: bar.update(task, completed=count))
         with self.step("Spark starts (beyond publishing)"):
-            self.wait_for_spark(pipeline, PIPELINE_FILE)
+            self.wait_for_spark(pipeline, file)
         with self.step("into Delta"), self.bar("Streaming them into Delta", sent) as (bar, task):
             self.wait_for_lag(broker, pipeline, bar, task)
         with self.step("pipeline stops"), self.console.status("Stopping the pipeline"):
-            stopped = self.command("pipeline", "stop", PIPELINE_FILE, within=pipeline.environment)
+            stopped = self.command("pipeline", "stop", file, within=pipeline.environment)
         self.console.print(stopped)
         with self.step("queries on the table"), self.console.status("Asking the table") as status:
             found = self.ask_the_table(status.update)
@@ -89,10 +90,25 @@ class Demo:
             journey = self.ottla("journey", bootstrap, *self.worst_message(found))
         self.report(sent, found, journey, bootstrap)
 
+    def start(self) -> str:
+        """Start the broker; returns its address."""
+        return start_broker(self.folder, self.children)
+
+    def client(self) -> dict[str, str]:
+        """librdkafka's settings for the broker, without its address."""
+        return {}
+
+    def pipeline_file(self) -> Path:
+        return PIPELINE_FILE
+
+    def reach(self, bootstrap: str) -> tuple[str, str]:
+        """The option by which a command reaches the broker."""
+        return "--bootstrap", bootstrap
+
     def wait_for_spark(self, pipeline: Pipeline, file: Path) -> None:
         with self.console.status("Spark starts") as status:
             pipeline.wait_for_start(_SPARK_STARTS_S, status.update)
-        self.console.print(f"It runs: ottla pipeline run demo/{file.name}")
+        self.console.print(f"It runs: ottla pipeline run {file.parent.name}/{file.name}")
 
     def wait_for_lag(self, broker: Broker, pipeline: Pipeline, bar: Progress, task: Any) -> None:
         until = time.monotonic() + _DELIVERED_S
@@ -126,7 +142,7 @@ class Demo:
 
     def ottla(self, command: str, bootstrap: str, *arguments: str) -> str:
         """Run a command of Ottla's own, as a person would; returns what it printed."""
-        return self.command(*command.split(), *arguments, "--bootstrap", bootstrap)
+        return self.command(*command.split(), *arguments, *self.reach(bootstrap))
 
     def command(self, *words: str | Path, within: dict[str, str] | None = None) -> str:
         done = subprocess.run(

@@ -16,10 +16,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """Its parameter: the demo to run."""
     environment = os.environ | {"TMPDIR": str(tmp_path), "COLUMNS": "100"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "demo"],
+        [sys.executable, "-m", "demo", *getattr(request, "param", ())],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -45,6 +46,7 @@ def left_behind(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize("demo", [(), ("secured",)], indirect=True, ids=["plain", "secured"])
 def test_the_demo_takes_every_flight_to_its_row(
     demo: subprocess.Popen[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
