@@ -281,6 +281,44 @@ async def test_those_that_come_at_once_and_have_to_go_are_not_counted(tmp_path: 
         await until_gone(server)
 
 
+async def test_a_client_cannot_negotiate_again(tmp_path: Path) -> None:
+    """TLS 1.2: each time would cost the broker a handshake. OpenSSL's client asks for it by "R"."""
+    secured = Secured(tmp_path)
+    async with secured.serving() as server:
+        command = ["openssl", "s_client", "-tls1_2", "-CAfile", str(secured.trust)]
+        flooding = await asyncio.create_subprocess_exec(
+            *command,
+            "-connect",
+            f"{HOST}:{server.port}",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        assert flooding.stdin is not None
+        assert flooding.stdout is not None
+        said = await asyncio.wait_for(flooding.stdout.readuntil(b"Verify return code"), 20)
+        flooding.stdin.write(b"R\n")
+        said += await asyncio.wait_for(flooding.stdout.read(), 20)
+        await flooding.wait()
+        assert b"RENEGOTIATING" in said
+        assert b"no renegotiation" in said
+        async with secured.client(server) as client:
+            assert await answers(client)
+
+
+async def test_a_certificate_that_expires_while_its_client_is_connected(tmp_path: Path) -> None:
+    """As in Apache Kafka, it is looked at when a connection begins."""
+    secured = Secured(tmp_path, ssl_client_auth="required")
+    shown = secured.authority.issue("CN=alice", lasts_s=2)
+    context = secured.client_context(shown)
+    async with secured.serving() as server, secured.client(server, context) as client:
+        assert await answers(client)
+        await asyncio.sleep(3)
+        assert await answers(client)
+        async with secured.client(server, context) as another:
+            assert await another.is_closed()
+
+
 async def test_changed_files_are_read_and_open_connections_stay(tmp_path: Path) -> None:
     secured = Secured(tmp_path)
     async with secured.serving() as server, secured.client(server) as old:

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 DAYS = 2
+LASTS_S = DAYS * 24 * 3600
 
 
 def named(name: str) -> x509.Name:
@@ -74,7 +75,7 @@ class Authority(Issued):
         )
         super().__init__(key, built.sign(key, hashes.SHA256()))
 
-    def issue(self, name: str | x509.Name, *hosts: str) -> Issued:
+    def issue(self, name: str | x509.Name, *hosts: str, lasts_s: int = LASTS_S) -> Issued:
         """A certificate for localhost, 127.0.0.1, other hosts and this name."""
         subject = named(name) if isinstance(name, str) else name
         key = ec.generate_private_key(ec.SECP256R1())
@@ -87,7 +88,7 @@ class Authority(Issued):
         )
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         built = (
-            _building(subject, self.certificate.subject, key)
+            _building(subject, self.certificate.subject, key, lasts_s)
             .add_extension(places, critical=False)
             .add_extension(issuer, critical=False)
         )
@@ -100,7 +101,7 @@ class Authority(Issued):
 
 
 def _building(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, lasts_s: int = LASTS_S
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
@@ -110,7 +111,7 @@ def _building(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=DAYS))
+        .not_valid_after(now + datetime.timedelta(seconds=lasts_s))
     )
 
 

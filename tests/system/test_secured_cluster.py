@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from kazoo.client import KazooClient
 from tests.security.authority import Authority
 
@@ -115,3 +122,44 @@ def test_the_secret_is_changed_while_the_cluster_runs(
     assert tree.get("/ottla/secret")[0] != before
     tree.stop()
     tree.close()
+
+
+def in_sync(admin: AdminClient) -> list[set[int]]:
+    partitions = admin.list_topics("t", timeout=WAIT_S).topics["t"].partitions.values()
+    return [set(each.isrs) for each in partitions]
+
+
+def until(check: Callable[[], bool]) -> None:
+    limit = time.monotonic() + WAIT_S
+    while not check():
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def test_a_broker_with_a_wrong_password_hurts_nobody_and_tries_again(
+    brokers: list[BrokerProcess],
+) -> None:
+    first, second = brokers
+    bootstrap = {"bootstrap.servers": first.bootstrap}
+    admin = AdminClient(bootstrap)
+    topic = NewTopic("t", num_partitions=4, replication_factor=2)
+    admin.create_topics([topic], request_timeout=WAIT_S)["t"].result(WAIT_S)
+    second.stop()
+    second.options = [word.replace("brokers-secret", "wrong") for word in second.options]
+    second.launch()
+    until(lambda: "refused this broker: Authentication failed" in second.said())
+
+    producer = confluent_kafka.Producer(bootstrap | {"acks": "all"})
+    failures: list[object] = []
+    for _ in range(100):
+        producer.produce("t", b"x", on_delivery=lambda error, _: failures.append(error))
+    assert producer.flush(WAIT_S) == 0
+    assert failures == [None] * 100
+    assert in_sync(admin) == [{1}] * 4
+
+    # As if its password had been the right one, and that of the cluster the wrong one.
+    scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    change = UserScramCredentialUpsertion("broker", scram, b"wrong")
+    admin.alter_user_scram_credentials([change])["broker"].result(WAIT_S)
+    until(lambda: in_sync(admin) == [{1, 2}] * 4)
+    assert "Traceback" not in first.said() + second.said()
