@@ -1,4 +1,4 @@
-"""`--registry` with Apicurio's registry, and confluent-kafka's own serializers beside it."""
+"""`--registry` of commands and of the console, with Apicurio's registry."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.message_factory import GetMessageClass
+from tests.console.served_console import console_of, serving
 from tests.system.typed_command import WITHIN_S, typed
 
 from components import fixture
+from ottla.console.schemas import Schemas
+from ottla.registry.client import registry_at
 from ottla.registry.protobuf_messages import Messages
 from ottla.registry.registered import PROTOBUF, Registered
 
@@ -134,3 +137,25 @@ def test_a_registry_that_is_away_is_one_line(broker: Any, registry: str) -> None
     away = run(broker, "consume", "written", "--registry", "http://127.0.0.1:1", code=1)
     assert away.startswith("ottla consume: cannot decode the value of written-0@0 with schema")
     assert len(away.splitlines()) == 2
+
+
+def test_the_console_shows_the_registry_and_decodes_by_it(broker: Any, registry: str) -> None:
+    client = SchemaRegistryClient({"url": registry})
+    later = {**FLIGHT, "fields": [*FLIGHT["fields"], {"name": "n", "type": "int", "default": 0}]}
+    run(broker, "topic", "create", "shown", "-p", "1")
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for schema in (FLIGHT, later):
+        client.register_schema("shown-value", Schema(json.dumps(schema), "AVRO"))
+        serialize = AvroSerializer(client, json.dumps(schema))
+        context = SerializationContext("shown", MessageField.VALUE)
+        producer.produce("shown", serialize({"id": 1, "tail": "N1", "n": 5}, context))
+    assert producer.flush(WITHIN_S) == 0
+    schemas = Schemas(registry_at(registry), registry)
+    with serving(console_of(broker.bootstrap, schemas=schemas)) as visitor:
+        assert "shown-value" in visitor.get("/schemas").words
+        page = visitor.get("/schema?subject=shown-value").words
+        assert "From version 1 to 2" in page
+        assert '+ "name": "n"' in page
+        records = visitor.get("/topics/shown/messages?json=n=5").words
+        assert '{"id": 1, "tail": "N1", "n": 5}' in records
+        assert "1 found" in records

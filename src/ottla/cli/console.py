@@ -20,6 +20,7 @@ from ottla.client.addresses import addresses
 if TYPE_CHECKING:
     from ottla.console.access import Access
     from ottla.console.login import Login
+    from ottla.console.schemas import Schemas
     from ottla.console.server import Listen
 
 DEFAULT: Final = "127.0.0.1:8095"
@@ -35,6 +36,11 @@ FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
     help="Where browsers reach it. Port 0 picks a free port.",
 )
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
+@click.option(
+    "--registry",
+    metavar="URL",
+    help="Decode records by the schemas of this registry, and show them. Default: the profile's.",
+)
 @click.option(
     "--allow-host",
     metavar="NAME",
@@ -67,6 +73,7 @@ def console(
     cluster: Cluster,
     listen: str,
     read_only: bool,
+    registry: str | None,
     allow_host: Sequence[str],
     password_file: Path | None,
     sasl_login: bool,
@@ -97,7 +104,21 @@ def console(
         say(f"The console of {cluster.bootstrap} is at {address} Ctrl-C stops it.")
         sys.stdout.flush()
 
-    serve(Console(access, read_only, login, certificate is not None), place, announce)
+    schemas = schemas_of(registry or cluster.registry)
+    serve(Console(access, read_only, login, certificate is not None, schemas), place, announce)
+
+
+def schemas_of(url: str | None) -> Schemas | None:
+    """Raises UsageFailed, and Failed."""
+    if not url:
+        return None
+    from ottla.cli.records.schema_registry import client_of
+    from ottla.console.schemas import TIMEOUT_S, Schemas
+
+    client = client_of(url, TIMEOUT_S)
+    # Without the user and the password that an address may have.
+    scheme, _, rest = url.partition("://")
+    return Schemas(client, f"{scheme}://{rest.rpartition('@')[2]}")
 
 
 def listen_of(

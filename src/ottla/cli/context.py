@@ -41,9 +41,13 @@ class Cluster:
         client_config: Sequence[str] = (),
         *,
         patience: Patience | None = None,
+        registry: str = "",
     ) -> None:
-        """`patience`: of its client; by default ANSWER_WITHIN_S for a response."""
+        """`patience`: of its client; by default ANSWER_WITHIN_S for a response. `registry`: the
+        address of the profile's schema registry.
+        """
         self.bootstrap = bootstrap
+        self.registry = registry
         self.client_config = tuple(client_config)
         self._patience = patience
 
@@ -150,7 +154,9 @@ def cluster_of(
     if profile is None:
         return Cluster(bootstrap, client_config, patience=patience)
     chosen = bootstrap if is_typed else profile.bootstrap
-    return Cluster(chosen, merged(client_config, profile), patience=patience)
+    return Cluster(
+        chosen, merged(client_config, profile), patience=patience, registry=profile.registry
+    )
 
 
 def found_profile(name: str | None) -> Profile | None:

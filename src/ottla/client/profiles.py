@@ -7,6 +7,7 @@ OTTLA_PROFILES names:
 
     [profiles.prod]
     bootstrap = "broker1:9093,broker2:9093"
+    registry = "http://registry:8081"
 
     [profiles.prod.client]
     "security.protocol" = "SASL_SSL"
@@ -42,10 +43,17 @@ class ProfileError(ReportedError):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A cluster's addresses, and librdkafka's settings for it."""
+    """A cluster's addresses, librdkafka's settings for it, and the address of its schema registry,
+    which may have a user and a password.
+    """
 
     bootstrap: str
     client: Mapping[str, str] = field(default_factory=dict)
+    registry: str = ""
+
+    @property
+    def has_secrets(self) -> bool:
+        return "@" in self.registry or any(map(is_secret, self.client))
 
 
 @dataclass(slots=True)
@@ -92,8 +100,9 @@ def read_profiles(path: Path) -> Profiles:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProfileError(f"{path} is not TOML: {error}.") from None
     found = _profiles(path, document)
-    has_secrets = any(is_secret(name) for each in found.by_name.values() for name in each.client)
-    if has_secrets and mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if any(each.has_secrets for each in found.by_name.values()) and mode & (
+        stat.S_IRWXG | stat.S_IRWXO
+    ):
         raise ProfileError(
             f"{path} has passwords and may be read by others.", f"To correct it: chmod 600 {path}"
         )
@@ -112,10 +121,12 @@ def _profiles(path: Path, document: Mapping[str, Any]) -> Profiles:
     for name, table in tables.items():
         given = table if isinstance(table, dict) else {}
         bootstrap, client = given.get("bootstrap"), given.get("client", {})
-        others = given.keys() - {"bootstrap", "client"}
-        if not isinstance(bootstrap, str) or not isinstance(client, dict) or others:
+        registry = given.get("registry", "")
+        others = given.keys() - {"bootstrap", "client", "registry"}
+        is_wrong = others or not isinstance(client, dict) or not isinstance(registry, str)
+        if not isinstance(bootstrap, str) or is_wrong:
             raise ProfileError(
-                f"{path}: profile {name!r} must have bootstrap, and may have client."
+                f"{path}: profile {name!r} must have bootstrap, and may have registry and client."
             )
         for setting, value in client.items():
             if isinstance(value, dict | list):
@@ -124,7 +135,7 @@ def _profiles(path: Path, document: Mapping[str, Any]) -> Profiles:
                     f'Names with dots are quoted: "{setting}.x" = "..."',
                 )
         texts = {setting: _text(value) for setting, value in client.items()}
-        found.by_name[name] = Profile(bootstrap, texts)
+        found.by_name[name] = Profile(bootstrap, texts, registry)
     if current is not None and current not in found.by_name:
         raise ProfileError(f"{path}: the current profile {current!r} does not exist.", LIST_HINT)
     return found
@@ -141,7 +152,10 @@ def write_profiles(path: Path, profiles: Profiles) -> None:
     if profiles.current is not None:
         lines += [f"current = {_quoted(profiles.current)}", ""]
     for name, profile in sorted(profiles.by_name.items()):
-        lines += [f"[profiles.{_quoted(name)}]", f"bootstrap = {_quoted(profile.bootstrap)}", ""]
+        lines += [f"[profiles.{_quoted(name)}]", f"bootstrap = {_quoted(profile.bootstrap)}"]
+        if profile.registry:
+            lines.append(f"registry = {_quoted(profile.registry)}")
+        lines.append("")
         if profile.client:
             lines.append(f"[profiles.{_quoted(name)}.client]")
             lines += [

@@ -32,6 +32,7 @@ from ottla.console.pages.messages import messages
 from ottla.console.pages.overview import overview
 from ottla.console.pages.pipelines import pipeline, pipelines
 from ottla.console.pages.produce import produce, production
+from ottla.console.pages.schemas import schema, schema_by_id, schemas
 from ottla.console.pages.security import security
 from ottla.console.pages.topic_changes import (
     add,
@@ -90,6 +91,9 @@ PAGES: Final[dict[str, Page]] = {
     "/topics/{topic}/groups": topic_groups,
     "/groups": groups,
     "/transactions": transactions,
+    "/schemas": schemas,
+    "/schemas/ids/{id:number}": schema_by_id,
+    "/schema": schema,
     "/pipelines": pipelines,
     "/pipeline": pipeline,
     "/security": security,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ottla.console.access import Access
 from ottla.console.login import Login
+from ottla.console.schemas import Schemas
 from ottla.console.sessions import Session, Sessions
 from ottla.console.workers import Workers
 
@@ -21,6 +22,8 @@ class Console:
     read_only: bool = False
     login: Login | None = None
     is_secure: bool = False
+    schemas: Schemas | None = None
+    """The schema registry, if the console has one. It is asked as the console, for all visitors."""
     cluster_name: str = ""
     port: int = 0
     """A browser keeps one cookie of a name for all ports of a host: each console has its own."""

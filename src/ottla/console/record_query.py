@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ottla.client.admin.offsets import EARLIEST, LATEST, asked_offsets, offsets_at
 from ottla.client.client import Client
@@ -13,6 +13,8 @@ from ottla.client.errors import ClientError
 from ottla.client.metadata import Topic
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import BadFormError
+from ottla.console.schemas import Schemas
+from ottla.console.seen_record import SeenRecord, seen_record
 from ottla.console.visit import Visit
 from ottla.messaging.positions import parse_time
 from ottla.messaging.record_scan import Matches, Span
@@ -52,19 +54,30 @@ class RecordQuery:
     def newest_first(self) -> bool:
         return self.start == "newest"
 
-    def matches(self) -> Matches | None:
-        """What a record has to be; None: any. Raises PatternError."""
+    def matches(self, schemas: Schemas | None = None) -> Matches | None:
+        """What a record has to be; None: any. A key is compared as it is stored or as it is
+        decoded, text and JSON are looked for in what `schemas` make of it. Raises PatternError.
+        """
         chosen: Matches | None = None
         # What is quick is asked first.
-        for given, made in (
-            (self.key, key_matcher),
-            (self.header, header_matcher),
-            (self.text, lambda text: matcher(text, "The text")),
-            (self.json, json_matcher),
-        ):
-            if given:
-                chosen = both(chosen, made(given))
+        if self.key:
+            of_key = key_matcher(self.key)
+            chosen = of_key if schemas is None else either(of_key, decoding(schemas, of_key))
+        if self.header:
+            chosen = both(chosen, header_matcher(self.header))
+        if self.text:
+            chosen = both(chosen, decoding(schemas, matcher(self.text, "The text")))
+        if self.json:
+            chosen = both(chosen, decoding(schemas, json_matcher(self.json)))
         return chosen
+
+    def seen(self, schemas: Schemas | None = None) -> Callable[[Any], SeenRecord]:
+        """What a list keeps of a record: decoded, unless text or bytes are wanted."""
+        form = self.form
+        if schemas is None or form not in ("auto", "json"):
+            return lambda record: seen_record(record, form)
+        decoded = schemas.decoded
+        return lambda record: seen_record(decoded(record), form)
 
     def values(self) -> dict[str, object]:
         """For an address that asks for the same from the beginning."""
@@ -72,6 +85,18 @@ class RecordQuery:
         found["start"] = "" if self.start == "newest" else self.start
         found["form"] = "" if self.form == "auto" else self.form
         return found
+
+
+def decoding(schemas: Schemas | None, matches: Matches) -> Matches:
+    """The same for decoded records."""
+    if schemas is None:
+        return matches
+    decoded = schemas.decoded
+    return lambda record: matches(decoded(record))
+
+
+def either(one: Matches, other: Matches) -> Matches:
+    return lambda record: one(record) or other(record)
 
 
 def record_query(visit: Visit) -> RecordQuery:

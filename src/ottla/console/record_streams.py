@@ -25,7 +25,7 @@ from ottla.console.errors import BadFormError, BusyError
 from ottla.console.failure_page import failure_page
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.record_query import RecordQuery, known_edges, record_query, spans_of
-from ottla.console.seen_record import SeenRecord, seen_record
+from ottla.console.seen_record import SeenRecord
 from ottla.console.templates import environment
 from ottla.console.visit import THEME_COOKIE, Visit, own_url, to_login, visited
 from ottla.messaging.record_scan import RecordScan, RecordTail
@@ -162,8 +162,8 @@ def open_tail(visit: Visit) -> Opened:
     tail = RecordTail(
         visit.access.settings,
         ends,
-        lambda record: seen_record(record, query.form),
-        query.matches(),
+        query.seen(visit.console.schemas),
+        query.matches(visit.console.schemas),
     )
     return topic.name, query, tail
 
@@ -173,8 +173,8 @@ def open_search(visit: Visit) -> Opened:
     scan = RecordScan(
         visit.access.settings,
         spans_of(visit.client, topic, query),
-        lambda record: seen_record(record, query.form),
-        query.matches(),
+        query.seen(visit.console.schemas),
+        query.matches(visit.console.schemas),
         newest_first=query.newest_first,
     )
     return topic.name, query, scan
@@ -183,7 +183,8 @@ def open_search(visit: Visit) -> Opened:
 def open_export(visit: Visit) -> Opened:
     topic, query = existing_topic(visit), record_query(visit)
     spans = spans_of(visit.client, topic, query)
-    return topic.name, query, RecordScan(visit.access.settings, spans, render_json, query.matches())
+    matches = query.matches(visit.console.schemas)
+    return topic.name, query, RecordScan(visit.access.settings, spans, render_json, matches)
 
 
 async def tailed(console: Console, opened: Opened) -> AsyncIterator[str | bytes]:

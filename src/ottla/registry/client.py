@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from ottla.registry.registered import AVRO, Registered
 
 INSTALL_REGISTRY: Final = "pip install 'ottla[registry]'"
+TIMEOUT_S: Final = 10
 MAX_REFERENCES: Final = 200
 """The schemas that one schema may refer to, with those that they refer to."""
 
@@ -34,12 +36,44 @@ class RegistryError(Exception):
         self.away = away
 
 
+class AddressError(RegistryError):
+    """The address of a registry is none; the words are what it must be."""
+
+
 class RegistryClient:
     """One registry. A schema never changes under its id."""
 
     def __init__(self, client: Any) -> None:
         """`client`: confluent-kafka's, as `open_registry` makes it."""
         self.client = client
+
+    def subjects(self) -> list[str]:
+        """Return the names of all subjects, sorted. Raises RegistryError."""
+        return sorted(self._ask(self.client.get_subjects) or ())
+
+    def places_of(self, schema_id: int) -> list[tuple[str, int]]:
+        """Return the subjects that have a schema, each with the version; none where the registry
+        does not say.
+        """
+        found = self._ask(lambda: self.client.get_schema_versions(schema_id)) or ()
+        return sorted((one.subject, one.version) for one in found if one.subject and one.version)
+
+    def compatibility(self, subject: str) -> str | None:
+        """Return the level by which new versions are checked: the subject's own, else that of the
+        registry; None where it does not say.
+        """
+        own: str | None = self._ask(lambda: self.client.get_compatibility(subject))
+        return own or self._ask(self.client.get_compatibility)
+
+    def written(self, subject: str, number: int) -> Registered | None:
+        """Return a version as it was written, without what it refers to: a Protobuf schema is
+        text. None where there is none.
+        """
+        found = self._ask(lambda: self.client.get_version(subject, number))
+        if found is None:
+            return None
+        kind = found.schema.schema_type or AVRO
+        return Registered(found.schema_id, kind, found.schema.schema_str, subject, number)
 
     def versions(self, subject: str) -> list[int]:
         """Return the versions of a subject, the oldest first; none where there is no subject."""
@@ -127,6 +161,30 @@ def open_registry(settings: Mapping[str, Any]) -> RegistryClient:
     except (ValueError, TypeError, OSError) as error:
         # The client's own words name settings, and never their values.
         raise RegistryError(f"The client refuses the settings of the registry: {error}") from None
+
+
+def registry_at(url: str, timeout_s: float = TIMEOUT_S) -> RegistryClient:
+    """Return the client of a registry; `http://user:password@host` authenticates.
+
+    Raises RegistryError, AddressError for what is no address.
+    """
+    wrong = AddressError("http://HOST:PORT or https://HOST:PORT")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise wrong from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise wrong
+    address = parts.netloc.rpartition("@")[2]
+    settings: dict[str, Any] = {
+        "url": urlunsplit((parts.scheme, address, parts.path, "", "")),
+        "timeout": timeout_s,
+        "max.retries": 1,
+    }
+    if parts.username is not None:
+        user, password = unquote(parts.username), unquote(parts.password or "")
+        settings["basic.auth.user.info"] = f"{user}:{password}"
+    return open_registry(settings)
 
 
 def is_away(error: Exception) -> bool:

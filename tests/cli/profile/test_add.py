@@ -65,6 +65,22 @@ def test_passwords_are_asked_for_and_never_shown(
     assert "no line for --secret" in capsys.readouterr().err
 
 
+def test_a_profile_keeps_the_address_of_a_registry(file: Path, capsys: Captured) -> None:
+    address = "http://me:geheim@registry:8081"
+    profile("add", "prod", "-b", "a:1", "--registry", address)
+    assert read_profiles(file).by_name["prod"].registry == address
+    profile("show")
+    profile("show", "--json")
+    printed = capsys.readouterr().out
+    assert "http://(hidden)@registry:8081" in printed
+    assert "geheim" not in printed
+    file.chmod(0o644)
+    assert profile("list") == 1
+    assert "has passwords" in capsys.readouterr().err
+    assert profile("add", "x", "-b", "a:1", "--registry", "registry:8081") == 2
+    assert "--registry must be http" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

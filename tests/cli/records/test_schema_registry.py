@@ -15,9 +15,10 @@ from confluent_kafka.schema_registry import (
 )
 
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.records.schema_registry import Decoder, Encoder, as_json, asked, client_of
+from ottla.cli.records.schema_registry import Decoder, Encoder, asked, client_of
 from ottla.messaging.jsonlines import LineError
 from ottla.registry.client import RegistryClient
+from ottla.registry.decoder import as_json
 
 FLIGHT = {
     "type": "record",

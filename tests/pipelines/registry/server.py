@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
 
 class RegistryServer:
@@ -55,16 +56,25 @@ class RegistryServer:
             return self.fail_with.pop(0), {"error_code": 50001, "message": "down"}
         if self.user and authorization != self.user:
             return 401, {"error_code": 401, "message": "who"}
-        path = path.partition("?")[0]
+        path = unquote(path.partition("?")[0])
         if match := re.fullmatch(r"/schemas/ids/(\d+)", path):
             for versions in self.subjects.values():
                 for one in versions:
                     if one["id"] == int(match[1]):
                         return 200, one
-        match = re.fullmatch(r"/subjects/([^/]+)/versions", path)
+        if match := re.fullmatch(r"/schemas/ids/(\d+)/versions", path):
+            return 200, [
+                {"subject": one["subject"], "version": one["version"]}
+                for versions in self.subjects.values()
+                for one in versions
+                if one["id"] == int(match[1])
+            ]
+        if path == "/subjects":
+            return 200, list(self.subjects)
+        match = re.fullmatch(r"/subjects/(.+)/versions", path)
         if match and match[1] in self.subjects:
             return 200, [one["version"] for one in self.subjects[match[1]]]
-        if match := re.fullmatch(r"/subjects/([^/]+)/versions/(\d+)", path):
+        if match := re.fullmatch(r"/subjects/(.+)/versions/(\d+)", path):
             for one in self.subjects.get(match[1], ()):
                 if one["version"] == int(match[2]):
                     return 200, one

@@ -28,9 +28,20 @@ from ottla.client.profiles import Profile, profiles_file, read_profiles, write_p
     multiple=True,
     help="A setting to ask for without showing it, such as sasl.password. Repeatable.",
 )
+@click.option(
+    "--registry",
+    default="",
+    metavar="URL",
+    help="The schema registry by which ottla console decodes records.",
+)
 @click.option("--replace", is_flag=True, help="Replace the profile if it exists.")
 def add(
-    name: str, bootstrap: str, client_config: Sequence[str], secret: Sequence[str], replace: bool
+    name: str,
+    bootstrap: str,
+    client_config: Sequence[str],
+    secret: Sequence[str],
+    registry: str,
+    replace: bool,
 ) -> None:
     """Add a profile. The first one becomes the current one."""
     # Imported late: it imports librdkafka's client, and the other commands need none.
@@ -39,6 +50,11 @@ def add(
     if not name or not name.isprintable():
         raise UsageFailed(f"a profile cannot have the name {name!r}.")
     addresses(bootstrap)
+    if registry and not registry.startswith(("http://", "https://")):
+        raise UsageFailed(
+            "--registry must be http://HOST:PORT or https://HOST:PORT.",
+            "For example: --registry http://localhost:8081",
+        )
     client = pairs("--client-config", client_config)
     path = profiles_file()
     profiles = read_profiles(path)
@@ -48,7 +64,7 @@ def add(
         if setting in client:
             raise UsageFailed(f"--client-config and --secret both set {setting}.")
         client[setting] = asked(setting)
-    profiles.by_name[name] = Profile(bootstrap, client)
+    profiles.by_name[name] = Profile(bootstrap, client, registry)
     if profiles.current is None:
         profiles.current = name
     write_profiles(path, profiles)

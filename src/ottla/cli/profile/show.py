@@ -22,11 +22,13 @@ class ShownProfile:
     bootstrap: str
     current: bool
     client: dict[str, str]
+    registry: str | None
 
     def show(self) -> None:
+        registry = [["registry", self.registry]] if self.registry else []
         show_table(
             ["setting", "value"],
-            [["bootstrap", self.bootstrap], *self.client.items()],
+            [["bootstrap", self.bootstrap], *registry, *self.client.items()],
             title=f"{self.profile}, in {profiles_file()}",
         )
 
@@ -47,5 +49,9 @@ def show(name: str | None, as_json: bool) -> None:
         setting: HIDDEN if is_secret(setting) else value
         for setting, value in sorted(profile.client.items())
     }
-    shown = ShownProfile(chosen, profile.bootstrap, chosen == profiles.current, client)
+    scheme, _, rest = profile.registry.partition("://")
+    user, _, place = rest.rpartition("@")
+    registry = f"{scheme}://{HIDDEN}@{place}" if user else profile.registry or None
+    is_current = chosen == profiles.current
+    shown = ShownProfile(chosen, profile.bootstrap, is_current, client, registry)
     emit(shown, as_json=as_json)

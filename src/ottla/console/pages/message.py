@@ -10,6 +10,7 @@ from starlette.responses import Response
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import BadFormError, NotFoundError
 from ottla.console.pages.existing_topic import existing_topic
+from ottla.console.schemas import Decoded
 from ottla.console.seen_record import UNREADABLE
 from ottla.console.visit import Visit
 from ottla.messaging.jsonlines import Outgoing
@@ -20,6 +21,7 @@ from ottla.messaging.record_headers import headers_of, known_headers
 from ottla.messaging.record_scan import one_record
 from ottla.messaging.rendering import render_json
 from ottla.messaging.shown_bytes import FORMS, escaped, shown_whole
+from ottla.registry.decoder import KEY, VALUE
 from ottla.wording.errors import ReportedError
 
 MAX_SHOWN_BYTES: Final = 256 << 10
@@ -44,6 +46,10 @@ def message(visit: Visit) -> Response:
     headers = known_headers(record)
     if headers is None:
         headers = UNREADABLE
+    key, value = (
+        decoded(visit, data, topic.name, field, form)
+        for data, field in ((record.key(), KEY), (record.value(), VALUE))
+    )
     return visit.page(
         "message.html",
         topic=topic,
@@ -54,14 +60,23 @@ def message(visit: Visit) -> Response:
         at_kind="set by the producer" if kind == CREATE_TIME else "set by the broker",
         form=form,
         forms=FORMS,
-        key=shown_whole(record.key(), MAX_SHOWN_BYTES, form),
-        value=shown_whole(record.value(), MAX_SHOWN_BYTES, form),
+        key=shown_whole(key.data, MAX_SHOWN_BYTES, form),
+        value=shown_whole(value.data, MAX_SHOWN_BYTES, form),
+        key_schema=key,
+        value_schema=value,
         headers=[
             (escaped(name, frozenset()), shown_whole(data, MAX_HEADER_BYTES, form))
             for name, data in headers[:MAX_HEADERS]
         ],
         more_headers=max(0, len(headers) - MAX_HEADERS),
     )
+
+
+def decoded(visit: Visit, data: bytes | None, topic: str, field: str, form: str) -> Decoded:
+    """A key or value as JSON, if the registry has its schema and no other form is wanted."""
+    if visit.console.schemas is None or form not in ("auto", "json"):
+        return Decoded(data)
+    return visit.console.schemas.read(data, topic, field)
 
 
 def found_record(visit: Visit) -> Any:

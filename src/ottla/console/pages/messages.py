@@ -13,7 +13,8 @@ from starlette.responses import Response
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.record_query import RecordQuery, record_query, spans_of, written_rest
-from ottla.console.seen_record import SeenRecord, seen_record
+from ottla.console.schemas import Schemas
+from ottla.console.seen_record import SeenRecord
 from ottla.console.templates import address
 from ottla.console.visit import Visit
 from ottla.messaging.record_scan import RecordScan, Span
@@ -28,7 +29,7 @@ def messages(visit: Visit) -> Response:
     topic = existing_topic(visit)
     query = record_query(visit)
     spans = spans_of(visit.client, topic, query)
-    rows, rest, looked_at = looked_up(visit.access.settings, spans, query)
+    rows, rest, looked_at = looked_up(visit.access.settings, spans, query, visit.console.schemas)
     path = f"/topics/{topic.name}/messages"
     continued = written_rest(rest)
     values = query.values()
@@ -50,18 +51,21 @@ def messages(visit: Visit) -> Response:
 
 
 def looked_up(
-    settings: dict[str, Any], spans: dict[TopicPartition, Span], query: RecordQuery
+    settings: dict[str, Any],
+    spans: dict[TopicPartition, Span],
+    query: RecordQuery,
+    schemas: Schemas | None = None,
 ) -> tuple[list[SeenRecord], dict[TopicPartition, Span], int]:
     """The rows of one page, what was not looked at, and at how many records it looked. Raises
     PatternError, LibrdkafkaError and RefusedError.
     """
-    matches = query.matches()
+    matches = query.matches(schemas)
     if not any(begin < end for begin, end in spans.values()):
         return [], {}, 0
     scan = RecordScan(
         settings,
         spans,
-        lambda record: seen_record(record, query.form),
+        query.seen(schemas),
         matches,
         newest_first=query.newest_first,
     )

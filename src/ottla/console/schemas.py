@@ -1,0 +1,111 @@
+"""The schema registry of a console: what records have in its schemas, as JSON.
+
+A record may name any schema, and the registry may be away: neither holds a page up. An id that the
+registry does not know is not asked for again for a while, of new ids only some are asked for in a
+second, and a registry that does not answer is left alone for some seconds. What cannot be decoded
+is shown as its bytes, with the reason on the record's own page.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from ottla.registry.client import RegistryClient, RegistryError
+from ottla.registry.decoder import KEY, VALUE, DecodedRecord, DecodeError, Decoder
+from ottla.registry.framing import id_of
+
+TIMEOUT_S: Final = 3.0
+MAX_UNKNOWN: Final = 1000
+UNKNOWN_FOR_S: Final = 30.0
+AWAY_FOR_S: Final = 5.0
+MAX_ASKED_A_SECOND: Final = 50
+
+
+class Decoded(NamedTuple):
+    """`data` is JSON, or as it was: then `why` says what is wrong, if the data names a schema."""
+
+    data: bytes | None
+    schema: int | None = None
+    format: str = ""
+    why: str = ""
+
+
+class Schemas:
+    """Use from any thread. `shown`: the registry's address without a password."""
+
+    def __init__(self, client: RegistryClient, shown: str) -> None:
+        self.client = client
+        self.shown = shown
+        self._decoder = Decoder(client)
+        self._lock = Lock()
+        self._known: set[int] = set()
+        self._unknown: OrderedDict[int, tuple[float, str]] = OrderedDict()
+        """Until when it is not asked again, and why."""
+        self._away_until_s = 0.0
+        self._second = 0
+        self._asked = 0
+
+    def decoded(self, record: Any) -> Any:
+        """The record with what can be decoded as JSON; the record itself if nothing is framed."""
+        key, value = record.key(), record.value()
+        if not _is_framed(key) and not _is_framed(value):
+            return record
+        topic = record.topic()
+        return DecodedRecord(
+            record, self.read(key, topic, KEY).data, self.read(value, topic, VALUE).data
+        )
+
+    def read(self, data: bytes | None, topic: str, field: str) -> Decoded:
+        """`field`: KEY or VALUE."""
+        number = None if data is None else id_of(data)
+        if data is None or number is None:
+            return Decoded(data)
+        why = self._why_not_asked(number)
+        if why is not None:
+            return Decoded(data, number, why=why)
+        try:
+            form = self._decoder.schema(number, f"the {field} with schema {number}").format
+        except DecodeError as error:
+            self._failed(number, error)
+            return Decoded(data, number, why=f"{error}.")
+        with self._lock:
+            self._known.add(number)
+        try:
+            read = self._decoder.read(data, topic, field, "this record")
+        except DecodeError as error:
+            return Decoded(data, number, form, f"{error}.")
+        return Decoded(read, number, form)
+
+    def _why_not_asked(self, number: int) -> str | None:
+        now_s = time.monotonic()
+        with self._lock:
+            if number in self._known:
+                return None
+            if now_s < self._away_until_s:
+                return "The registry does not answer."
+            until_s, why = self._unknown.get(number, (0.0, ""))
+            if now_s < until_s:
+                return why
+            if int(now_s) != self._second:
+                self._second, self._asked = int(now_s), 0
+            self._asked += 1
+            if self._asked > MAX_ASKED_A_SECOND:
+                return "So many schemas are named at once that this one was not asked for."
+            return None
+
+    def _failed(self, number: int, error: DecodeError) -> None:
+        cause, now_s = error.__cause__, time.monotonic()
+        with self._lock:
+            if isinstance(cause, RegistryError) and cause.away:
+                self._away_until_s = now_s + AWAY_FOR_S
+                return
+            self._unknown[number] = now_s + UNKNOWN_FOR_S, f"{error}."
+            while len(self._unknown) > MAX_UNKNOWN:
+                self._unknown.popitem(last=False)
+
+
+def _is_framed(data: bytes | None) -> bool:
+    return data is not None and id_of(data) is not None

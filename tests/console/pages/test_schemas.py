@@ -1,0 +1,154 @@
+"""Schemas of a registry: subjects, versions, what changed, and records decoded by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+import fastavro
+import pytest
+from confluent_kafka import Producer
+from tests.console.served_console import Visitor, console_of, serving
+from tests.pipelines.registry.server import RegistryServer, run_registry
+
+from ottla.console.pages.schemas import Line, compared
+from ottla.console.schemas import MAX_ASKED_A_SECOND, Schemas
+from ottla.registry.client import registry_at
+from ottla.registry.framing import head
+from ottla.registry.protobuf_framing import write_indexes
+from ottla.testing import SharedBroker, Topic
+
+EVIL = "<script>alert(1)</script>"
+FLIGHT: dict[str, Any] = {
+    "type": "record",
+    "name": "Flight",
+    "fields": [{"name": "id", "type": "long"}, {"name": "tail", "type": "string"}],
+}
+LATER = {**FLIGHT, "fields": [*FLIGHT["fields"], {"name": "gate", "type": "string", "default": ""}]}
+PROTO = 'syntax = "proto3"; message Delay { int32 minutes = 1; string why = 2; }'
+
+
+def avro(schema_id: int, value: dict[str, Any]) -> bytes:
+    out = BytesIO()
+    fastavro.schemaless_writer(out, FLIGHT, value)
+    return head(schema_id) + out.getvalue()
+
+
+@pytest.fixture
+def registry() -> Iterator[RegistryServer]:
+    with run_registry() as found:
+        yield found
+
+
+@pytest.fixture
+def schemas(registry: RegistryServer) -> Schemas:
+    return Schemas(registry_at(registry.url), registry.url)
+
+
+@pytest.fixture
+def visitor(ottla_session_broker: SharedBroker, schemas: Schemas) -> Iterator[Visitor]:
+    with serving(console_of(ottla_session_broker.bootstrap, schemas=schemas)) as found:
+        yield found
+
+
+def test_subjects_versions_and_what_changed(visitor: Visitor, registry: RegistryServer) -> None:
+    registry.register(f"flights-{EVIL}", FLIGHT)
+    registry.register(f"flights-{EVIL}", LATER)
+    listed = visitor.get("/schemas?q=flights")
+    assert f"flights-{EVIL}" in listed.words
+    page = visitor.get(f"/schema?subject=flights-{EVIL}")
+    assert "Version 2 of 2 Id 2 Kind AVRO" in page.words
+    assert "From version 1 to 2" in page.words
+    assert '+ "name": "gate"' in page.words
+    assert EVIL not in page.text + listed.text
+    first = visitor.get(f"/schema?subject=flights-{EVIL}&version=1").words
+    assert "From version" not in first
+    assert "gate" not in first
+    by_id = visitor.get("/schemas/ids/2").words
+    assert "gate" in by_id
+
+
+def test_what_is_not_there_says_so(visitor: Visitor, registry: RegistryServer) -> None:
+    registry.register("flights-value", FLIGHT)
+    near = visitor.get("/schema?subject=flight-value")
+    assert near.status == 404
+    assert "flights-value" in near.words
+    assert visitor.get("/schema?subject=flights-value&version=7").status == 404
+    assert visitor.get("/schemas/ids/99").status == 404
+    registry.fail_with = [500] * 4
+    down = visitor.get("/schemas")
+    assert down.status == 502
+    assert "the schema registry cannot be asked" in down.words.lower()
+
+
+def test_a_console_without_a_registry(ottla_session_broker: SharedBroker) -> None:
+    with serving(console_of(ottla_session_broker.bootstrap)) as visitor:
+        assert "Start it with --registry" in visitor.get("/schemas").words
+        assert "Schemas" not in visitor.get("/").words
+
+
+def test_records_are_decoded_shown_and_found(
+    visitor: Visitor, registry: RegistryServer, ottla_topic: Topic
+) -> None:
+    name = ottla_topic.name
+    of_avro = registry.register(f"{name}-value", FLIGHT)
+    of_proto = registry.register("delays", PROTO, "PROTOBUF")
+    of_json = registry.register("plain", {"type": "object"}, "JSON")
+    producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
+    proto = head(of_proto) + write_indexes((0,)) + b"\x08\x0c\x12\x03fog"
+    framed_json = head(of_json) + json.dumps({"kind": "json"}).encode()
+    for value in (
+        avro(of_avro, {"id": 7, "tail": EVIL}), proto, framed_json,
+        head(99) + b"x", head(of_avro) + b"\xff",
+    ):  # fmt: skip
+        producer.produce(name, value, "k", partition=0)
+    producer.flush()
+    page = f"/topics/{name}/messages"
+    words = visitor.get(page).words
+    assert f'{{"id": 7, "tail": "{EVIL}"}}' in words
+    assert '{"minutes": 12, "why": "fog"}' in words
+    assert '{"kind": "json"}' in words
+    assert r"\x00\x00\x00\x00cx" in words
+    assert "fog" not in visitor.get(f"{page}?json=id=7").words
+    assert "1 found" in visitor.get(f"{page}?json=id=7").words
+    assert "1 found" in visitor.get(f"{page}?text=minutes").words
+    assert "00 00 00 00" in visitor.get(f"{page}?form=hex").words
+    whole = visitor.get(f"{page}/0/0")
+    assert f"by schema {of_avro} (AVRO)" in whole.words
+    assert EVIL not in whole.text
+    unknown = visitor.get(f"{page}/0/3").words
+    assert "Cannot decode the value with schema 99: Schema not found." in unknown
+    assert "Cannot decode the value of this record" in visitor.get(f"{page}/0/4").words
+    assert "with schema" not in visitor.get(f"{page}/0/4?form=hex").words
+
+
+def test_hostile_ids_and_a_registry_that_is_away_cost_little(
+    schemas: Schemas, registry: RegistryServer
+) -> None:
+    for number in range(500):
+        schemas.read(head(number) + b"x", "t", "value")
+    assert len(registry.asked) <= 2 * MAX_ASKED_A_SECOND
+    before = len(registry.asked)
+    schemas.read(head(0) + b"x", "t", "value")
+    assert len(registry.asked) == before
+    away = Schemas(registry_at("http://127.0.0.1:1", 1.0), "")
+    assert "decode" in away.read(head(1) + b"x", "t", "value").why
+    assert away.read(head(2) + b"x", "t", "value").why == "The registry does not answer."
+    assert away.read(b"plain", "t", "value") == (b"plain", None, "", "")
+
+
+def test_a_comparison_shows_what_changed_with_some_lines_around() -> None:
+    old = "\n".join(map(str, range(20)))
+    new = old.replace("10", "ten")
+    assert compared(old, new) == [
+        Line("gap", "7 lines are the same"),
+        *(Line("same", each) for each in "789"),
+        Line("removed", "10"),
+        Line("added", "ten"),
+        *(Line("same", each) for each in ("11", "12", "13")),
+        Line("gap", "6 lines are the same"),
+    ]
+    assert compared("a\n" * 4000, "a") is None
+    assert compared("a", "a") == [Line("same", "a")]
