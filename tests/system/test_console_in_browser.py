@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
-from tests.console.served_console import console_of, serving
+from tests.console.served_console import FreshAccess, console_of, serving
 from tests.system.chromium import chromium
 
+from ottla.console.console import Console
+from ottla.console.history import History
+from ottla.console.sampler import Sampler
 from ottla.testing import Topic
 
 PROGRAM = chromium() or ""
@@ -117,6 +120,23 @@ def test_keys(reader: Reader, ottla_topic: Topic) -> None:
     page.keyboard.press("g")
     page.keyboard.press("g")
     page.wait_for_url("**/groups")
+
+
+def test_charts_are_drawn(browser: Browser, ottla_topic: Topic) -> None:
+    access = FreshAccess(ottla_topic.bootstrap, {}, "tests")
+    sampler = Sampler(access, History())
+    complaints: list[str] = []
+    with serving(Console(access, sampler=sampler)) as visitor:
+        for number in range(3):
+            produce(ottla_topic, *("x" * number))
+            sampler.sample()
+        page = browser.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.goto(f"http://127.0.0.1:{visitor.port}/topics/{ottla_topic.name}/partitions")
+        expect(page.locator(".chart canvas")).to_be_visible()
+        expect(page.locator(".chart")).to_have_attribute("aria-label", re.compile("now .*at most"))
+        page.close()
+    assert complaints == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

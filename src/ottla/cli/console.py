@@ -88,6 +88,8 @@ def console(
     check_installed()
     from ottla.console.access import Access
     from ottla.console.console import Console
+    from ottla.console.history import History
+    from ottla.console.sampler import Sampler
     from ottla.console.server import serve
 
     place = listen_of(listen, allow_host, certificate, key)
@@ -105,7 +107,12 @@ def console(
         sys.stdout.flush()
 
     schemas = schemas_of(registry or cluster.registry)
-    serve(Console(access, read_only, login, certificate is not None, schemas), place, announce)
+    # As a user of the cluster, each visitor would have to have a history of his own.
+    sampler = None if sasl_login else Sampler(access, History())
+    if sampler is not None:
+        sampler.start()
+    served = Console(access, read_only, login, certificate is not None, schemas, sampler)
+    serve(served, place, announce)
 
 
 def schemas_of(url: str | None) -> Schemas | None:

@@ -22,6 +22,7 @@ from ottla.console.failure_page import failure_page, status_of
 from ottla.console.guard import Guard
 from ottla.console.login import Login
 from ottla.console.pages.broker import broker
+from ottla.console.pages.charts import group_chart, topic_chart
 from ottla.console.pages.group import group
 from ottla.console.pages.group_reset import applied, deleted, planned
 from ottla.console.pages.groups import groups
@@ -98,6 +99,8 @@ PAGES: Final[dict[str, Page]] = {
     "/pipeline": pipeline,
     "/security": security,
     "/group": group,
+    "/charts/group": group_chart,
+    "/charts/topic": topic_chart,
 }
 CHANGES: Final[dict[str, Page]] = {
     "/topics/new": create,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ottla.console.access import Access
 from ottla.console.login import Login
+from ottla.console.sampler import Sampler
 from ottla.console.schemas import Schemas
 from ottla.console.sessions import Session, Sessions
 from ottla.console.workers import Workers
@@ -24,6 +25,8 @@ class Console:
     is_secure: bool = False
     schemas: Schemas | None = None
     """The schema registry, if the console has one. It is asked as the console, for all visitors."""
+    sampler: Sampler | None = None
+    """What fills the history behind charts, if the console keeps one."""
     cluster_name: str = ""
     port: int = 0
     """A browser keeps one cookie of a name for all ports of a host: each console has its own."""
@@ -50,6 +53,8 @@ class Console:
         return self.sessions.begin(self.access), True
 
     def close(self) -> None:
+        if self.sampler is not None:
+            self.sampler.stop()
         self.workers.close()
         self.readers.close()
         self.logins.close()

@@ -11,6 +11,7 @@ from ottla.client.admin.offsets import EARLIEST, LATEST, known_offsets
 from ottla.client.admin.stored_replicas import replicas_of
 from ottla.client.admin.topic_states import TopicPartitionState, partition_state
 from ottla.client.topic_partition import TopicPartition
+from ottla.console.pages.charts import sampler_of
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.visit import Visit
 
@@ -51,6 +52,7 @@ def partitions(visit: Visit) -> Response:
         "topic_partitions.html",
         topic=topic,
         tab="Partitions",
+        has_history=sampler_of(visit) is not None,
         rows=rows,
         sizes={
             each.partition: each.size_bytes

@@ -12,6 +12,7 @@ from ottla.client.admin.topic_sizes import TopicSize, topic_sizes
 from ottla.client.admin.topics import is_internal, replication_factor_of
 from ottla.client.errors import ClientError
 from ottla.client.metadata import Topic
+from ottla.console.pages.charts import sampler_of, topic_rate
 from ottla.console.visit import Visit
 
 PER_PAGE: Final = 100
@@ -66,6 +67,9 @@ def topics(visit: Visit) -> Response:
     return visit.page(
         "topics.html",
         rows=rows,
+        rates={row.name: topic_rate(visit, row.name) for row in rows}
+        if sampler_of(visit)
+        else None,
         count=len(found),
         all=len(known),
         part=part,

@@ -2,10 +2,12 @@
 import { showTimes } from "./times.js";
 import { listenToKeys } from "./keys.js";
 import { listenToMessages } from "./messages.js";
+import { showCharts } from "./charts.js";
 
 showTimes(document);
 listenToKeys();
 listenToMessages();
+showCharts();
 document.documentElement.classList.add("script");
 
 const away = document.getElementById("away");

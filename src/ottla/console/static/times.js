@@ -15,3 +15,8 @@ export function showTimes(root) {
     each.textContent = at.getTimezoneOffset() ? local(at) : each.textContent;
   }
 }
+
+export function span(ms) {
+  const [size, unit] = [[86400e3, "d"], [3600e3, "h"], [60e3, "min"], [1e3, "s"], [1, "ms"]].find(([each]) => ms >= each) ?? [1, "ms"];
+  return `${Number((ms / size).toPrecision(3))} ${unit}`;
+}
