@@ -11,7 +11,7 @@ from ottla.config.setting import Setting, Settings
 from ottla.config.topic import TopicConfig
 from ottla.config.unneeded import UNNEEDED, unneeded_reason
 
-KAFKA = Path(__file__).with_name("kafka-4.3.1-settings.txt")
+KAFKA = Path(__file__).with_name("kafka-4.4.0-settings.txt")
 
 
 def kafka_settings(room: str) -> Iterator[list[str]]:
@@ -22,7 +22,7 @@ def kafka_settings(room: str) -> Iterator[list[str]]:
 
 def test_every_broker_setting_of_kafka_is_known() -> None:
     names = [name for _, name, *_ in kafka_settings("broker")]
-    assert len(names) == 360
+    assert len(names) == 379
     assert [name for name in names if not is_known(name)] == []
 
 
@@ -91,6 +91,8 @@ NOT_CHANGED_WHILE_RUNNING = {
     "config.providers",
     "log.local.retention.ms",
     "log.local.retention.bytes",
+    "log.remote.copy.lag.ms",
+    "log.remote.copy.lag.bytes",
 }
 
 STRICTER = {

@@ -243,3 +243,15 @@ class TimestampSettings(Settings):
         "Retention of the local part of a tiered log.",
         only(-2, NO_REMOTE_STORAGE),
     )
+    log_remote_copy_lag_ms = long(
+        "log.remote.copy.lag.ms",
+        0,
+        "Age at which segments are copied to the remote tier.",
+        only(0, NO_REMOTE_STORAGE),
+    )
+    log_remote_copy_lag_bytes = long(
+        "log.remote.copy.lag.bytes",
+        -1,
+        "Size of newer segments at which one is copied to the remote tier.",
+        only(-1, NO_REMOTE_STORAGE),
+    )

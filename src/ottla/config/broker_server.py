@@ -16,9 +16,15 @@ from ottla.config.setting import (
     string,
     words,
 )
-from ottla.config.validator import at_least, between, gzip_level, host_and_port, one_of
+from ottla.config.validator import at_least, between, gzip_level, host_and_port, one_of, only
 from ottla.config.value import INT_MAX
 
+MAX_RECORD_BYTES = 2**31 - 1 - 8
+"""The largest array of Java: no limit."""
+ONE_DECOMPRESSED_SIZE = (
+    "Records have no limit of their own once decompressed: a batch may have 256 MiB. "
+    "Only the default is allowed"
+)
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
@@ -225,6 +231,13 @@ class TopicCreationSettings(Settings):
         3,
         "Level for compression.type=zstd.",
         between(-131_072, 22),
+        update=Update.CLUSTER_WIDE,
+    )
+    max_decompressed_message_bytes = integer(
+        "max.decompressed.message.bytes",
+        MAX_RECORD_BYTES,
+        "Maximum size of a record in bytes, once decompressed.",
+        only(MAX_RECORD_BYTES, ONE_DECOMPRESSED_SIZE),
         update=Update.CLUSTER_WIDE,
     )
 

@@ -50,6 +50,8 @@ SYNONYMS: Final[Mapping[str, tuple[Synonym, ...]]] = {
         "message.timestamp.after.max.ms",
         "local.retention.ms",
         "local.retention.bytes",
+        "remote.copy.lag.ms",
+        "remote.copy.lag.bytes",
         prefix="log.",
     ),
     **_same(
@@ -65,6 +67,7 @@ SYNONYMS: Final[Mapping[str, tuple[Synonym, ...]]] = {
         "compression.gzip.level",
         "compression.lz4.level",
         "compression.zstd.level",
+        "max.decompressed.message.bytes",
     ),
     "segment.ms": (Synonym("log.roll.ms"), Synonym("log.roll.hours", HOUR_MS)),
     "segment.jitter.ms": (

@@ -8,7 +8,11 @@ from typing import Final, Self
 
 from ottla.config.broker import unknown_name
 from ottla.config.broker_log import CLEANUP_POLICIES, NO_REMOTE_STORAGE, TIMESTAMP_TYPES
-from ottla.config.broker_server import COMPRESSION_TYPES
+from ottla.config.broker_server import (
+    COMPRESSION_TYPES,
+    MAX_RECORD_BYTES,
+    ONE_DECOMPRESSED_SIZE,
+)
 from ottla.config.error import ConfigError
 from ottla.config.setting import (
     Settings,
@@ -173,6 +177,24 @@ class CleanupSettings(Settings):
         "Retention of the local part of a tiered log.",
         only(-2, NO_REMOTE_STORAGE),
     )
+    remote_copy_lag_ms = long(
+        "remote.copy.lag.ms",
+        0,
+        "Age at which segments are copied to the remote tier.",
+        only(0, NO_REMOTE_STORAGE),
+    )
+    remote_copy_lag_bytes = long(
+        "remote.copy.lag.bytes",
+        -1,
+        "Size of newer segments at which one is copied to the remote tier.",
+        only(-1, NO_REMOTE_STORAGE),
+    )
+    errors_deadletterqueue_group_enable = boolean(
+        "errors.deadletterqueue.group.enable",
+        False,
+        "Whether share groups may write dead letters into the topic (KIP-1191).",
+        validator=only(False, "Dead letters of share groups are not supported"),
+    )
 
 
 class RecordSettings(Settings):
@@ -198,6 +220,12 @@ class RecordSettings(Settings):
     )
     compression_zstd_level = integer(
         "compression.zstd.level", 3, "Level for compression.type=zstd.", between(-131_072, 22)
+    )
+    max_decompressed_message_bytes = integer(
+        "max.decompressed.message.bytes",
+        MAX_RECORD_BYTES,
+        "Maximum size of a record in bytes, once decompressed.",
+        only(MAX_RECORD_BYTES, ONE_DECOMPRESSED_SIZE),
     )
     message_timestamp_type = string(
         "message.timestamp.type",

@@ -71,7 +71,9 @@ _THREADS: Final = """
     background.threads cordoned.log.dirs delete.records.purgatory.purge.interval.requests
     fetch.purgatory.purge.interval.requests group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-    group.coordinator.threads log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
+    group.consumer.assignor.offload.enable group.coordinator.threads
+    group.share.assignor.offload.enable group.streams.assignor.offload.enable
+    log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
     log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
     log.dir.failure.timeout.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
@@ -84,6 +86,19 @@ _THREADS: Final = """
 _GROUPS: Final = """
     group.coordinator.rebalance.protocols
     group.share.persister.class.name
+"""
+_DEAD_LETTERS: Final = """
+    errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
+    group.share.dlq.manager.class.name
+"""
+_STREAMS: Final = """
+    group.streams.acceptable.recovery.lag group.streams.assignors
+    group.streams.max.warmup.replicas group.streams.min.task.offset.interval.ms
+    group.streams.num.warmup.replicas group.streams.rack.aware.assignment.tags
+    group.streams.task.offset.interval.ms group.streams.topology.description.plugin.class
+"""
+_AUDIENCES: Final = """
+    sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
 """
 _TRANSACTIONS: Final = """
     transaction.two.phase.commit.enable
@@ -161,6 +176,12 @@ _REASONS: Final = (
     (
         _GROUPS,
         "the share coordinator keeps the state of share groups; features say which groups exist",
+    ),
+    (_DEAD_LETTERS, "dead letters of share groups (KIP-1191) are not supported"),
+    (_STREAMS, "streams groups work as with the defaults of these"),
+    (
+        _AUDIENCES,
+        "tokens are checked for sasl.oauthbearer.expected.audience and .issuer where these are set",
     ),
     (_TRANSACTIONS, "two-phase commit (KIP-939) is not supported"),
     (
