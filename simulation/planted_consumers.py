@@ -52,8 +52,8 @@ def departures_begin_no_epoch(patch: Patch) -> None:
     """What a member had is assigned to nobody when it has gone."""
     right = departure.remove
 
-    def remove(group: Any, member: Any, topics: Any, step: Any) -> None:
-        right(group, member, topics, step)
+    def remove(group: Any, member: Any, topics: Any, step: Any, cause: Any) -> None:
+        right(group, member, topics, step, cause)
         step.records[:] = [each for each in step.records if not isinstance(each.key, GroupKey)]
 
     patch.setattr(departure, "remove", remove)

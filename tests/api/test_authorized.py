@@ -1,6 +1,7 @@
 """What a client without permission gets, by request type, on a node with an authorizer."""
 
 import asyncio
+import json
 from typing import Any, get_args, get_origin
 
 import pytest
@@ -20,7 +21,7 @@ from ottla.protocol.frames import (
     write_response,
 )
 from ottla.protocol.messages import message_class, messages_of
-from ottla.protocol.versions import APIS, JOURNEY
+from ottla.protocol.versions import APIS, GROUP_HISTORY, JOURNEY
 from ottla.security.acl import Entry, Pattern, PatternType, Permission
 from ottla.security.principal import Principal
 
@@ -81,7 +82,7 @@ async def guarded(start_node: Any) -> Guarded:
 
 
 def test_every_request_type_has_a_rule() -> None:
-    assert set(RULES) | set(FROM_BROKERS) >= {*APIS, JOURNEY}
+    assert set(RULES) | set(FROM_BROKERS) >= {*APIS, GROUP_HISTORY, JOURNEY}
     assert not set(RULES) & set(FROM_BROKERS)
 
 
@@ -584,3 +585,20 @@ async def test_a_streams_group_with_topics_that_the_client_may_not_describe(
     (group,) = (await guarded.ask(describe)).groups
     assert (group.error_code, group.members, group.topology) == (TOPIC_DENIED, (), None)
     assert "not authorized to describe" in group.error_message
+
+
+async def test_the_history_of_a_group_needs_describe_on_it(guarded: Guarded) -> None:
+    async def ask(principal: Principal, body: bytes) -> Any:
+        handler = guarded.handlers.find(GROUP_HISTORY)
+        assert handler is not None
+        session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "127.0.0.1", 9092, principal)
+        messages = messages_of(3, 0)  # it has none of its own
+        context: Any = RequestContext(guarded.call.node, session, 0, "tests", messages)
+        return json.loads(await handler.answer(body, context))
+
+    question = b'{"group_history":1,"group":"g"}'
+    refused = await ask(ALICE, question)
+    assert refused["error"]["code"] == "not_authorized"
+    assert "needs Describe on group g" in refused["error"]["message"]
+    assert (await ask(ALICE, b"[]"))["error"]["code"] == "bad_request"
+    assert (await ask(Principal("User", "root"), question))["entries"] == []

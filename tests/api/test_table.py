@@ -10,8 +10,8 @@ from ottla.protocol.messages import message_class, messages_of
 from ottla.protocol.versions import (
     ADD_PARTITIONS_TO_TXN,
     APIS,
-    BROKER_PROOF,
     ENVELOPE,
+    GROUP_HISTORY,
     INTERNAL,
     JOURNEY,
     JOURNEY_GROUPS,
@@ -100,7 +100,7 @@ def test_produce_is_advertised_from_0_and_accepted_from_3() -> None:
     assert handler.min_version == 3
 
 
-@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, BROKER_PROOF + 1])
+@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, GROUP_HISTORY + 1])
 def test_unsupported_requests_have_no_handler(key: int) -> None:
     assert find(key) is None
 

@@ -14,6 +14,7 @@ from ottla.coordinator.group_coordinator import GroupCoordinator, Verify, group_
 from ottla.coordinator.marker_sender import Written
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator, transaction_kind
 from ottla.groups.classic.requests import JoinRequest, SyncRequest
+from ottla.groups.history.events import Event, Loaded
 from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted, OffsetToCommit
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
@@ -123,6 +124,8 @@ class GroupBench:
         self.clock = StillClock()
         self.logs = MemoryLogs(partitions)
         self.commits: list[OffsetsCommitted] = []
+        self.events: list[Event | Loaded] = []
+        """What histories are made of."""
         self.settings = GroupSettings(min_session_timeout_ms=1, offset_commit_timeout_ms=60_000)
         self.runtime: CoordinatorRuntime[GroupShard]
         self.verify: Verify | None = None
@@ -130,7 +133,9 @@ class GroupBench:
         self.coordinator = self.start()
 
     def start(self) -> GroupCoordinator:
-        kind = group_kind(self.settings, on_committed=self.commits.append)
+        kind = group_kind(
+            self.settings, on_committed=self.commits.append, on_event=self.events.append
+        )
         self.runtime = CoordinatorRuntime(kind, self.logs, self.clock)
         return GroupCoordinator(
             self.runtime,
@@ -138,6 +143,7 @@ class GroupBench:
             random=Random(1),
             verify=self.verify,
             verifies_older=lambda: self.is_verifying,
+            note=self.events.append,
         )
 
     def log_of(self, group: str) -> MemoryLog:

@@ -197,6 +197,12 @@ ROWS: Final = {
         "{made_group} --yes", missing="", wrong=f"x {PLAIN}", unknown="nothing -y",
         denied="DeleteGroups",
     ),
+    "group history": Row(
+        "{group}",
+        wrong="{group} --last x",
+        unknown="nothing",
+        cannot={"no permission": "a fault of the kit cannot refuse Ottla's own request"},
+    ),
     "group members": Row("{group}", wrong=PLAIN, unknown="nothing", denied="DescribeGroups"),
     "group delete-offsets": Row(
         "{made_group} --topic {topic} --yes",

@@ -19,6 +19,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import (
     BROKER_PROOF,
     DESCRIBE_SHARE_GROUP_OFFSETS,
+    GROUP_HISTORY,
     INTERNAL,
     JOURNEY,
     JOURNEY_GROUPS,
@@ -202,6 +203,7 @@ RULES: Final[dict[int, Rule]] = {
     86: _on_cluster(_O.CLUSTER_ACTION),
     87: _on_cluster(_O.CLUSTER_ACTION),
     JOURNEY: authorized_topics.journey,
+    GROUP_HISTORY: authorized_groups.group_history,
 }
 FROM_BROKERS: Final = (*INTERNAL, METADATA_DELTAS, JOURNEY_GROUPS, BROKER_PROOF)
 """Decided before a handler is asked: who has proven to be a broker."""

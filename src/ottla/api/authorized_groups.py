@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from ottla.api.authorized_topics import NOT_REQUESTED, with_operations
 from ottla.api.context import Context
+from ottla.api.group_history import refuse as refuse_history
 from ottla.api.permissions import (
     CODES,
     Need,
@@ -393,3 +395,16 @@ def _hidden_share_topic(topic: Any, context: Context) -> Any:
             for partition in topic.partitions
         ),
     )
+
+
+async def group_history(request: bytes, context: Context, answer: Answer) -> bytes:
+    """Describe on the group."""
+    try:
+        document = json.loads(request)
+    except (ValueError, RecursionError):
+        return bytes(await answer(request, context))  # which refuses it
+    name = document.get("group") if isinstance(document, dict) else None
+    if not isinstance(name, str) or may(context, _DESCRIBE_GROUP, name):
+        return bytes(await answer(request, context))
+    message = f"{context.session.principal} needs Describe on group {name}"
+    return json.dumps(refuse_history(message, "not_authorized")).encode()

@@ -14,6 +14,7 @@ from ottla.cluster.topic_creation import TopicCreation
 from ottla.config import BrokerConfig
 from ottla.controller.image import ClusterImage
 from ottla.coordinator.group_coordinator import GroupCoordinator
+from ottla.coordinator.group_histories import GroupHistories
 from ottla.coordinator.share_parts import ShareParts
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator
 from ottla.coordinator.transaction_verifier import TransactionVerifier
@@ -48,6 +49,8 @@ class Broker(Protocol):
     leader_throttle: Throttle
     storage_failure: StorageFailure
     groups: GroupCoordinator
+    histories: GroupHistories
+    """Why groups rebalanced."""
     transactions: TransactionCoordinator
     transaction_verifier: TransactionVerifier
     shares: ShareParts

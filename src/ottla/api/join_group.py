@@ -25,6 +25,7 @@ _REQUIRES_MEMBER_ID: Final = 4
 _NULLABLE_PROTOCOL: Final = 7
 _SKIPS_ASSIGNMENT: Final = 9
 
+_REASON: Final = VersionedField[str | None](KEY, "JoinGroupRequest", "reason", None)
 _GROUP_INSTANCE_ID: Final = VersionedField[str | None](
     KEY, "JoinGroupRequest", "group_instance_id", None
 )
@@ -79,6 +80,7 @@ async def _join(request: Any, context: Context) -> JoinResult:
             protocols=tuple((each.name, bytes(each.metadata)) for each in request.protocols),
             requires_known_member_id=context.version >= _REQUIRES_MEMBER_ID,
             supports_skip_assignment=context.version >= _SKIPS_ASSIGNMENT,
+            reason=_REASON(request) or "",
         )
     )
 

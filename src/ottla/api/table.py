@@ -16,6 +16,7 @@ from ottla.protocol.versions import (
     APIS,
     BROKER_PROOF,
     ENVELOPE,
+    GROUP_HISTORY,
     INTERNAL,
     JOURNEY,
     JOURNEY_GROUPS,
@@ -28,6 +29,7 @@ _IN_JSON: Final = {
     METADATA_DELTAS: "metadata_deltas",
     JOURNEY_GROUPS: "journey_groups",
     BROKER_PROOF: "broker_proof",
+    GROUP_HISTORY: "group_history",
 }
 _BETWEEN_BROKERS: Final = (METADATA_DELTAS, JOURNEY_GROUPS)
 

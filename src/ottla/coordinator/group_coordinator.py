@@ -20,7 +20,7 @@ from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.regex_matching import MayDescribe, RegexMatching, may_describe_all
 from ottla.coordinator.shard_kind import ShardKind
-from ottla.coordinator.share_groups import NoShareStates, ShareGroups, ShareStates
+from ottla.coordinator.share_groups import REFUSED, NoShareStates, ShareGroups, ShareStates
 from ottla.coordinator.streams_groups import StreamsGroups
 from ottla.groups.classic.requests import (
     DescribedGroup,
@@ -38,6 +38,17 @@ from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
 from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
 from ottla.groups.consumer.settings import ConsumerGroupSettings, default_settings
 from ottla.groups.consumer.topics import NO_TOPICS, Topics
+from ottla.groups.history.events import (
+    CLASSIC,
+    CONSUMER,
+    NO_EPOCH,
+    Cause,
+    Event,
+    Happened,
+    Loaded,
+    Who,
+    Why,
+)
 from ottla.groups.offsets.commit import (
     DEFAULT_RETENTION,
     CommitRequest,
@@ -111,10 +122,20 @@ def group_kind(
     share_settings: Callable[[str], ShareGroupSettings] = default_share_settings,
     streams_settings: Callable[[str], StreamsGroupSettings] = default_streams_settings,
     on_committed: Callable[[OffsetsCommitted], None] | None = None,
+    on_event: Callable[[Event | Loaded], None] | None = None,
 ) -> ShardKind[GroupShard]:
     """Groups as a kind of coordinator: `__consumer_offsets`. `topics` and the settings of a
-    consumer, share or streams group are those of this moment.
+    consumer, share or streams group are those of this moment. `on_event` gets
+    what histories are made of.
     """
+
+    def committed(entry: OffsetsCommitted | Event | Loaded) -> None:
+        if isinstance(entry, OffsetsCommitted):
+            if on_committed is not None:
+                on_committed(entry)
+        elif on_event is not None:
+            on_event(entry)
+
     return ShardKind(
         topic=OFFSETS_TOPIC,
         settings=settings,
@@ -123,7 +144,7 @@ def group_kind(
         decode=decode,
         commit_timeout_ms=settings.offset_commit_timeout_ms,
         newest_suffices=True,
-        on_committed=on_committed,
+        on_committed=committed,
     )
 
 
@@ -145,12 +166,14 @@ class GroupCoordinator:
         run_long: RunLong | None = None,
         share_states: ShareStates | None = None,
         share_ends: EndOffsets | None = None,
+        note: Callable[[Event], None] = lambda event: None,
     ) -> None:
         """`verify` asks the coordinator of a transaction whether this partition of
         `__consumer_offsets` is a part of it, or makes it one; None: transactions are not verified.
         `verifies_older`: now also those of clients that add the partition themselves. `topics` are
         the cluster's now, `run_long` runs in a thread what takes long. `share_states` are the share
         coordinators, `share_ends` the leaders of what share groups read; None: there are none.
+        `note` gets what is refused and belongs to a group's history.
         """
         self._runtime = runtime
         self._settings: GroupSettings = runtime.kind.settings
@@ -158,6 +181,7 @@ class GroupCoordinator:
         self._random = random
         self._verify = verify
         self._verifies_older = verifies_older
+        self._note = note
         self._background = Background(logger, "groups")
         run_long = run_long or run_at_once
         self._consumers = ConsumerDecisions(runtime, run_long)
@@ -170,6 +194,7 @@ class GroupCoordinator:
             ends,
             self._background,
             run_long,
+            self._note_refused,
         )
         """The requests about share groups."""
         self.streams = StreamsGroups(runtime, self.partition_for, run_long)
@@ -232,9 +257,12 @@ class GroupCoordinator:
         if not request.group:
             return ErrorCode.invalid_group_id
         try:
-            return await self._decide(
+            error = await self._decide(
                 request.group, lambda shard, step: shard.heartbeat(request, step)
             )
+            if error in REFUSED:
+                self._note_refused(request.group, CLASSIC, request.member_id, error)
+            return error
         except ApiError as error:
             loading = error.code is ErrorCode.coordinator_load_in_progress
             return ErrorCode.none if loading else error.code
@@ -281,10 +309,25 @@ class GroupCoordinator:
         if request.subscribed_regex:
             _check_regex(request.subscribed_regex)
         index = self.partition_for(request.group)
-        result = await self._consumers.heartbeat(index, request, version)
+        try:
+            result = await self._consumers.heartbeat(index, request, version)
+        except ApiError as refused:
+            if refused.code in REFUSED:
+                self._note_refused(request.group, CONSUMER, request.member_id, refused.code)
+            raise
         if result.due_regexes:
             self._regexes.begin(index, request.group, result.due_regexes, may_describe)
         return result
+
+    def _note_refused(self, group: str, kind: str, member_id: str, error: ErrorCode) -> None:
+        """A member that was removed, or replaced, does not know it."""
+        why = Why.CAME_LATE if error is ErrorCode.unknown_member_id else Why.FENCED
+        now_ms = self._runtime.new_step().now_ms
+        self._note(Happened(group, kind, NO_EPOCH, now_ms, Cause(why, Who(member_id))))
+
+    def is_coordinator_of(self, group: str) -> bool:
+        """Whether this broker is the group's, as far as it knows."""
+        return self.partition_for(group) in self._runtime.led_indexes()
 
     # Offsets.
 

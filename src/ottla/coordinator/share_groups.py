@@ -19,6 +19,7 @@ from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.share_decisions import ShareDecisions
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.history.events import SHARE
 from ottla.groups.shard import GroupShard
 from ottla.groups.share import administration
 from ottla.groups.share.administration import StatesToDelete
@@ -41,6 +42,15 @@ T = TypeVar("T")
 MAX_AT_ONCE: Final = 200
 """Share partitions of one question that are asked about at the same time."""
 
+
+REFUSED: Final = frozenset(
+    (
+        ErrorCode.unknown_member_id,
+        ErrorCode.fenced_instance_id,
+        ErrorCode.fenced_member_epoch,
+    )
+)
+"""Heartbeats that tell of a member what the history of its group is to tell."""
 
 _UNDER_WAY: Final = "The share coordinator is beginning this share partition already. Try again."
 
@@ -90,8 +100,12 @@ class ShareGroups:
         ends: EndOffsets,
         background: Background,
         run_long: RunLong = run_at_once,
+        note_refused: Callable[[str, str, str, ErrorCode], None] = lambda *_: None,
     ) -> None:
-        """`run_long` runs in a thread what takes long."""
+        """`run_long` runs in a thread what takes long. `note_refused` gets group, its type, member
+        and error of a heartbeat that is refused.
+        """
+        self._note_refused = note_refused
         self._runtime = runtime
         self._decisions = ShareDecisions(runtime, run_long)
         self._partition_for = partition_for
@@ -108,7 +122,12 @@ class ShareGroups:
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResult:
         """ShareGroupHeartbeat."""
         index = self._partition_for(request.group)
-        result = await self._decisions.heartbeat(index, request)
+        try:
+            result = await self._decisions.heartbeat(index, request)
+        except ApiError as error:
+            if error.code in REFUSED:
+                self._note_refused(request.group, SHARE, request.member_id, error.code)
+            raise
         if result.to_initialize is not None:
             self._background.spawn(self._begin(request.group, result.to_initialize))
         return result

@@ -20,6 +20,7 @@ from ottla.groups.classic import departure, describe, rebalance
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import heartbeat
 from ottla.groups.classic.join import join, metadata_error, refusal, session_timeout_error
+from ottla.groups.classic.noted import note
 from ottla.groups.classic.requests import (
     UNKNOWN_MEMBER_ID,
     DescribedGroup,
@@ -38,7 +39,13 @@ from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat, join_
 from ottla.groups.classic_members import Joining
 from ottla.groups.consumer import requests as consumer_requests
 from ottla.groups.consumer.commit import check_fetch
-from ottla.groups.consumer.departure import late, leaving, leaving_members, remove_all
+from ottla.groups.consumer.departure import (
+    late,
+    leaving,
+    leaving_members,
+    remove_all,
+    why_late,
+)
 from ottla.groups.consumer.describe import (
     CONSUMER_TYPE,
     DescribedConsumerGroup,
@@ -49,6 +56,7 @@ from ottla.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
 from ottla.groups.consumer.heartbeat import is_epoch_due
 from ottla.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH
 from ottla.groups.consumer.member import Member as ConsumerMember
+from ottla.groups.consumer.noted import note_gone, who_is
 from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
 from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
 from ottla.groups.consumer.settings import ConsumerGroupSettings, default_settings
@@ -61,6 +69,8 @@ from ottla.groups.consumer.timers import expires_again
 from ottla.groups.consumer.timers import forget as forget_consumer
 from ottla.groups.consumer.topics import NO_TOPICS, Topics
 from ottla.groups.conversion import check_upgrade, downgraded, may_downgrade, upgraded
+from ottla.groups.history.events import CLASSIC, CONSUMER, Caused, Happened, Loaded, Why
+from ottla.groups.history.events import Cause as HistoryCause
 from ottla.groups.offsets import removal
 from ottla.groups.offsets.commit import Cause, CommitRequest, commit, committed
 from ottla.groups.offsets.fetch import FetchedOffset, FetchingMember, fetch, fetch_all
@@ -224,6 +234,9 @@ class GroupShard:
     def loaded(self, step: Step) -> None:
         """Members have their session timeout to send a heartbeat."""
         self._loaded = True
+        names = [*self.groups, *self.consumer.groups, *self.share.groups]
+        if names:
+            step.committed.append(Loaded(names, step.now_ms))
         for group_id in self.consumer.groups:
             inner = self.consumer_step(step, group_id)
             self.consumer.loaded(group_id, inner)
@@ -241,6 +254,7 @@ class GroupShard:
                 await_heartbeat(group, member, step)
             if len(group.members) > step.settings.max_size:
                 # The limit is smaller than before; a rebalance lets consumers commit first.
+                note(group, step, Why.TOO_LARGE)
                 rebalance.prepare_rebalance(group, step)
 
     def unloaded(self, step: Step) -> None:
@@ -485,7 +499,8 @@ class GroupShard:
         if request.epoch == LEAVE_EPOCH and request.group in self.consumer.groups:
             group = self.consumer.groups[request.group]
             member = leaving(group, request)
-            if self._is_downgraded_without(group, {member.member_id: member}, step):
+            left = {member.member_id: HistoryCause(Why.LEFT, who_is(member))}
+            if self._is_downgraded_without(group, {member.member_id: member}, step, left):
                 return ConsumerHeartbeatResult(request.member_id, request.epoch)
         topics = self._topics()
         inner = self.consumer_step(step, request.group)
@@ -550,6 +565,10 @@ class GroupShard:
             await_consumer(group.group_id, member.member_id, inner, member.session_timeout_ms)
         result = consumer_heartbeat(consumers, request, topics, inner)
         step.records.append(CoordinatorRecord(GroupMetadataKey(group.group_id), None))
+        cause = HistoryCause(Why.UPGRADED)
+        step.committed.append(
+            Caused(group.group_id, CONSUMER, consumers.epoch + 1, step.now_ms, cause)
+        )
         _add(inner, step)
         for member_id in (*group.members, *group.pending_members):
             forget_heartbeat(group, member_id, step)
@@ -566,12 +585,19 @@ class GroupShard:
         return result
 
     def _is_downgraded_without(
-        self, group: ConsumerGroup, gone: Mapping[str, ConsumerMember], step: Step
+        self,
+        group: ConsumerGroup,
+        gone: Mapping[str, ConsumerMember],
+        step: Step,
+        causes: Mapping[str, HistoryCause],
     ) -> bool:
         """Makes it a classic group if only classic members are left without these."""
         settings = self._consumer_settings(group.group_id)
         if not may_downgrade(group, gone, settings):
             return False
+        inner = self.consumer_step(step, group.group_id)
+        note_gone(group, gone, causes, inner)
+        _add(inner, step)
         self._downgrade(group, gone, step)
         return True
 
@@ -591,6 +617,9 @@ class GroupShard:
         if joins is not None:
             must_rebalance |= is_epoch_due(group, joins.before, joins.after, topics)
         step.records += made.records
+        kind = Caused if must_rebalance else Happened
+        cause = HistoryCause(Why.DOWNGRADED, None if joining is None else who_is(joining))
+        step.committed.append(kind(group_id, CLASSIC, group.epoch + 1, step.now_ms, cause))
         inner = self.consumer_step(step, group_id)
         for member_id in group.members:
             forget_consumer(group_id, member_id, inner)
@@ -619,9 +648,18 @@ class GroupShard:
     ) -> tuple[LeftMember, ...]:
         named = [(each.member_id, each.group_instance_id) for each in leaving]
         gone, errors = leaving_members(group, named)
-        if gone and not self._is_downgraded_without(group, gone, step):
+        removed = {
+            each.group_instance_id for each in leaving if each.member_id == UNKNOWN_MEMBER_ID
+        } - {None}
+        causes = {
+            member_id: HistoryCause(
+                Why.REMOVED if member.instance_id in removed else Why.LEFT, who_is(member)
+            )
+            for member_id, member in gone.items()
+        }
+        if gone and not self._is_downgraded_without(group, gone, step, causes):
             inner = self.consumer_step(step, group.group_id)
-            remove_all(group, gone, self._topics(), inner)
+            remove_all(group, gone, self._topics(), inner, causes)
             _add(inner, step)
         return tuple(LeftMember(*each, error) for each, error in zip(named, errors, strict=True))
 
@@ -632,8 +670,9 @@ class GroupShard:
         member = None if group is None else late(group, event)
         if group is None or member is None:
             return
-        if not self._is_downgraded_without(group, {member.member_id: member}, step):
-            inner = self.consumer_step(step, event.group)
+        inner = self.consumer_step(step, event.group)
+        late_for = {member.member_id: why_late(member, event, inner.settings)}
+        if not self._is_downgraded_without(group, {member.member_id: member}, step, late_for):
             self.consumer.expired(event, self._topics(), inner)
             _add(inner, step)
 
@@ -1032,3 +1071,4 @@ def _add(inner: ConsumerStep | ShareStep | StreamsStep, step: Step) -> None:
     """What the inner step asks for is a part of the other."""
     step.records += inner.records
     step.timers += inner.timers
+    step.committed += inner.committed

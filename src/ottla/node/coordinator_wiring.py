@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from ottla.config import BrokerConfig
 from ottla.config.group import GroupConfig
@@ -16,6 +18,7 @@ from ottla.controller.image import ClusterImage
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
+from ottla.coordinator.group_histories import GroupHistories
 from ottla.coordinator.led_partitions import LedPartitions
 from ottla.coordinator.long_decisions import RunLong
 from ottla.coordinator.marker_sender import NO_LEADER, MarkerSender, Transactions
@@ -34,6 +37,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.replica.partitions import Partitions
 from ottla.runtime.clock import Clock
+from ottla.shards.partitioning import partition_for
 from ottla.transactions.settings import TransactionSettings
 from ottla.transactions.shard import TransactionShard
 from ottla.transactions.step import MarkersDue
@@ -49,8 +53,11 @@ def group_runtime(
     clock: Clock,
     image: Callable[[], ClusterImage],
     recording: CommitRecording,
-) -> CoordinatorRuntime[GroupShard]:
-    """The coordinator of `__consumer_offsets`; timelines record its commits."""
+) -> tuple[CoordinatorRuntime[GroupShard], GroupHistories]:
+    """The coordinator of `__consumer_offsets`; timelines record its commits, and histories, which
+    are returned too, why its groups rebalance.
+    """
+    histories = _group_histories(partitions, clock, image)
     noted: dict[str, GroupConfig] = {}
 
     def settings_of(group: str) -> GroupConfig:
@@ -68,8 +75,32 @@ def group_runtime(
         share_settings=lambda group: share_group_settings(settings_of(group), config),
         streams_settings=lambda group: streams_group_settings(settings_of(group), config),
         on_committed=recording.committed,
+        on_event=histories.note,
     )
-    return CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
+    runtime = CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
+    return runtime, histories
+
+
+def _group_histories(
+    partitions: Partitions, clock: Clock, image: Callable[[], ClusterImage]
+) -> GroupHistories:
+    """Beside the logs of this broker's partitions of `__consumer_offsets`."""
+
+    def partition_of(group: str) -> int | None:
+        topic = image().topic(OFFSETS_TOPIC)
+        return None if topic is None else partition_for(group, len(topic.partitions))
+
+    def folder_of(index: int) -> Path | None:
+        partition = partitions.get(OFFSETS_TOPIC, index)
+        if partition is None or not partition.log.is_on_disk:
+            return None
+        return Path(partition.log.folder)
+
+    def name_of(topic_id: UUID) -> str | None:
+        topic = image().topic_by_id(topic_id)
+        return None if topic is None else topic.name
+
+    return GroupHistories(clock, partition_of, folder_of, name_of)
 
 
 def group_coordinator(
@@ -81,6 +112,7 @@ def group_coordinator(
     run_long: RunLong,
     share_states: ShareStates,
     brokers: Brokers,
+    histories: GroupHistories,
 ) -> GroupCoordinator:
     """Answers the requests about groups, on their runtime; `run_long` has a thread."""
 
@@ -112,6 +144,7 @@ def group_coordinator(
         share_ends=EndOffsets(
             leader_of, lambda broker_id, request: brokers.ask(broker_id, "share-lag", request)
         ),
+        note=histories.note,
     )
 
 

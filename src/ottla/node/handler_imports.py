@@ -11,11 +11,18 @@ import threading
 from typing import Final
 
 from ottla.network.handlers import Handlers
-from ottla.protocol.versions import APIS, BROKER_PROOF, JOURNEY, JOURNEY_GROUPS, METADATA_DELTAS
+from ottla.protocol.versions import (
+    APIS,
+    BROKER_PROOF,
+    GROUP_HISTORY,
+    JOURNEY,
+    JOURNEY_GROUPS,
+    METADATA_DELTAS,
+)
 
 AFTER_START_S: Final = 0.5
 PAUSE_S: Final = 0.02
-KEYS: Final = (*APIS, JOURNEY, METADATA_DELTAS, JOURNEY_GROUPS, BROKER_PROOF)
+KEYS: Final = (*APIS, JOURNEY, METADATA_DELTAS, JOURNEY_GROUPS, BROKER_PROOF, GROUP_HISTORY)
 
 
 class HandlerImports:

@@ -169,7 +169,9 @@ class Node:
         """The quotas of clients."""
         self.departed = DepartedBrokers(clock)
         self._commits = CommitRecording(self.partitions, lambda: self.image, self.timelines, clock)
-        groups = group_runtime(config, self.partitions, clock, lambda: self.image, self._commits)
+        groups, self.histories = group_runtime(
+            config, self.partitions, clock, lambda: self.image, self._commits
+        )
         parts = transaction_parts(
             config,
             lambda: self.image,
@@ -196,6 +198,7 @@ class Node:
             self.cpu_thread.run,
             self.shares.persister,
             Brokers(config.id, self._ask_broker),
+            self.histories,
         )
         self.transactions, self.transaction_verifier = parts.coordinator, parts.verifier
         self._marker_sender = parts.sender
@@ -379,7 +382,7 @@ class Node:
             checkpoint = self.store.checkpoint(self.log_maintenance.high_watermarks())
             await asyncio.to_thread(checkpoint.run)
         self.timelines.start()
-        opening.push_async_callback(self.timelines.close)
+        opening.push_async_callback(self._close_recordings)
         self.log_maintenance.start()
         opening.push_async_callback(self.log_maintenance.close)
         self.strays.start()
@@ -579,6 +582,10 @@ class Node:
                 self.store.withdraw()
                 raise
         self.config.listens_on([each.bound_to for each in self._listeners], self.endpoints)
+
+    async def _close_recordings(self) -> None:
+        await self.histories.close()
+        await self.timelines.close()
 
     async def _stop_serving(self) -> None:
         self.closing = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.noted import note
 from ottla.groups.classic.rebalance import (
     RETRY_MS,
     begin_empty_generation,
@@ -28,6 +29,7 @@ from ottla.groups.classic.state import (
     STABLE,
 )
 from ottla.groups.classic.timers import await_pending, await_syncs, forget_heartbeat
+from ottla.groups.history.events import Why
 from ottla.groups.step import Step, SyncExpired
 from ottla.protocol.errors import ErrorCode
 
@@ -43,6 +45,10 @@ def leave(
         error = found if isinstance(found, ErrorCode) else ErrorCode.none
         if not isinstance(found, ErrorCode):
             gone[found] = None
+            member = group.members.get(found)
+            if member is not None:
+                why = Why.REMOVED if each.member_id == UNKNOWN_MEMBER_ID else Why.LEFT
+                note(group, step, why, member, reason=each.reason or "")
         left.append(LeftMember(each.member_id, each.group_instance_id, error))
     if gone:
         _leave(group, gone, step)
@@ -95,6 +101,8 @@ def heartbeat_expired(group: ClassicGroup, member_id: str, step: Step) -> None:
     member = group.members.get(member_id)
     if member_id not in group.pending_members and (member is None or member.is_waiting):
         return
+    if member is not None:
+        note(group, step, Why.SESSION_EXPIRED, member, waited_ms=member.session_timeout_ms)
     if group.state is not EMPTY and leaves_empty(group, (member_id,)):
         begin_empty_generation(
             group,
@@ -117,6 +125,10 @@ def sync_expired(group: ClassicGroup, event: SyncExpired, step: Step) -> None:
     if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.pending_sync:
         return
     late = list(group.pending_sync)
+    for member_id in late:
+        member = group.members[member_id]
+        waited_ms = group.rebalance_timeout_ms
+        note(group, step, Why.REBALANCE_TIMEOUT, member, waited_ms=waited_ms)
     if leaves_empty(group, late):
         begin_empty_generation(group, late, step, lambda later: await_syncs(group, later))
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import Member
+from ottla.groups.classic.noted import note
 from ottla.groups.classic.rebalance import rebalance_or_complete_join
 from ottla.groups.classic.requests import UNKNOWN_MEMBER_ID, JoinRequest, JoinResult
 from ottla.groups.classic.state import (
@@ -20,6 +21,7 @@ from ottla.groups.classic.state import (
 )
 from ottla.groups.classic.static_member import replace_static
 from ottla.groups.classic.timers import await_heartbeat, await_pending
+from ottla.groups.history.events import Why
 from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
 from ottla.protocol.errors import ErrorCode
@@ -132,6 +134,7 @@ def _add(group: ClassicGroup, request: JoinRequest, member_id: str, step: Step) 
     # It cannot send heartbeats before it has its id and generation, and while its request waits
     # we do not see its client disconnect. So it has a time limit of its own.
     await_heartbeat(group, member, step, step.settings.new_member_join_timeout_ms)
+    note(group, step, Why.JOINED, member, reason=request.reason)
     rebalance_or_complete_join(group, step)
 
 
@@ -153,6 +156,10 @@ def _join_again(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
         step.reply(request.token, group.joined(member_id))
     else:
         assert group.state is not EMPTY, "an empty group has no members"
+        if not same:
+            note(group, step, Why.SUBSCRIPTION_CHANGED, member, reason=request.reason)
+        elif group.state is STABLE:
+            note(group, step, Why.JOINED_AGAIN, member, reason=request.reason)
         group.update(member, request)
         group.park_join(member, request.token, step)
         rebalance_or_complete_join(group, step)

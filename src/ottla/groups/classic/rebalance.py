@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterable
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import EMPTY_ASSIGNMENT, Member
+from ottla.groups.classic.noted import note, note_empty
 from ottla.groups.classic.requests import UNKNOWN_MEMBER_ID, JoinResult, SyncResult
 from ottla.groups.classic.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
 from ottla.groups.classic.timers import (
@@ -24,6 +25,7 @@ from ottla.groups.classic.timers import (
     forget_syncs,
     join_key,
 )
+from ottla.groups.history.events import Why
 from ottla.groups.step import InitialDelayExpired, JoinExpired, Step
 from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
 from ottla.protocol.errors import ErrorCode
@@ -98,6 +100,10 @@ def complete_join(group: ClassicGroup, step: Step) -> None:
         for member in group.members.values()
         if member.join_token is None and not member.is_static
     ]
+    for member_id in missing:
+        member = group.members[member_id]
+        waited_ms = group.rebalance_timeout_ms
+        note(group, step, Why.REBALANCE_TIMEOUT, member, waited_ms=waited_ms)
     if len(missing) == len(group.members):
         begin_empty_generation(group, (), step, lambda later: _join_expires_again(group, later))
         return
@@ -148,6 +154,7 @@ def begin_empty_generation(
         group.protocol_type or "", group.generation + 1, None, None, step.now_ms, ()
     )
     step.records.append(CoordinatorRecord(GroupMetadataKey(group.group_id), value))
+    note_empty(group, step)
     members, leaving = list(group.members.values()), list(leaving)
 
     def appended(later: Step) -> None:

@@ -35,6 +35,8 @@ class JoinRequest(NamedTuple):
     """JoinGroup 9 and later (KIP-814)."""
     new_consumer_id: str = ""
     """The id it gets instead if the group is one of KIP-848, whose ids have another form."""
+    reason: str = ""
+    """JoinGroup 8 and later (KIP-800)."""
 
 
 class JoinedMember(NamedTuple):

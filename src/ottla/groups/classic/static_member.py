@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import Member
+from ottla.groups.classic.noted import note, note_replaced
 from ottla.groups.classic.rebalance import (
     complete_join_if_all_joined,
     prepare_rebalance,
@@ -17,6 +18,7 @@ from ottla.groups.classic.rebalance import (
 from ottla.groups.classic.requests import JoinRequest, JoinResult, SyncResult
 from ottla.groups.classic.state import COMPLETING_REBALANCE, STABLE
 from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
+from ottla.groups.history.events import Why
 from ottla.groups.step import Step
 from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
 from ottla.protocol.errors import ErrorCode
@@ -38,6 +40,7 @@ def replace_static(group: ClassicGroup, request: JoinRequest, step: Step) -> Non
     group.park_join(member, request.token, step)
     member.is_new = False
     await_heartbeat(group, member, step)
+    note(group, step, Why.REPLACED, member, other_id=old_id, reason=request.reason)
     if group.state is STABLE:
         rebalance_or_complete_join(group, step)
     elif group.state is COMPLETING_REBALANCE:
@@ -65,6 +68,7 @@ def _store_new_id(group: ClassicGroup, member: Member, request: JoinRequest, ste
         group.update(member, request)
         member.is_new = False
         await_heartbeat(group, member, later)
+        note_replaced(group, later, member, old_id)
         result = group.joined(member.member_id)
         if not request.supports_skip_assignment:
             # An older client that learns that it leads would assign again, though the group is

@@ -7,10 +7,12 @@ members get their assignments once it is committed.
 from __future__ import annotations
 
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.noted import note
 from ottla.groups.classic.rebalance import drop_assignments, rebalance_or_complete_join
 from ottla.groups.classic.requests import SyncRequest, SyncResult
 from ottla.groups.classic.state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
 from ottla.groups.classic.timers import await_heartbeat, forget_sync_of
+from ottla.groups.history.events import Completed, Why
 from ottla.groups.step import Step
 from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey
 from ottla.protocol.errors import ErrorCode
@@ -62,6 +64,7 @@ def _store_assignments(group: ClassicGroup, request: SyncRequest, step: Step) ->
     """Members that the leader left out get an empty assignment."""
     value = group.to_store(request.assignments, step.now_ms)
     step.records.append(CoordinatorRecord(GroupMetadataKey(group.group_id), value))
+    step.committed.append(Completed(group.group_id, step.now_ms, group.stored, value))
 
     def appended(later: Step) -> None:
         forget_sync_of(group, request.member_id, later)
@@ -76,6 +79,7 @@ def _store_assignments(group: ClassicGroup, request: SyncRequest, step: Step) ->
     def refused(later: Step, error: ErrorCode) -> None:
         # As in Kafka: everybody joins again, and the leader assigns again.
         drop_assignments(group, error, later)
+        note(group, later, Why.NOT_STORED)
         rebalance_or_complete_join(group, later)
 
     step.when_appended = appended

@@ -8,8 +8,10 @@ from itertools import chain
 
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import NO_OWNED, STATIC_LEAVE_EPOCH, Member
+from ottla.groups.consumer.noted import note_gone, who_is
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
-from ottla.groups.consumer.step import RebalanceExpired, Step, TimerEvent
+from ottla.groups.consumer.settings import ConsumerGroupSettings
+from ottla.groups.consumer.step import RebalanceExpired, SessionExpired, Step, TimerEvent
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
     GroupKey,
@@ -22,6 +24,7 @@ from ottla.groups.consumer.stored import (
 from ottla.groups.consumer.timers import forget
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.consumer.written import current_record, removal_records
+from ottla.groups.history.events import Cause, Why
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -33,7 +36,7 @@ def leave(
     if request.epoch == STATIC_LEAVE_EPOCH:
         step.records.append(current_record(group.group_id, _absent(member)))
         return HeartbeatResult(member.member_id, STATIC_LEAVE_EPOCH)
-    remove(group, member, topics, step)
+    remove(group, member, topics, step, Cause(Why.LEFT, who_is(member)))
     return HeartbeatResult(request.member_id, request.epoch)
 
 
@@ -53,16 +56,22 @@ def _absent(member: Member) -> Member:
     )
 
 
-def remove(group: ConsumerGroup, member: Member, topics: Topics, step: Step) -> None:
+def remove(group: ConsumerGroup, member: Member, topics: Topics, step: Step, cause: Cause) -> None:
     """The member is gone: the group gets into a new epoch without it."""
-    remove_all(group, {member.member_id: member}, topics, step)
+    gone = {member.member_id: member}
+    remove_all(group, gone, topics, step, {member.member_id: cause})
 
 
 def remove_all(
-    group: ConsumerGroup, gone: Mapping[str, Member], topics: Topics, step: Step
+    group: ConsumerGroup,
+    gone: Mapping[str, Member],
+    topics: Topics,
+    step: Step,
+    causes: Mapping[str, Cause],
 ) -> None:
     """These members (by id) are gone: the group gets into one new epoch without them."""
     group_id = group.group_id
+    note_gone(group, gone, causes, step)
     for member_id in gone:
         step.records += removal_records(group_id, member_id)
         forget(group_id, member_id, step)
@@ -116,7 +125,7 @@ def expired(group: ConsumerGroup, event: TimerEvent, topics: Topics, step: Step)
     """A timer has expired; the member may be gone, or have done what it had to."""
     member = late(group, event)
     if member is not None:
-        remove(group, member, topics, step)
+        remove(group, member, topics, step, why_late(member, event, step.settings))
 
 
 def late(group: ConsumerGroup, event: TimerEvent) -> Member | None:
@@ -125,6 +134,16 @@ def late(group: ConsumerGroup, event: TimerEvent) -> Member | None:
     if member is None or (isinstance(event, RebalanceExpired) and member.epoch != event.epoch):
         return None
     return member
+
+
+def why_late(member: Member, event: TimerEvent, settings: ConsumerGroupSettings) -> Cause:
+    """What it did not do, and how long it had the time to."""
+    if not isinstance(event, SessionExpired):
+        return Cause(Why.REBALANCE_TIMEOUT, who_is(member), waited_ms=member.rebalance_timeout_ms)
+    timeout_ms = settings.session_timeout_ms
+    if member.classic is not None:
+        timeout_ms = member.classic.session_timeout_ms
+    return Cause(Why.SESSION_EXPIRED, who_is(member), waited_ms=timeout_ms)
 
 
 def group_removal(group: ConsumerGroup) -> list[ConsumerRecord]:

@@ -23,6 +23,7 @@ from ottla.groups.consumer.member import (
     OwnedPartitions,
     partitions_of,
 )
+from ottla.groups.consumer.noted import note_assigned, note_change, note_reached
 from ottla.groups.consumer.reconcile import FencedMemberError, Target, reconcile
 from ottla.groups.consumer.requests import NOT_GIVEN, HeartbeatRequest, HeartbeatResult
 from ottla.groups.consumer.step import Step
@@ -99,6 +100,8 @@ def advance(
     regex = regexes.changed(group, before, after, records)
     bumps = change.changes_subscription or regex.is_resolved or changes_assignor(group, change)
     epoch = _next_epoch(group, change, topics, records, bumps=bumps)
+    if records:
+        note_change(group, change, epoch, topics, step, bumps=bumps)
     target_epoch, target = _target(group, epoch, change, topics, step, records)
     reconciled = after
     has_changed = change.changes_subscription or regex.has_changed
@@ -110,6 +113,8 @@ def advance(
     if reconciled != after:
         records.append(current_record(group.group_id, reconciled))
         await_revocation(group.group_id, reconciled, step)
+        if reconciled.is_reconciled_to(target_epoch):
+            note_reached(group, reconciled, step)
     return reconciled
 
 
@@ -256,6 +261,7 @@ def _target(
     if epoch > target_epoch and may_assign(group.target_timestamp_ms, interval_ms, step.now_ms):
         new = compute_target(group, epoch, change, topics, step.now_ms)
         records += new.records
+        note_assigned(group, epoch, new.members, new.records, after, step)
         target_epoch, partitions = epoch, new.partitions
     return target_epoch, partitions
 

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member
+from ottla.groups.consumer.noted import note_regexes
 from ottla.groups.consumer.step import Step
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
@@ -102,6 +103,7 @@ def resolved(
     before = {regex: value.topics for regex, value in group.regexes.items()}
     if all(before.get(regex, ()) == names for regex, names in now.items()):
         return
+    note_regexes(group, before, now, step)
     after = before | now
     subscribed = set(group.subscribers)
     for regex in group.regex_subscribers:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ottla.groups.consumer.assignors.spec import NO_PARTITIONS, GroupSpec, MemberSpec, Partitions
 from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import Member
 from ottla.groups.consumer.settings import ASSIGNORS
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
@@ -33,6 +34,8 @@ class NewTarget(NamedTuple):
 
     records: list[ConsumerRecord]
     partitions: Partitions
+    members: list[Member]
+    """All that there are then."""
 
 
 def may_assign(last_ms: int, interval_ms: int, now_ms: int) -> bool:
@@ -74,4 +77,4 @@ def compute_target(
                 ConsumerRecord(TargetKey(group.group_id, member_id), TargetValue(target))
             )
     records.append(ConsumerRecord(TargetEpochKey(group.group_id), TargetEpochValue(epoch, now_ms)))
-    return NewTarget(records, assignment.get(after.member_id, NO_PARTITIONS))
+    return NewTarget(records, assignment.get(after.member_id, NO_PARTITIONS), members)

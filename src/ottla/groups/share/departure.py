@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.history.events import Cause, Why
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.member import Member
+from ottla.groups.share.noted import note_gone, who_is
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.share.step import Step
 from ottla.groups.share.stored import ShareRecord, TargetEpochKey, TargetEpochValue
@@ -19,12 +21,14 @@ def leave(
     group: ShareGroup, request: HeartbeatRequest, topics: Topics, step: Step
 ) -> HeartbeatResult:
     """The member leaves; raises ApiError (UNKNOWN_MEMBER_ID) for others."""
-    remove(group, known_member(group, request.member_id), topics, step)
+    member = known_member(group, request.member_id)
+    remove(group, member, topics, step, Cause(Why.LEFT, who_is(member)))
     return HeartbeatResult(request.member_id, request.epoch)
 
 
-def remove(group: ShareGroup, member: Member, topics: Topics, step: Step) -> None:
+def remove(group: ShareGroup, member: Member, topics: Topics, step: Step, cause: Cause) -> None:
     """The member is gone: the group gets into a new epoch without it."""
+    note_gone(group, member, cause, step)
     step.records += removal_records(group.group_id, member.member_id)
     names = group.subscribers - Counter(member.subscribed_topics)
     metadata_hash = topics.metadata_hash(names)

@@ -21,6 +21,7 @@ from ottla.groups.consumer.topics import Topics
 from ottla.groups.share.departure import known_member, leave
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.member import JOIN_EPOCH, LEAVE_EPOCH, Member
+from ottla.groups.share.noted import note_assigned, note_change, note_reached
 from ottla.groups.share.requests import (
     NO_OFFSET,
     HeartbeatRequest,
@@ -48,14 +49,21 @@ def heartbeat(
     if after != before:
         records.append(member_record(group.group_id, after))
     bumps = before.subscribed_topics != after.subscribed_topics
+    are_states_due = False
     if not bumps and group.target_epoch >= group.epoch:
-        bumps = group.initialized_version != topics.version and is_assignment_pending(group, topics)
+        are_states_due = bumps = (
+            group.initialized_version != topics.version and is_assignment_pending(group, topics)
+        )
     names = _names_after(group, before, after)
     epoch = _next_epoch(group, names, topics, records, bumps=bumps)
+    if records:
+        note_change(group, before, after, epoch, step, are_states_due=are_states_due)
     target_epoch, target = _target(group, epoch, after, topics, step, records)
     reconciled = _reconciled(after, target_epoch, target, topics, has_changed=epoch != group.epoch)
     if reconciled != after:
         records.append(current_record(group.group_id, reconciled))
+        if reconciled.is_reconciled_to(target_epoch):
+            note_reached(group, reconciled, step)
     await_heartbeat(group.group_id, after.member_id, step)
     to_initialize = _to_initialize(group, epoch, names, topics, step, records)
     step.records += records
@@ -160,6 +168,7 @@ def _target(
         return group.target_epoch, group.target_of(after.member_id)
     new = compute_target(group, epoch, after, topics, step.now_ms)
     records += new.records
+    note_assigned(group, epoch, new.members, new.records, step)
     return epoch, new.partitions
 
 

@@ -12,12 +12,14 @@ from uuid import UUID
 
 from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.history.events import Cause, Why
 from ottla.groups.share import administration, departure, requests, state_partitions
 from ottla.groups.share.describe import DescribedShareGroup, describe
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import heartbeat
 from ottla.groups.share.large import is_large
 from ottla.groups.share.member import JOIN_EPOCH, LEAVE_EPOCH
+from ottla.groups.share.noted import who_is
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.share.step import Step
 from ottla.groups.share.stored import GroupKey, ShareRecord
@@ -80,7 +82,9 @@ class ShareGroupShard:
         group = self.groups.get(event.group)
         member = None if group is None else group.members.get(event.member)
         if group is not None and member is not None:
-            departure.remove(group, member, topics, step)
+            timeout_ms = step.settings.session_timeout_ms
+            cause = Cause(Why.SESSION_EXPIRED, who_is(member), waited_ms=timeout_ms)
+            departure.remove(group, member, topics, step, cause)
 
     # Topics and groups.
 

@@ -28,6 +28,8 @@ class NewTarget(NamedTuple):
 
     records: list[ShareRecord]
     partitions: Partitions
+    members: list[Member]
+    """All that there are then."""
 
 
 def compute_target(
@@ -56,4 +58,5 @@ def compute_target(
             records.append(ShareRecord(key, TargetValue(target)))
     key_of_all = TargetEpochKey(group.group_id)
     records.append(ShareRecord(key_of_all, TargetEpochValue(epoch, now_ms)))
-    return NewTarget(records, assignment.get(after.member_id, NO_PARTITIONS))
+    partitions = assignment.get(after.member_id, NO_PARTITIONS)
+    return NewTarget(records, partitions, [member for _, member in members])

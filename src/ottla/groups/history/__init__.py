@@ -1,0 +1,1 @@
+"""What happened in groups, and why: the history of their rebalances."""
