@@ -2,7 +2,8 @@
 
 A byte of a request may be an element of an array or a tagged field. Each costs far more time and
 memory than its byte, so a limit on the bytes is no limit on either. Apache Kafka 4.4 refuses more
-than 1,000,000 elements and 10,000 tagged fields (`Readable`).
+than 1,000,000 elements in one array and 10,000 tagged fields in one struct (MessageDataGenerator);
+here a message has no more in all.
 
 The event loop takes much less at once: a message beyond `LOOP` is decoded or encoded in a thread.
 
