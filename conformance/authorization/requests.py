@@ -298,12 +298,15 @@ def write_commit_marker(build: Messages, given: Given) -> Any:
 
 def txn_offset_commit(build: Messages, given: Given) -> Any:
     partition = build.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
-    topic = build.TxnOffsetCommitRequestTopic(name=given.name("t"), partitions=(partition,))
+    topic = build.TxnOffsetCommitRequestTopic(
+        name=given.name("t"), topic_id=given.topic_id("t"), partitions=(partition,)
+    )
     return build.TxnOffsetCommitRequest(
         transactional_id=given.name("x"),
         group_id=given.name("g"),
         producer_id=UNKNOWN_PRODUCER,
         generation_id=-1,
+        generation_id_or_member_epoch=-1,
         topics=(topic,),
     )
 
