@@ -11,12 +11,17 @@ from conformance import log_dump
 from conformance.outcome import Outcome
 from conformance.replicas import Replicas
 from conformance.target import Target
-from conformance.tools import clients, cluster, security, topics
+from conformance.tools import clients, cluster, features, groups, security, topics
 from conformance.tools.base import Tools, properties_of
 from ottla.testing import KitError
 
 SUITE = "C"
-TESTS: tuple[Callable[[Tools], None], ...] = (*topics.TESTS, *clients.TESTS)
+TESTS: tuple[Callable[[Tools], None], ...] = (
+    *topics.TESTS,
+    *clients.TESTS,
+    *groups.TESTS,
+    *features.TESTS,
+)
 WITH_SEVERAL: tuple[Callable[[Tools], None], ...] = cluster.TESTS
 WITH_USERS: tuple[Callable[[Tools], None], ...] = security.TESTS
 STOP = "the_brokers_stop"

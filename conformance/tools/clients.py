@@ -15,7 +15,8 @@ def events(said: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
 
 
-def _produced(tools: Tools, topic: str, count: int, *more: str) -> list[dict[str, Any]]:
+def produced(tools: Tools, topic: str, count: int, *more: str) -> list[dict[str, Any]]:
+    """The records that VerifiableProducer has written."""
     arguments = ("--topic", topic, "--max-messages", str(count), "--acks", "-1", *more)
     said = events(tools.run("VerifiableProducer", *arguments))
     failed = [event for event in said if event["name"] == "producer_send_error"]
@@ -23,9 +24,10 @@ def _produced(tools: Tools, topic: str, count: int, *more: str) -> list[dict[str
     return [event for event in said if event["name"] == "producer_send_success"]
 
 
-def _consumed(tools: Tools, topic: str, group: str, count: int) -> list[dict[str, Any]]:
+def consumed(tools: Tools, topic: str, group: str, count: int, *more: str) -> list[dict[str, Any]]:
+    """What VerifiableConsumer says of `count` records, from the first one on."""
     arguments = ("--topic", topic, "--group-id", group, "--max-messages", str(count), "--verbose")
-    return events(tools.run("VerifiableConsumer", *arguments, "--reset-policy", "earliest"))
+    return events(tools.run("VerifiableConsumer", *arguments, "--reset-policy", "earliest", *more))
 
 
 def _read_group(tools: Tools, count: int = 300) -> tuple[str, str]:
@@ -33,15 +35,15 @@ def _read_group(tools: Tools, count: int = 300) -> tuple[str, str]:
     topic = tools.topic(partitions=2)
     group = f"group-{uuid.uuid4().hex[:8]}"
     tools.fill(topic, count)
-    _consumed(tools, topic, group, count)
+    consumed(tools, topic, group, count)
     return topic, group
 
 
 def verifiable_producer_and_consumer(tools: Tools) -> None:
     topic = tools.topic(partitions=3)
-    sent = _produced(tools, topic, COUNT)
+    sent = produced(tools, topic, COUNT)
     equal(len(sent), COUNT)
-    said = _consumed(tools, topic, f"group-{topic}", COUNT)
+    said = consumed(tools, topic, f"group-{topic}", COUNT)
     got = [event for event in said if event["name"] == "record_data"]
     wanted = sorted((event["partition"], event["offset"], event["value"]) for event in sent)
     equal(sorted((event["partition"], event["offset"], event["value"]) for event in got), wanted)
@@ -102,7 +104,7 @@ def group_reset_and_delete(tools: Tools) -> None:
 
 def console_producer_and_consumer(tools: Tools) -> None:
     topic = tools.topic()
-    _produced(tools, topic, 20, "--value-prefix", "7")
+    produced(tools, topic, 20, "--value-prefix", "7")
     arguments = ("--topic", topic, "--from-beginning", "--max-messages", "20")
     said = tools.run("consumer.ConsoleConsumer", *arguments)
     lines = [line for line in said.splitlines() if line.startswith("7.")]
