@@ -428,6 +428,13 @@ ROWS: Final = {
         unknown="{pipeline} --only nothing",
         cannot=NEEDS_SPARK,
     ),
+    "pipeline replay": Row(
+        "{pipeline}",
+        missing="",
+        wrong="{pipeline} --reason",
+        unknown="{pipeline} --only nothing",
+        cannot=NEEDS_SPARK,
+    ),
     "pipeline maintain": Row(
         "{pipeline}",
         missing="",

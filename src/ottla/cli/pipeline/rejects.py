@@ -121,7 +121,8 @@ def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
                     sink = pipeline.sink
                     about = About(pipeline.name, sink.target, failures=sink.failures)
                     with reported(about):
-                        rows = read_rejected(sink.rejected(spark), newest)
+                        place, topic = sink.rejected(spark), pipeline.source.topic
+                        rows = read_rejected(place, newest, topic)
                     found.append(rejects_of(pipeline.name, sink.target, rows))
             finally:
                 spark.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,12 +13,13 @@ from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.failures.known import About
 from ottla.pipelines.failures.sentences import explain
 from ottla.pipelines.file.formats import formats_of
+from ottla.pipelines.replay.replay import Replay, Replayed
 from ottla.pipelines.run.plan import Plan, plan
 from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import silence_pyspark
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
-from ottla.pipelines.source.topic import topic
+from ottla.pipelines.source.topic import rows_of, topic
 from ottla.pipelines.spark.start import session
 from ottla.pipelines.spec.option import options_of
 from ottla.pipelines.spec.pipeline import (
@@ -26,6 +27,7 @@ from ottla.pipelines.spec.pipeline import (
     FileSpec,
     FunctionSpec,
     PipelineSpec,
+    SourceSpec,
     TableSpec,
 )
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from ottla.pipelines.progress.offset_metadata import Run
+    from ottla.pipelines.source.source import Source
 
 
 _ARGUMENTS: Final = {one.name for one in fields(Specification)}
@@ -64,8 +67,12 @@ def open_session(
     return made
 
 
-def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
+def build_frame(
+    spark: SparkSession, spec: PipelineSpec, records: DataFrame | None = None
+) -> DataFrame:
     """Return the rows that a pipeline writes, planned and not read.
+
+    `records`: rows as `topic` gives them, in place of the topic.
 
     Raises PipelineError: SQL that Spark refuses, a function that fails, a table that is not there.
     """
@@ -73,7 +80,22 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
     from pyspark.errors import PySparkException
 
     source, transform = spec.source, spec.transform
-    rows = topic(
+    rows = _topic(spark, source) if records is None else records
+    rows.createOrReplaceTempView(transform.view)
+    for table in transform.tables:
+        _make_view(spark, table)
+    if transform.function is not None:
+        return _call(transform.function, rows)
+    if transform.sql is None:
+        return rows
+    try:
+        return spark.sql(transform.sql)
+    except PySparkException as error:
+        raise PipelineError(f"transform.sql: {_reason(error)}") from error
+
+
+def _topic(spark: SparkSession, source: SourceSpec) -> DataFrame:
+    return topic(
         spark,
         source.topic,
         bootstrap_servers=source.kafka.bootstrap_servers,
@@ -87,17 +109,6 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
         tombstones=source.tombstones,
         unknown_fields=source.unknown_fields,
     )
-    rows.createOrReplaceTempView(transform.view)
-    for table in transform.tables:
-        _make_view(spark, table)
-    if transform.function is not None:
-        return _call(transform.function, rows)
-    if transform.sql is None:
-        return rows
-    try:
-        return spark.sql(transform.sql)
-    except PySparkException as error:
-        raise PipelineError(f"transform.sql: {_reason(error)}") from error
 
 
 def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
@@ -112,12 +123,40 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
         return _plan(spark, spec)
 
 
+def replay_pipeline(
+    spark: SparkSession,
+    spec: PipelineSpec,
+    *,
+    reasons: Sequence[str] = (),
+    dry_run: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Replayed:
+    """Send the rejected rows of a pipeline through it once more; see `replay.replay`.
+
+    Raises PipelineError.
+    """
+    about = About(
+        spec.name, spec.sink.target, spec.delivery.checkpoint, failures=spec.sink.failures
+    )
+
+    def frame_of(raw: DataFrame, source: Source) -> DataFrame:
+        return build_frame(spark, spec, rows_of(raw, source))
+
+    with reported(about):
+        replay = Replay(_specification(spark, spec), spec.sink.sink, frame_of, reasons, tell)
+        return replay.run(dry_run=dry_run)
+
+
 def _plan(spark: SparkSession, spec: PipelineSpec) -> Plan:
+    return plan(_specification(spark, spec), spec.sink.sink)
+
+
+def _specification(spark: SparkSession, spec: PipelineSpec) -> Specification:
     sink = spec.sink
     given = {name: getattr(sink, name) for name in options_of(type(sink)) if name in _ARGUMENTS}
     rebuild = functools.partial(build_frame, spark, spec) if spec.source.registry else None
     asked = given | _delivered(spec) | {"target": sink.target, "rebuild": rebuild}
-    return plan(Specification(build_frame(spark, spec), **asked), sink.sink)
+    return Specification(build_frame(spark, spec), **asked)
 
 
 def _delivered(spec: PipelineSpec) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.rejects.due import REPLAYED, due
+
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from ottla.pipelines.target.port import Sink
 
@@ -56,14 +58,17 @@ class RejectedRows:
     newest: tuple[RejectedRow, ...]
 
 
-def read_rejected(target: Sink, newest: int) -> RejectedRows | None:
+def read_rejected(target: Sink, newest: int, topic: str = "") -> RejectedRows | None:
     """Return what the target `<target>_rejected` holds, with its `newest` rows.
 
-    None where there is no such target.
+    Those that were sent again since are left out. `topic` is that of rows which name none. None
+    where there is no such target.
     """
     frame = target.rows()
     if frame is None:
         return None
+    if REPLAYED in frame.columns:
+        frame = due(frame, topic)
     reasons = _reasons(frame)
     return RejectedRows(
         target.shown,
@@ -78,12 +83,19 @@ def _reasons(frame: DataFrame) -> list[Reason]:
 
     times = _time_ms(frame)
     counted = (
-        frame.groupBy(F.regexp_replace("reason", _QUOTED, "$1").alias("reason"))
+        frame.groupBy(without_quoted_value("reason").alias("reason"))
         .agg(F.count(F.lit(1)).alias("rows"), F.min(times).alias("f"), F.max(times).alias("l"))
         .orderBy(F.desc("rows"), "reason")
         .limit(MAX_REASONS)
     )
     return [Reason(row["reason"], row["rows"], row["f"], row["l"]) for row in counted.collect()]
+
+
+def without_quoted_value(name: str) -> Column:
+    """Return a column of reasons without the values that some of them quote."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.regexp_replace(name, _QUOTED, "$1")
 
 
 def _newest(frame: DataFrame, number: int) -> list[RejectedRow]:

@@ -121,10 +121,15 @@ def topic(
     keep(source)
     raw = _stream(spark, source)
     watch_rejects(spark)
+    return rows_of(raw, source)
+
+
+def rows_of(raw: DataFrame, source: Source) -> DataFrame:
+    """Return Kafka's raw rows of a source as `topic` gives its stream."""
     parsed = parse(
         raw,
         source.schemas,
-        name_fields=rejects == "keep",
+        name_fields=source.rejects == "keep",
         unknown_fields=source.unknown_fields,
     )
     return _rows(parsed, source)

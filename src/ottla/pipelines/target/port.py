@@ -38,7 +38,8 @@ class Batch:
     is called before rows of which Spark has counted some are read again. `checkpoint` names the
     checkpoint in sentences. `promised`: the last batch of the query that the target has, as far as
     the run knows; None: nothing is known. `begins`: where the batch before this one ended, if the
-    run knows that.
+    run knows that. `is_replay`: it is no batch of the pipeline's query, which goes on as if it were
+    not there.
     """
 
     query_id: str
@@ -49,6 +50,7 @@ class Batch:
     checkpoint: str = ""
     promised: int | None = None
     begins: Ends | None = None
+    is_replay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,3 +67,16 @@ def test_the_number_of_a_batch_that_is_there() -> None:
     assert KNOWN.number_in("q", 8, 10) is None
     assert KNOWN.number_in("q", 4, 10) is None
     assert KNOWN.number_in("other", 5, 10) is None
+
+
+def test_a_replay_takes_a_number_and_the_query_goes_on_after_it() -> None:
+    state = FolderState("f", "json", (), {}).numbered("q", 4, 2)
+    noted = state.replayed("r", 3, 2)
+    # Noted and not written, and written: the query's last batch is the same.
+    assert noted.last_batch("q", 2) == noted.last_batch("q", 3) == 4
+    assert number_of(noted, 3, "q", 5, once=True) == (4, False)
+    # Not written: the query takes the number, and the replay has to take another one.
+    assert number_of(noted, 2, "q", 5, once=True) == (3, True)
+    assert noted.numbered("q", 5, 3).replay is None
+    assert noted.numbered("other", 0, 4).replay == ("r", 3)
+    assert STATE.value(STATE.text(noted), "") == noted

@@ -4,7 +4,8 @@
 
     {"version": 1, "id": "<of this folder>", "format": "parquet", "partition_by": ["<column>"],
      "schema": <the columns, as Spark's JSON>,
-     "query": "<query id>", "batch": b, "number": n, "ends": {"<batch>": "<digest>"}}
+     "query": "<query id>", "batch": b, "number": n, "ends": {"<batch>": "<digest>"},
+     "replay": null or {"id": "<of a replay>", "number": n}}
 
 Spark's file sink numbers batches in `<target>/_spark_metadata`, skips a number that it has, and
 fails where a number is missing (`CompactibleFileStreamLog` joins its files). Numbers of a query's
@@ -14,6 +15,10 @@ later batches follow without a gap. It is written before each batch, because Spa
 room for the offsets at which a batch ends: `ends` has a digest of them for the last MAX_ENDS
 batches. A crash after that leaves the note of a batch that is not there yet; the batch gets the
 same number when it is repeated.
+
+A replay of rejected rows takes the next number, and the query's next batch the one after it. Both
+are noted at once, before the replay is written: whether its number is in Spark's lists or not, the
+query's last batch in the folder is the same.
 
 Names that begin with `_` are not data for Spark and other readers of Hadoop's file systems; this
 one has no ending, so that a reader of `*.json` does not take it.
@@ -43,11 +48,20 @@ class FolderState:
     batch: int = 0
     number: int = 0
     ends: dict[int, str] = field(default_factory=dict)
+    replay: tuple[str, int] | None = None
 
     def numbered(self, query: str, batch: int, number: int) -> FolderState:
         """Return the state in which this batch has this number."""
         ends = self.ends if query == self.query else {}
-        return replace(self, query=query, batch=batch, number=number, ends=ends)
+        # A replay that was noted and not written has lost its number to this batch.
+        kept = self.replay if self.replay and self.replay[1] < number else None
+        return replace(self, query=query, batch=batch, number=number, ends=ends, replay=kept)
+
+    def replayed(self, replay: str, number: int, latest: int) -> FolderState:
+        """Return the state in which a replay has this number, the next one in the folder."""
+        last = self.last_batch(self.query, latest)
+        following = 0 if last is None else last + 1
+        return replace(self, batch=following, number=number + 1, replay=(replay, number))
 
     def ended(self, batch: int, ends: str) -> FolderState:
         """Return the state that notes the digest of where a batch of its query ends."""
@@ -82,10 +96,20 @@ def _parse(document: dict[str, Any]) -> FolderState:
         int(document["batch"]),
         int(document["number"]),
         {int(batch): str(ends) for batch, ends in document.get("ends", {}).items()},
+        _read_replay(document.get("replay")),
     )
 
 
-STATE: Final = Document(FILE, _parse, asdict, instead="write to a new folder")
+def _read_replay(document: Any) -> tuple[str, int] | None:
+    return None if document is None else (str(document["id"]), int(document["number"]))
+
+
+def _build(state: FolderState) -> dict[str, Any]:
+    replay = state.replay and {"id": state.replay[0], "number": state.replay[1]}
+    return asdict(state) | {"replay": replay}
+
+
+STATE: Final = Document(FILE, _parse, _build, instead="write to a new folder")
 
 
 def number_of(

@@ -278,6 +278,8 @@ class FilesSink(Sink):
                 f"The folder {self.name} was deleted while the query ran; this batch is not "
                 "written. Use a new checkpoint to write all of it again"
             )
+        if batch.is_replay:
+            return self._write_replay(frame, batch, state)
         if self._query == batch.query_id != state.query:
             raise PipelineError(self._not_alone())
         number, is_new = number_of(
@@ -306,6 +308,19 @@ class FilesSink(Sink):
         sink = SparkFileSink(frame.sparkSession, self.format)
         sink.add_batch(self.location, self.partition_by, number, frame)
         self._keep_note(state, batch)
+        return number
+
+    def _write_replay(self, frame: DataFrame, batch: Batch, state: FolderState) -> int | None:
+        """Append a replay between two batches of the folder's query."""
+        latest = self._latest()
+        number = latest + 1
+        if state.replay is not None and state.replay[0] == batch.query_id:
+            if state.replay[1] <= latest:
+                return None
+        else:
+            STATE.write(self._files, state.replayed(batch.query_id, number, latest))
+        sink = SparkFileSink(frame.sparkSession, self.format)
+        sink.add_batch(self.location, self.partition_by, number, frame)
         return number
 
     def _not_alone(self) -> str:

@@ -1,0 +1,1 @@
+"""Rejected rows sent through their pipeline once more, each once."""

@@ -1,0 +1,305 @@
+"""Rejected rows sent again, into each kind of target, with a kill between any two steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from components.postgres import PASSWORD, USER, Postgres, fetched_driver
+from pyspark.sql.types import StructType
+
+from components import fixture
+from ottla.pipelines import PipelineError
+from ottla.pipelines.checkpoint.lease import Lease
+from ottla.pipelines.file.build import replay_pipeline, start_pipeline
+from ottla.pipelines.file.read import read_file
+from ottla.pipelines.rejects.table import read_rejected
+from ottla.pipelines.replay.note import FOLDER, NOTE
+from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.spec.pipeline import PipelineSpec
+
+pytestmark = pytest.mark.spark
+postgres = fixture.postgres
+
+TEXT = """
+[source]
+bootstrap_servers = "{bootstrap}"
+topic = "{topic}"
+schema = "{schema}"
+key_schema = "string"
+tombstones = "{tombstones}"
+
+[transform]
+view = "numbers"
+sql = "{sql}"
+
+[sink]
+{sink}
+
+[delivery]
+checkpoint = "{folder}/checkpoint"
+trigger = "available-now"
+on_rejects = "continue"
+"""
+BEFORE = "id BIGINT NOT NULL, word STRING"
+AFTER = "id STRING NOT NULL, word STRING"
+SQL = "SELECT key AS k, value.id, value.word, partition, offset, timestamp FROM numbers"
+MENDED = (
+    "SELECT key AS k, CAST(replace(value.id, 'n', '') AS BIGINT) AS id, value.word, partition, "
+    "offset, timestamp FROM numbers"
+)
+
+
+class KilledError(Exception):
+    """A process that ends here."""
+
+
+class Job:
+    """A pipeline file; `file` gives it with another schema."""
+
+    def __init__(self, spark: Any, bootstrap: str, topic: str, folder: Path, sink: str) -> None:
+        self.spark, self.bootstrap, self.topic, self.folder = spark, bootstrap, topic, folder
+        self.sink = sink
+
+    def file(self, schema: str = BEFORE, sql: str = SQL, tombstones: str = "skip") -> PipelineSpec:
+        path = self.folder / "numbers.toml"
+        path.write_text(
+            TEXT.format(
+                bootstrap=self.bootstrap, topic=self.topic, schema=schema, sql=sql,
+                tombstones=tombstones, sink=self.sink, folder=self.folder,
+            )
+        )  # fmt: skip
+        return read_file(path, {}).pipelines[0]
+
+    def run(self, **how: Any) -> None:
+        start_pipeline(self.spark, self.file(**how)).awaitTermination()
+
+    def replay(self, kill_at: int | None = None, **how: Any) -> Any:
+        told: list[str] = []
+
+        def tell(line: str) -> None:
+            told.append(line)
+            if kill_at is not None and len(told) > kill_at:
+                raise KilledError
+
+        reasons, dry_run = how.pop("reasons", ()), how.pop("dry_run", False)
+        spec = self.file(**{"schema": AFTER, "sql": MENDED} | how)
+        return replay_pipeline(self.spark, spec, reasons=reasons, dry_run=dry_run, tell=tell)
+
+    def rows(self) -> Any:
+        spec = self.file()
+        frame = spec.sink.rejected(self.spark)
+        return replace_target(frame).rows()
+
+    def rejected(self) -> Any:
+        found = read_rejected(self.file().sink.rejected(self.spark), 100, self.topic)
+        assert found is not None
+        return found
+
+
+def replace_target(rejected: Any) -> Any:
+    """The target beside which these rejected rows lie."""
+    name = rejected.name.removesuffix("_rejected")
+    kind = type(rejected)
+    if kind.__name__ == "DeltaSink":
+        from ottla.pipelines.sinks.delta.target import find_target
+
+        return kind(rejected.spark, find_target(rejected.spark, name), StructType())
+    if kind.__name__ == "FilesSink":
+        return kind(rejected.spark, name, StructType(), rejected.format)
+    if kind.__name__ == "IcebergSink":
+        return kind(rejected.spark, name, StructType())
+    table = replace(rejected.table, table=rejected.table.table.removesuffix("_rejected"))
+    return replace(rejected, table=table)
+
+
+@pytest.fixture(autouse=True)
+def no_views_left(spark: Any) -> Iterator[None]:
+    yield
+    spark.catalog.dropTempView("numbers")
+
+
+@pytest.fixture(params=["delta", "json", "iceberg", "postgresql"])
+def job(
+    request: pytest.FixtureRequest,
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    tmp_path: Path,
+) -> Job:
+    topic = new_topic(1)
+    sink = f'target = "{tmp_path}/numbers"'
+    if request.param == "json":
+        sink += '\nformat = "json"'
+    elif request.param == "iceberg":
+        spark.conf.set("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
+        spark.conf.set("spark.sql.catalog.lake.type", "hadoop")
+        spark.conf.set("spark.sql.catalog.lake.warehouse", str(tmp_path / "lake"))
+        sink = f'format = "iceberg"\ntarget = "lake.db.{topic.replace("-", "_")}"'
+    elif request.param == "postgresql":
+        database: Postgres = request.getfixturevalue("postgres")
+        spark.sql(f"ADD JAR '{fetched_driver()}'")
+        name = topic.replace("-", "_")
+        sink = f'target = "{name}"\nurl = "{database.url}"\nuser = "{USER}"\n'
+        sink += f'password = "{PASSWORD}"'
+    return Job(spark, bootstrap, topic, tmp_path, sink)
+
+
+def value(id_: Any, word: str = "w") -> str:
+    return json.dumps({"id": id_, "word": word})
+
+
+def test_each_row_arrives_once_although_each_step_is_killed(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    produce(job.topic, [("a", value(n if n % 3 else f"n{n}")) for n in range(12)])
+    produce(job.topic, [("a", b"\xff"), ("a", value(None))])
+    job.run()
+    assert job.rejected().rows == 6
+
+    kill_at = 0
+    while True:
+        try:
+            job.replay(kill_at)
+            break
+        except KilledError:
+            kill_at += 1
+    assert kill_at >= 4
+
+    assert sorted(row["id"] for row in job.rows().select("id").collect()) == list(range(12))
+    left = job.rejected()
+    assert {(one.reason, one.rows) for one in left.reasons} == {
+        ("value is not a JSON object of the schema", 1),
+        ("value lacks the field id, which is NOT NULL", 1),
+    }
+    files = Files(job.spark, str(job.folder / "checkpoint"))
+    assert not files.exists(NOTE.name)
+    assert not files.exists(FOLDER)
+
+    # A second replay finds nothing new, and the pipeline goes on where it was.
+    again = job.replay()
+    assert (again.rows, again.sent, again.kept, again.written) == (2, 0, 2, 0)
+    produce(job.topic, [("a", value(12)), ("a", value("n13"))])
+    job.run()
+    job.replay()
+    job.run()
+    assert sorted(row["id"] for row in job.rows().select("id").collect()) == list(range(14))
+    assert job.rejected().rows == 2
+
+
+@pytest.fixture
+def table(spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Job:
+    return Job(spark, bootstrap, new_topic(1), tmp_path, f'target = "{tmp_path}/numbers"')
+
+
+def test_an_older_record_replaces_no_newer_row_of_its_key(
+    table: Job, produce: Callable[..., None]
+) -> None:
+    table.sink += '\nkeys = ["k"]'
+    produce(table.topic, [("a", value("n1")), ("b", value("n2")), ("a", value(3)), ("c", b"?")])
+    produce(table.topic, [("b", value("n4"))])
+    table.run()
+
+    found = table.replay()
+
+    assert (found.rows, found.sent, found.kept, found.written) == (4, 3, 1, 3)
+    rows = table.rows().select("k", "id", "offset").collect()
+    assert sorted(map(tuple, rows)) == [("a", 3, 2), ("b", 4, 4)]
+
+
+def test_a_history_has_a_late_record_at_its_place(table: Job, produce: Callable[..., None]) -> None:
+    table.sink += '\nkeys = ["k"]\nhistory = true'
+    produce(table.topic, [("a", value(1)), ("a", value("n2")), ("a", value(3))])
+    table.run()
+
+    table.replay()
+
+    rows = table.rows().select("id", "is_current").orderBy("offset").collect()
+    assert [tuple(row) for row in rows] == [(1, False), (2, False), (3, True)]
+    assert table.rows().where("valid_to IS NULL").count() == 1
+
+
+def test_a_table_whose_deletions_leave_nothing_is_refused(
+    table: Job, produce: Callable[..., None]
+) -> None:
+    sql = SQL.replace("timestamp", "timestamp, tombstone")
+    table.sink += '\nkeys = ["k"]'
+    produce(table.topic, [("a", value("n1")), ("a", None)])
+    table.run(sql=sql, tombstones="mark")
+    with pytest.raises(PipelineError, match="could bring the row back"):
+        table.replay(sql=MENDED.replace("timestamp", "timestamp, tombstone"), tombstones="mark")
+    assert table.rejected().rows == 1
+
+
+def test_a_row_that_a_constraint_refused_is_read_again_from_the_topic(
+    table: Job, produce: Callable[..., None]
+) -> None:
+    produce(table.topic, [("a", value(1)), ("a", value("n2"))])
+    table.run()
+    where = f"delta.`{table.folder}/numbers`"
+    table.spark.sql(f"ALTER TABLE {where} ADD CONSTRAINT small CHECK (id < 10)")
+    produce(table.topic, [("a", value(n)) for n in (3, 20, 30)])
+    table.run()
+    table.replay(reasons=["bigint"])
+    assert sorted(row["id"] for row in table.rows().collect()) == [1, 2, 3]
+    table.spark.sql(f"ALTER TABLE {where} DROP CONSTRAINT small")
+    table.spark.sql(f"ALTER TABLE {where} ADD CONSTRAINT small CHECK (id < 25)")
+
+    looked = table.replay(dry_run=True)
+    assert sorted(row["id"] for row in table.rows().collect()) == [1, 2, 3]
+    found = table.replay()
+
+    assert (found.rows, found.sent, found.kept, found.unplaced) == (2, 1, 1, 0)
+    assert replace(looked, table=found.table) == found
+    assert sorted(row["id"] for row in table.rows().collect()) == [1, 2, 3, 20]
+    (reason,) = table.rejected().reasons
+    assert (reason.reason, reason.rows) == ("violates the CHECK constraint small (id < 25)", 1)
+    assert reason.reason == found.kept_reasons[0][0]
+
+
+def test_a_dry_run_counts_by_reason_and_changes_nothing(
+    table: Job, produce: Callable[..., None]
+) -> None:
+    bad = [("a", value("n1")), ("a", value("n2")), ("a", b"?")]
+    produce(table.topic, [("a", value(0)), *bad])
+    table.run()
+
+    found = table.replay(dry_run=True)
+
+    assert (found.rows, found.sent, found.kept, found.written) == (3, 2, 1, 2)
+    assert [(one.reason, one.rows, one.sent, one.kept) for one in found.reasons] == [
+        ("value.id is not a bigint", 2, 2, 0),
+        ("value is not a JSON object of the schema", 1, 0, 1),
+    ]
+    assert found.kept_reasons == (("value is not a JSON object of the schema", 1),)
+    assert table.rows().count() == 1
+    assert table.rejected().rows == 3
+    files = Files(table.spark, str(table.folder / "checkpoint"))
+    assert not [name for name in files.names() if name.startswith(FOLDER)]
+    only = table.replay(reasons=["JSON object"])
+    assert (only.rows, only.sent, only.kept) == (1, 0, 1)
+    assert table.rejected().rows == 3
+
+
+def test_what_cannot_be_sent_again_is_refused(table: Job, produce: Callable[..., None]) -> None:
+    assert table.replay().rows == 0  # it has never run
+    produce(table.topic, [("a", value(0)), ("a", value("n1"))])
+    table.run()
+    with pytest.raises(PipelineError, match="has DISTINCT, in which a record counts together"):
+        table.replay(sql=MENDED.replace("SELECT", "SELECT DISTINCT"))
+
+    lease = Lease(Files(table.spark, str(table.folder / "checkpoint")))
+    lease.acquire()
+    active = [True]
+    lease.keep(lambda: active[0], lambda reason: None)
+    try:
+        with pytest.raises(PipelineError, match="is in use by process"):
+            table.replay()
+    finally:
+        active[0] = False
+        lease.release()
+    assert table.rejected().rows == 1
