@@ -36,6 +36,7 @@ def snapshot_document(snapshot: Snapshot, at_ms: int) -> Document:
         "rows_per_s": run.rows_per_s if run else None,
         "rejected": run.rejected if run else None,
         "rejected_reason": run.rejected_reason if run else None,
+        "dropped": run.dropped if run else None,
         "unknown": run.unknown if run else None,
         "unknown_fields": run.unknown_fields if run else None,
         "lag_messages": lag.messages if lag else None,
@@ -77,6 +78,8 @@ def snapshot_line(snapshot: Snapshot) -> str:
         )
         why = f" (most of them: {run.rejected_reason})" if run.rejected_reason else ""
         parts.append(f"{_number(run.rows)} rows, {_number(run.rejected)} rejected{why}")
+        if run.dropped:
+            parts.append(f"{_number(run.dropped)} dropped, which do not fulfil expect")
         if run.unknown:
             parts.append(f"{_number(run.unknown)} with unknown fields ({run.unknown_fields})")
     if lag is not None:

@@ -145,6 +145,9 @@ def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
         if snapshot.run is not None and snapshot.run.rejected_reason is not None:
             why = f"{snapshot.pipeline}: rejected, most of them: {snapshot.run.rejected_reason}"
             parts.append(Text(printable(why), style="yellow", overflow="fold"))
+        if snapshot.run is not None and snapshot.run.dropped:
+            dropped = f"{snapshot.pipeline}: {snapshot.run.dropped:,} rows do not fulfil expect"
+            parts.append(Text(printable(f"{dropped}: dropped"), style="yellow", overflow="fold"))
         if snapshot.run is not None and snapshot.run.unknown:
             unknown = (
                 f"{snapshot.pipeline}: {snapshot.run.unknown:,} rows with unknown fields: "

@@ -12,7 +12,14 @@ from typing import Final
 from ottla.pipelines.errors import INSTALL_JAVA
 from ottla.pipelines.failures import words
 from ottla.pipelines.failures.known import Known, Wait
-from ottla.pipelines.failures.marks import CONFLICT, NO_PROTOBUF, SHARED, UNKNOWN_ID, UNORDERED
+from ottla.pipelines.failures.marks import (
+    CONFLICT,
+    NO_PROTOBUF,
+    SHARED,
+    UNEXPECTED,
+    UNKNOWN_ID,
+    UNORDERED,
+)
 
 BROKER: Final = Wait("broker", "{servers} does not answer", asks_brokers=True)
 TOPIC: Final = Wait("topic", "{topics} is not on {servers}")
@@ -70,6 +77,11 @@ OTHERS: Final = (
         "the last: an explode, a join or a union of the query makes them. Add the column that "
         "tells them apart to keys=, or name one that orders them in order_by",
         text=rf"{SHARED} (\{{.*?\}})(?:\s|$)",
+    ),
+    Known(
+        "A row of {topics} {1}. Nothing of its batch is written: filter or mend such rows in the "
+        "query, or write on_unexpected='reject' or 'drop'",
+        text=rf"{UNEXPECTED} (.*?\}})(?=\s|$)",
     ),
     Known(
         words.row,

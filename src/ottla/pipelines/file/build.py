@@ -13,7 +13,8 @@ from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.failures.known import About
 from ottla.pipelines.failures.sentences import explain
 from ottla.pipelines.file.formats import formats_of
-from ottla.pipelines.replay.replay import Replay, Replayed
+from ottla.pipelines.replay.outcome import Replayed
+from ottla.pipelines.replay.replay import Replay
 from ottla.pipelines.run.plan import Plan, plan
 from ottla.pipelines.run.reported import reported
 from ottla.pipelines.run.spark_log import silence_pyspark

@@ -175,6 +175,12 @@ class _File:
                     f"delivery.{field}",
                     "is for tables: a topic has no rejected rows beside it. Leave it out",
                 )
+        is_kept = delivery is not None and delivery.expect and delivery.on_unexpected == "reject"
+        if is_kept and sink and not sink.keeps_rejects:
+            fields.problem(
+                "delivery.on_unexpected",
+                "a topic keeps no rejected rows beside it: write 'drop' or 'stop'",
+            )
         if len(self.problems) > before or not (source and sink and delivery):
             return None
         return PipelineSpec(name, source, transform, sink, delivery)
@@ -305,6 +311,8 @@ class _File:
             return None
         given = read_options(fields, DeliverySpec, self._path)
         spec = DeliverySpec(**{"group": name} | given, trigger=self._trigger(fields))
+        if fields.has("on_unexpected") and not fields.has("expect"):
+            fields.problem("on_unexpected", "says what becomes of rows by expect: write expect too")
         fields.end(_ELSEWHERE)
         return spec
 

@@ -40,6 +40,7 @@ from ottla.pipelines.source.source import REJECTED, Source
 from ottla.pipelines.source.topic import only_rejected
 from ottla.pipelines.spark.jvm.execution import Execution
 from ottla.pipelines.target.constraints import METRIC, VIOLATED
+from ottla.pipelines.target.expectations import rejected_in as unexpected_in
 from ottla.pipelines.target.port import Batch
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Rejects:
             return
         counted = {} if skipped else execution.counted()
         parts = self._find_parts(execution, counted)
-        violated = counted.get(METRIC, {}).get(VIOLATED)
+        violated = _violated(counted)
         if violated == 0:
             refused = None
         if parts or self._waiting is not None:
@@ -363,6 +364,14 @@ class Rejects:
             )
             frames.append(only_rejected(read_parts(self.spark, source.kafka, group), source))
         return frames
+
+
+def _violated(counted: Mapping[str, dict[str, Any]]) -> int | None:
+    """Return how many rows the target or an expectation refuses, None where it is not known."""
+    of_target, unexpected = counted.get(METRIC, {}).get(VIOLATED), unexpected_in(counted)
+    if of_target is None and unexpected is None:
+        return None
+    return int(of_target or 0) + (unexpected or 0)
 
 
 def _most_frequent(rejected: DataFrame) -> str | None:

@@ -23,6 +23,7 @@ from ottla.pipelines.source.source import Source
 from ottla.pipelines.spark.jvm.callbacks import check_callbacks
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.spark.jvm.initial_offsets import write_initial_offsets
+from ottla.pipelines.target.expectations import expecting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -178,7 +179,8 @@ def stream_writer(
     """
     specification, sink = checked.specification, runner.sink
     location = checked.checkpoint.files.location
-    writer = sink.constrained(frame).writeStream.foreachBatch(write)
+    rows = expecting(sink.constrained(frame), specification.expectations)
+    writer = rows.writeStream.foreachBatch(write)
     writer = writer.option("checkpointLocation", location)
     check_callbacks()
     name = specification.name or re.sub(r"\W+", "_", sink.short_name)

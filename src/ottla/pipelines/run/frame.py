@@ -81,6 +81,10 @@ def write_frame(specification: Specification, sink: Sink) -> Written:
             "trigger, group and dead_letters are for streaming frames; this frame is not "
             "streaming: leave them out"
         )
+    if specification.expect:
+        raise PipelineError(
+            "expect is for streaming frames: filter this frame with where() before it is written"
+        )
     spark = specification.frame.sparkSession
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_path(specification, checkpoint, sink)

@@ -104,6 +104,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_path(specification, checkpoint, sink)
     sink.forget()
+    _check_expectations(specification, sink)
     notices = [*sink.check(), *key_notices(sink.keyed)]
     _check_loop(sink, topics)
     position = checkpoint.position()
@@ -140,6 +141,16 @@ def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source
         raise PipelineError(
             f"topic({marked[0]!r}, tombstones='mark') marks the records that delete a key in the "
             "column tombstone, and the frame has no such column: select it too"
+        )
+
+
+def _check_expectations(specification: Specification, sink: Sink) -> None:
+    """Refuse conditions that cannot be asked, and to keep rows where no target keeps them."""
+    asked = specification.expectations
+    if asked.conditions and asked.otherwise == "reject" and not sink.capabilities.keeps_rejects:
+        raise PipelineError(
+            f"expect keeps rows that do not fulfil it beside the target, and {sink.name} has no "
+            "such place: write on_unexpected='drop' or 'stop'"
         )
 
 

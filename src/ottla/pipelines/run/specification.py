@@ -14,8 +14,13 @@ from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.column_origins import position_of
 from ottla.pipelines.spark.defaults import TIME_ZONE
 from ottla.pipelines.spark.jvm.required import require_jvm
+from ottla.pipelines.target.expectations import (
+    Expectations,
+    check_conditions,
+    read_expectations,
+)
 from ottla.pipelines.target.far_ahead import check_max_ahead, read_length_s
-from ottla.pipelines.target.keyed_table import DELETES, KeyedTable, read_keyed_table
+from ottla.pipelines.target.keyed_table import DELETES, TOMBSTONE, KeyedTable, read_keyed_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,6 +57,8 @@ class Specification:
     history: bool = False
     deletes: str = "remove"
     max_ahead: str | None = None
+    expect: Mapping[str, str] | tuple[tuple[str, str], ...] | None = None
+    on_unexpected: str = "reject"
     caller: str = "to_delta"
     name: str | None = None
     rebuild: Callable[[], DataFrame] | None = None
@@ -99,6 +106,7 @@ class Specification:
                 "order_by, history and deletes are for tables with keys: name the columns of the "
                 "key, such as keys=['id']"
             )
+        read_expectations(self.expect, self.on_unexpected)
         if self.max_ahead is not None:
             read_length_s(self.max_ahead)
             if not self.key_columns:
@@ -106,6 +114,15 @@ class Specification:
                     "max_ahead is for tables with keys and order_by: leave it out, or filter the "
                     "rows in the query"
                 )
+
+    @functools.cached_property
+    def expectations(self) -> Expectations:
+        """What the rows are expected to fulfil. Raises PipelineError."""
+        conditions = read_expectations(self.expect, self.on_unexpected)
+        check_conditions(self.frame, conditions)
+        keyed = self.keyed_table
+        spared = TOMBSTONE if keyed is not None and keyed.has_tombstones else ""
+        return Expectations(conditions, self.on_unexpected, spared)
 
     @property
     def ends_by_itself(self) -> bool:

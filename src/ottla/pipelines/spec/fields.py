@@ -124,6 +124,19 @@ class Fields:
                 self._wrong_type(f"{name}.{setting}", given, "text, a number, true or false")
         return tuple(found.items())
 
+    def conditions(self, name: str) -> tuple[tuple[str, str], ...]:
+        """A table of texts by name."""
+        value = self.value(name)
+        if value is None:
+            return ()
+        if not isinstance(value, dict):
+            self._wrong_type(name, value, "a table of conditions as SQL, by name")
+            return ()
+        for one, text in value.items():
+            if not isinstance(text, str) or not text.strip():
+                self._wrong_type(f"{name}.{one}", text, "a condition as SQL, such as 'delay < 9'")
+        return tuple((one, text) for one, text in value.items() if isinstance(text, str))
+
     def table(self, name: str, *, required: bool = False) -> Fields:
         """A table below this one; an empty one where it is missing."""
         value = self.value(name)

@@ -11,7 +11,9 @@ from typing import Any, Final, Literal
 
 _KEY: Final = "option"
 
-Kind = Literal["text", "path", "choice", "flag", "count", "names", "paths", "settings", "other"]
+Kind = Literal[
+    "text", "path", "choice", "flag", "count", "names", "paths", "settings", "conditions", "other"
+]
 """`path`: relative to the file's folder. `names`: a list, or one. `other`: read by code of its own
 (`takes` says what it takes)."""
 
@@ -23,6 +25,7 @@ TAKES: Final = {
     "names": "list of names, or one",
     "paths": "list of paths, or one",
     "settings": "table",
+    "conditions": "table of texts",
 }
 
 

@@ -13,6 +13,7 @@ from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
 from ottla.pipelines.spec.option import option
 from ottla.pipelines.spec.sink import SinkSpec
+from ottla.pipelines.target.expectations import ON_UNEXPECTED
 
 Starting: TypeAlias = str | datetime | dict[int, int]
 
@@ -130,6 +131,16 @@ class DeliverySpec:
     )
     max_rejects: int | None = option(
         "how many rows of one run may be rejected before the query fails", "count", default=None
+    )
+    expect: tuple[tuple[str, str], ...] = option(
+        'conditions on each row, as SQL by name, such as `{ short = "delay < 1000" }`',
+        "conditions",
+        default=(),
+    )
+    on_unexpected: str = option(
+        "a row that does not fulfil them: keep it in `<target>_rejected`, drop it, or stop",
+        default=ON_UNEXPECTED[0],
+        choices=ON_UNEXPECTED,
     )
     dead_letters: str | None = option(
         "a topic that gets the rejected rows too", default=None, example="flights-dead"

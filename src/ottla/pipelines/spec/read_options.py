@@ -31,6 +31,8 @@ def _read(fields: Fields, option: Option, path: Callable[[str], str]) -> Any:
         return fields.count(name, at_least=option.at_least)
     if option.kind == "settings":
         return fields.settings(name)
+    if option.kind == "conditions":
+        return fields.conditions(name)
     if option.kind in ("names", "paths"):
         names = fields.texts(name, option.example)
         return tuple(map(path, names)) if option.kind == "paths" else names

@@ -104,6 +104,8 @@ def to_delta(  # noqa: PLR0913
     group: str | None = None,
     max_rejects: int | None = None,
     dead_letters: str | None = None,
+    expect: Mapping[str, str] | None = None,
+    on_unexpected: str = "reject",
     keys: str | tuple[str, ...] | list[str] = (),
     order_by: str | None = None,
     history: bool = False,
@@ -136,6 +138,10 @@ def to_delta(  # noqa: PLR0913
         partition_by: the columns that a new table is partitioned by.
         group: the consumer group that gets the query's offsets, for `ottla group describe`.
         max_rejects: how many rows of one run may be rejected before the query fails.
+        expect: conditions that each row is expected to fulfil, as SQL by name, such as
+            {"short": "delay < 1000"}.
+        on_unexpected: "reject" a row that does not fulfil them into `<target>_rejected`, "drop" it
+            and count it, or "stop" before its batch is written.
         dead_letters: a topic on the source's cluster that gets the rejected rows too, with their
             key, value and headers, at least once.
         keys: the columns of the key: the last record of a key wins, and a row that is true in the

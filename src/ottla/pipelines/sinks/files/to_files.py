@@ -61,7 +61,7 @@ class FilesSpec(LakeOptions):
         return FilesSink(spark, self.target, StructType(), self.format).rejected(StructType())
 
 
-def to_files(
+def to_files(  # noqa: PLR0913
     df: DataFrame | Callable[[], DataFrame],
     target: str | os.PathLike[str],
     *,
@@ -76,6 +76,8 @@ def to_files(
     group: str | None = None,
     max_rejects: int | None = None,
     dead_letters: str | None = None,
+    expect: Mapping[str, str] | None = None,
+    on_unexpected: str = "reject",
 ) -> StreamingQuery | Written:
     """Start a query that writes a stream to files, or write a batch frame to them.
 
@@ -90,8 +92,8 @@ def to_files(
         format: "parquet" or "json" (an object on each line).
         partition_by: the columns by which the files lie in folders: `carrier=UA/part-....parquet`.
         schema_changes: "refuse" a frame with columns that the folder does not have, or "add" them.
-        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters: as for
-            `to_delta`.
+        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters,
+            expect, on_unexpected: as for `to_delta`.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and

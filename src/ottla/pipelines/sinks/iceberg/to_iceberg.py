@@ -82,6 +82,8 @@ def to_iceberg(  # noqa: PLR0913
     group: str | None = None,
     max_rejects: int | None = None,
     dead_letters: str | None = None,
+    expect: Mapping[str, str] | None = None,
+    on_unexpected: str = "reject",
     keys: str | tuple[str, ...] | list[str] = (),
     order_by: str | None = None,
     deletes: str = "remove",
@@ -102,8 +104,8 @@ def to_iceberg(  # noqa: PLR0913
         partition_by: the columns that a new table is partitioned by. For Iceberg's hidden
             partitions (`days(at)`) create the table yourself.
         keys, order_by, deletes, max_ahead: as for `to_delta`.
-        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters: as for
-            `to_delta`.
+        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters,
+            expect, on_unexpected: as for `to_delta`.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and

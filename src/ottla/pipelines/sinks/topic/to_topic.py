@@ -91,7 +91,7 @@ class TopicSpec(SinkSpec):
         return topic_sink(asked, TopicTarget(self.topic, self.kafka, columns, dict(self.producer)))
 
 
-def to_topic(
+def to_topic(  # noqa: PLR0913
     df: DataFrame,
     name: str,
     *,
@@ -106,6 +106,8 @@ def to_topic(
     on_lost: str = "stop",
     on_rejects: str = "stop",
     group: str | None = None,
+    expect: Mapping[str, str] | None = None,
+    on_unexpected: str = "reject",
 ) -> StreamingQuery:
     """Start a query that writes a stream to a topic, which must exist.
 
@@ -122,7 +124,8 @@ def to_topic(
             (Spark's own Kafka sink) or "at-most-once": what a kill may do.
         kafka: client settings by librdkafka's names, as for `topic`; also compression.type,
             linger.ms, batch.size, message.max.bytes and transaction.timeout.ms.
-        trigger, on_lost, on_rejects, group: as for `to_delta`.
+        trigger, on_lost, on_rejects, group, expect: as for `to_delta`.
+        on_unexpected: "drop" or "stop", where there is `expect`: a topic keeps no rejected rows.
 
     Exactly once holds for each row, and for a query that computes the same rows from the same
     records again: without rand(), uuid() and look-ups in tables that change. A batch is several
@@ -148,6 +151,8 @@ def to_topic(
         on_lost=on_lost,
         on_rejects=on_rejects,
         group=group,
+        expect=expect,
+        on_unexpected=on_unexpected,
         caller="to_topic",
     )
     client, producer = split_producer(kafka)

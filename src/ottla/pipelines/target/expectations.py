@@ -1,0 +1,134 @@
+"""`expect`: conditions that the rows of a stream are to fulfil, and what becomes of other rows.
+
+    reject   the row goes to `<target>_rejected`, with the name and the condition as its reason
+    drop     the row is left out, and counted
+    stop     the query fails before any row of the batch is written
+
+They are asked in the plan of the stream, after the constraints of the target. A row does not fulfil
+a condition that is false or null. A tombstone has no values to ask, and fulfils all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.marks import UNEXPECTED
+from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.constraints import REASON, Constraint, is_marked
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ON_UNEXPECTED: Final = ("reject", "drop", "stop")
+METRIC: Final = "ottla.expectations"
+REJECTED: Final = "rejected"
+DROPPED: Final = "dropped"
+_OWN: Final = "_ottla_unexpected"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """`conditions`: what is expected, by name, as SQL. `otherwise`: one of ON_UNEXPECTED.
+
+    `spared`: a condition that is true for rows which are not asked; empty where all are.
+    """
+
+    conditions: tuple[tuple[str, str], ...]
+    otherwise: str = ON_UNEXPECTED[0]
+    spared: str = ""
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return the conditions with the reason of a row that does not fulfil them."""
+        spared = f"coalesce({self.spared}, false) OR " if self.spared else ""
+        return tuple(
+            Constraint(f"{spared}({condition})", f"does not fulfil {name} ({condition})")
+            for name, condition in self.conditions
+        )
+
+
+def read_expectations(expect: Any, on_unexpected: Any) -> tuple[tuple[str, str], ...]:
+    """Return the conditions of the arguments `expect` and `on_unexpected`. Raises PipelineError."""
+    if on_unexpected not in ON_UNEXPECTED:
+        raise PipelineError(f"on_unexpected={on_unexpected!r}: write 'reject', 'drop' or 'stop'")
+    if expect is not None and not isinstance(expect, Mapping | tuple):
+        raise PipelineError(f"expect={expect!r}: write names and conditions, such as {_EXAMPLE}")
+    pairs = tuple(dict(expect or {}).items())
+    for name, condition in pairs:
+        for text in (name, condition):
+            if not isinstance(text, str) or not text.strip():
+                raise PipelineError(
+                    f"expect={name!r}: {condition!r}: write a name and a condition as SQL, such as "
+                    f"{_EXAMPLE}"
+                )
+    if not pairs and on_unexpected != ON_UNEXPECTED[0]:
+        raise PipelineError(
+            f"on_unexpected={on_unexpected!r} says what becomes of rows that do not fulfil expect: "
+            f"write expect too, such as {_EXAMPLE}"
+        )
+    return pairs
+
+
+_EXAMPLE: Final = "expect={'short': 'delay < 1000'}"
+
+
+def check_conditions(frame: DataFrame, conditions: tuple[tuple[str, str], ...]) -> None:
+    """Refuse a condition that cannot be asked of a row of the frame. Raises PipelineError."""
+    from pyspark.errors import AnalysisException, ParseException
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+    for name, condition in conditions:
+        try:
+            kind = frame.select(F.expr(condition)).schema.fields[0].dataType.simpleString()
+        except (AnalysisException, ParseException) as error:
+            columns = ", ".join(frame.columns)
+            reason = str(error).splitlines()[0]
+            raise PipelineError(
+                f"expect={name!r}: {condition!r} is no condition on a row: {reason}. The rows have "
+                f"{columns}"
+            ) from error
+        if kind != "boolean":
+            raise PipelineError(
+                f"expect={name!r}: {condition!r} is {kind}, and no condition: write a comparison, "
+                "such as 'delay < 1000'"
+            )
+
+
+def expecting(frame: DataFrame, expectations: Expectations) -> DataFrame:
+    """Ask the expectations of each row of a frame that the target may have marked.
+
+    With "reject" the frame that is returned is marked; see `constraints.fitting`.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if not expectations.conditions:
+        return frame
+    own: Column = F.lit(None).cast("string")
+    for one in reversed(expectations.constraints()):
+        own = F.when(~F.coalesce(F.expr(one.condition), F.lit(False)), one.reason).otherwise(own)
+    names = [quoted(name) for name in frame.columns]
+    if is_marked(frame):
+        own = F.when(F.col(REASON).isNull(), own)
+    asked = frame.withColumn(_OWN, own)
+    if expectations.otherwise == "stop":
+        values = [quoted(name) for name in frame.columns if name != REASON]
+        row = F.to_json(F.struct(*values), {"ignoreNullFields": "false"})
+        words = F.concat(F.lit(f"{UNEXPECTED} "), F.col(_OWN), F.lit(": "), row)
+        stops = F.when(F.col(_OWN).isNotNull(), F.raise_error(words).cast("boolean"))
+        return asked.where(F.coalesce(stops, F.lit(True))).select(*names)
+    if expectations.otherwise == "drop":
+        counted = asked.observe(METRIC, F.count(_OWN).alias(DROPPED))
+        return counted.where(F.col(_OWN).isNull()).select(*names)
+    counted = asked.observe(METRIC, F.count(_OWN).alias(REJECTED))
+    if is_marked(frame):
+        reason = F.coalesce(REASON, _OWN)
+        return counted.withColumn(REASON, reason).select(*names)
+    return counted.withColumnRenamed(_OWN, REASON)
+
+
+def rejected_in(counted: Mapping[str, Mapping[str, Any]]) -> int | None:
+    """Return how many rows of a batch were rejected for an expectation, None where none is."""
+    found = counted.get(METRIC, {}).get(REJECTED)
+    return None if found is None else int(found)
