@@ -628,3 +628,83 @@ def test_a_busy_neighbour_does_not_start_an_upsert_again(
     progress = query.lastProgress
     assert progress is not None
     assert progress["numInputRows"] == 4
+
+
+def test_running_results_count_each_record_once(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    name = new_topic()
+    table, checkpoint = tmp_path / "counts", tmp_path / "checkpoint"
+
+    def run(folder: Path = checkpoint, keys: str = "word", **how: Any) -> None:
+        frame = topic(spark, name, bootstrap_servers=bootstrap, schema=SCHEMA, **how)
+        counts = frame.groupBy("value.word").agg(
+            F.count(F.lit(1)).alias("n"), F.max("value.id").alias("last")
+        )
+        query = to_delta(
+            counts,
+            table,
+            checkpoint=folder,
+            trigger={"availableNow": True},
+            keys=keys,
+            mode="update",
+        )
+        query.awaitTermination()
+
+    def words(*numbers: int) -> list[tuple[str, str]]:
+        return [(str(n), json.dumps({"id": n, "word": f"w{n % 3}"})) for n in numbers]
+
+    def results() -> list[tuple[Any, ...]]:
+        rows = spark.read.format("delta").load(str(table)).orderBy("word").collect()
+        return [tuple(row) for row in rows]
+
+    produce(name, words(0, 1, 3, 4, 6))
+    run()
+    assert results() == [("w0", 3, 6), ("w1", 2, 4)]
+    produce(name, words(2, 9))
+    run()
+    assert results() == [("w0", 4, 9), ("w1", 2, 4), ("w2", 1, 2)]
+    # As after a kill between the commit and Spark's note that the batch is done.
+    last = max(int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdigit())
+    (checkpoint / "commits" / str(last)).unlink()
+    produce(name, words(12, 13))
+    run()
+    assert results() == [("w0", 5, 12), ("w1", 3, 13), ("w2", 1, 2)]
+
+    for starting in ("earliest", "table"):
+        with pytest.raises(PipelineError, match=r"holds topic|none of it"):
+            run(tmp_path / "new", starting=starting)
+    with pytest.raises(PipelineError, match="has none of it: use that checkpoint"):
+        run(tmp_path / "new", starting="table")
+    assert results() == [("w0", 5, 12), ("w1", 3, 13), ("w2", 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"keys": ()}, "name the columns of the GROUP BY as the key"),
+        ({"order_by": "n"}, "takes each result that comes as the newest"),
+        ({"on_lost": "skip"}, "begins a new query without the state"),
+        ({"mode": "complete"}, "write 'append' or 'update'"),
+        ({"keys": "wrod"}, "no column 'wrod'; did you mean 'word'"),
+    ],
+)
+def test_arguments_that_do_not_fit_running_results(
+    job: Job, tmp_path: Path, how: dict[str, Any], said: str
+) -> None:
+    counts = job.frame.groupBy("value.word").count()
+    asked = {"keys": "word", "mode": "update"} | how
+    with pytest.raises(PipelineError, match=said):
+        to_delta(counts, tmp_path / "t", checkpoint=tmp_path / "c", **asked)
+    with pytest.raises(PipelineError, match="is for a query that groups the rows"):
+        to_delta(
+            job.frame.select("value.word"),
+            tmp_path / "t",
+            checkpoint=tmp_path / "c",
+            keys="word",
+            mode="update",
+        )

@@ -15,6 +15,7 @@ from ottla.pipelines.failures.known import Known, Wait
 from ottla.pipelines.failures.marks import (
     CONFLICT,
     NO_PROTOBUF,
+    SEVERAL,
     SHARED,
     UNEXPECTED,
     UNKNOWN_ID,
@@ -71,6 +72,10 @@ OTHERS: Final = (
         "The key {1} has records whose order is not known: they are not all in one partition of "
         "{topics}. Name the column that orders them, such as order_by='timestamp'",
         text=rf"{UNORDERED} (\{{.*?\}})(?:\s|$)",
+    ),
+    Known(
+        "The key {1} has several results in one batch: name all columns of the GROUP BY in keys=",
+        text=rf"{SEVERAL} (\{{.*?\}})(?:\s|$)",
     ),
     Known(
         "The key {1} has several rows of one record of {topics}, and nothing says which of them is "

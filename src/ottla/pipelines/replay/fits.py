@@ -61,8 +61,8 @@ def ordered(name: str, keyed: KeyedTable | None, *, is_topic_replaced: bool) -> 
     `is_topic_replaced`: the topic may have been created again, with the same offsets. Raises
     PipelineError. Pure.
     """
-    if keyed is None or keyed.history:
-        return keyed
+    if keyed is None or keyed.history or keyed.is_result:
+        return keyed  # results are refused for their aggregation
     if keyed.has_tombstones and keyed.deletes != "mark":
         raise PipelineError(
             f"{name} deletes rows (deletes='remove'), and a deleted key leaves nothing that says "

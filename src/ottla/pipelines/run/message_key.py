@@ -28,7 +28,7 @@ _MAX_STEPS: Final = 100
 def destination_of(sink: Sink, frame: DataFrame, sources: Sequence[Source]) -> Destination:
     """Return what the journey says of a sink that gets the rows of a frame."""
     keyed = sink.keyed
-    if keyed is None:
+    if keyed is None or keyed.is_result:
         return sink.destination
     columns = _Columns(frame)
     is_topics_time = keyed.order_by and columns.root_of(keyed.order_by) == (TIMESTAMP,)

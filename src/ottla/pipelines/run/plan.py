@@ -112,6 +112,8 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     start, replacing = _where(
         specification, sink, checkpoint, identity, sources, cluster, topics, notices
     )
+    if specification.mode == "update" and start.offsets:
+        _check_results(specification, sink, start)
     begun_ms = checkpoint.begun_ms() if not start.offsets else None
     if begun_ms is not None:
         delivery, path = DeliveryGuarantee(specification.delivery), str(specification.checkpoint)
@@ -141,6 +143,16 @@ def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source
         raise PipelineError(
             f"topic({marked[0]!r}, tombstones='mark') marks the records that delete a key in the "
             "column tombstone, and the frame has no such column: select it too"
+        )
+
+
+def _check_results(specification: Specification, sink: Sink, start: Start) -> None:
+    """Refuse to begin results again in a table that has some: the new ones begin at nothing."""
+    if start.newest or start.after:
+        raise PipelineError(
+            f"The results in {sink.name} continue from the state in the checkpoint that wrote "
+            f"them, and {specification.checkpoint} has none of it: use that checkpoint, or a new "
+            "table to compute them from the beginning of the topic"
         )
 
 

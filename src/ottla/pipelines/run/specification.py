@@ -13,6 +13,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.column_origins import position_of
 from ottla.pipelines.spark.defaults import TIME_ZONE
+from ottla.pipelines.spark.jvm.plan import nodes
 from ottla.pipelines.spark.jvm.required import require_jvm
 from ottla.pipelines.target.expectations import (
     Expectations,
@@ -20,11 +21,19 @@ from ottla.pipelines.target.expectations import (
     read_expectations,
 )
 from ottla.pipelines.target.far_ahead import check_max_ahead, read_length_s
-from ottla.pipelines.target.keyed_table import DELETES, TOMBSTONE, KeyedTable, read_keyed_table
+from ottla.pipelines.target.keyed_table import (
+    DELETES,
+    TOMBSTONE,
+    KeyedTable,
+    read_keyed_table,
+    read_results,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+MODES: Final = ("append", "update")
+"""`update`: each batch has the new results of the groups that changed."""
 _TRIGGERS: Final = ("processingTime", "availableNow", "once")
 
 
@@ -57,6 +66,7 @@ class Specification:
     history: bool = False
     deletes: str = "remove"
     max_ahead: str | None = None
+    mode: str = "append"
     expect: Mapping[str, str] | tuple[tuple[str, str], ...] | None = None
     on_unexpected: str = "reject"
     caller: str = "to_delta"
@@ -106,6 +116,9 @@ class Specification:
                 "order_by, history and deletes are for tables with keys: name the columns of the "
                 "key, such as keys=['id']"
             )
+        _check_one_of("mode", self.mode, MODES)
+        if self.mode == "update":
+            self._check_update()
         read_expectations(self.expect, self.on_unexpected)
         if self.max_ahead is not None:
             read_length_s(self.max_ahead)
@@ -114,6 +127,31 @@ class Specification:
                     "max_ahead is for tables with keys and order_by: leave it out, or filter the "
                     "rows in the query"
                 )
+
+    def _check_update(self) -> None:
+        """Refuse what does not fit results that replace each other."""
+        if not self.key_columns:
+            raise PipelineError(
+                "mode='update' replaces the result of each group: name the columns of the GROUP BY "
+                "as the key, such as keys=['carrier']"
+            )
+        if self.order_by is not None or self.history or self.deletes != DELETES[0]:
+            raise PipelineError(
+                "mode='update' takes each result that comes as the newest, and order_by, history "
+                "and deletes are for records: leave them out"
+            )
+        if not self.frame.isStreaming:
+            raise PipelineError("mode='update' is for streaming frames: leave it out")
+        if self.on_lost == "skip":
+            raise PipelineError(
+                "on_lost='skip' begins a new query without the state of the former one, whose "
+                "results mode='update' would replace by lower ones: write on_lost='stop'"
+            )
+        if not any(node.kind == "Aggregate" and node.is_streaming for node in nodes(self.frame)):
+            raise PipelineError(
+                "mode='update' is for a query that groups the rows of a topic, such as SELECT "
+                "carrier, count(*) ... GROUP BY carrier: leave it out"
+            )
 
     @functools.cached_property
     def expectations(self) -> Expectations:
@@ -139,6 +177,8 @@ class Specification:
         """The table with keys, None for one that is appended to. Raises PipelineError."""
         if not self.key_columns:
             return None
+        if self.mode == "update":
+            return read_results(self.frame.schema, self.key_columns)
         keyed = read_keyed_table(
             self.frame.schema,
             self.key_columns,

@@ -11,7 +11,7 @@ from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.failures.known import Known
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.run.frame import Written
-from ottla.pipelines.run.specification import asked
+from ottla.pipelines.run.specification import MODES, asked
 from ottla.pipelines.run.start import start_or_write
 from ottla.pipelines.spec.option import Option, option, options_of
 from ottla.pipelines.target.keyed_table import DELETES
@@ -152,6 +152,11 @@ class KeyedOptions(TableOptions):
         "the row of a deleted key: remove it, or mark it in `is_deleted`",
         default=DELETES[0],
         choices=DELETES,
+    )
+    mode: str = option(
+        "`update`: the query groups rows, and the new result of a group replaces its row",
+        default=MODES[0],
+        choices=MODES,
     )
     max_ahead: str | None = option(
         "how far ahead of the clock `order_by` may be, such as `1 hour`",

@@ -46,7 +46,9 @@ class KeyedTable:
     `columns`: what the table keeps, without the mark of tombstones. `position`: the columns of the
     topic, where the rows have one, of the partition and of the offset, which together say of which
     record a row is; empty where none do. `is_shared`: several rows may be of one record.
-    `deletes`: a tombstone removes its row, or marks it as deleted.
+    `deletes`: a tombstone removes its row, or marks it as deleted. `is_result`: a row is no record
+    but the result of all records of its key so far; that of
+    the later batch wins.
     """
 
     keys: tuple[str, ...]
@@ -57,6 +59,7 @@ class KeyedTable:
     has_tombstones: bool = False
     history: bool = False
     deletes: str = "remove"
+    is_result: bool = False
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -159,6 +162,17 @@ def listed(names: Sequence[str]) -> str:
 def same_key(keyed: KeyedTable, left: str, right: str) -> str:
     """Return the condition that two rows, named by their aliases, have the same key."""
     return " AND ".join(f"{left}.{quoted(key)} = {right}.{quoted(key)}" for key in keyed.keys)
+
+
+def read_results(frame: StructType, keys: Sequence[str]) -> KeyedTable:
+    """Return the table of an aggregation's results, a row for each key. Raises PipelineError."""
+    found = tuple(find_column(frame, name, "keys").name for name in keys)
+    if _has(frame, TOMBSTONE, "boolean"):
+        raise PipelineError(
+            "mode='update' deletes no rows, and the frame has the column tombstone: give it "
+            "another name"
+        )
+    return KeyedTable(found, tuple(frame.names), position=(), is_result=True)
 
 
 def read_keyed_table(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.pipelines.failures.marks import SHARED, UNORDERED
+from ottla.pipelines.failures.marks import SEVERAL, SHARED, UNORDERED
 from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.target.keyed_table import (
     IS_DELETED,
@@ -47,7 +47,8 @@ def last_records(keyed: KeyedTable, view: str) -> str:
     if keyed.order_by is None:
         log = _log(keyed)
         in_doubt = f"min({log}) <> max({log})" if keyed.position else "count(*) > 1"
-        row = f"if({in_doubt}, {_stop('', keyed)}, {row})"
+        why = SEVERAL if keyed.is_result else UNORDERED
+        row = f"if({in_doubt}, {_stop('', keyed, why)}, {row})"
     keys = listed(keyed.keys)
     rows = single_rows(keyed, view)
     return f"SELECT row.* FROM (SELECT {row} AS row FROM {rows} GROUP BY {keys})"
