@@ -708,3 +708,57 @@ def test_arguments_that_do_not_fit_running_results(
             keys="word",
             mode="update",
         )
+
+
+def test_a_condition_says_which_records_delete(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    name = new_topic(1)
+    changes = [("a", 1, "c"), ("b", 2, "c"), ("a", 3, "u"), ("b", 2, "d"), ("c", 4, None)]
+    produce(name, [(k, json.dumps({"id": n, "op": op})) for k, n, op in changes])
+    produce(name, [("a", None)])
+    frame = topic(
+        spark,
+        name,
+        bootstrap_servers=bootstrap,
+        schema="id BIGINT NOT NULL, op STRING",
+        key_schema="string",
+        tombstones="mark",
+    )
+    rows = frame.selectExpr("key", "value.*", "partition", "offset", "timestamp", "tombstone")
+    for target in ("last", "all"):
+        to_delta(
+            rows,
+            tmp_path / target,
+            checkpoint=tmp_path / f"c-{target}",
+            trigger={"availableNow": True},
+            keys="key",
+            apply_as_deletes="op = 'd'",
+            history=target == "all",
+        ).awaitTermination()
+    last = spark.read.format("delta").load(str(tmp_path / "last")).select("key", "id").collect()
+    assert [tuple(row) for row in last] == [("c", 4)]
+    every = spark.read.format("delta").load(str(tmp_path / "all"))
+    assert [row["key"] for row in every.where("is_current").collect()] == ["c"]
+    assert every.where("valid_to = valid_from").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"keys": ()}, "is for tables with keys"),
+        ({"apply_as_deletes": "op = 'd'"}, "apply_as_deletes: .* is no condition on a row"),
+        ({"apply_as_deletes": "word"}, "apply_as_deletes: 'word' is string, and no condition"),
+    ],
+)
+def test_a_condition_that_deletes_nothing_is_refused(
+    job: Job, tmp_path: Path, how: dict[str, Any], said: str
+) -> None:
+    rows = job.frame.select("value.*", "partition", "offset")
+    asked = {"keys": "id", "apply_as_deletes": "word = 'd'"} | how
+    with pytest.raises(PipelineError, match=said):
+        to_delta(rows, tmp_path / "t", checkpoint=tmp_path / "c", **asked)

@@ -229,7 +229,7 @@ class Replay:
         failed = only_rejected(raw, source)
         if not source.can_reject:
             failed = failed.limit(0)
-        rows = self.frame_of(raw, source)
+        rows = self.specification.with_deletes(self.frame_of(raw, source))
         made = expecting(self.sink.constrained(rows), self.specification.expectations)
         return complete(failed, source.name), made
 

@@ -17,6 +17,7 @@ from ottla.pipelines.spark.jvm.plan import nodes
 from ottla.pipelines.spark.jvm.required import require_jvm
 from ottla.pipelines.target.expectations import (
     Expectations,
+    check_condition,
     check_conditions,
     read_expectations,
 )
@@ -66,6 +67,7 @@ class Specification:
     history: bool = False
     deletes: str = "remove"
     max_ahead: str | None = None
+    apply_as_deletes: str | None = None
     mode: str = "append"
     expect: Mapping[str, str] | tuple[tuple[str, str], ...] | None = None
     on_unexpected: str = "reject"
@@ -116,6 +118,9 @@ class Specification:
                 "order_by, history and deletes are for tables with keys: name the columns of the "
                 "key, such as keys=['id']"
             )
+        if self.apply_as_deletes is not None:
+            self._check_deletes(self.apply_as_deletes)
+            object.__setattr__(self, "frame", self.with_deletes(self.frame))
         _check_one_of("mode", self.mode, MODES)
         if self.mode == "update":
             self._check_update()
@@ -127,6 +132,29 @@ class Specification:
                     "max_ahead is for tables with keys and order_by: leave it out, or filter the "
                     "rows in the query"
                 )
+
+    def with_deletes(self, frame: DataFrame) -> DataFrame:
+        """Return a frame of the query with the mark of the rows that `apply_as_deletes` names."""
+        from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+        if self.apply_as_deletes is None:
+            return frame
+        is_delete = F.coalesce(F.expr(self.apply_as_deletes), F.lit(False))
+        if TOMBSTONE in frame.columns:
+            is_delete = F.coalesce(F.col(TOMBSTONE), F.lit(False)) | is_delete
+        return frame.withColumn(TOMBSTONE, is_delete)
+
+    def _check_deletes(self, condition: str) -> None:
+        if not self.key_columns or self.mode == "update":
+            raise PipelineError(
+                "apply_as_deletes says which records delete the row of their key: it is for tables "
+                "with keys, and not with mode='update'"
+            )
+        if not isinstance(condition, str) or not condition.strip():
+            raise PipelineError(
+                f"apply_as_deletes={condition!r}: write a condition as SQL, such as \"op = 'd'\""
+            )
+        check_condition(self.frame, condition, "apply_as_deletes")
 
     def _check_update(self) -> None:
         """Refuse what does not fit results that replace each other."""

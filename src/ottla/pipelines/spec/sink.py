@@ -153,6 +153,11 @@ class KeyedOptions(TableOptions):
         default=DELETES[0],
         choices=DELETES,
     )
+    apply_as_deletes: str | None = option(
+        "which records delete the row of their key, as SQL, beside those that `tombstone` marks",
+        default=None,
+        example="op = 'd'",
+    )
     mode: str = option(
         "`update`: the query groups rows, and the new result of a group replaces its row",
         default=MODES[0],

@@ -75,25 +75,29 @@ _EXAMPLE: Final = "expect={'short': 'delay < 1000'}"
 
 
 def check_conditions(frame: DataFrame, conditions: tuple[tuple[str, str], ...]) -> None:
+    """Refuse conditions that cannot be asked of a row of the frame. Raises PipelineError."""
+    for name, condition in conditions:
+        check_condition(frame, condition, f"expect={name!r}")
+
+
+def check_condition(frame: DataFrame, condition: str, argument: str) -> None:
     """Refuse a condition that cannot be asked of a row of the frame. Raises PipelineError."""
     from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-    for name, condition in conditions:
-        try:
-            kind = frame.select(F.expr(condition)).schema.fields[0].dataType.simpleString()
-        except (AnalysisException, ParseException) as error:
-            columns = ", ".join(frame.columns)
-            reason = str(error).splitlines()[0]
-            raise PipelineError(
-                f"expect={name!r}: {condition!r} is no condition on a row: {reason}. The rows have "
-                f"{columns}"
-            ) from error
-        if kind != "boolean":
-            raise PipelineError(
-                f"expect={name!r}: {condition!r} is {kind}, and no condition: write a comparison, "
-                "such as 'delay < 1000'"
-            )
+    try:
+        kind = frame.select(F.expr(condition)).schema.fields[0].dataType.simpleString()
+    except (AnalysisException, ParseException) as error:
+        columns = ", ".join(frame.columns)
+        reason = str(error).splitlines()[0]
+        raise PipelineError(
+            f"{argument}: {condition!r} is no condition on a row: {reason}. The rows have {columns}"
+        ) from error
+    if kind != "boolean":
+        raise PipelineError(
+            f"{argument}: {condition!r} is {kind}, and no condition: write a comparison, such as "
+            "'delay < 1000'"
+        )
 
 
 def expecting(frame: DataFrame, expectations: Expectations) -> DataFrame:

@@ -111,6 +111,7 @@ def to_delta(  # noqa: PLR0913
     history: bool = False,
     deletes: str = "remove",
     max_ahead: str | None = None,
+    apply_as_deletes: str | None = None,
     mode: str = "append",
     compact_after: int = COMPACT_AFTER,
     deletion_vectors: bool | None = None,
@@ -156,6 +157,8 @@ def to_delta(  # noqa: PLR0913
         max_ahead: how far ahead of the clock `order_by` (or `timestamp`, of a history) may be, such
             as "1 hour": a record that is further ahead is rejected, and does not keep its key until
             then. None: a warning.
+        apply_as_deletes: which records delete the row of their key, as SQL, such as "op = 'd'",
+            beside those that are true in `tombstone`.
         mode: "update" for a query that groups rows: the new result of a group replaces the row of
             its key, which is the columns of the GROUP BY.
         compact_after: after so many new files the small ones are joined (Delta's OPTIMIZE), in a

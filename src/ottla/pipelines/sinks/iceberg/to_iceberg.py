@@ -88,6 +88,7 @@ def to_iceberg(  # noqa: PLR0913
     order_by: str | None = None,
     deletes: str = "remove",
     max_ahead: str | None = None,
+    apply_as_deletes: str | None = None,
     mode: str = "append",
 ) -> StreamingQuery | Written:
     """Start a query that writes a stream to an Iceberg table, or write a batch frame to it.
@@ -104,7 +105,7 @@ def to_iceberg(  # noqa: PLR0913
             and widen columns to the types of the rows: INT to BIGINT, FLOAT to DOUBLE, decimals.
         partition_by: the columns that a new table is partitioned by. For Iceberg's hidden
             partitions (`days(at)`) create the table yourself.
-        keys, order_by, deletes, max_ahead, mode: as for `to_delta`.
+        keys, order_by, deletes, max_ahead, apply_as_deletes, mode: as for `to_delta`.
         checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters,
             expect, on_unexpected: as for `to_delta`.
 

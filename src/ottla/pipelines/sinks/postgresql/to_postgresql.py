@@ -108,6 +108,7 @@ def to_postgresql(  # noqa: PLR0913
     order_by: str | None = None,
     deletes: str = "remove",
     max_ahead: str | None = None,
+    apply_as_deletes: str | None = None,
     mode: str = "append",
 ) -> StreamingQuery | Written:
     """Start a query that writes a stream to a table of PostgreSQL, or write a batch frame to it.
@@ -129,7 +130,7 @@ def to_postgresql(  # noqa: PLR0913
         schema_changes: "refuse" a frame with columns that the table does not have, or "add" them.
         keys: the columns of the key; a new table gets them as its primary key, one that exists
             must have a unique index on them. The frame needs the topic's `partition` and `offset`.
-        order_by, deletes, max_ahead, mode: as for `to_delta`.
+        order_by, deletes, max_ahead, apply_as_deletes, mode: as for `to_delta`.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
