@@ -46,7 +46,12 @@ def test_a_record_keeps_what_it_has_and_says_where_it_was(spark: Any) -> None:
         (
             None,
             b'{"id": 8}',
-            place | {f"{errors}offset": b"8", f"{errors}exception.message": b"violates"},
+            place
+            | {
+                f"{errors}offset": b"8",
+                f"{errors}exception.message": b"violates",
+                "ottla.row": b"true",
+            },
         ),
     ]
 
@@ -67,6 +72,7 @@ def test_rejected_rows_are_in_the_table_and_in_the_topic(
     query.awaitTermination()
 
     kept = spark.read.format("delta").load(f"{tmp_path}/table_rejected").collect()
+    record_time_ms = round(kept[0]["timestamp"].timestamp() * 1_000)
     assert [(row["offset"], bytes(row["value"])) for row in kept] == [(1, b"none")]
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
     consumer.assign([TopicPartition(dead, 0, 0)])
@@ -76,4 +82,5 @@ def test_rejected_rows_are_in_the_table_and_in_the_topic(
     headers = dict(record.headers())
     assert headers["trace"] == b"1"
     assert headers["__connect.errors.offset"] == b"1"
+    assert int(headers["ottla.timestamp"]) == record_time_ms
     assert headers["__connect.errors.exception.message"].startswith(b"value is not a JSON object")

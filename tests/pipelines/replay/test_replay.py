@@ -44,6 +44,7 @@ sql = "{sql}"
 checkpoint = "{folder}/checkpoint"
 trigger = "available-now"
 on_rejects = "continue"
+{more}
 """
 BEFORE = "id BIGINT NOT NULL, word STRING"
 AFTER = "id STRING NOT NULL, word STRING"
@@ -63,14 +64,14 @@ class Job:
 
     def __init__(self, spark: Any, bootstrap: str, topic: str, folder: Path, sink: str) -> None:
         self.spark, self.bootstrap, self.topic, self.folder = spark, bootstrap, topic, folder
-        self.sink = sink
+        self.sink, self.more = sink, ""
 
     def file(self, schema: str = BEFORE, sql: str = SQL, tombstones: str = "skip") -> PipelineSpec:
         path = self.folder / "numbers.toml"
         path.write_text(
             TEXT.format(
                 bootstrap=self.bootstrap, topic=self.topic, schema=schema, sql=sql,
-                tombstones=tombstones, sink=self.sink, folder=self.folder,
+                tombstones=tombstones, sink=self.sink, folder=self.folder, more=self.more,
             )
         )  # fmt: skip
         return read_file(path, {}).pipelines[0]
@@ -87,8 +88,11 @@ class Job:
                 raise KilledError
 
         reasons, dry_run = how.pop("reasons", ()), how.pop("dry_run", False)
+        dead = how.pop("dead_letters", False)
         spec = self.file(**{"schema": AFTER, "sql": MENDED} | how)
-        return replay_pipeline(self.spark, spec, reasons=reasons, dry_run=dry_run, tell=tell)
+        return replay_pipeline(
+            self.spark, spec, reasons=reasons, dead_letters=dead, dry_run=dry_run, tell=tell
+        )
 
     def rows(self) -> Any:
         spec = self.file()
@@ -123,7 +127,9 @@ def no_views_left(spark: Any) -> Iterator[None]:
     spark.catalog.dropTempView("numbers")
 
 
-@pytest.fixture(params=["delta", "json", "iceberg", "postgresql"])
+@pytest.fixture(
+    params=["delta", "json", "iceberg", pytest.param("postgresql", marks=pytest.mark.full)]
+)
 def job(
     request: pytest.FixtureRequest,
     spark: Any,
@@ -302,4 +308,29 @@ def test_what_cannot_be_sent_again_is_refused(table: Job, produce: Callable[...,
     finally:
         active[0] = False
         lease.release()
+    assert table.rejected().rows == 1
+
+
+def test_rows_of_a_dead_letter_topic_are_sent_once(
+    table: Job, new_topic: Callable[..., str], produce: Callable[..., None]
+) -> None:
+    produce(table.topic, [("a", value(0))])
+    table.run()
+    with pytest.raises(PipelineError, match="has no topic for rejected rows"):
+        table.replay(dead_letters=True)
+    dead = new_topic(1)
+    table.more = f'dead_letters = "{dead}"'
+    where = f"delta.`{table.folder}/numbers`"
+    table.spark.sql(f"ALTER TABLE {where} ADD CONSTRAINT small CHECK (id < 10)")
+    produce(table.topic, [("a", value("n1")), ("a", value("n2")), ("a", value(20)), ("a", b"?")])
+    table.run()
+    table.spark.sql(f"ALTER TABLE {where} DROP CONSTRAINT small")
+
+    table.replay(reasons=["n1"])
+    found = table.replay(dead_letters=True)
+
+    assert (found.rows, found.sent, found.kept) == (3, 2, 1)
+    assert sorted(row["id"] for row in table.rows().collect()) == [0, 1, 2, 20]
+    again = [table.replay(dead_letters=dead_letters) for dead_letters in (True, False)]
+    assert [(one.rows, one.sent, one.written) for one in again] == [(1, 0, 0), (1, 0, 0)]
     assert table.rejected().rows == 1

@@ -97,16 +97,34 @@ class ReplayOfPipeline:
     multiple=True,
     help="Only rows whose reason contains this text. Again for more.",
 )
+@click.option(
+    "--dead-letters",
+    is_flag=True,
+    help="Take the rows from the topic of dead_letters, not from beside the target.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would become of them; change nothing.")
 @AS_JSON
 def replay(
-    file: Path, only: Sequence[str], reasons: Sequence[str], dry_run: bool, as_json: bool
+    file: Path,
+    only: Sequence[str],
+    reasons: Sequence[str],
+    dead_letters: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Send the rejected rows of the pipelines of FILE through them once more, each once."""
-    replay_file(checked_file(file, only), reasons, dry_run=dry_run, as_json=as_json)
+    spec = checked_file(file, only)
+    replay_file(spec, reasons, dead_letters=dead_letters, dry_run=dry_run, as_json=as_json)
 
 
-def replay_file(spec: FileSpec, reasons: Sequence[str], *, dry_run: bool, as_json: bool) -> None:
+def replay_file(
+    spec: FileSpec,
+    reasons: Sequence[str],
+    *,
+    dead_letters: bool = False,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Send the rejected rows of each pipeline again; raises Failed with all problems at the end."""
     pipelines = [one for one in spec.pipelines if one.sink.keeps_rejects]
     for pipeline in spec.pipelines:
@@ -133,7 +151,12 @@ def replay_file(spec: FileSpec, reasons: Sequence[str], *, dry_run: bool, as_jso
 
                 try:
                     found = replay_pipeline(
-                        spark, pipeline, reasons=reasons, dry_run=dry_run, tell=tell
+                        spark,
+                        pipeline,
+                        reasons=reasons,
+                        dead_letters=dead_letters,
+                        dry_run=dry_run,
+                        tell=tell,
                     )
                 except PipelineError as error:
                     problems.append(f"{name}: {error}")

@@ -129,6 +129,7 @@ def replay_pipeline(
     spec: PipelineSpec,
     *,
     reasons: Sequence[str] = (),
+    dead_letters: bool = False,
     dry_run: bool = False,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Replayed:
@@ -144,7 +145,8 @@ def replay_pipeline(
         return build_frame(spark, spec, rows_of(raw, source))
 
     with reported(about):
-        replay = Replay(_specification(spark, spec), spec.sink.sink, frame_of, reasons, tell)
+        asked = _specification(spark, spec)
+        replay = Replay(asked, spec.sink.sink, frame_of, reasons, tell, dead_letters)
         return replay.run(dry_run=dry_run)
 
 

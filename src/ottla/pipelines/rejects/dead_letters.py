@@ -6,6 +6,10 @@ where it comes from and why it was rejected, so that tools for such topics find 
     __connect.errors.topic, .partition, .offset     the position of the record
     __connect.errors.exception.message              the reason
     __connect.errors.connector.name                 the query
+    ottla.timestamp                                 the record's time, in ms since 1970
+    ottla.row                                       "true": the value is the row that was refused
+
+The last two are Ottla's own: `ottla pipeline replay` needs them.
 
 Each row is there at least once: it is written before the table's commit, and again when that
 commit is repeated. The table has each row once.
@@ -21,7 +25,10 @@ from ottla.pipelines.kafka.settings import KafkaSettings
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_PREFIX: Final = "__connect.errors."
+PREFIX: Final = "__connect.errors."
+OWN_PREFIX: Final = "ottla."
+TIME_HEADER: Final = f"{OWN_PREFIX}timestamp"
+ROW_HEADER: Final = f"{OWN_PREFIX}row"
 _HEADERS: Final = "array<struct<key string, value binary>>"
 _HAS_BYTES: Final = "value"
 _ROW: Final = "row"
@@ -64,15 +71,18 @@ def dead_letters(rejected: DataFrame, query: str) -> DataFrame:
         "exception.message": F.col("reason"),
         "connector.name": F.lit(query),
     }
+    time = F.unix_millis(given("timestamp", "timestamp")).cast("string")
+    is_row = given(_HAS_BYTES, "binary").isNull() & given(_ROW, "string").isNotNull()
+    own = {TIME_HEADER: time, ROW_HEADER: F.when(is_row, F.lit("true"))}
     headers = F.array(
         *(
-            F.struct(F.lit(_PREFIX + name).alias("key"), F.encode(column, "UTF-8").alias("value"))
-            for name, column in added.items()
+            F.struct(F.lit(name).alias("key"), F.encode(column, "UTF-8").alias("value"))
+            for name, column in ({PREFIX + name: one for name, one in added.items()} | own).items()
         )
     )
-    own = F.coalesce(given("headers", _HEADERS), F.array().cast(_HEADERS))
+    of_record = F.coalesce(given("headers", _HEADERS), F.array().cast(_HEADERS))
     placed = F.filter(headers, lambda header: header["value"].isNotNull())
-    known = F.concat(own, placed)
+    known = F.concat(of_record, placed)
     return rejected.select(
         given("key", "binary").alias("key"), value.alias("value"), known.alias("headers")
     )

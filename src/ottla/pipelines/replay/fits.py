@@ -91,7 +91,7 @@ def check_partitions(keyed: KeyedTable | None, rows: DataFrame, there: DataFrame
 
     `rows` are those to be written, `there` those of the table. Raises PipelineError.
     """
-    if keyed is None or keyed.history or keyed.order_by != keyed.position[-1]:
+    if keyed is None or keyed.history or keyed.order_by not in keyed.position[-1:]:
         return
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 

@@ -22,8 +22,10 @@ from ottla.pipelines.checkpoint.checkpoint import Checkpoint
 from ottla.pipelines.checkpoint.identity import IDENTITY_DOCUMENT, Identity
 from ottla.pipelines.checkpoint.lease import Lease
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka.brokers import look_up
 from ottla.pipelines.rejects.due import COLUMNS, REPLAYED, SENT, complete, due
 from ottla.pipelines.rejects.table import without_quoted_value
+from ottla.pipelines.replay.dead import read_dead_letters
 from ottla.pipelines.replay.fits import check_partitions, check_rows, only_one, ordered
 from ottla.pipelines.replay.note import FOLDER, NOTE, OUTCOMES, ROWS, SELECTED, Begun
 from ottla.pipelines.replay.outcome import MAX_REASONS, Replayed, ReplayedReason
@@ -51,8 +53,8 @@ if TYPE_CHECKING:
 class Replay:
     """One replay. `frame_of` makes what the pipeline makes of a batch of its topic's records.
 
-    `reasons`: only rows whose reason contains one of these texts; empty: all. `tell` gets a line
-    before each step.
+    `reasons`: only rows whose reason contains one of these texts; empty: all. `dead_letters`: take
+    them from the pipeline's topic for rejected rows. `tell` gets a line before each step.
     """
 
     specification: Specification
@@ -60,6 +62,7 @@ class Replay:
     frame_of: Callable[[DataFrame, Source], DataFrame]
     reasons: Sequence[str] = ()
     tell: Callable[[str], None] = field(default=lambda line: None)
+    dead_letters: bool = False
 
     def __post_init__(self) -> None:
         asked = self.specification
@@ -199,6 +202,8 @@ class Replay:
 
         rejected = self.sink.rejected(StructType())
         frame = rejected.rows()
+        if self.dead_letters:
+            frame = self._dead(source, frame)
         if frame is None:
             return rejected, None
         rows = due(frame, source.name)
@@ -206,6 +211,21 @@ class Replay:
             wanted = [F.col("reason").contains(text) for text in self.reasons]
             rows = rows.where(F.greatest(*wanted) if len(wanted) > 1 else wanted[0])
         return rejected, rows
+
+    def _dead(self, source: Source, frame: DataFrame | None) -> DataFrame:
+        """Return what the dead-letter topic holds, with what became of it in former replays."""
+        topic = self.specification.dead_letters
+        if topic is None:
+            raise PipelineError(
+                f"{self.name} has no topic for rejected rows: name it in dead_letters, or send "
+                "again those beside the target"
+            )
+        look_up(source.kafka, [topic])
+        query = self.sink.short_name
+        dead = read_dead_letters(self.spark, source.kafka, topic, query, source.name)
+        if frame is None or REPLAYED not in frame.columns:
+            return dead
+        return dead.unionByName(complete(frame, source.name).where(f"{REPLAYED} IS NOT NULL"))
 
     def _next_number(self, rejected: Sink) -> int:
         frame = rejected.rows()

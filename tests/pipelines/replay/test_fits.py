@@ -1,0 +1,49 @@
+"""How tables with keys order records that come late, and which cannot. Pure."""
+
+from dataclasses import replace
+
+import pytest
+
+from ottla.pipelines import PipelineError
+from ottla.pipelines.replay.fits import only_one, ordered
+from ottla.pipelines.target.keyed_table import KeyedTable
+
+KEYED = KeyedTable(("k",), ("k", "n", "partition", "record_offset"))
+PLACED = replace(KEYED, position=("partition", "record_offset"))
+
+
+def test_offsets_order_records_where_nothing_else_does() -> None:
+    found = ordered("t", PLACED, is_topic_replaced=False)
+    assert found == replace(PLACED, order_by="record_offset")
+    assert ordered("t", None, is_topic_replaced=True) is None
+    for keyed in (
+        replace(PLACED, history=True, order_by="timestamp", has_tombstones=True),
+        replace(PLACED, order_by="at"),
+        replace(PLACED, order_by="at", has_tombstones=True, deletes="mark"),
+    ):
+        assert ordered("t", keyed, is_topic_replaced=True) is keyed
+
+
+@pytest.mark.parametrize(
+    ("keyed", "is_replaced", "said"),
+    [
+        (replace(PLACED, has_tombstones=True), False, "could bring the row back"),
+        (replace(PLACED, has_tombstones=True, order_by="at"), False, "could bring the row back"),
+        (PLACED, True, "its topic was created again"),
+        (replace(PLACED, position=()), False, "do not say which record of a key is the last"),
+        (replace(PLACED, is_shared=True), False, "do not say which record of a key is the last"),
+    ],
+)
+def test_a_table_that_cannot_tell_an_older_record_is_refused(
+    keyed: KeyedTable, is_replaced: bool, said: str
+) -> None:
+    with pytest.raises(PipelineError, match=said):
+        ordered("t", keyed, is_topic_replaced=is_replaced)
+
+
+def test_a_query_reads_one_topic() -> None:
+    only_one("t", ["a"])
+    with pytest.raises(PipelineError, match="t reads a, b, and rejected rows"):
+        only_one("t", ["a", "b"])
+    with pytest.raises(PipelineError, match="t reads no topic"):
+        only_one("t", [])
