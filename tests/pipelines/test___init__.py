@@ -68,7 +68,7 @@ def test_the_guides_examples_run(
     flights = [{"carrier": "HA", "dep_delay": 1301}, {"carrier": "UA", "dep_delay": 2}]
     produce(name, [(None, json.dumps(flight)) for flight in flights] + [(None, "no flight")])
     examples = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-    assert len(examples) == 9
+    assert len(examples) == 11
     script = "\n".join(examples).replace("localhost:9092", bootstrap)
     script = script.replace('"./', f'"{tmp_path}/')
     script = script.replace('    "flights",\n', f'    "{name}",\n')
@@ -96,6 +96,10 @@ def test_the_guides_examples_run(
     assert spark.table("airlines").count() == 1
     assert spark.read.format("delta").load(str(tmp_path / "lake" / "all")).count() == 2
     assert spark.read.format("delta").load(str(tmp_path / "lake" / "last")).count() == 2
+    (row,) = spark.read.format("delta").load(str(tmp_path / "lake" / "expected")).collect()
+    assert row["carrier"] == "UA"
+    counts = spark.read.format("delta").load(str(tmp_path / "lake" / "carriers"))
+    assert {(row["carrier"], row["flights"]) for row in counts.collect()} == {("HA", 1), ("UA", 1)}
     for_all = spark.sql(f"DESCRIBE DETAIL delta.`{tmp_path}/lake/last-for-all`").first()
     assert for_all["minReaderVersion"] == 1, "a version that every reader has"
     files = spark.read.parquet(str(tmp_path / "lake" / "flights-by-carrier"))

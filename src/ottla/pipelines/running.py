@@ -32,6 +32,14 @@ class Running(Protocol):
         """The most frequent reason of the rows that this run rejected; None: not known."""
 
     @property
+    def rejected_rows(self) -> int:
+        """The rows that this run rejected beside its target, also for a constraint."""
+
+    @property
+    def dropped(self) -> int:
+        """The rows that this run dropped because they do not fulfil an expectation."""
+
+    @property
     def reads_committed(self) -> frozenset[str]:
         """The topics of which it reads no records of aborted transactions."""
 

@@ -55,6 +55,7 @@ def test_a_document_for_programs() -> None:
         "rows_per_s": 29_268.3,
         "rejected": 3,
         "rejected_reason": None,
+        "dropped": None,
         "unknown": None,
         "unknown_fields": None,
         "lag_messages": 1_200,
@@ -78,6 +79,11 @@ def test_the_most_frequent_reason_of_the_rejected_rows() -> None:
 def test_rows_with_unknown_fields() -> None:
     snapshot = replace(SNAPSHOT, run=replace(RUN, unknown=7_000, unknown_fields="delay_min"))
     assert "3 rejected; 7,000 with unknown fields (delay_min)" in snapshot_line(snapshot)
+
+
+def test_dropped_rows_are_counted() -> None:
+    snapshot = replace(SNAPSHOT, run=replace(RUN, dropped=7_000))
+    assert "3 rejected; 7,000 dropped, which do not fulfil expect" in snapshot_line(snapshot)
 
 
 @pytest.mark.parametrize(

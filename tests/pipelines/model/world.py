@@ -61,6 +61,7 @@ from ottla.pipelines.sinks.iceberg import sink as iceberg
 from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.source.source import Source
+from ottla.pipelines.target.expectations import Expectations
 from ottla.pipelines.target.keyed_table import KeyedTable
 
 KAFKA = read_settings("b:9092")
@@ -150,6 +151,8 @@ class Run:
             rebuild=None,
             time_zone="UTC",
             ends_by_itself=False,
+            mode="append",
+            expectations=Expectations(()),
         )
 
     def start(self) -> str:

@@ -28,6 +28,7 @@ from ottla.pipelines.run.begin import (
 )
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source
+from ottla.pipelines.target.expectations import Expectations
 
 KAFKA = read_settings("b:9092")
 SINK = SimpleNamespace(short_name="/lake/late-flights", constrained=lambda frame: frame)
@@ -78,6 +79,8 @@ class World:
             group=None,
             trigger=None,
             ends_by_itself=True,
+            mode="append",
+            expectations=Expectations(()),
         )
         self.checked: Any = SimpleNamespace(
             specification=self.specification,

@@ -25,6 +25,7 @@ from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.run import plan as module
 from ottla.pipelines.run.plan import Plan, check_path, look_up_topics, plan
 from ottla.pipelines.source.source import Source
+from ottla.pipelines.target.expectations import Expectations
 from ottla.pipelines.target.keyed_table import KeyedTable
 from ottla.pipelines.target.port import Batch, Sink
 
@@ -149,6 +150,8 @@ class World:
             "keyed_table": None,
             "key_columns": (),
             "time_zone": "UTC",
+            "mode": "append",
+            "expectations": Expectations(()),
         }
         specification: Any = SimpleNamespace(**(given | changes))
 

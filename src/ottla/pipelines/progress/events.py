@@ -16,7 +16,6 @@ Offsets = dict[str, dict[int, int]]  # topic -> partition -> next offset
 _METRICS: Final = "ottla."
 _REJECTED: Final = "rejected"
 _UNKNOWN: Final = "unknown"
-_DROPPED: Final = "dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,6 @@ class Progress:
     offsets: Offsets  # where each partition's next batch begins
     rejected: int  # as counted by topic(), and so is the next
     unknown: int  # rows with fields that the schema lacks
-    dropped: int  # rows that do not fulfil an expectation, where these are dropped
     sink: str
 
     @property
@@ -57,7 +55,6 @@ def read_progress(text: str) -> Progress:
         offsets=offsets_of(document.get("sources", [])),
         rejected=_counted(document.get("observedMetrics") or {}, _REJECTED),
         unknown=_counted(document.get("observedMetrics") or {}, _UNKNOWN),
-        dropped=_counted(document.get("observedMetrics") or {}, _DROPPED),
         sink=str((document.get("sink") or {}).get("description", "")),
     )
 

@@ -334,7 +334,7 @@ class QueryReporter(Reporter):
         self._starts = 0
         self._has_closed = False
         self._is_over = threading.Event()
-        self._rows = self._rejected = self._unknown = self._dropped = 0
+        self._rows = self._rejected = self._unknown = 0
         super().__init__(spark, GroupCommitter(group, run=run, on_stop=self._stop_for))
 
     @property
@@ -373,7 +373,6 @@ class QueryReporter(Reporter):
             self._rows += progress.rows
             self._rejected += progress.rejected
             self._unknown += progress.unknown
-            self._dropped += progress.dropped
             running = QUERIES.get(self.query_id)
             rate = progress.rows_per_s
             self.committer.update(
@@ -383,10 +382,10 @@ class QueryReporter(Reporter):
                 batch_ms=progress.took_ms,
                 rows=self._rows,
                 rows_per_s=None if rate is None else round(rate, 1),
-                rejected=self._rejected,
+                rejected=max(self._rejected, running.rejected_rows if running else 0),
                 rejected_reason=_reason_of(running),
                 unknown=self._unknown,
-                dropped=self._dropped,
+                dropped=running.dropped if running else None,
                 unknown_fields=format_names(running.unknown_fields.values()) if running else None,
             )
             self._report(progress)

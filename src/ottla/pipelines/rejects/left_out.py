@@ -24,13 +24,14 @@ log: Final = logging.getLogger("ottla.pipelines")
 class LeftOutRows:
     """Takes the place of `Rejects`: `told` is what the commits of the last batch say.
 
-    No row is read again, so no `reason` is known.
+    No row is read again, so no `reason` is known, and none is counted as kept.
     """
 
     sink: Sink
     sources: tuple[Source, ...]
     told: Told = field(default_factory=dict)
     reason: str | None = None
+    count: int = 0
     _has_warned: bool = False
 
     def use(self, sink: Sink, sources: tuple[Source, ...]) -> None:

@@ -31,6 +31,7 @@ from ottla.pipelines.source.source import TOMBSTONES, read_committed_of
 from ottla.pipelines.spark.jvm.execution import EARLIEST, Execution
 from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.constraints import fitting, is_marked, refused
+from ottla.pipelines.target.expectations import dropped_in
 from ottla.pipelines.target.port import NO_VERSION, Batch
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class BatchRunner:
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
     told: dict[int, Told] = field(default_factory=dict)
+    dropped: int = 0
     unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
     _query_id: str = ""
     _promised: int | None = None
@@ -159,6 +161,8 @@ class BatchRunner:
         self._watch_tombstones(execution)
         if not skipped:
             self.unknown.look(self.rejects.sources, execution)
+            # Now: each further reading of the batch is counted, too.
+            self.dropped += dropped_in(execution.counted())
         self._far_ahead.look(execution, self.sink, number)
         batch = replace(
             batch, promised=None, begins=None
@@ -275,6 +279,11 @@ class BatchRunner:
     def table(self) -> str:
         """The table's name, or its whole path."""
         return self.sink.shown
+
+    @property
+    def rejected_rows(self) -> int:
+        """The rows that this run rejected beside its target, also for a constraint."""
+        return self.rejects.count
 
     @property
     def rejected_reason(self) -> str | None:

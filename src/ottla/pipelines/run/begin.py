@@ -181,7 +181,9 @@ def stream_writer(
     location = checked.checkpoint.files.location
     rows = expecting(sink.constrained(frame), specification.expectations)
     writer = rows.writeStream.foreachBatch(write)
-    writer = writer.option("checkpointLocation", location).outputMode(specification.mode)
+    writer = writer.option("checkpointLocation", location)
+    if specification.mode != "append":
+        writer = writer.outputMode(specification.mode)
     check_callbacks()
     name = specification.name or re.sub(r"\W+", "_", sink.short_name)
     taken = {query.name for query in frame.sparkSession.streams.active}

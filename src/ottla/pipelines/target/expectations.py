@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ON_UNEXPECTED: Final = ("reject", "drop", "stop")
 METRIC: Final = "ottla.expectations"
-REJECTED: Final = "rejected"
+REJECTED: Final = "unexpected"
 DROPPED: Final = "dropped"
 _OWN: Final = "_ottla_unexpected"
 
@@ -136,3 +136,8 @@ def rejected_in(counted: Mapping[str, Mapping[str, Any]]) -> int | None:
     """Return how many rows of a batch were rejected for an expectation, None where none is."""
     found = counted.get(METRIC, {}).get(REJECTED)
     return None if found is None else int(found)
+
+
+def dropped_in(counted: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return how many rows of a batch were dropped for an expectation."""
+    return int(counted.get(METRIC, {}).get(DROPPED, 0))

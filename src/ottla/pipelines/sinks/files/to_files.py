@@ -92,8 +92,9 @@ def to_files(  # noqa: PLR0913
         format: "parquet" or "json" (an object on each line).
         partition_by: the columns by which the files lie in folders: `carrier=UA/part-....parquet`.
         schema_changes: "refuse" a frame with columns that the folder does not have, or "add" them.
-        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters,
-            expect, on_unexpected: as for `to_delta`.
+        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters: as for
+            `to_delta`.
+        expect, on_unexpected: as for `to_delta`.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and

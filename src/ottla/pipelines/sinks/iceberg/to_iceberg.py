@@ -106,8 +106,9 @@ def to_iceberg(  # noqa: PLR0913
         partition_by: the columns that a new table is partitioned by. For Iceberg's hidden
             partitions (`days(at)`) create the table yourself.
         keys, order_by, deletes, max_ahead, apply_as_deletes, mode: as for `to_delta`.
-        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters,
-            expect, on_unexpected: as for `to_delta`.
+        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters: as for
+            `to_delta`.
+        expect, on_unexpected: as for `to_delta`.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and

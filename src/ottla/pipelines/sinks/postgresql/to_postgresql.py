@@ -125,8 +125,9 @@ def to_postgresql(  # noqa: PLR0913
             password.
         user, password: who logs in; None for what the driver finds by itself (`~/.pgpass`).
         settings: settings of PostgreSQL's JDBC driver, such as {"sslmode": "verify-full"}.
-        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters,
-            expect, on_unexpected: as for `to_delta`.
+        checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters: as for
+            `to_delta`.
+        expect, on_unexpected: as for `to_delta`.
         schema_changes: "refuse" a frame with columns that the table does not have, or "add" them.
         keys: the columns of the key; a new table gets them as its primary key, one that exists
             must have a unique index on them. The frame needs the topic's `partition` and `offset`.
