@@ -155,6 +155,25 @@ def commits_and_fetches(session: Session) -> None:
     commit(session, "a", 2, version=8, group="unknown")
 
 
+def offsets_in_transactions(session: Session) -> None:
+    """What a producer commits for a member, and with which epochs (KIP-1319)."""
+    session.create("t")
+    producer = session.init("x")
+    beat(session, "a", 0)
+    beat(session, "a", 1, topics=("t", "missing"))
+    for version in (4, 5, 6):
+        if version == 4:
+            session.add_offsets("x", producer, "g", 4)
+        for member, epoch in (("a", 2), ("a", 3), ("a", 1), ("a", 4), ("b", 2), ("", -1)):
+            for group in ("g", "unknown"):
+                for topic in ("t", "missing"):
+                    session.commit_offset(
+                        "x", producer, group, topic, 7, version, member=member, generation=epoch
+                    )
+        producer = session.end("x", producer, 5, is_commit=True)
+        session.offset("g", "t", require_stable=True)
+
+
 def requests_of_classic_members(session: Session) -> None:
     session.create("t")
     beat(session, "a", 0)
@@ -246,5 +265,6 @@ GROUP_SCRIPTS: Final = (
     requests_that_say_too_little,
     static_members,
     commits_and_fetches,
+    offsets_in_transactions,
     requests_of_classic_members,
 )

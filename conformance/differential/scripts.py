@@ -26,6 +26,7 @@ def _other_id(producer: ProducerEpoch) -> ProducerEpoch:
 def versions(session: Session) -> None:
     """Which versions are advertised."""
     session.versions(TRANSACTIONAL_KEYS)
+    session.broker_meant()
     for version in range(1, 7):
         session.coordinator("t", version)
         session.coordinator("", version)
@@ -229,7 +230,7 @@ def add_partitions_as_a_broker(session: Session) -> None:
 
 def offsets_in_a_transaction(session: Session) -> None:
     session.create("a")
-    for version in range(6):
+    for version in range(7):
         word, group = f"t{version}", f"g{version}"
         producer = session.init(word)
         for is_commit in (True, False):
@@ -247,7 +248,7 @@ def offsets_in_a_transaction(session: Session) -> None:
 
 def offsets_that_are_refused(session: Session) -> None:
     session.create("a")
-    for version in range(6):
+    for version in range(7):
         word, group = f"t{version}", f"g{version}"
         session.add_offsets(f"{word}x", ProducerEpoch(4_000_000, 0), group, min(version, 4))
         session.commit_offset(f"{word}x", ProducerEpoch(4_000_000, 0), group, "a", 1, version)

@@ -24,6 +24,8 @@ WAIT_SECONDS: Final = 20.0
 PAUSE_SECONDS: Final = 0.02
 TIMEOUT_MS: Final = 60_000
 MAX_BYTES: Final = 1 << 20
+FIRST_WITH_TOPIC_IDS: Final = 6
+"""Version of TxnOffsetCommit (KIP-1319)."""
 UNKNOWN_TOPIC: Final = UUID(int=4711)
 RETRIED: Final = frozenset(
     {
@@ -306,17 +308,19 @@ class Session:
         partition = build.TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata="m"
         )
-        name = self.name(topic)
+        is_newer = version >= FIRST_WITH_TOPIC_IDS
+        named = {"topic_id": self.id_of(topic)} if is_newer else {"name": self.name(topic)}
+        field = "generation_id_or_member_epoch" if is_newer else "generation_id"
         request = build.TxnOffsetCommitRequest(
             transactional_id=self.name(word),
             group_id=self.name(group),
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
-            generation_id=generation,
             member_id=member,
-            topics=(build.TxnOffsetCommitRequestTopic(name=name, partitions=(partition,)),),
+            topics=(build.TxnOffsetCommitRequestTopic(partitions=(partition,), **named),),
+            **{field: generation},
         )
-        self.ask(f"TxnOffsetCommit {version} {word}", request)
+        self.ask(f"TxnOffsetCommit {version} {word} of {member!r} in {generation}", request)
 
     def offset(self, group: str, topic: str, *, require_stable: bool) -> None:
         build = self.build(9, 7)
@@ -514,6 +518,34 @@ class Session:
             [each for each in answer.supported_features if each.name == name],
             [each for each in answer.finalized_features if each.name == name],
         )
+
+    def broker_meant(self) -> None:
+        """ApiVersions 5 (KIP-1242) to this broker, and to others. The list itself is not compared
+        here.
+        """
+        asked = self.build(60, 1).DescribeClusterRequest(endpoint_type=1)
+        found = self.ask("DescribeCluster", asked, is_recorded=False)
+        mine, node = found.cluster_id, found.brokers[0].broker_id
+        for cluster, broker, meant in (
+            (mine, node, "this one"),
+            (None, -1, "any"),
+            (mine, node + 1, "another broker"),
+            ("other", node, "another cluster"),
+            ("", node, "a cluster without a name"),
+            (mine, -2, "a broker that cannot be"),
+            (mine, -1, "any broker of the cluster"),
+            (None, node, "this id in any cluster"),
+        ):
+            for name in ("differential", ""):
+                request = self.build(18, 5).ApiVersionsRequest(
+                    client_software_name=name,
+                    client_software_version="1",
+                    cluster_id=cluster,
+                    node_id=broker,
+                )
+                label = f"ApiVersions 5 of {name!r}, meant is {meant}"
+                answer = self.ask(label, request, is_recorded=False)
+                self.record(label, [ErrorCode(answer.error_code).name, bool(answer.api_keys)])
 
     def versions(self, keys: Sequence[int]) -> None:
         """The versions of these requests."""
