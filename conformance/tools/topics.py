@@ -131,10 +131,7 @@ def reassignment_to_the_same_broker(tools: Tools) -> None:
 
 
 def cluster_and_versions(tools: Tools) -> None:
-    said = tools.jars.run(
-        "org.apache.kafka.tools.ClusterTool", "cluster-id", "--bootstrap-server", tools.bootstrap
-    )
-    contains(said, "Cluster ID: ")
+    contains(tools.run("ClusterTool", "cluster-id"), "Cluster ID: ")
     said = tools.run("BrokerApiVersionsCommand")
     contains(said, "Produce(0): 0 to ", "Fetch(1): ", "ApiVersions(18): ")
 
