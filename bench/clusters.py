@@ -77,19 +77,16 @@ class KafkaMember(ApacheKafka):
             "advertised.listeners": own,
         }
         if self._protocol != PLAINTEXT:
-            self._settings |= {
-                "listener.security.protocol.map": (
-                    f"CONTROLLER:{self._protocol},{self._protocol}:{self._protocol}"
-                ),
-                "inter.broker.listener.name": self._protocol,
-            }
+            self._settings["listener.security.protocol.map"] = (
+                f"CONTROLLER:{self._protocol},{self._protocol}:{self._protocol}"
+            )
 
 
 def tls(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     """The brokers' settings with a certificate that is made in this folder, and librdkafka's."""
     authority, store = certificate(folder)
     brokers = {
-        "security.inter.broker.protocol": SSL,
+        "inter.broker.listener.name": SSL,
         "ssl.enabled.protocols": TLS,
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(store),
