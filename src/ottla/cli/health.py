@@ -12,6 +12,7 @@ from ottla.cli.failures import EXIT_FAILED
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import emit
 from ottla.cli.screen import note, say
+from ottla.cli.value_types import Age
 from ottla.client.admin.health import Health, health_of
 from ottla.wording.plural import plural
 
@@ -22,15 +23,24 @@ from ottla.wording.plural import plural
     is_flag=True,
     help="Do not fail for what still works: brokers down, under-replicated partitions.",
 )
+@click.option(
+    "--max-loss-in",
+    "max_loss_in_ms",
+    type=Age(),
+    metavar="AGE",
+    help="Fail if retention removes records that a group has not read within this time, as 6h.",
+)
 @AS_JSON
 @cluster_options
-def health(cluster: Cluster, allow_degraded: bool, as_json: bool) -> int:
+def health(
+    cluster: Cluster, allow_degraded: bool, max_loss_in_ms: int | None, as_json: bool
+) -> int:
     """Check a cluster: exit code 0 if everything works, 1 if not.
 
     Checked are the controller, brokers that hold replicas, every partition, and hanging
     transactions.
     """
-    found = health_of(cluster.client)
+    found = health_of(cluster.client, max_loss_in_ms)
     emit(found, as_json=as_json, show=show_health)
     return EXIT_FAILED if found.broken or (found.degraded and not allow_degraded) else 0
 

@@ -7,15 +7,18 @@ import pytest
 from tests.client.answers import groups, offsets
 from tests.client.fake_cluster import FakeCluster
 
+from ottla.cli.group import description
 from ottla.cli.group.description import (
     GroupDescription,
     GroupPartition,
+    ShownLoss,
     group_description,
     shown_metadata,
 )
 from ottla.client.admin.group_states import MemberState
 from ottla.client.admin.groups import Group, Member
 from ottla.client.admin.offsets import LIST_OFFSETS
+from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition
 
 
@@ -40,7 +43,14 @@ def partition(number: int, **given: Any) -> GroupPartition:
 
 
 def shown(capsys: pytest.CaptureFixture[str], *what: Any, **more: Any) -> list[list[str]]:
-    usual = {"type": "classic", "assignor": None, "coordinator": 1, "lag": 3, "behind_ms": None}
+    usual: dict[str, Any] = {
+        "type": "classic",
+        "assignor": None,
+        "coordinator": 1,
+        "lag": 3,
+        "behind_ms": None,
+    }
+    usual["losses"] = []
     state, members, partitions = what
     found = GroupDescription("g", state, members=members, partitions=partitions, **usual | more)
     found.show()
@@ -58,6 +68,15 @@ def test_group_as_text(capsys: pytest.CaptureFixture[str]) -> None:
         ["topic", "partition", "committed", "end", "lag", "client"],
         ["t", "0", "5", "8", "3", "c@10.0.0.1"],
         ["no", "partition", "assigned:", "d@10.0.0.2"],
+    ]
+
+
+def test_what_retention_removes_unread_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    losses = [ShownLoss("t", 0, 0, 2, 60_000), ShownLoss("t", 1, 1, 0, None)]
+    lines = shown(capsys, "empty", [], [partition(0)], losses=losses)
+    assert [" ".join(line) for line in lines[-2:]] == [
+        "2 unread records of t-0 go in 1 min 0 s at the earliest.",
+        "1 unread record of t-1 was removed.",
     ]
 
 
@@ -80,7 +99,11 @@ def test_lag_in_time_has_a_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(late) > 5
 
 
-def test_a_group_is_described_with_its_lag() -> None:
+def test_a_group_is_described_with_its_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> Any:
+        raise ClientError("the settings are none of its business.")
+
+    monkeypatch.setattr(description, "losses_of", refused)
     place = TopicPartition("t", 0)
     group = Group("g", "stable", "classic", "range", 2, False, (Member("m", None, "c", "/h", ()),))
     known = groups({"g": group}, {"g": {place: 5, ("gone", 0): 1}})
@@ -90,3 +113,4 @@ def test_a_group_is_described_with_its_lag() -> None:
     assert (own.committed_offset, own.end_offset, own.lag) == (5, 8, 3)
     assert (gone.topic, gone.end_offset, gone.lag) == ("gone", None, None)
     assert (told.lag, told.members[0].partitions) == (3, 0)
+    assert told.losses is None

@@ -11,10 +11,12 @@ from ottla.cli.failures import Failed, unknown
 from ottla.cli.rows import NOT_ASKED, NotAsked, column, only_json, row, show_rows
 from ottla.cli.screen import say
 from ottla.client.admin.committed_offsets import Commit, commits_of
-from ottla.client.admin.group_states import MemberState, group_state
+from ottla.client.admin.group_states import GroupState, MemberState, group_state
 from ottla.client.admin.groups import SHARE, Group, described_groups, listed_groups
+from ottla.client.admin.losses import DAY_MS, Loss, losses_of
 from ottla.client.admin.share_offsets import share_commits_of
 from ottla.client.client import Client
+from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition
 from ottla.journey.formatting import format_elapsed
 from ottla.wording.plural import plural
@@ -96,8 +98,24 @@ class GroupPartition:
 
 
 @row
+class ShownLoss:
+    """As `client.admin.losses.Loss`."""
+
+    topic: str
+    partition: int
+    removed: int
+    records: int
+    goes_in_ms: int | None
+
+    def __str__(self) -> str:
+        return str(Loss(self.topic, self.partition, self.removed, self.records, self.goes_in_ms))
+
+
+@row
 class GroupDescription:
-    """A group with its members and partitions; `behind_ms` is that of its oldest unread record."""
+    """A group with its members and partitions; `behind_ms` is that of its oldest unread record.
+    `losses`: of unread records that retention removes within a day; None if that is not known.
+    """
 
     group: str
     state: str
@@ -107,6 +125,7 @@ class GroupDescription:
     members: list[MemberState]
     partitions: list[GroupPartition]
     lag: int
+    losses: list[ShownLoss] | None
     behind_ms: int | NotAsked | None = NOT_ASKED
 
     def show(self) -> None:
@@ -119,6 +138,8 @@ class GroupDescription:
         if oldest:
             title += f", {oldest} behind"
         show_rows(self.partitions, title=title, like=GroupPartition)
+        for loss in self.losses or ():
+            say(f"{loss}{' at the earliest' if loss.goes_in_ms else ''}.")
         for each in self.members:
             if not each.partitions:
                 say(f"no partition assigned: {each.name}")
@@ -160,8 +181,25 @@ def group_description(
         found.members,
         partitions,
         found.lag,
+        group_losses(client, found),
         NOT_ASKED if times is None else max(behind_ms.values(), default=None),
     )
+
+
+def group_losses(client: Client, found: GroupState) -> list[ShownLoss] | None:
+    """Within a day; None where the brokers do not say."""
+    positions = {
+        each.topic_partition: each.committed_offset
+        for each in found.partitions
+        if each.committed_offset is not None and each.lag
+    }
+    if not positions:
+        return []
+    try:
+        known = losses_of(client, positions, DAY_MS, int(time.time() * 1000))
+    except ClientError:
+        return None
+    return [ShownLoss(*each) for each in known]
 
 
 def age(behind_ms: int | NotAsked | None) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from ottla.client.addresses import Address
@@ -16,6 +16,7 @@ from ottla.client.admin.hanging_transactions import (
     find_hanging,
     hanging_transaction,
 )
+from ottla.client.admin.losses import losses_of_all
 from ottla.client.admin.transactions import Transactions
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
@@ -53,10 +54,28 @@ class Health:
     hanging_transactions: list[HangingTransaction] | None
 
 
-def health_of(client: Client) -> Health:
-    """Of the cluster as it is now."""
+def health_of(client: Client, max_loss_in_ms: int | None = None) -> Health:
+    """Of the cluster as it is now. With `max_loss_in_ms` it is broken where a group loses records
+    that it has not read within this time.
+    """
     cluster = cluster_state(client)
-    return judged(cluster, hanging_transactions(client), certificate_days_left(client, cluster))
+    found = judged(cluster, hanging_transactions(client), certificate_days_left(client, cluster))
+    if max_loss_in_ms is None:
+        return found
+    losing = losing_groups(client, max_loss_in_ms, int(time.time() * 1000))
+    if not losing:
+        return found
+    return replace(found, state="broken", broken=[*found.broken, *losing])
+
+
+def losing_groups(client: Client, within_ms: int, now_ms: int) -> list[str]:
+    """A sentence for each group and partition that loses unread records. Raises ClientError."""
+    return [
+        f"group {group}: {each._replace(removed=0)}"
+        for group, found in sorted(losses_of_all(client, within_ms, now_ms).items())
+        for each in found
+        if each.records
+    ]
 
 
 def judged(

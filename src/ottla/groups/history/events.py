@@ -59,8 +59,6 @@ class Why(Enum):
     """A member whose session had expired sent a heartbeat after all."""
     FENCED = "fenced"
     """It spoke for a member, or in an epoch, that it is not in any more."""
-    OFFSET_GONE = "offset_gone"
-    """Retention has removed records that the group has not read."""
 
 
 class Who(NamedTuple):

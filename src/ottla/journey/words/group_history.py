@@ -46,7 +46,6 @@ _CAUSES: Final[dict[str, Callable[[str, Document], str]]] = {
         f"{who} sent a heartbeat {_took(cause)} after it was taken for dead"
     ),
     "fenced": lambda who, _: f"{who} was fenced: its id or epoch is an old one",
-    "offset_gone": lambda who, _: "retention has removed records that the group has not read",
 }
 
 

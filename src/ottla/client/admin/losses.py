@@ -1,0 +1,171 @@
+"""When retention removes records that a group has not read, on any Kafka cluster.
+
+What is known from outside: `retention.ms` of the topic (DescribeConfigs) and which offset the first
+record from a time on has (ListOffsets). A record goes once the newest one of its segment is older
+than retention.ms, so the times here are the earliest ones. `retention.bytes` depends on what will
+be written, and is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ottla.client.admin.committed_offsets import all_commits
+from ottla.client.admin.configs import topic_settings
+from ottla.client.admin.groups import SHARE, listed_groups
+from ottla.client.admin.offsets import EARLIEST, LATEST, Offsets, asked_offsets, known_offsets
+from ottla.client.admin.share_offsets import share_commits_of
+from ottla.client.client import Client
+from ottla.client.topic_partition import TopicPartition
+from ottla.journey.formatting import format_elapsed
+from ottla.wording.plural import plural
+
+DAY_MS: Final = 24 * 3_600_000
+STEPS: Final = 1_000
+"""The time until the first record goes is told to this part of the time looked ahead, and not finer
+than a second: ten questions to the leaders."""
+RETENTION: Final = "retention.ms"
+POLICY: Final = "cleanup.policy"
+
+Positions = Mapping[TopicPartition, int]
+"""The offset of the first record that a group has not read."""
+
+
+class Loss(NamedTuple):
+    """Records of a partition that a group has not read.
+
+    `removed`: how many are gone already. `records`: how many more go within the time that was
+    looked ahead, the first of them in `goes_in_ms` at the earliest (0: at any moment; None if none
+    goes).
+    """
+
+    topic: str
+    partition: int
+    removed: int
+    records: int
+    goes_in_ms: int | None
+
+    def __str__(self) -> str:
+        name = f"{self.topic}-{self.partition}"
+        parts = []
+        if self.removed:
+            verb = "was" if self.removed == 1 else "were"
+            parts.append(f"{plural(self.removed, 'unread record')} of {name} {verb} removed")
+        if self.records:
+            when = "now" if not self.goes_in_ms else f"in {format_elapsed(self.goes_in_ms)}"
+            verb = "goes" if self.records == 1 else "go"
+            parts.append(f"{plural(self.records, 'unread record')} of {name} {verb} {when}")
+        return ", ".join(parts)
+
+
+def losses_of(client: Client, positions: Positions, within_ms: int, now_ms: int) -> list[Loss]:
+    """The losses of one group within this time from now, the next ones first. Partitions whose
+    leaders do not answer are left out. Raises ClientError.
+    """
+    return losses(client, {"": positions}, within_ms, now_ms).get("", [])
+
+
+def losses(
+    client: Client, groups: Mapping[str, Positions], within_ms: int, now_ms: int
+) -> dict[str, list[Loss]]:
+    """The same of several groups; those that lose nothing are left out."""
+    wanted = sorted({place for positions in groups.values() for place in positions})
+    leaders = client.metadata(sorted({each.topic for each in wanted})).leaders
+    places = [each for each in wanted if each in leaders]
+    (starts, ends), _ = known_offsets(client, places, EARLIEST, LATEST)
+    kept_ms = _retention_ms(client, sorted({each.topic for each in ends}))
+    cutoffs = {
+        each: max(now_ms + within_ms - kept_ms[each.topic], 0)
+        for each in ends
+        if each.topic in kept_ms
+    }
+    survivors = _survivors(client, cutoffs, ends)
+    found: dict[str, list[Loss]] = {}
+    for group, positions in groups.items():
+        known = {each: at for each, at in positions.items() if each in ends and each in starts}
+        gone = {each: max(starts[each] - at, 0) for each, at in known.items()}
+        unread = {each: max(at, starts[each]) for each, at in known.items()}
+        at_risk = {
+            each: at for each, at in unread.items() if each in survivors and survivors[each] > at
+        }
+        goes_in = _goes_in_ms(client, at_risk, cutoffs, ends, within_ms)
+        its = [
+            Loss(
+                *each,
+                removed=gone[each],
+                records=survivors[each] - unread[each] if each in at_risk else 0,
+                goes_in_ms=goes_in.get(each),
+            )
+            for each in known
+            if gone[each] or each in at_risk
+        ]
+        if its:
+            last = within_ms + 1
+            found[group] = sorted(
+                its, key=lambda each: last if each.goes_in_ms is None else each.goes_in_ms
+            )
+    return found
+
+
+def losses_of_all(client: Client, within_ms: int, now_ms: int) -> dict[str, list[Loss]]:
+    """Of all groups of the cluster. Raises ClientError."""
+    positions: dict[str, Positions] = {
+        group: {place: commit.offset for place, commit in commits.items()}
+        for group, commits in all_commits(client).by_group.items()
+    }
+    for each in listed_groups(client):
+        if each.type == SHARE:
+            commits = share_commits_of(client, each.group)
+            positions[each.group] = {place: commit.offset for place, commit in commits.items()}
+    return losses(client, positions, within_ms, now_ms)
+
+
+def _retention_ms(client: Client, topics: list[str]) -> dict[str, int]:
+    """Of the topics of which retention removes records by their age."""
+    if not topics:
+        return {}
+    found: dict[str, int] = {}
+    for topic, settings in topic_settings(client, topics, (RETENTION, POLICY)).items():
+        values = {each.name: each.value or "" for each in settings}
+        policy = [each.strip() for each in values.get(POLICY, "").split(",")]
+        kept_ms = int(values.get(RETENTION) or -1)
+        if "delete" in policy and kept_ms >= 0:
+            found[topic] = kept_ms
+    return found
+
+
+def _survivors(client: Client, times: Mapping[TopicPartition, int], ends: Offsets) -> Offsets:
+    """The first record from each time on; the end where there is none."""
+    found, _ = asked_offsets(client, times, client.patience.answer_s)
+    return {each: ends[each] if offset < 0 else offset for each, offset in found.items()}
+
+
+def _goes_in_ms(
+    client: Client,
+    at_risk: Positions,
+    cutoffs: Mapping[TopicPartition, int],
+    ends: Offsets,
+    within_ms: int,
+) -> dict[TopicPartition, int]:
+    """In how long the record at each of these offsets goes: by halving the time."""
+    # It goes after more than the first number, and by the second.
+    bounds = dict.fromkeys(at_risk, (-1, within_ms))
+    finest_ms = max(within_ms // STEPS, 1_000)
+    asked = dict(bounds)
+    is_first = True
+    while asked:
+        tries = {each: 0 if is_first else sum(asked[each]) // 2 for each in asked}
+        is_first = False
+        times = {each: max(cutoffs[each] - within_ms + tries[each], 0) for each in asked}
+        survivors = _survivors(client, times, ends)
+        for each, tried in tries.items():
+            low, high = bounds[each]
+            is_gone = each in survivors and survivors[each] > at_risk[each]
+            bounds[each] = (low, tried) if is_gone else (tried, high)
+        asked = {
+            each: bound
+            for each, bound in bounds.items()
+            if bound[1] and bound[1] - bound[0] > finest_ms
+        }
+    return {each: high if not high else low for each, (low, high) in bounds.items()}

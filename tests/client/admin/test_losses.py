@@ -1,0 +1,106 @@
+"""When retention removes what groups have not read."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as PartitionAt
+
+from ottla.client.admin.configs import alter_settings
+from ottla.client.admin.health import health_of
+from ottla.client.admin.losses import DAY_MS, Loss, losses, losses_of
+from ottla.client.admin.records import delete_records
+from ottla.client.client import Client
+from ottla.client.topic_partition import TopicPartition
+from ottla.testing import Topic
+
+HOUR_MS = 3_600_000
+
+
+def fill(topic: Topic, now_ms: int, *ages_ms: int) -> None:
+    """Records of these ages, in partition 0."""
+    producer = Producer({"bootstrap.servers": topic.bootstrap})
+    for age_ms in ages_ms:
+        producer.produce(topic.name, b"x", partition=0, timestamp=now_ms - age_ms)
+        producer.flush()
+
+
+def test_when_unread_records_go(ottla_topic: Topic) -> None:
+    now_ms = int(time.time() * 1000)
+    place = TopicPartition(ottla_topic.name, 0)
+    days = (6 * DAY_MS + 20 * HOUR_MS, 6 * DAY_MS + 10 * HOUR_MS, 6 * DAY_MS + HOUR_MS, HOUR_MS)
+    fill(ottla_topic, now_ms, *days)
+    with Client(ottla_topic.bootstrap) as client:
+
+        def found(position: int, within_ms: int = DAY_MS) -> Any:
+            return losses_of(client, {place: position}, within_ms, now_ms)
+
+        (all_of_it,) = found(0)
+        assert (all_of_it.removed, all_of_it.records) == (0, 3)
+        assert 0 <= 4 * HOUR_MS - all_of_it.goes_in_ms <= DAY_MS // 500
+        (two,) = found(1)
+        assert two.records == 2
+        assert 0 <= 14 * HOUR_MS - two.goes_in_ms <= DAY_MS // 500
+        (later,) = found(2)
+        assert (later.records, later.goes_in_ms // HOUR_MS) == (1, 22)
+        assert found(3) == found(4) == []
+        assert found(0, HOUR_MS) == []
+        assert found(0, 5 * HOUR_MS)[0].records == 1
+        # Retention may remove at any moment what is older.
+        assert losses_of(client, {place: 0}, DAY_MS, now_ms + 5 * HOUR_MS)[0].goes_in_ms == 0
+        delete_records(client, {place: 1})
+        (gone,) = found(0)
+        assert (gone.removed, gone.records) == (1, 2)
+        both = losses(client, {"g": {place: 4}, "h": {place: 0}}, DAY_MS, now_ms)
+        assert list(both) == ["h"]
+        unknown = {TopicPartition("no-such-topic", 0): 0}
+        assert losses_of(client, unknown, DAY_MS, now_ms) == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("retention.ms", "-1"), ("cleanup.policy", "compact")])
+def test_what_retention_keeps_is_not_lost(ottla_topic: Topic, name: str, value: str) -> None:
+    now_ms = int(time.time() * 1000)
+    producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
+    producer.produce(ottla_topic.name, b"x", b"k", partition=0, timestamp=now_ms - 7 * DAY_MS)
+    producer.flush()
+    place = TopicPartition(ottla_topic.name, 0)
+    with Client(ottla_topic.bootstrap) as client:
+        alter_settings(client, "topic", ottla_topic.name, {name: value}, [])
+        assert losses_of(client, {place: 0}, DAY_MS, now_ms) == []
+
+
+def test_health_fails_on_it_where_that_is_asked(ottla_topic: Topic) -> None:
+    now_ms = int(time.time() * 1000)
+    fill(ottla_topic, now_ms, 7 * DAY_MS - 3 * HOUR_MS, 0)
+    group = f"losing-{ottla_topic.name}"
+    consumer = Consumer({"bootstrap.servers": ottla_topic.bootstrap, "group.id": group})
+    consumer.commit(offsets=[PartitionAt(ottla_topic.name, 0, 0)], asynchronous=False)
+    consumer.close()
+    with Client(ottla_topic.bootstrap) as client:
+
+        def said(within_ms: int | None) -> list[str]:
+            broken = health_of(client, within_ms).broken
+            return [each for each in broken if each.startswith(f"group {group}:")]
+
+        (sentence,) = said(6 * HOUR_MS)
+        assert f"1 unread record of {ottla_topic.name}-0 goes in 2 h 59 min" in sentence
+        assert said(HOUR_MS) == said(None) == []
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"),
+    [
+        (Loss("t", 3, 0, 42_000, 11_400_000), "42,000 unread records of t-3 go in 3 h 10 min"),
+        (Loss("t", 3, 0, 2, 0), "2 unread records of t-3 go now"),
+        (Loss("t", 3, 5, 0, None), "5 unread records of t-3 were removed"),
+        (
+            Loss("t", 3, 1, 1, 0),
+            "1 unread record of t-3 was removed, 1 unread record of t-3 goes now",
+        ),
+    ],
+)
+def test_a_loss_in_words(loss: Loss, text: str) -> None:
+    assert str(loss) == text
