@@ -24,6 +24,8 @@ TESTS: tuple[Callable[[Tools], None], ...] = (
 )
 WITH_SEVERAL: tuple[Callable[[Tools], None], ...] = cluster.TESTS
 WITH_USERS: tuple[Callable[[Tools], None], ...] = security.TESTS
+WITHOUT_LOGIN: tuple[Callable[[Tools], None], ...] = (cluster.every_replica_answers_the_same,)
+"""Kafka's tool takes no settings of a client, so it cannot log in."""
 STOP = "the_brokers_stop"
 DUMP = "log_dump_finds_no_fault"
 IDENTICAL = "replicas_are_identical"
@@ -58,7 +60,12 @@ def run(jars: KafkaJars, target: Target, wanted: Sequence[str]) -> Iterator[Outc
                 continue
             if test in WITH_USERS and not target.is_secured:
                 continue
-            if not wanted or test.__name__ in wanted:
+            if wanted and test.__name__ not in wanted:
+                continue
+            if test in WITHOUT_LOGIN and target.is_secured:
+                reason = "Kafka's tool takes no settings of a client, so it cannot log in"
+                yield Outcome(SUITE, test.__name__, "skipped", reason=reason)
+            else:
                 yield _judge(test.__name__, lambda test=test: test(tools))  # type: ignore[misc]
 
 

@@ -11,6 +11,13 @@ from conformance import apache_tools, log_dump
 from ottla.testing import KitError
 
 JARS = KafkaJars(Path("jars"), "java")
+ADMIN = {
+    "security.protocol": "SASL_SSL",
+    "ssl.ca.location": "authority.pem",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.username": "admin",
+    "sasl.password": "word",
+}
 
 
 def passing(tools: Tools) -> None:
@@ -65,16 +72,21 @@ def test_what_is_of_users_runs_as_an_administrator_on_secured_brokers(
     monkeypatch.setattr(apache_tools, "WITH_USERS", (of_users,))
     assert run() == []
     target = Target("127.0.0.1:1", is_secured=True)
-    target.admin = {
-        "security.protocol": "SASL_SSL",
-        "ssl.ca.location": "authority.pem",
-        "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.username": "admin",
-        "sasl.password": "word",
-    }
+    target.admin = ADMIN
     assert [one.state for one in apache_tools.run(JARS, target, ())] == ["passed"]
     assert "ssl.truststore.location=authority.pem" in said
     assert said[-1].endswith('ScramLoginModule required username="admin" password="word";')
+
+
+def test_a_tool_that_cannot_log_in_is_left_out_on_secured_brokers(
+    run: Callable[..., list[tuple[str, str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apache_tools, "WITHOUT_LOGIN", (passing,))
+    assert run("passing") == [("passing", "passed", "")]
+    target = Target("127.0.0.1:1", is_secured=True)
+    target.admin = ADMIN
+    (outcome,) = apache_tools.run(JARS, target, ["passing"])
+    assert (outcome.state, outcome.reason[:28]) == ("skipped", "Kafka's tool takes no settin")
 
 
 def test_what_wants_several_brokers_runs_on_three_only(
