@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from urllib.parse import quote
 
 from confluent_kafka import Consumer, Producer
@@ -47,6 +48,30 @@ def test_spaces_around_a_name_belong_to_it(visitor: Visitor, ottla_topic: Topic)
     found = visitor.get(f"/group?name={quote(group)}")
     assert found.status == 200
     assert "State empty" in found.words
+
+
+def test_why_it_rebalanced_and_what_retention_removes_unread(
+    visitor: Visitor, ottla_topic: Topic
+) -> None:
+    old_ms = int(time.time() * 1000) - 7 * 24 * 3_600_000 + 5 * 3_600_000
+    producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
+    producer.produce(ottla_topic.name, b"x", partition=0, timestamp=old_ms)
+    producer.flush()
+    group = f"why-{ottla_topic.name}"
+    committed(ottla_topic, group, 0)
+    settings = {"bootstrap.servers": ottla_topic.bootstrap, "group.id": group}
+    consumer = Consumer(settings | {"client.id": "<b>app-1", "enable.auto.commit": False})
+    consumer.subscribe([ottla_topic.name])
+    until_s = time.monotonic() + 30
+    while not consumer.assignment() and time.monotonic() < until_s:
+        consumer.poll(0.1)
+    consumer.close()
+    found = visitor.get(f"/group?name={group}")
+    assert f"1 unread record of {ottla_topic.name}-0 goes in 4 h" in found.words
+    assert "<b>app-1 (127.0.0.1) joined" in found.words
+    assert f"{ottla_topic.name} 0" in found.words
+    assert "no member left after" in found.words
+    assert "<b>app-1" not in found.text
 
 
 def test_a_group_that_does_not_exist(visitor: Visitor) -> None:

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from ottla.client.admin.group_states import group_state
+from ottla.client.admin.group_history import group_history
+from ottla.client.admin.group_states import GroupState, group_state
 from ottla.client.admin.groups import described_groups, listed_groups
+from ottla.client.admin.losses import DAY_MS, losses_of
+from ottla.client.client import Client
+from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import NotFoundError
 from ottla.console.pages.charts import group_trend, sampler_of
 from ottla.console.visit import Visit
+from ottla.journey.words.group_history import (
+    causes_texts,
+    moved_text,
+    moves_texts,
+    outcome_text,
+)
 from ottla.wording.errors import unknown
 
 MAX_ROWS: Final = 1000
 """Partitions that are listed, the most behind first."""
 
 
+MAX_LOSSES: Final = 10
+MAX_REBALANCES: Final = 10
+LOSSES_FRESH_S: Final = 20.0
+REBALANCES_FRESH_S: Final = 3.0
+"""All brokers are asked."""
 MAX_MEMBERS: Final = 500
 MAX_OWNED: Final = 20
 """Topics of a member that are named."""
@@ -40,6 +56,10 @@ def group(visit: Visit) -> Response:
             each.member_id: owned(each.assignment) for each in found[name].members[:MAX_MEMBERS]
         },
         trend=group_trend(visit, name),
+        losses=visit.access.kept(f"losses {name}", LOSSES_FRESH_S, lambda: losses(client, state)),
+        rebalances=visit.access.kept(
+            f"rebalances {name}", REBALANCES_FRESH_S, lambda: rebalances(client, name)
+        ),
         has_history=sampler_of(visit) is not None,
         group=found[name],
         state=state,
@@ -47,6 +67,50 @@ def group(visit: Visit) -> Response:
         more=len(rows) - MAX_ROWS,
         topics=sorted({each.topic for each in rows})[:MAX_ROWS],
     )
+
+
+def losses(client: Client, state: GroupState) -> list[str]:
+    """What retention removes unread within a day; nothing where the brokers do not say."""
+    positions = {
+        each.topic_partition: each.committed_offset
+        for each in state.partitions
+        if each.committed_offset is not None and each.lag
+    }
+    if not positions:
+        return []
+    try:
+        found = losses_of(client, positions, DAY_MS, int(time.time() * 1000))
+    except ClientError:
+        return []
+    return [str(each) for each in found[:MAX_LOSSES]]
+
+
+class Rebalance(NamedTuple):
+    """An entry of the group's history, in words."""
+
+    at_ms: int
+    outcome: str
+    causes: list[str]
+    moved: str
+    moves: list[str]
+
+
+def rebalances(client: Client, name: str) -> list[Rebalance] | None:
+    """The last ones, the newest first; None on brokers that keep no history, or do not tell it."""
+    try:
+        entries = group_history(client, name).entries
+    except ClientError:
+        return None
+    return [
+        Rebalance(
+            each["at_ms"],
+            outcome_text(each),
+            causes_texts(each),
+            moved_text(each),
+            moves_texts(each) if moved_text(each) else [],
+        )
+        for each in reversed(entries[-MAX_REBALANCES:])
+    ]
 
 
 def owned(partitions: Iterable[TopicPartition]) -> list[tuple[str, str]]:
