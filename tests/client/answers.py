@@ -29,7 +29,11 @@ from ottla.client.admin.records import DELETE_RECORDS
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
-from ottla.protocol.versions import CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE
+from ottla.protocol.versions import (
+    CONSUMER_GROUP_DESCRIBE,
+    SHARE_GROUP_DESCRIBE,
+    STREAMS_GROUP_DESCRIBE,
+)
 
 Place = tuple[str, int]
 
@@ -353,6 +357,21 @@ def groups(known: Mapping[str, Group], commits: Mapping[str, dict[Place, int]]) 
             )
         )
 
+    def of_streams(address: str, request: Any) -> Any:
+        """None of these groups is one."""
+        build = messages_of(STREAMS_GROUP_DESCRIBE, 0)
+        return build.StreamsGroupDescribeResponse(
+            groups=tuple(
+                build.DescribedGroup(
+                    error_code=ErrorCode.group_id_not_found,
+                    error_message=None,
+                    group_id=name,
+                    members=(),
+                )
+                for name in request.group_ids
+            )
+        )
+
     def fetched(address: str, request: Any) -> Any:
         build = messages_of(OFFSET_FETCH, request.__version__)
         at = commits.get(request.group_id, {})
@@ -394,6 +413,7 @@ def groups(known: Mapping[str, Group], commits: Mapping[str, dict[Place, int]]) 
         DESCRIBE_GROUPS: [described],
         CONSUMER_GROUP_DESCRIBE: [of_new_protocol],
         SHARE_GROUP_DESCRIBE: [of_new_protocol],
+        STREAMS_GROUP_DESCRIBE: [of_streams],
         OFFSET_FETCH: [fetched],
         OFFSET_COMMIT: [committed],
         DELETE_GROUPS: [deleted],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
@@ -22,6 +23,11 @@ from ottla.cli.screen import note
 from ottla.cli.value_types import Time, WholeNumber
 from ottla.client.admin.groups import described_groups
 from ottla.client.admin.offset_moves import Target, plan
+
+_STATE: Final = (
+    "The application's state is as it was, and what is read again is added to it ({topics}). To"
+    " begin without it, delete these topics and the instances' folders (state.dir)."
+)
 
 
 @command()
@@ -72,7 +78,10 @@ def reset(
     if group in found and not dry_run:
         no_active_members(found[group])
     committed = offsets_of(client, group, found.get(group))
-    partitions = choose_partitions(client, group, topic, committed)
+    topology = None if group not in found else found[group].topology
+    # What a streams group writes for itself would be processed beside what it reads again.
+    chosen = topic if topic or topology is None else topology.sources
+    partitions = choose_partitions(client, group, chosen, committed)
     moves = plan(client, target, partitions, committed)
     if not (topic or yes or dry_run):
         confirm_moves(group, moves)
@@ -84,6 +93,8 @@ def reset(
         as_json=as_json,
         is_share=is_share_group(found.get(group)),
     )
+    if topology is not None and topology.changelogs:
+        note(_STATE.format(topics=", ".join(topology.changelogs)))
     if group not in found:  # a mistyped name would go unnoticed
         will = "would be" if dry_run else "was"
         note(f"There was no group {group!r}: it {will} created.")

@@ -1,7 +1,8 @@
 """Groups of consumers: listing, describing and deleting them.
 
 Groups of the classic protocol are described by DescribeGroups, those of KIP-848 by
-ConsumerGroupDescribe, share groups (KIP-932) by ShareGroupDescribe.
+ConsumerGroupDescribe, share groups (KIP-932) by ShareGroupDescribe, streams groups (KIP-1071) by
+StreamsGroupDescribe.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.client.admin.streams_topology import Topology, active_partitions, topology_of
 from ottla.client.client import Client
 from ottla.client.coordinators import Coordinated
 from ottla.client.errors import ClientError, Needs, RefusedError, UnsupportedError, reason_of
@@ -16,7 +18,11 @@ from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.messages import Messages
-from ottla.protocol.versions import CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE
+from ottla.protocol.versions import (
+    CONSUMER_GROUP_DESCRIBE,
+    SHARE_GROUP_DESCRIBE,
+    STREAMS_GROUP_DESCRIBE,
+)
 
 DESCRIBE_GROUPS: Final = 15
 LIST_GROUPS: Final = 16
@@ -26,9 +32,12 @@ CONSUMER: Final = "consumer"
 CLASSIC: Final = "classic"
 SHARE: Final = "share"
 """A share group: the type, and that of its protocol."""
+STREAMS: Final = "streams"
+"""The same of a streams group, whose members are threads of Kafka Streams."""
 STATES: Final = {
     "PreparingRebalance": "preparing rebalancing",
     "CompletingRebalance": "completing rebalancing",
+    "NotReady": "not ready",
 }
 """States that are more than one word."""
 DEAD: Final = "dead"
@@ -66,6 +75,8 @@ class Group(NamedTuple):
     is_simple: bool
     """Whether it only has committed offsets, and never had members."""
     members: tuple[Member, ...]
+    topology: Topology | None = None
+    """Of a streams group."""
 
 
 def listed_groups(client: Client) -> list[ListedGroup]:
@@ -95,7 +106,7 @@ def listed_groups(client: Client) -> list[ListedGroup]:
                 (getattr(each, "group_type", "") or UNKNOWN).lower(),
             )
             for each in response.groups
-            if each.protocol_type in ("", CONSUMER, SHARE)
+            if each.protocol_type in ("", CONSUMER, SHARE, STREAMS)
         ]
     if failure is not None and not responded:
         raise failure
@@ -125,6 +136,7 @@ def described_groups(client: Client, names: Iterable[str]) -> dict[str, Group]:
         if group.state != DEAD:
             found[name] = group
     found |= _of_new_protocol(client, [name for name in wanted if name not in found], SHARE)
+    found |= _streams_groups(client, [name for name in wanted if name not in found])
     return {name: found[name] for name in wanted if name in found}
 
 
@@ -185,6 +197,47 @@ def _of_new_protocol(client: Client, names: Sequence[str], kind: str) -> dict[st
         for name, (broker, each) in asked.items()
         if each.error_code is ErrorCode.none
     }
+
+
+def _streams_groups(client: Client, names: Sequence[str]) -> dict[str, Group]:
+    """None on brokers without them."""
+
+    def describe(some: Sequence[str]) -> Question:
+        def build(messages: Messages) -> Any:
+            return messages.StreamsGroupDescribeRequest(group_ids=tuple(some))
+
+        return Question(STREAMS_GROUP_DESCRIBE, 0, build)
+
+    if not names:
+        return {}
+    try:
+        asked = client.ask_coordinators(
+            Coordinated.GROUP,
+            names,
+            describe,
+            lambda response: ((each.group_id, each) for each in response.groups),
+        )
+    except UnsupportedError:
+        return {}
+    found = {}
+    for name, (broker, each) in asked.items():
+        if each.error_code is not ErrorCode.none:
+            continue
+        topology = topology_of(each)
+        existing = client.metadata(topology.read_topics).leaders if each.members else {}
+        members = tuple(
+            Member(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                active_partitions(member, topology, existing),
+            )
+            for member in each.members
+        )
+        state = state_name(each.group_state)
+        found[name] = Group(name, state, STREAMS, None, broker.id, False, members, topology)
+    return found
 
 
 def _classic(each: Any, coordinator: int) -> Group:
