@@ -55,7 +55,7 @@ async def handle(request: Any, context: Context) -> Any:
     build, slices = context.messages, Slices()
     if not is_enabled(context):
         return build.StreamsGroupHeartbeatResponse(
-            error_code=ErrorCode.unsupported_version, error_message=DISABLED
+            error_code=ErrorCode.unsupported_version, error_message=DISABLED, status=()
         )
     try:
         result = await context.broker.groups.streams.heartbeat(
@@ -63,7 +63,7 @@ async def handle(request: Any, context: Context) -> Any:
         )
     except ApiError as error:
         return build.StreamsGroupHeartbeatResponse(
-            error_code=error.code, error_message=error.message or None
+            error_code=error.code, error_message=error.message or None, status=()
         )
     statuses = await _with_creation(result, context)
     tasks = result.tasks

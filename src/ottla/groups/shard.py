@@ -1048,7 +1048,8 @@ class GroupShard:
         return [
             group
             for group in found
-            if (not states or group.state.lower() in states) and (not types or group.type in types)
+            if (not states or not states.isdisjoint(_filters(group.state)))
+            and (not types or group.type in types)
         ]
 
     def describe_group(self, group_id: str) -> DescribedGroup:
@@ -1059,6 +1060,13 @@ class GroupShard:
             what = "is not a classic group" if is_other else "not found"
             return DescribedGroup(group_id, DEAD.value, reason=f"Group {group_id} {what}.")
         return describe.describe(group)
+
+
+def _filters(state: str) -> tuple[str, ...]:
+    """Which filters of ListGroups the state passes. Kafka compares "NotReady" as "not_ready" only,
+    which is not how its tools write it in lower case.
+    """
+    return ("not_ready", "notready") if state == "NotReady" else (state.lower(),)
 
 
 def _is_empty(group: ClassicGroup | ConsumerGroup | StreamsGroup) -> bool:

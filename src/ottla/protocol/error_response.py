@@ -59,6 +59,10 @@ _LISTS_NOTHING: Final = frozenset(
     }
 )
 """With an error of its own, such a response, or such a part of one, has no list."""
+_NULL: Final = frozenset(
+    {"active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint"}
+)
+"""Arrays of StreamsGroupHeartbeat whose absence says that nothing has changed."""
 _WITHOUT_OWN: Final = frozenset({"DescribeLogDirsResponse"})
 """Their first versions have none, and no list either."""
 _OF_A_PART: Final = frozenset({"topic_config_error_code"})
@@ -130,6 +134,8 @@ def _filled(cls: type, source: Any, code: ErrorCode, *, is_part: bool = False) -
     for name, default in codec.defaults.items():
         if isinstance(default, ErrorCode):
             values[name] = default if name in _OF_A_PART else code
+        elif name in _NULL:
+            values[name] = None
         elif name in elements and is_alone:
             values[name] = ()
         elif name in elements:

@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from ottla.protocol.errors import ErrorCode
 
 
@@ -58,8 +60,10 @@ async def test_lists_and_deletes(api: Any) -> None:
         assert found == (
             [] if states == ("stable",) else [("g", "streams", "streams", "Assigning")]
         )
+    await api.streams_beat(member_id="n", topology=api.topology("t", epoch=0))
     deleted = await api.ask("delete_groups", 2, groups_names=("g",))
     assert deleted.results[0].error_code is ErrorCode.non_empty_group
+    await api.streams_beat(member_id="n", member_epoch=-1, topology=None)
     await api.streams_beat(member_epoch=-1, topology=None)
     deleted = await api.ask("delete_groups", 2, groups_names=("g",))
     assert deleted.results[0].error_code is ErrorCode.none
@@ -91,3 +95,10 @@ async def test_commits(api: Any) -> None:
     )
     fetched = await api.ask("offset_fetch", 9, groups=(stale,))
     assert fetched.groups[0].error_code is ErrorCode.stale_member_epoch
+
+
+@pytest.mark.parametrize("state", ["not_ready", "NotReady"])
+async def test_groups_that_are_not_ready_are_found(api: Any, state: str) -> None:
+    await api.streams_beat(topology=api.topology("missing"))
+    listed = await api.ask("list_groups", 5, states_filter=(state,), types_filter=())
+    assert [(each.group_id, each.group_state) for each in listed.groups] == [("g", "NotReady")]

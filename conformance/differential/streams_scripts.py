@@ -1,0 +1,325 @@
+"""Scripts of requests about streams groups (KIP-1071), as far as Apache Kafka 4.3 has them.
+
+The assignor breaks ties in the order of a hash table, so here no two processes are equally loaded
+where a task is to be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from conformance.differential.session import Session
+from ottla.protocol.errors import ErrorCode
+
+STREAMS_KEYS: Final = (88, 89)
+_HEARTBEAT, _DESCRIBE, _CONFIGS = 88, 89, 44
+_GROUP: Final = 32
+"""The type of the resource that has a group's settings."""
+_SET: Final = 0
+AT_ONCE: Final = {
+    "streams.initial.rebalance.delay.ms": "0",
+    "streams.assignment.interval.ms": "0",
+}
+
+
+def configure(session: Session, settings: Mapping[str, str] = AT_ONCE) -> None:
+    """Gives group `g` these settings, and waits until they are in force."""
+    build, group = session.build(_CONFIGS, 1), session.name("g")
+    resource = build.AlterConfigsResource(
+        resource_type=_GROUP,
+        resource_name=group,
+        configs=tuple(
+            build.AlterableConfig(name=name, config_operation=_SET, value=value)
+            for name, value in settings.items()
+        ),
+    )
+    request = build.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    session.ask(f"settings {settings}", request)
+
+    def is_set() -> bool:
+        build = session.build(32, 4)
+        asked = build.DescribeConfigsResource(
+            resource_type=_GROUP, resource_name=group, configuration_keys=tuple(settings)
+        )
+        answer = session.ask(
+            "settings", build.DescribeConfigsRequest(resources=(asked,)), is_recorded=False
+        )
+        (result,) = answer.results
+        return {each.name: each.value for each in result.configs} == settings
+
+    session.wait("the group's settings are in force", is_set)
+
+
+def topology(
+    session: Session,
+    *sources: str,
+    changelog: str | None = None,
+    partitions: int = 0,
+    epoch: int = 0,
+    regex: str | None = None,
+) -> Any:
+    """One subtopology."""
+    build = session.build(_HEARTBEAT, 0)
+    infos: tuple[Any, ...] = ()
+    if changelog is not None:
+        name = session.name(changelog) if changelog.isalnum() else changelog
+        config = build.KeyValue(key="cleanup.policy", value="compact")
+        infos = (build.TopicInfo(name=name, partitions=partitions, topic_configs=(config,)),)
+    subtopology = build.Subtopology(
+        subtopology_id="0",
+        source_topics=tuple(session.name(each) if each.isalnum() else each for each in sources),
+        source_topic_regex=() if regex is None else (regex,),
+        state_changelog_topics=infos,
+        repartition_source_topics=(),
+        copartition_groups=(),
+    )
+    return build.Topology(epoch=epoch, subtopologies=(subtopology,))
+
+
+def tasks(session: Session, *partitions: int) -> Any:
+    build = session.build(_HEARTBEAT, 0)
+    return (build.TaskIds(subtopology_id="0", partitions=partitions),) if partitions else ()
+
+
+def beat(
+    session: Session,
+    member: str,
+    epoch: int,
+    owned: Sequence[int] | None = None,
+    standby: Sequence[int] = (),
+    *,
+    label: str = "",
+    **fields: Any,
+) -> Any:
+    """A member's heartbeat; one that joins says all, another one what it has, or nothing (None)."""
+    build = session.build(_HEARTBEAT, 0)
+    joins = epoch == 0
+    active = tasks(session, *(owned or ())) if joins or owned is not None else None
+    request = {
+        "group_id": session.name("g"),
+        "member_id": member,
+        "member_epoch": epoch,
+        "rebalance_timeout": 60_000 if joins else -1,
+        "topology": topology(session, "t") if joins else None,
+        "active_tasks": active,
+        "standby_tasks": None if active is None else tasks(session, *standby),
+        "warmup_tasks": None if active is None else (),
+        "process_id": f"process-{member}" if joins else None,
+    }
+    said = build.StreamsGroupHeartbeatRequest(**(request | fields))
+    return session.ask(f"streams heartbeat of {member!r} in {epoch} {label}", said)
+
+
+def describe(session: Session, *groups: str) -> None:
+    build = session.build(_DESCRIBE, 0)
+    for group in groups or ("g",):
+        request = build.StreamsGroupDescribeRequest(group_ids=(session.name(group),))
+        session.ask(f"describe {group}", request)
+
+
+def listed(session: Session) -> None:
+    for state in ("stable", "empty", "not_ready"):
+        request = session.build(16, 5).ListGroupsRequest(
+            states_filter=(state,), types_filter=("streams",)
+        )
+        answer = session.ask(f"list {state}", request, is_recorded=False)
+        own = [each for each in answer.groups if each.group_id == session.name("g")]
+        session.record(f"listed {state}", own)
+
+
+def streams_versions(session: Session) -> None:
+    session.versions(STREAMS_KEYS)
+
+
+def a_streams_member(session: Session) -> None:
+    session.create("t")
+    configure(session)
+    beat(session, "a", 0)
+    listed(session)
+    beat(session, "a", 2, (0, 1))
+    beat(session, "a", 2)
+    beat(session, "a", 1, (0, 1))
+    beat(session, "a", 7, (0, 1))
+    beat(session, "b", 2, ())
+    describe(session, "g", "h")
+    beat(session, "a", 2, (0, 1, 2))
+    beat(session, "a", 0)
+    beat(session, "a", 2, (0, 1), rack_id="r")
+    describe(session)
+    beat(session, "a", -1)
+    beat(session, "a", -1)
+    describe(session)
+    listed(session)
+    beat(session, "a", 0)
+    beat(session, "a", 0, topology=topology(session, "t", epoch=1), label="of another topology")
+    beat(session, "a", -1)
+    request = session.build(42, 2).DeleteGroupsRequest(groups_names=(session.name("g"),))
+    session.ask("delete", request)
+    describe(session)
+
+
+def streams_members_share(session: Session) -> None:
+    """Tasks go from one to the other once they are given up."""
+    session.create("t", 4)
+    configure(session)
+    beat(session, "a", 0)
+    beat(session, "b", 0)
+    beat(session, "a", 2, (0, 1, 2, 3))
+    beat(session, "b", 3, ())
+    beat(session, "a", 2, (0, 1, 2))
+    beat(session, "a", 2, (0, 1))
+    beat(session, "b", 3, ())
+    describe(session)
+    beat(session, "c", 0)
+    beat(session, "b", 3, (2, 3))
+    beat(session, "b", 3, (2,))
+    beat(session, "c", 4, ())
+    beat(session, "a", 3, (0, 1))
+    describe(session)
+    beat(session, "c", -1)
+    beat(session, "b", 4, (2,))
+    describe(session)
+
+
+def streams_standby_tasks(session: Session) -> None:
+    session.create("t")
+    session.create("c")
+    configure(session, AT_ONCE | {"streams.num.standby.replicas": "1"})
+    stateful = topology(session, "t", changelog="c")
+    beat(session, "a", 0, topology=stateful)
+    beat(session, "b", 0, topology=stateful)
+    beat(session, "a", 2, (0, 1))
+    beat(session, "a", 2, (0,))
+    beat(session, "b", 3, (), (0,))
+    beat(session, "a", 3, (0,))
+    beat(session, "b", 3, (1,), (0,))
+    describe(session)
+    beat(session, "b", -1)
+    beat(session, "a", 3, (0,), (1,))
+    beat(session, "a", 3, (0,))
+    beat(session, "a", 4, (0,))
+    describe(session)
+
+
+def streams_topics_that_are_missing(session: Session) -> None:
+    configure(session)
+    beat(session, "a", 0, topology=topology(session, "t", changelog="c"))
+    describe(session)
+    listed(session)
+    session.create("t")
+    beat(session, "a", 2, ())
+
+    def has_tasks() -> bool:
+        build = session.build(_HEARTBEAT, 0)
+        request = build.StreamsGroupHeartbeatRequest(
+            group_id=session.name("g"), member_id="a", member_epoch=0, rebalance_timeout=60_000,
+            topology=topology(session, "t", changelog="c"), process_id="process-a",
+            active_tasks=(), standby_tasks=(), warmup_tasks=(),
+        )  # fmt: skip
+        answer = session.ask("joins again", request, is_recorded=False)
+        return answer.error_code is ErrorCode.none and bool(answer.active_tasks)
+
+    session.wait("the changelog is made", has_tasks)
+    build = session.build(32, 4)
+    asked = build.DescribeConfigsResource(
+        resource_type=2, resource_name=session.name("c"), configuration_keys=("cleanup.policy",)
+    )
+    session.ask("the changelog", build.DescribeConfigsRequest(resources=(asked,)))
+
+
+def streams_requests_that_say_too_little(session: Session) -> None:
+    session.create("t")
+    configure(session)
+    build = session.build(_HEARTBEAT, 0)
+    tag = build.KeyValue(key="zone", value="a")
+    for fields in (
+        {"member_id": ""},
+        {"group_id": ""},
+        {"group_id": " "},
+        {"rack_id": ""},
+        {"rebalance_timeout": -1},
+        {"topology": None},
+        {"active_tasks": None},
+        {"active_tasks": tasks(session, 0)},
+        {"standby_tasks": tasks(session, 0)},
+        {"warmup_tasks": tasks(session, 0)},
+        {"topology": topology(session, "t", regex="t.*")},
+        {"topology": topology(session, "t", changelog="c", partitions=3)},
+        {"topology": topology(session, "__consumer_offsets")},
+        {"topology": topology(session, "t", changelog="a b")},
+        {"topology": topology(session)},
+        {"client_tags": (tag,), "rack_id": "r"},
+    ):
+        beat(session, "a", 0, label=str(sorted(fields)), **fields)
+        describe(session)
+    for epoch in (-2, -3):
+        beat(session, "a", epoch)
+    beat(session, "", 1)
+    beat(session, "", -1)
+
+
+def streams_groups_and_others(session: Session) -> None:
+    session.create("t")
+    configure(session)
+    beat(session, "a", 0)
+    group = session.name("g")
+    classic = session.build(15, 6).DescribeGroupsRequest(groups=(group,))
+    session.ask("describe as classic", classic)
+    consumers = session.build(68, 1).ConsumerGroupHeartbeatRequest(
+        group_id=group, member_id="m", member_epoch=0, rebalance_timeout=1_000,
+        subscribed_topic_names=(session.name("t"),), topic_partitions=(),
+    )  # fmt: skip
+    session.ask("a consumer's heartbeat", consumers)
+    session.ask(
+        "a classic heartbeat",
+        session.build(12, 4).HeartbeatRequest(group_id=group, generation_id=2, member_id="a"),
+    )
+    build = session.build(11, 9)
+    protocol = build.JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0" + b"\xff" * 4)
+    join = build.JoinGroupRequest(
+        group_id=group, session_timeout=10_000, rebalance_timeout=10_000, member_id="",
+        protocol_type="consumer", protocols=(protocol,),
+    )  # fmt: skip
+    session.ask("a classic join", join)
+    delete = session.build(42, 2).DeleteGroupsRequest(groups_names=(group,))
+    session.ask("delete", delete)
+    build = session.build(47, 0)
+    partition = build.OffsetDeleteRequestPartition(partition_index=0)
+    topic = build.OffsetDeleteRequestTopic(name=session.name("t"), partitions=(partition,))
+    deletion = build.OffsetDeleteRequest(group_id=group, topics=(topic,))
+    session.ask("delete offsets", deletion)
+    for version in (8, 9):
+        for member, epoch in (("a", 2), ("a", 1), ("a", 3), ("b", 2), ("", -1), ("a", -1)):
+            _commit(session, member, epoch, version)
+    beat(session, "a", -1)
+    session.ask("delete offsets of an empty group", deletion)
+    _commit(session, "", -1, 9)
+    session.ask("delete an empty group", delete)
+    describe(session)
+
+
+def _commit(session: Session, member: str, epoch: int, version: int) -> None:
+    build = session.build(8, version)
+    partition = build.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=7, committed_metadata=""
+    )
+    topic = build.OffsetCommitRequestTopic(name=session.name("t"), partitions=(partition,))
+    request = build.OffsetCommitRequest(
+        group_id=session.name("g"),
+        generation_id_or_member_epoch=epoch,
+        member_id=member,
+        topics=(topic,),
+    )
+    session.ask(f"commit {version} of {member!r} in {epoch}", request)
+
+
+STREAMS_SCRIPTS: Final = (
+    streams_versions,
+    a_streams_member,
+    streams_members_share,
+    streams_standby_tasks,
+    streams_topics_that_are_missing,
+    streams_requests_that_say_too_little,
+    streams_groups_and_others,
+)
