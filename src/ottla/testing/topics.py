@@ -112,6 +112,15 @@ class Topics(Faults):
 
         force_rebalance(self.bootstrap.split(",")[0], group, self.kit_settings)
 
+    def expire_member(self, group: str, client_id: str | None = None) -> str:
+        """A member of a group of any kind is taken for dead: its partitions go to others, and its
+        next request is refused with UNKNOWN_MEMBER_ID. Returns its member id. Without `client_id`
+        the group must have one member only. Raises KitError if there is not exactly one such.
+        """
+        from ottla.testing.expired_member import expire_member
+
+        return expire_member(self.bootstrap, group, client_id, self.kit_settings)
+
     def _ask_all(self, operation: str, **arguments: Any) -> None:
         for each in self.controls():
             each.ask(operation, **arguments)
