@@ -41,6 +41,10 @@ CHOICES: Final = (
 FORGOTTEN: Final = 0.06
 KEPT: Final = 0.2
 """Of the records, for the next time."""
+BAD_EVERY: Final = 12
+"""One of so many offsets is a record that no member can work on: it is given back each time, until
+it was delivered too often.
+"""
 NOT_TAKEN: Final = frozenset({ErrorCode.invalid_record_state, ErrorCode.invalid_request})
 """What was said is certainly not stored."""
 SESSION_GONE: Final = frozenset(
@@ -353,6 +357,8 @@ class ShareMember:
                 if self._random.random() < KEPT:
                     continue
                 kind = self._random.choice(CHOICES)
+                if delivery.offset % BAD_EVERY == 0:
+                    kind = AckType.RELEASE
             if kind is AckType.RENEW:
                 if not may_renew:
                     continue

@@ -1,0 +1,103 @@
+"""Bugs of share groups (KIP-932), as patches like those in `planted`. They are looked for in runs
+with `--shares`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ottla.groups.share.shard import ShareGroupShard
+from ottla.share import shard, share_partition
+from ottla.share.in_flight import Run
+from ottla.share.record_state import RecordState
+from ottla.share.shard import ShareShard
+from ottla.share.share_partition import SharePartition
+from ottla.share.stored import Snapshot, Update
+from simulation.pace import Pace
+from simulation.planted import Patch, Sighting
+
+
+def what_members_say_is_not_written(patch: Patch) -> None:
+    """It is answered all the same: the next leader hands the records out again."""
+    right = SharePartition.begin_write
+
+    def begin_write(self: SharePartition) -> Any:
+        return right(self)._replace(batches=())
+
+    patch.setattr(SharePartition, "begin_write", begin_write)
+
+
+def locks_are_over_at_once(patch: Patch) -> None:
+    """A record is given to others while a member has it."""
+    right = Run.acquire
+
+    def acquire(self: Run, member: str, lock_until_ms: int) -> None:
+        right(self, member, lock_until_ms - 950)
+
+    patch.setattr(Run, "acquire", acquire)
+
+
+def former_leaders_write(patch: Patch) -> None:
+    """The leader epoch of a share partition fences nobody."""
+    patch.setattr(ShareShard, "_check_leader_epoch", lambda *_: None)
+
+
+def updates_are_not_loaded(patch: Patch) -> None:
+    """A new share coordinator knows the last snapshot only."""
+    right = ShareShard.apply
+
+    def apply(self: ShareShard, record: Any, offset: int, *given: Any) -> None:
+        is_new = record.key in self.known
+        before = self.known[record.key].state if is_new else None
+        right(self, record, offset, *given)
+        if before is not None and isinstance(record.value, Update):
+            self.known[record.key].state = before
+
+    patch.setattr(ShareShard, "apply", apply)
+
+
+def snapshots_forget_what_is_in_flight(patch: Patch) -> None:
+    """A snapshot has the start offset only, so that acknowledged records behind it are lost."""
+    right = ShareShard._record
+
+    def record(self: ShareShard, *given: Any) -> Any:
+        made = right(self, *given)
+        if isinstance(made.value, Snapshot):
+            return made._replace(value=made.value._replace(batches=()))
+        return made
+
+    patch.setattr(ShareShard, "_record", record)
+
+
+def the_older_delivery_wins(patch: Patch) -> None:
+    """What is stored of a record is not replaced by what is said of it later."""
+    patch.setattr(shard, "updated", lambda state, batches, start: state or batches)
+
+
+def released_records_are_over(patch: Patch) -> None:
+    """What a member gives back is delivered to nobody."""
+    patch.setattr(
+        share_partition,
+        "_after",
+        lambda state, run, settings: (
+            RecordState.ARCHIVED if state is RecordState.AVAILABLE else state
+        ),
+    )
+
+
+def a_new_coordinator_expires_nobody(patch: Patch) -> None:
+    """The members of a group that is loaded have no session timeout until their next heartbeat."""
+    patch.setattr(ShareGroupShard, "loaded", lambda *_: None)
+
+
+PLANTED_SHARES: Final[dict[Callable[[Patch], None], Sighting]] = {
+    what_members_say_is_not_written: Sighting(pace=Pace.SWIFT),
+    locks_are_over_at_once: Sighting(1, pace=Pace.SWIFT),
+    former_leaders_write: Sighting(1, pace=Pace.SWIFT),
+    updates_are_not_loaded: Sighting(pace=Pace.SWIFT),
+    snapshots_forget_what_is_in_flight: Sighting(pace=Pace.SWIFT),
+    the_older_delivery_wins: Sighting(pace=Pace.SWIFT),
+    released_records_are_over: Sighting(pace=Pace.SWIFT),
+    a_new_coordinator_expires_nobody: Sighting(2, pace=Pace.SWIFT),
+}
