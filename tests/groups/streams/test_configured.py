@@ -56,6 +56,19 @@ def test_chains_in_any_order() -> None:
     assert counts_of(chain, t=2, u=5) == {"r1": 5, "r2": 5, "c": 5}
 
 
+def test_a_long_chain_in_the_wrong_order() -> None:
+    links = 3_000
+    chain = [
+        subtopology(f"{links - n:04}", "", repartitions=f"r{n}", sinks=f"r{n + 1}")
+        for n in range(links)
+    ]
+    topology = Topology(0, (*reversed(chain), subtopology("9999", "t", sinks="r0")))
+    assert topology.subtopologies == tuple(sorted(topology.subtopologies))
+    found = counts_of(topology, t=7)
+    assert set(found.values()) == {7}
+    assert len(found) == links
+
+
 def test_ready() -> None:
     found = configure(COUNTS, topics(t=2, r=2, c=2))
     assert found.is_ready

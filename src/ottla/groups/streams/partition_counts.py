@@ -10,6 +10,7 @@ Kafka's RepartitionTopics, CopartitionedTopicsEnforcer and ChangelogTopics.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from heapq import heappop, heappush
 from typing import TypeAlias
 
 from ottla.groups.consumer.topics import Topics
@@ -71,11 +72,13 @@ def decide_partition_counts(topology: Topology, topics: Topics) -> PartitionCoun
         for topic in subtopology.repartition_source_topics
         if not topic.partitions
     }
+    # Of all fixed topics, once a group has needed it: it does not change.
+    fixed_count: list[int] = []
     for subtopology in topology.subtopologies:
         for group in subtopology.copartition_groups:
             names = _names(subtopology, group)
             if names:
-                counts.decided.update(_copartitioned(names, fixed, flexible, counts))
+                counts.decided.update(_copartitioned(names, fixed, flexible, counts, fixed_count))
     for subtopology in topology.subtopologies:
         most = counts.most_read(subtopology)
         counts.decided.update((topic.name, most) for topic in subtopology.changelog_topics)
@@ -89,21 +92,26 @@ def _repartition_counts(topology: Topology, counts: PartitionCounts) -> Counts:
         for topic in subtopology.repartition_source_topics
         if topic.partitions
     }
-    while True:
-        is_open = has_progressed = False
-        for subtopology in topology.subtopologies:
-            for name in subtopology.repartition_sink_topics:
-                if name in found:
-                    continue
-                count = _most_known(subtopology, found, counts)
-                if count is None:
-                    is_open = True
-                else:
-                    found[name] = count
-                    has_progressed = True
-        if not is_open:
-            break
-        if not has_progressed:
+    # Kafka looks at all subtopologies in rounds, in their order, until each sink has a number. A
+    # chain in the wrong order has as many rounds as links, so here one that knows nothing of what
+    # it reads waits for that, and is looked at in the round in which Kafka would find it.
+    waiting: dict[str, list[int]] = {}
+    due = [(0, position) for position in range(len(topology.subtopologies))]
+    while due:
+        round_, position = heappop(due)
+        subtopology = topology.subtopologies[position]
+        unknown = [name for name in subtopology.repartition_sink_topics if name not in found]
+        count = _most_known(subtopology, found, counts) if unknown else None
+        for name in unknown:
+            if count is None:
+                for topic in subtopology.repartition_source_topics:
+                    waiting.setdefault(topic.name, []).append(position)
+                break
+            found[name] = count
+            for other in waiting.pop(name, ()):
+                heappush(due, (round_ if other > position else round_ + 1, other))
+    for subtopology in topology.subtopologies:
+        if any(name not in found for name in subtopology.repartition_sink_topics):
             raise invalid(
                 "Failed to compute number of partitions for all repartition topics. There may be"
                 " loops in the topology that cannot be resolved."
@@ -133,7 +141,11 @@ def _names(subtopology: Subtopology, group: CopartitionGroup) -> set[str]:
 
 
 def _copartitioned(
-    names: Collection[str], fixed: set[str], flexible: set[str], counts: PartitionCounts
+    names: Collection[str],
+    fixed: set[str],
+    flexible: set[str],
+    counts: PartitionCounts,
+    fixed_count: list[int],
 ) -> Counts:
     """The number of each repartition topic among them."""
     repartition: Counts = {}
@@ -146,7 +158,9 @@ def _copartitioned(
         count = _same(others.values(), others)
     elif fixed:
         # Kafka compares all fixed topics of the application here, not only those of the group.
-        count = _same([counts.get(name) for name in sorted(fixed)], repartition)
+        if not fixed_count:
+            fixed_count.append(_same([counts.get(name) for name in sorted(fixed)], repartition))
+        (count,) = fixed_count
     else:
         count = max(repartition.values())
     for name in sorted(repartition):
