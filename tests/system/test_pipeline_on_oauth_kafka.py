@@ -31,6 +31,7 @@ kafka_jars = fixture.kafka_jars
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(900)]
 
 CLIENT, SECRET = "flights", "a secret of its own"
+ISSUER = "https://issuer.example.org"
 JOB = """
 import json, sys
 from ottla.pipelines import session, to_delta, topic
@@ -114,7 +115,14 @@ class TokenServer:
         now = int(time.time())
         parts = (
             {"alg": "RS256", "typ": "JWT", "kid": "one"},
-            {"sub": CLIENT, "aud": "kafka", "scope": "kafka", "iat": now, "exp": now + 600},
+            {
+                "iss": ISSUER,
+                "sub": CLIENT,
+                "aud": "kafka",
+                "scope": "kafka",
+                "iat": now,
+                "exp": now + 600,
+            },
         )
         signed = ".".join(encoded(json.dumps(part).encode()) for part in parts)
         signature = self.openssl("dgst", "-sha256", "-sign", str(self.key), data=signed.encode())
@@ -160,6 +168,8 @@ def kafka(
         "sasl.enabled.mechanisms": "OAUTHBEARER",
         "sasl.oauthbearer.jwks.endpoint.url": f"{tokens.address}/keys",
         "sasl.oauthbearer.expected.audience": "kafka",
+        # Required since Apache Kafka 4.4.
+        "sasl.oauthbearer.expected.issuer": ISSUER,
         f"{listener}.sasl.jaas.config": f"{package}.OAuthBearerLoginModule required;",
         f"{listener}.sasl.server.callback.handler.class": (
             f"{package}.OAuthBearerValidatorCallbackHandler"
