@@ -146,7 +146,8 @@ def test_every_page_fits_a_telephone(reader: Reader, ottla_topic: Topic, scheme:
     page.set_viewport_size({"width": 400, "height": 800})
     page.emulate_media(color_scheme=scheme)
     for path in (
-        "/", "/topics", "/topics/new", "/groups", "/pipelines", "/nowhere", "/brokers/1",
+        "/", "/topics", "/topics/new", "/groups", "/pipelines", "/security", "/nowhere",
+        "/brokers/1",
         *(f"/topics/{name}/{tab}" for tab in TABS),
         f"/topics/{name}/messages/0/0",
     ):  # fmt: skip

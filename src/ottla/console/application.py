@@ -21,7 +21,7 @@ from ottla.console.errors import ForbiddenError, NotFoundError, VisitError
 from ottla.console.failure_page import failure_page, status_of
 from ottla.console.guard import Guard
 from ottla.console.login import Login
-from ottla.console.pages.broker import broker
+from ottla.console.pages.broker import broker, change_broker
 from ottla.console.pages.charts import group_chart, topic_chart
 from ottla.console.pages.group import group
 from ottla.console.pages.group_reset import applied, deleted, planned
@@ -33,8 +33,16 @@ from ottla.console.pages.messages import messages
 from ottla.console.pages.overview import overview
 from ottla.console.pages.pipelines import pipeline, pipelines
 from ottla.console.pages.produce import produce, production
+from ottla.console.pages.resend import counted, resent
 from ottla.console.pages.schemas import schema, schema_by_id, schemas
 from ottla.console.pages.security import security
+from ottla.console.pages.security_changes import (
+    add_acl,
+    add_user,
+    delete_acl,
+    delete_user,
+    set_quota,
+)
 from ottla.console.pages.topic_changes import (
     add,
     change,
@@ -83,6 +91,7 @@ PAGES: Final[dict[str, Page]] = {
     "/topics": topics,
     "/topics/new": creation,
     "/topics/{topic}/messages": messages,
+    "/topics/{topic}/send-again": counted,
     "/topics/{topic}/messages/{partition:number}/{offset:number}": message,
     "/topics/{topic}/messages/{partition:number}/{offset:number}/file": whole,
     "/topics/{topic}/messages/{partition:number}/{offset:number}/journey": journey,
@@ -104,6 +113,13 @@ PAGES: Final[dict[str, Page]] = {
 }
 CHANGES: Final[dict[str, Page]] = {
     "/topics/new": create,
+    "/topics/{topic}/send-again": resent,
+    "/brokers/{broker:number}": change_broker,
+    "/security/users": add_user,
+    "/security/users/delete": delete_user,
+    "/security/acls": add_acl,
+    "/security/acls/delete": delete_acl,
+    "/security/quotas": set_quota,
     "/group/plan": planned,
     "/group/apply": applied,
     "/group/delete": deleted,

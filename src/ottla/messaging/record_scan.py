@@ -59,6 +59,7 @@ class _Source:
             "auto.offset.reset": "earliest",
             "isolation.level": "read_uncommitted",
             "queued.max.messages.kbytes": MAX_QUEUED_KIB,
+            "fetch.queue.backoff.ms": 5,
             "fetch.wait.max.ms": 100,
             **quiet(settings),
             "error_cb": self._trouble,

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from ottla.client.admin.configs import settings_of
 from ottla.client.admin.log_dirs import log_dirs
 from ottla.console.errors import NotFoundError
+from ottla.console.pages.setting_change import changed_setting
 from ottla.console.pages.topic_settings import changed_first
 from ottla.console.visit import Visit
 
@@ -26,3 +27,9 @@ def broker(visit: Visit) -> Response:
         why_no_folders=why.get(number),
         rows=changed_first(found, "broker"),
     )
+
+
+def change_broker(visit: Visit) -> Response:
+    """Sets or unsets a setting of this broker alone."""
+    number = int(visit.path["broker"])
+    return changed_setting(visit, "broker", str(number), f"/brokers/{number}")

@@ -130,14 +130,7 @@ def send_again(visit: Visit) -> Response:
 
 def sent(visit: Visit, topic: str, outgoing: Outgoing) -> Response:
     """Sends the record with acks=all, and shows it where it is. Raises NotSentError."""
-    settings = {
-        "acks": "all",
-        "partitioner": "murmur2_random",
-        "message.timeout.ms": int(SEND_WITHIN_S * 1000),
-        "message.max.bytes": MAX_RECORD_BYTES,
-        **quiet(visit.access.settings),
-    }
-    producer = TopicProducer(topic, settings, SEND_WITHIN_S, ignore)
+    producer = producer_to(visit, topic)
     producer.send(outgoing, 1)
     producer.flush()
     if not producer.delivered:
@@ -148,3 +141,15 @@ def sent(visit: Visit, topic: str, outgoing: Outgoing) -> Response:
         f"/topics/{topic}/messages/{number}/{count.last_offset}",
         f"Sent to {topic}, partition {number}, offset {count.last_offset}.",
     )
+
+
+def producer_to(visit: Visit, topic: str) -> TopicProducer:
+    """With acks=all, which gives up soon enough for a page."""
+    settings = {
+        "acks": "all",
+        "partitioner": "murmur2_random",
+        "message.timeout.ms": int(SEND_WITHIN_S * 1000),
+        "message.max.bytes": MAX_RECORD_BYTES,
+        **quiet(visit.access.settings),
+    }
+    return TopicProducer(topic, settings, SEND_WITHIN_S, ignore)

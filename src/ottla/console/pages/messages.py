@@ -46,6 +46,7 @@ def messages(visit: Visit) -> Response:
         again=address(path, **values),
         tail=address(f"/topics/{topic.name}/tail", **values),
         search=address(f"/topics/{topic.name}/search", **values),
+        send_again=address(f"/topics/{topic.name}/send-again", **values),
         export=address(f"/topics/{topic.name}/export", **values),
     )
 

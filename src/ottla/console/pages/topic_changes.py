@@ -7,7 +7,6 @@ from typing import Final
 
 from starlette.responses import Response
 
-from ottla.client.admin.configs import alter_settings, settings_of
 from ottla.client.admin.setting_units import unit_hint_for
 from ottla.client.admin.topics import (
     DEFAULT,
@@ -17,8 +16,9 @@ from ottla.client.admin.topics import (
     delete_topic,
     is_internal,
 )
-from ottla.console.errors import BadFormError, ConflictError
+from ottla.console.errors import BadFormError
 from ottla.console.pages.existing_topic import existing_topic
+from ottla.console.pages.setting_change import changed_setting
 from ottla.console.visit import Visit
 from ottla.wording.plural import plural
 
@@ -94,26 +94,6 @@ def delete(visit: Visit) -> Response:
 
 
 def change(visit: Visit) -> Response:
-    """Sets one setting, or unsets it. The form has the value that its page has shown (`seen`): if
-    another tab has changed it since, nothing is done.
-    """
-    topic, name = existing_topic(visit), visit.text("setting")
-    known = {
-        each.name: each for each in settings_of(visit.client, "topic", [topic.name])[topic.name]
-    }
-    if name not in known:
-        raise BadFormError(f"there is no setting {name!r}.")
-    present = known[name].value or ""
-    if visit.form.get("seen", "") != present:
-        raise ConflictError(
-            f"{name} is {present!r} by now: somebody has changed it since this page was loaded.",
-            "Nothing was changed. Load the page again.",
-        )
-    page = f"/topics/{topic.name}/settings"
-    if visit.text("do") == "unset":
-        alter_settings(visit.client, "topic", topic.name, {}, [name])
-        return visit.go(page, f"{name} is unset.")
-    value = visit.text("value")
-    with unit_hint_for({name: value}):
-        alter_settings(visit.client, "topic", topic.name, {name: value}, [])
-    return visit.go(page, f"{name} is {value} now.")
+    """Sets one setting, or unsets it."""
+    topic = existing_topic(visit)
+    return changed_setting(visit, "topic", topic.name, f"/topics/{topic.name}/settings")
