@@ -1,5 +1,7 @@
 """Which records are shown."""
 
+from types import SimpleNamespace
+
 import pytest
 from tests.messaging.test_rendering import FakeMessage
 
@@ -11,6 +13,7 @@ from ottla.messaging.selection import (
     json_matcher,
     key_matcher,
     matcher,
+    needed_bytes,
 )
 
 
@@ -120,3 +123,25 @@ def test_what_is_no_json_has_no_path() -> None:
     for text in ("", "a..b", ".a"):
         with pytest.raises(PatternError):
             json_matcher(text)
+
+
+def test_what_json_must_have_to_match() -> None:
+    assert needed_bytes(["a", "0", "né"], "") == [b"a", "né".encode()]
+    assert needed_bytes(["a"], "7.0") == [b"a"]
+    assert needed_bytes(["a"], "Ada Byron") == [b"a", b"Ada Byron"]
+
+
+@pytest.mark.parametrize(
+    ("value", "matches"),
+    [
+        (b'{"name": "x"}', True),
+        (b'{"n\\u0061me": "x"}', True),
+        (b'{"other": "x"}', False),
+        ('{"name": "x"}'.encode("utf-16-le"), True),
+    ],
+)
+def test_json_that_lacks_a_name_is_not_parsed_and_no_other_is_missed(
+    value: bytes, matches: bool
+) -> None:
+    record = SimpleNamespace(value=lambda: value)
+    assert json_matcher("name=x")(record) is matches

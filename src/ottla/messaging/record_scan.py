@@ -24,13 +24,18 @@ from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet,
 from ottla.protocol.errors import ErrorCode
 
 MAX_QUEUED_KIB: Final = 16 << 10
+QUEUE_BACKOFF_MS: Final = 5
 POLL_S: Final = 0.1
+SIZED_OF: Final = 8
+"""One of so many records is measured."""
 MAX_BATCH: Final = 2000
 BATCH_BYTES: Final = 4 << 20
 """About what one call returns, judged by the records before."""
-FIRST_WINDOW: Final = 8
-"""Offsets of each partition that are read first, from the end."""
-GROWTH: Final = 4
+FIRST_WINDOW: Final = 1
+"""Offsets of each partition that are read first, from the end: how large records are is not known
+before, and a window is read whole.
+"""
+GROWTH: Final = 8
 WINDOW_BYTES: Final = 16 << 20
 MAX_WINDOW: Final = 20_000
 SILENT_S: Final = 10.0
@@ -59,7 +64,8 @@ class _Source:
             "auto.offset.reset": "earliest",
             "isolation.level": "read_uncommitted",
             "queued.max.messages.kbytes": MAX_QUEUED_KIB,
-            "fetch.queue.backoff.ms": 5,
+            # Librdkafka's own is a second, for which nothing is fetched whenever the queue is full.
+            "fetch.queue.backoff.ms": QUEUE_BACKOFF_MS,
             "fetch.wait.max.ms": 100,
             **quiet(settings),
             "error_cb": self._trouble,
@@ -95,7 +101,8 @@ class _Source:
             raise failure(error, "consume") from error
         if events:
             self.is_away = False
-        sizes = [size_of(each) for each in events if each.error() is None]
+        # Some of them say enough: this is passed by each record that is looked at.
+        sizes = [size_of(each) for each in events[::SIZED_OF] if each.error() is None]
         if sizes:
             self._record_bytes = max(64.0, sum(sizes) / len(sizes))
         return events
@@ -237,36 +244,52 @@ class RecordScan:
                 event_s = now_s
             elif now_s - event_s > SILENT_S:
                 raise LibrdkafkaError(f"no records arrived for {SILENT_S:g} s.")
-            for event in events:
-                self._take(event, found)
+            self._take(events, found)
             if not self._newest_first and (
                 now_s >= until_s or (most is not None and len(found) >= most)
             ):
                 return
 
-    def _take(self, event: Any, found: list[tuple[tuple[int, int], Any]]) -> None:
-        key = TopicPartition(event.topic(), event.partition())
-        end = self._waiting.get(key)
+    def _take(self, events: list[Any], found: list[tuple[tuple[int, int], Any]]) -> None:
+        """Look at what has arrived: records of one partition come in runs, so that what is known of
+        it is looked up once for each of them.
+        """
+        matches, seen, looked_at = self._matches, self._seen, 0
+        topic, number, key = "", -1, None
+        begin = end = 0
+        for event in events:
+            if event.error() is not None:
+                self._ended(event)
+                number = -1
+                continue
+            if event.partition() != number or event.topic() != topic:
+                topic, number = event.topic(), event.partition()
+                key = TopicPartition(topic, number)
+                if key not in self._waiting:
+                    key = None
+                    continue
+                begin, end = self._begins[key], self._waiting[key]
+            elif key is None:
+                continue
+            offset = event.offset()
+            if begin <= offset < end:
+                looked_at += 1
+                self._at[key] = offset + 1
+                if matches is None or matches(event):
+                    found.append(((event.timestamp()[1], offset), seen(event)))
+                if offset < end - 1:
+                    continue
+            # It is over; or the brokers have no offset `begin` (any more), and librdkafka began
+            # with the first that there is.
+            del self._waiting[key]
+            self._source.drop(key)
+            key = None
+        self.looked_at += looked_at
+
+    def _ended(self, event: Any) -> None:
+        """A partition has no more. Raises for what ends the reading."""
         if is_end(event):
-            if end is not None:
-                del self._waiting[key]
-            return
-        if end is None:
-            return
-        offset = event.offset()
-        if offset < self._begins[key]:
-            # The brokers have no such offset (any more), so librdkafka began with the first one.
-            del self._waiting[key]
-            self._source.drop(key)
-            return
-        if offset < end:
-            self.looked_at += 1
-            self._at[key] = offset + 1
-            if self._matches is None or self._matches(event):
-                found.append(((event.timestamp()[1], offset), self._seen(event)))
-        if offset >= end - 1:
-            del self._waiting[key]
-            self._source.drop(key)
+            self._waiting.pop(TopicPartition(event.topic(), event.partition()), None)
 
     def close(self) -> None:
         """After the step that runs, if one does."""

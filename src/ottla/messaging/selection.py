@@ -65,11 +65,15 @@ def json_matcher(text: str) -> Matches:
             f"{text!r} is not a path in JSON.", "For example: customer.id=7 or items.0"
         )
     wanted = value.strip()
+    needed = needed_bytes(steps, wanted if equals else "")
 
     def matches(message: Any) -> bool:
         data = message.value()
-        # What is not JSON does not have to be parsed.
+        # What is not JSON does not have to be parsed, nor what lacks a name of the path.
         if data is None or data[:1] not in (b"{", b"["):
+            return False
+        is_utf_8 = data[1:2] != b"\x00"
+        if is_utf_8 and b"\\" not in data and not all(each in data for each in needed):
             return False
         try:
             found = json.loads(data)
@@ -85,6 +89,16 @@ def json_matcher(text: str) -> Matches:
         return not equals or found == wanted or json.dumps(found, ensure_ascii=False) == wanted
 
     return matches
+
+
+def needed_bytes(steps: Sequence[str], wanted: str) -> list[bytes]:
+    """What JSON with this path and value has in it, unless it has a backslash: names, which may be
+    written with escapes. A number may be one of a list, and is written in several ways.
+    """
+    words = [step for step in steps if not step.isdecimal()]
+    if wanted and all(each.isalpha() or each in " _" for each in wanted):
+        words.append(wanted)
+    return [word.encode("utf-8", "surrogatepass") for word in words]
 
 
 def both(one: Matches | None, other: Matches | None) -> Matches | None:
