@@ -179,13 +179,3 @@ def test_what_is_logged(words: list[str], level: str, quiet: bool) -> None:
 def test_an_unknown_log_level_names_the_known_ones() -> None:
     with pytest.raises(UsageFailed, match="must be one of debug, info, warning, error, not 'all'"):
         level_of(ServeOptions(log_level="all"))
-
-
-def test_a_console_beside_a_secured_broker_is_one_of_its_own(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    options = parse(["--secure", "--console", "--data", str(tmp_path)])
-    assert options is not None
-    assert options.console
-    assert run(options) == 2
-    assert "ottla console --profile secure" in capsys.readouterr().err

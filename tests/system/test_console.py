@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.console.served_console import Visitor
 
 WAIT_S = 30
 NOBODY = "127.0.0.1:1"
@@ -77,19 +79,58 @@ def test_a_broker_starts_it_and_takes_it_along(stop: signal.Signals, tmp_path: P
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        env=os.environ | {"OTTLA_CONSOLE_LISTEN": "127.0.0.1:0"},
     )
     try:
         assert process.stdout is not None
         lines = [process.stdout.readline(), process.stdout.readline()]
         said = "".join(lines)
         assert "Ottla is ready on" in said
-        # Another console may have the port: then this one says so, and the broker goes on.
-        assert "The console of 127.0.0.1:" in said or "cannot listen on 127.0.0.1:8095" in said
+        assert "The console of 127.0.0.1:" in said
         process.send_signal(stop)
         # The pipe ends once nobody has it any more: the console has stopped, too.
         rest = process.stdout.read()
         assert "Traceback" not in rest
         assert process.wait(WAIT_S) == (0 if stop is signal.SIGTERM else -signal.SIGKILL)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_console_of_a_secured_broker_asks_who_visits_it(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ottla", "serve", "--listen", "127.0.0.1:0", "--secure"),
+            *("--console", "--data", str(tmp_path / "data"), "--log-level", "warning"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ
+        | {
+            "OTTLA_CONSOLE_LISTEN": "127.0.0.1:0",
+            "OTTLA_PROFILES": str(tmp_path / "profiles.toml"),
+        },
+    )
+    try:
+        assert process.stdout is not None
+        said = ""
+        while (place := re.search(r"at http://127\.0\.0\.1:(\d+)/", said)) is None:
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        password = re.search(r"user admin, password (\S+)", said)
+        assert password is not None, said
+        visitor = Visitor(int(place[1]))
+        wrong = visitor.post("/login", user="admin", password="guessed", then="/", token="")
+        assert wrong.status == 403
+        found = visitor.post("/login", user="admin", password=password[1], then="/", token="")
+        assert found.status == 200
+        assert "User:admin" in found.words
+        assert "Everything works" in found.words
+        process.send_signal(signal.SIGTERM)
+        assert "Traceback" not in process.stdout.read()
+        assert process.wait(WAIT_S) == 0
     finally:
         process.kill()
         process.communicate()

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 from tests.console.served_console import FreshAccess, console_of, serving
 from tests.system.chromium import chromium
 

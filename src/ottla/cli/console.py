@@ -33,6 +33,8 @@ FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--listen",
     metavar="HOST:PORT",
     default=DEFAULT,
+    envvar="OTTLA_CONSOLE_LISTEN",
+    show_envvar=True,
     help="Where browsers reach it. Port 0 picks a free port.",
 )
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")

@@ -11,8 +11,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -40,9 +40,39 @@ async def console_beside(node: Node) -> AsyncIterator[None]:
     """Runs it; it prints its own address. If it cannot start or ends, the broker goes on."""
     reached = next(iter(node.endpoints))
     host = f"[{reached.host}]" if ":" in reached.host else reached.host
+    async with _running(["--bootstrap", f"{host}:{reached.port}"]):
+        yield
+
+
+def secured_beside(
+    opened: Callable[[Node], AbstractAsyncContextManager[None]],
+    profile: Callable[[], str | None],
+    warn: Callable[[str], None],
+) -> Callable[[Node], AbstractAsyncContextManager[None]]:
+    """The same for a broker with users. Once `opened`, there is a profile, whose name `profile`
+    gives. Everybody on this machine reaches the console, so who visits it logs in as a user of the
+    broker, and sees and does what that user may.
+    """
+
+    @asynccontextmanager
+    async def both(node: Node) -> AsyncIterator[None]:
+        async with opened(node):
+            name = await asyncio.to_thread(profile)
+            if name is None:
+                warn("without a profile there is no console.")
+                yield
+                return
+            async with _running(["--profile", name, "--sasl-login"]):
+                yield
+
+    return both
+
+
+@asynccontextmanager
+async def _running(words: Sequence[str]) -> AsyncIterator[None]:
+    """The process of a console with these options."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ottla", "console", "--bootstrap", f"{host}:{reached.port}"),
-        WITH_PARENT,
+        *(sys.executable, "-m", "ottla", "console", *words, WITH_PARENT),
         stdin=asyncio.subprocess.DEVNULL,
         # Ctrl-C is for the broker, which then stops it.
         start_new_session=True,

@@ -6,7 +6,7 @@ Imports neither click nor rich, as `serve_options`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from secrets import token_bytes
@@ -116,15 +116,22 @@ def write_profile(folder: SecureFolder, bootstrap: str) -> str:
     path = profiles_file()
     profiles = read_profiles(path)
     wanted = Profile(bootstrap, folder.client_settings())
-    authority = str(folder.authority)
     known = profiles.by_name
-    own = [name for name, each in known.items() if each.client.get("ssl.ca.location") == authority]
-    own = [name for name in own if known[name].client.get("sasl.username") == ADMIN]
-    name = own[0] if own else _free_name(known)
+    name = own_profile(folder, known) or _free_name(known)
     if known.get(name) != wanted:
         known[name] = wanted
         write_profiles(path, profiles)
     return name
+
+
+def own_profile(folder: SecureFolder, known: Mapping[str, Profile]) -> str | None:
+    """The name of the profile of this folder, None if it has none."""
+    authority = str(folder.authority)
+    for name, each in known.items():
+        is_its = each.client.get("ssl.ca.location") == authority
+        if is_its and each.client.get("sasl.username") == ADMIN:
+            return name
+    return None
 
 
 def _free_name(known: dict[str, Profile]) -> str:

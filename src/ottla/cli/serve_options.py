@@ -228,7 +228,8 @@ def _secured(
             "Otherwise docs/security.md has the settings.",
         )
     # Imported late: other brokers make no certificates.
-    from ottla.cli.secured_broker import beside, secured
+    from ottla.cli.secured_broker import beside, own_profile, secured
+    from ottla.client.profiles import ProfileError, profiles_file, read_profiles
     from ottla.security.development.secure_folder import check_given
 
     check_given(properties)
@@ -240,21 +241,22 @@ def _secured(
         if not options.quiet:
             print(text, flush=True)
 
-    return properties | folder.broker_settings(), beside(folder, say, print_error)
+    opened: Callable[[Node], AbstractAsyncContextManager[object]]
+    opened = beside(folder, say, print_error)
+    if options.console:
+        # Imported late: other brokers have no console.
+        from ottla.cli.console_beside import check_installed, secured_beside
 
+        check_installed()
 
-def _with_console(options: ServeOptions) -> Callable[[Node], AbstractAsyncContextManager[object]]:
-    """What is done beside the broker for --console. Raises ReportedError."""
-    if options.secure:
-        raise UsageFailed(
-            "--console cannot log in to the broker that --secure makes.",
-            "Start it in another terminal: ottla console --profile secure",
-        )
-    # Imported late: other brokers have no console.
-    from ottla.cli.console_beside import check_installed, console_beside
+        def profile() -> str | None:
+            try:
+                return own_profile(folder, read_profiles(profiles_file()).by_name)
+            except ProfileError:  # it was said when it could not be written
+                return None
 
-    check_installed()
-    return console_beside
+        opened = secured_beside(beside(folder, say, print_error), profile, print_error)
+    return properties | folder.broker_settings(), opened
 
 
 def _print_failure(why: str) -> None:
@@ -272,10 +274,14 @@ def run(options: ServeOptions) -> int:
             from ottla.node.serve import serve
 
         beside: Callable[[Node], AbstractAsyncContextManager[object]] = nullcontext
-        if options.console:
-            beside = _with_console(options)
         if options.secure:
             properties, beside = _secured(options, properties)
+        elif options.console:
+            # Imported late: other brokers have no console.
+            from ottla.cli.console_beside import check_installed, console_beside
+
+            check_installed()
+            beside = console_beside
         return serve(
             properties,
             HANDLERS,

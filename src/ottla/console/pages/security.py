@@ -47,7 +47,7 @@ class Part(NamedTuple):
 USERS: Final = ("Users", ("User", "Passwords for"), "/security/users/delete", "No users.")
 ACLS: Final = (
     "ACLs",
-    ("Principal", "", "Operation", "On", "Name", "From"),
+    ("Principal", "Effect", "Operation", "On", "Name", "From"),
     "/security/acls/delete",
     "No ACLs.",
 )
