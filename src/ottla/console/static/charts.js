@@ -42,7 +42,7 @@ async function show(figure) {
     const { times_s, lines } = await response.json();
     const numbers = lines[unit];
     const known = numbers.filter((each) => each != null);
-    figure.querySelector(".waiting").hidden = known.length > 1;
+    figure.querySelector(".not-yet").hidden = known.length > 1;
     place.hidden = known.length < 2;
     if (known.length < 2) return;
     figure.setAttribute("aria-label", `${name}: now ${said(known.at(-1), unit)}, at most ${said(Math.max(...known), unit)}`);
