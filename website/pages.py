@@ -30,6 +30,7 @@ SECTIONS: Final = {
         "docs/tutorial/first-group.md",
         "docs/tutorial/first-pipeline.md",
         "docs/tutorial/secured-broker.md",
+        "docs/tutorial/console.md",
         "docs/cluster.md",
     ),
     "How to": (
@@ -40,6 +41,7 @@ SECTIONS: Final = {
         "docs/security.md",
         "docs/websocket.md",
         "docs/console.md",
+        "docs/console-compared.md",
         "docs/from-apache-kafka.md",
         "docs/mirror.md",
         "docs/authorization.md",
