@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+from ottla.client.client import Client
 from ottla.console.access import Access
 from ottla.console.console import Console
 from ottla.console.server import Listen, bound, server_of
@@ -105,6 +106,10 @@ def serving(console: Console, listen: Listen | None = None) -> Iterator[Visitor]
 
 class FreshAccess(Access):
     """Asks the cluster each time: a test sees what it has done."""
+
+    def kept_soon(self, name: str, for_s: float, ask: Callable[[Client], T]) -> T | None:
+        with self.client() as client:
+            return ask(client)
 
     def kept(self, name: str, for_s: float, ask: Callable[[], T]) -> T:
         return ask()

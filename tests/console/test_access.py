@@ -7,11 +7,14 @@ import time
 
 import pytest
 
+from ottla.client.client import Client
 from ottla.client.errors import NoAnswerError, RefusedError
 from ottla.console import access
 from ottla.console.access import Access
 from ottla.console.errors import BusyError
 from ottla.protocol.errors import ErrorCode
+
+WITHIN_S = 30.0
 
 
 def new() -> Access:
@@ -123,3 +126,31 @@ def test_an_error_is_not_kept() -> None:
     with pytest.raises(NoAnswerError):
         own.kept("a", 60, lambda: (_ for _ in ()).throw(NoAnswerError("no answer.")))
     assert own.kept("a", 60, lambda: 7) == 7
+
+
+def test_nobody_waits_for_what_is_asked_beside_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, free, asked = new(), threading.Event(), []
+    monkeypatch.setattr(access, "SOON_AGAIN_S", 0.0)
+
+    def ask(client: Client) -> str:
+        asked.append(client)
+        assert free.wait(WITHIN_S)
+        if len(asked) == 2:
+            raise NoAnswerError("no answer.")
+        return f"answer {len(asked)}"
+
+    assert own.kept_soon("a", 0, ask) is None
+    assert own.kept_soon("a", 0, ask) is None
+    assert len(asked) <= 1
+    free.set()
+    by_s = time.monotonic() + WITHIN_S
+    while own.kept_soon("a", 0, ask) is None:
+        assert time.monotonic() < by_s
+        time.sleep(0.01)
+    # The second fails: what is known stays, and it is asked again.
+    by_s = time.monotonic() + WITHIN_S
+    while len(asked) < 3:
+        assert time.monotonic() < by_s
+        assert str(own.kept_soon("a", 0, ask)).startswith("answer ")
+        time.sleep(0.01)
+    own.close()

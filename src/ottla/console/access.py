@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, Final, TypeVar, cast
 
 from ottla.client.client import Client
@@ -24,6 +24,7 @@ PATIENCE: Final = Patience(connect_s=2.0, silent_s=1.5, answer_s=8.0, retry_for_
 """Nobody looks at an empty page for half a minute."""
 MAX_IDLE: Final = 4
 """Clients that stay connected."""
+SOON_AGAIN_S: Final = 5.0
 MAX_KEPT: Final = 64
 """Answers."""
 
@@ -42,6 +43,7 @@ class Access:
         self._idle: deque[Client] = deque()
         self._is_closed = False
         self._kept: dict[str, _Kept] = {}
+        self._soon: dict[str, _Soon] = {}
         self._lock = Lock()
 
     @contextmanager
@@ -92,6 +94,29 @@ class Access:
                 kept.until_s = time.monotonic() + for_s
             return cast(T, kept.answer)
 
+    def kept_soon(self, name: str, for_s: float, ask: Callable[[Client], T]) -> T | None:
+        """What was answered to the question of this name before, None if nothing was; nobody waits.
+        An answer older than `for_s` is asked for again in a thread, with a client of its own. If
+        the cluster does not respond, the answer from before stays.
+        """
+        with self._lock:
+            kept = self._soon.setdefault(name, _Soon())
+            if not kept.is_asked and not self._is_closed and time.monotonic() >= kept.until_s:
+                kept.is_asked = True
+                asking = Thread(target=self._ask_soon, args=(kept, for_s, ask), daemon=True)
+                asking.start()
+            return cast(T | None, kept.answer)
+
+    def _ask_soon(self, kept: _Soon, for_s: float, ask: Callable[[Client], object]) -> None:
+        try:
+            with self.client() as client:
+                kept.answer = ask(client)
+        except ReportedError:
+            for_s = SOON_AGAIN_S
+        finally:
+            kept.until_s = time.monotonic() + for_s
+            kept.is_asked = False
+
     def forget(self) -> None:
         """Something was changed: the next page asks again."""
         with self._lock:
@@ -102,6 +127,15 @@ class Access:
         self._is_closed = True
         while self._idle:
             self._idle.popleft().close()
+
+
+class _Soon:
+    """The newest answer, and until when it is good."""
+
+    def __init__(self) -> None:
+        self.answer: object = None
+        self.until_s = 0.0
+        self.is_asked = False
 
 
 class _Kept:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from ottla.client.admin.cluster import ClusterState, cluster_state
 from ottla.client.admin.groups import listed_groups
+from ottla.client.admin.hanging_transactions import HangingTransaction
 from ottla.client.admin.health import (
     Problem,
     certificate_days_left,
@@ -37,16 +38,25 @@ class ShownProblem(NamedTuple):
     more: int
 
 
+class Risks(NamedTuple):
+    """What takes long to find out."""
+
+    hanging: list[HangingTransaction] | None
+    days_left: dict[int, int]
+
+
 def overview(visit: Visit) -> Response:
     """The page at `/`."""
-    client, access = visit.client, visit.access
-    hanging = access.kept("hanging", HANGING_FRESH_S, lambda: hanging_transactions(client))
-    days_left = access.kept(
-        "certificates",
-        HANGING_FRESH_S,
-        lambda: certificate_days_left(client, kept_cluster(visit)),
-    )
+    access = visit.access
     cluster = kept_cluster(visit)
+    # Each leader is asked about each partition, each broker for its certificate: the first page
+    # does not wait for it, and has it when it asks again.
+    risks = access.kept_soon(
+        "risks",
+        HANGING_FRESH_S,
+        lambda client: Risks(hanging_transactions(client), certificate_days_left(client, cluster)),
+    )
+    hanging, days_left = risks or Risks(None, {})
     groups, idle = known_groups(visit)
     found = [shown(each) for each in problems(cluster, hanging, days_left)]
     return visit.page(
@@ -55,6 +65,7 @@ def overview(visit: Visit) -> Response:
         problems=found,
         broken=any(each.is_broken for each in found),
         groups=groups,
+        is_looking=risks is None,
         idle=idle[:MAX_LINKS],
         more_idle=max(0, len(idle) - MAX_LINKS),
     )
