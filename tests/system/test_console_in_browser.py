@@ -155,7 +155,7 @@ def test_every_page_fits_a_telephone(reader: Reader, ottla_topic: Topic, scheme:
         "/", "/topics", "/topics/new", "/groups", "/pipelines", "/security", "/nowhere",
         "/brokers/1",
         *(f"/topics/{name}/{tab}" for tab in TABS),
-        f"/topics/{name}/messages/0/0",
+        f"/topics/{name}/messages/0/0", f"/topics/{name}/partitions/0",
     ):  # fmt: skip
         reader.open(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 400, path

@@ -31,6 +31,7 @@ from ottla.console.pages.jump import jump, suggested
 from ottla.console.pages.message import message, send_again, whole
 from ottla.console.pages.messages import messages
 from ottla.console.pages.overview import overview
+from ottla.console.pages.partition import partition
 from ottla.console.pages.pipelines import pipeline, pipelines
 from ottla.console.pages.produce import produce, production
 from ottla.console.pages.resend import counted, resent
@@ -97,6 +98,7 @@ PAGES: Final[dict[str, Page]] = {
     "/topics/{topic}/messages/{partition:number}/{offset:number}/journey": journey,
     "/topics/{topic}/produce": production,
     "/topics/{topic}/partitions": partitions,
+    "/topics/{topic}/partitions/{partition:number}": partition,
     "/topics/{topic}/settings": settings,
     "/topics/{topic}/groups": topic_groups,
     "/groups": groups,

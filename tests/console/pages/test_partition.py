@@ -1,0 +1,55 @@
+"""One partition: its records over time, and what retention removes when."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import Producer
+from tests.console.served_console import Visitor
+
+from ottla.client.admin.configs import alter_settings
+from ottla.client.client import Client
+from ottla.console.pages.partition import SPANS, bounds_of, retention_ms_of, spans_between
+from ottla.testing import Topic
+
+HOUR_MS = 3_600_000
+
+
+def test_spans_are_equal_and_hold_every_offset() -> None:
+    bounds = bounds_of(0, HOUR_MS)
+    assert len(bounds) == SPANS + 1
+    assert (bounds[0], bounds[-1]) == (0, HOUR_MS)
+    assert bounds_of(5000, 4000) == [5000, 6000]
+    spans = spans_between([0, 10, 20, 30], [5, 9, 7, 20], 100)
+    assert [(each.begin, each.end, each.removed_ms) for each in spans] == [
+        (5, 9, 110), (9, 9, 120), (9, 20, 130),
+    ]  # fmt: skip
+    assert [each.share for each in spans] == [4 / 11, 0, 1]
+    assert spans_between([0, 10], [3, 3], None)[0].share == 0
+
+
+def test_what_removes_by_age() -> None:
+    assert retention_ms_of({"retention.ms": "5", "cleanup.policy": "delete"}) == 5
+    assert retention_ms_of({"retention.ms": "5", "cleanup.policy": "compact"}) is None
+    assert retention_ms_of({"retention.ms": "-1", "cleanup.policy": "compact,delete"}) is None
+
+
+def test_a_partition_says_what_is_removed_when(visitor: Visitor, ottla_topic: Topic) -> None:
+    page, now_ms = f"/topics/{ottla_topic.name}/partitions/0", int(time.time() * 1000)
+    assert "It has no records." in visitor.get(page).words
+    producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
+    for hours in (48, 30, 1):
+        producer.produce(ottla_topic.name, "x", partition=0, timestamp=now_ms - hours * HOUR_MS)
+    producer.flush()
+    with Client(ottla_topic.bootstrap) as client:
+        settings = {"retention.ms": str(1000 * HOUR_MS), "retention.bytes": "1000000"}
+        alter_settings(client, "topic", ottla_topic.name, settings, [])
+    found = visitor.get(page)
+    assert found.status == 200
+    assert "older than 41 days 16 h (retention.ms). It is removed" in found.words
+    assert "without it (retention.bytes)" in found.words
+    assert found.text.count("<rect") == SPANS
+    assert found.words.count(" UTC in 39 days") + found.words.count(" UTC in 40 days") >= 2
+    assert f'href="{page}"' in visitor.get(f"/topics/{ottla_topic.name}/partitions").text
+    gone = visitor.get(f"/topics/{ottla_topic.name}/partitions/9")
+    assert gone.status == 404
