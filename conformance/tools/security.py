@@ -85,8 +85,14 @@ def users_with_passwords(tools: Tools) -> None:
 
 
 def topics_of_a_user_without_permission(tools: Tools) -> None:
-    """`kafka-topics` with a command config: refused, and then allowed by ACLs."""
+    """`kafka-topics` with a command config: refused, and then allowed by ACLs.
+
+    Delete on the cluster allows to delete topics (ControllerApis.deleteTopics), and without any
+    ACL for the cluster that is everybody here (`allow.everyone.if.no.acl.found`): so it gets one.
+    """
     name, hers = _user(tools)
+    of_cluster = ("--allow-principal", "User:somebody", "--operation", "Describe", "--cluster")
+    tools.run("AclCommand", "--add", *of_cluster)
     topic = tools.topic()
     who = ("--allow-principal", "User:somebody", "--operation", "All", "--topic", topic)
     tools.run("AclCommand", "--add", *who)
@@ -101,6 +107,7 @@ def topics_of_a_user_without_permission(tools: Tools) -> None:
     said = hers.refused(CONFIGS, *entity, "--alter", "--add-config", "retention.ms=1")
     contains(said, "TopicAuthorizationException")
     tools.run("AclCommand", "--remove", "--force", "--topic", topic)
+    tools.run("AclCommand", "--remove", "--force", *of_cluster)
     tools.run("TopicCommand", "--delete", "--topic", topic)
 
 
