@@ -46,10 +46,16 @@ check: $(BUILT)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The sdist, the wheel of this platform with the compiled modules, and the one of Python alone.
+# The sdist, the wheel of this platform with the compiled modules, and the one of Python alone. PyPI
+# takes a compiled wheel of Linux only with the tag of the oldest C library that it runs with.
 packages: $(BUILT)
 	$(BIN)/python -m hatchling build -t sdist -d dist
-	$(BIN)/python -m hatchling build -t wheel -d dist
+	rm -rf dist/compiled
+	$(BIN)/python -m hatchling build -t wheel -d dist/compiled
+	if [ "$$(uname)" = Linux ]; then PATH=$(abspath $(BIN)):$$PATH \
+	  $(BIN)/python -m auditwheel repair -w dist dist/compiled/*.whl; \
+	else mv dist/compiled/*.whl dist; fi
+	rm -r dist/compiled
 	OTTLA_PURE_PYTHON=1 $(BIN)/python -m hatchling build -t wheel -d dist
 
 # The documentation as a site, in .cache/docs/html.
