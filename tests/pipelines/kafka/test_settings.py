@@ -61,8 +61,17 @@ def test_a_producer_of_sparks_gets_its_own_settings_and_none_of_a_consumers() ->
         "kafka.bootstrap.servers": "a:1",
         "kafka.client.id": "x",
         "kafka.linger.ms": "5",
+        "kafka.batch.size": "2000",
         "kafka.max.request.size": "2000",
     }
+
+
+def test_a_producer_of_sparks_sends_batches_like_librdkafkas_unless_told_otherwise() -> None:
+    kafka = read_settings("a:1")
+    plain = kafka.for_spark_producer({})
+    assert (plain["kafka.linger.ms"], plain["kafka.batch.size"]) == ("5", "1000000")
+    told = kafka.for_spark_producer({"linger.ms": "0", "batch.size": "16384"})
+    assert (told["kafka.linger.ms"], told["kafka.batch.size"]) == ("0", "16384")
 
 
 def test_a_client_on_an_executor_gets_the_text_of_pem_files(tmp_path: Path) -> None:
