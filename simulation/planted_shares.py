@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ottla.groups.share.shard import ShareGroupShard
 from ottla.share import shard, share_partition
+from ottla.share.acquisition import Acquisition
 from ottla.share.in_flight import Run
 from ottla.share.record_state import RecordState
 from ottla.share.shard import ShareShard
@@ -28,6 +29,14 @@ def what_members_say_is_not_written(patch: Patch) -> None:
     patch.setattr(SharePartition, "begin_write", begin_write)
 
 
+def deliveries_have_no_limit(patch: Patch) -> None:
+    """A record that is given back for the last time is handed out again."""
+    patch.setattr(share_partition, "_after", lambda state, run, settings: state)
+    patch.setattr(
+        Acquisition, "_archive_used_up", lambda _, runs: any(run.is_available for run in runs)
+    )
+
+
 def locks_are_over_at_once(patch: Patch) -> None:
     """A record is given to others while a member has it."""
     right = Run.acquire
@@ -36,11 +45,6 @@ def locks_are_over_at_once(patch: Patch) -> None:
         right(self, member, lock_until_ms - 950)
 
     patch.setattr(Run, "acquire", acquire)
-
-
-def former_leaders_write(patch: Patch) -> None:
-    """The leader epoch of a share partition fences nobody."""
-    patch.setattr(ShareShard, "_check_leader_epoch", lambda *_: None)
 
 
 def updates_are_not_loaded(patch: Patch) -> None:
@@ -93,8 +97,8 @@ def a_new_coordinator_expires_nobody(patch: Patch) -> None:
 
 PLANTED_SHARES: Final[dict[Callable[[Patch], None], Sighting]] = {
     what_members_say_is_not_written: Sighting(pace=Pace.SWIFT),
+    deliveries_have_no_limit: Sighting(pace=Pace.SWIFT),
     locks_are_over_at_once: Sighting(1, pace=Pace.SWIFT),
-    former_leaders_write: Sighting(1, pace=Pace.SWIFT),
     updates_are_not_loaded: Sighting(pace=Pace.SWIFT),
     snapshots_forget_what_is_in_flight: Sighting(pace=Pace.SWIFT),
     the_older_delivery_wins: Sighting(pace=Pace.SWIFT),
