@@ -43,6 +43,7 @@ class EpochMember:
         self.partitions: frozenset[int] = frozenset()
         self.is_due = True
         """It has something to tell at once: what it was given, or gave up."""
+        self._address = address
         self._id = str(uuid.uuid4())
         self._group = group
         self._topic = topic
@@ -95,6 +96,7 @@ class EpochMember:
                 return
             if time.monotonic() > limit:
                 raise ClientError("the group has no coordinator")
+            find_coordinator(self._address, self._group)
             time.sleep(0.1)
 
     def take(self, frame: memoryview) -> bool:
@@ -122,8 +124,7 @@ class EpochMembers:
     def __init__(self, address: str, group: str, topic: str, count: int, partitions: int) -> None:
         self._partitions = partitions
         self._members = [EpochMember(address, group, topic) for _ in range(count)]
-        find = messages_of(10, 3, "request").FindCoordinatorRequest(key=group, key_type=0)
-        ask_broker(address, find)  # creates the topic
+        find_coordinator(address, group)
 
     def __enter__(self) -> Self:
         return self
@@ -175,6 +176,12 @@ class EpochMembers:
             each.beat(leaves=True)
             each.socket.close()
         del self._members[:count]
+
+
+def find_coordinator(address: str, group: str) -> None:
+    """The first question for one creates its topic."""
+    find = messages_of(10, 3, "request").FindCoordinatorRequest(key=group, key_type=0)
+    ask_broker(address, find)
 
 
 def main(words: Sequence[str]) -> None:

@@ -59,6 +59,11 @@ class ConsumerGroups:
             create_topic(broker.address, "large", PARTITIONS)
             for count in SIZES:
                 members = max(bench.amount(count), LEAVING_SHARE)
+                # The coordinator is loaded before.
+                first = EpochMember(broker.address, f"large-{count}", "large")
+                with first.socket:
+                    first.beat()
+                    first.beat(leaves=True)
                 with EpochMembers(
                     broker.address, f"large-{count}", "large", members, PARTITIONS
                 ) as group:
