@@ -148,6 +148,13 @@ class Machine(RuleBasedStateMachine):
         self.world.freeze(name)
         self.world.beat(self._run(number))
 
+    @precondition(lambda self: self.kind != "topic")
+    @rule(count=few, at=st.integers(-1, 4))
+    def replay(self, count: int, at: int) -> None:
+        self.world.steps.kill_at = at
+        self.world.replay(count)
+        self.world.steps.kill_at = -1
+
     @rule(of=checkpoints, to=checkpoints)
     def copy_checkpoint(self, of: str, to: str) -> None:
         if of != to and not self.world.running_on(to):
@@ -278,6 +285,28 @@ def test_a_run_that_lost_its_checkpoint_while_it_started_writes_no_batch(
     a_first_batch_trusts_its_start(monkeypatch)
     with pytest.raises(SilentError, match="doubled"):
         deque((stopped_start(kind, at) for at in range(STOPS)), maxlen=0)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg", "postgresql", "files"])
+def test_a_replay_that_is_killed_is_ended_after_other_batches(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    for at in range(-1, 4):
+        with in_world(kind) as world:
+            for count in (3, 2, 4):
+                world.append(0, count)
+                run = world.start("a")
+                world.batch(run, 9)
+                world.stop(run)
+                world.steps.kill_at = at
+                world.replay(2)
+                world.steps.kill_at = -1
+            world.replay(2)
+            assert world.said == []
+            assert world.begun is None
+            topic = [row for row in world.held if row[0] == world.topic_id]
+            assert sorted(row[2] for row in topic) == list(range(9))
 
 
 @pytest.mark.full

@@ -61,8 +61,10 @@ from ottla.pipelines.sinks.iceberg import sink as iceberg
 from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.source.source import Source
+from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.expectations import Expectations
 from ottla.pipelines.target.keyed_table import KeyedTable
+from ottla.pipelines.target.port import Batch
 
 KAFKA = read_settings("b:9092")
 ONCE = "exactly-once"
@@ -74,6 +76,8 @@ TWICE = (
     "older rows may have replaced newer ones",
 )
 """What is said where rows are doubled."""
+REPLAYED = "replayed"
+"""In place of a topic's id: the rows of replays."""
 CHECKPOINTS = ("a", "b")
 KINDS = (
     *TARGETS,
@@ -221,6 +225,7 @@ class World:
         self.excused: set[Any] = set()
         self.twice: set[Any] = set()
         self.backups: dict[str, Any] = {}
+        self.begun: tuple[str, tuple[Any, ...]] | None = None  # a replay that was cut off
         self._numbers = 0
         self._starts = 0
         self.topic_id = self.new_id("topic")
@@ -367,6 +372,31 @@ class World:
             self.check(run)
         self.audit()
 
+    def replay(self, count: int) -> None:
+        """A process sends rejected rows again, or ends what the last one has begun.
+
+        The pipeline is stopped: a replay has its checkpoint.
+        """
+        if self.records is not None or any(run.runs for run in self.runs):
+            return
+        if self.begun is None:
+            rows = tuple((REPLAYED, 0, self.new_number()) for _ in range(count))
+            self.begun = self.new_id("replay"), rows
+        replay_id, rows = self.begun
+        session = Session(self)
+        text = CommitMetadata("replay", replay_id, 0, "", {}, {}).text()
+        try:
+            sink = self.target.sink(session, self.path)
+            sink.make()
+            sink.write(Frame(session, rows), Batch(replay_id, 0, text, is_replay=True))
+        except Killed:
+            self.audit()
+            return
+        self.begun = None
+        if missing := set(rows) - set(self.held):
+            raise SilentError(f"lost: {sorted(missing)} were sent again")
+        self.audit()
+
     def stop(self, run: Run) -> None:
         """A process ends as it should."""
         if run.is_idle and run.query is not None:
@@ -470,6 +500,7 @@ class World:
         snapshots.
         """
         if isinstance(self.target, IcebergTarget) and self.delivery != AT_LEAST_ONCE:
+            self.begun = None  # the next replay refuses to go on: `replay.fits.check_known`
             self.target.store(self.path).expire()
             self.backups.pop("target", None)  # its files are gone
         if isinstance(self.target, DeltaTarget) and self.delivery != AT_LEAST_ONCE:
@@ -499,6 +530,7 @@ class World:
         for run in self.runs:
             self.kill(run)
         self.runs.clear()
+        self.begun = None
         self.folders = {}
         self.backups.clear()
         self.excused = {
@@ -543,6 +575,7 @@ class World:
 
     def _blind(self) -> None:
         """Rows were taken out of the target; those that the topic has no longer are gone."""
+        self.begun = None
         for run in self.runs:
             run.is_blind = True
         self.excused |= set(self._records(self.first)) - set(self.held)

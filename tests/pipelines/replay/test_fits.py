@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from ottla.pipelines import PipelineError
-from ottla.pipelines.replay.fits import only_one, ordered
+from ottla.pipelines.checkpoint.next_batch import Held
+from ottla.pipelines.replay.fits import check_known, only_one, ordered
+from ottla.pipelines.replay.note import Begun
 from ottla.pipelines.target.keyed_table import KeyedTable
 
 KEYED = KeyedTable(("k",), ("k", "n", "partition", "record_offset"))
@@ -47,3 +49,16 @@ def test_a_query_reads_one_topic() -> None:
         only_one("t", ["a", "b"])
     with pytest.raises(PipelineError, match="t reads no topic"):
         only_one("t", [])
+
+
+def test_a_target_that_may_have_forgotten_a_replay_is_not_written_again() -> None:
+    begun = Begun("id", 1, 7, 7, 1_000)
+    forgets = "only its latest 3 snapshots are known"
+    for held in (
+        Held("the table t"),
+        Held("the table t", since_ms=900, forgets=forgets),
+        Held("the table t", batch=0, since_ms=2_000, forgets=forgets),
+    ):
+        check_known(begun, held, "./c")
+    with pytest.raises(PipelineError, match="whether the table t has its 7 rows is not known"):
+        check_known(begun, Held("the table t", since_ms=2_000, forgets=forgets), "./c")

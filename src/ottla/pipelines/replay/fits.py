@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.replay.note import NOTE, Begun
 from ottla.pipelines.spark.jvm.plan import nodes
 from ottla.pipelines.target.keyed_table import KeyedTable
 
@@ -106,6 +108,19 @@ def check_partitions(keyed: KeyedTable | None, rows: DataFrame, there: DataFrame
         raise PipelineError(
             f"The key {key} has records in several partitions, whose offsets do not say which one "
             "is the last: name the column that orders them in order_by"
+        )
+
+
+def check_known(begun: Begun, held: Held, checkpoint: str) -> None:
+    """Refuse to end a replay where the target may have forgotten that it has the rows.
+
+    `held`: what it has of the replay. Raises PipelineError. Pure.
+    """
+    if held.batch is None and held.since_ms is not None and begun.begun_ms < held.since_ms:
+        raise PipelineError(
+            f"A replay was cut off, and whether {held.name} has its {begun.rows} rows is not "
+            f"known: {held.forgets}. Look for them there. If it has none, delete {NOTE.name} in "
+            f"{checkpoint} and start again"
         )
 
 

@@ -2,7 +2,8 @@
 
 `<checkpoint>/ottla-replay.json`, one JSON object, replaced as a whole:
 
-    {"version": 1, "id": "<of this replay>", "number": n, "rows": k, "outcomes": m}
+    {"version": 1, "id": "<of this replay>", "number": n, "rows": k, "outcomes": m,
+     "begun_ms": when, in ms since 1970}
 
 It is written when `<checkpoint>/ottla-replay/` has all that the replay writes, as Parquet:
 
@@ -36,6 +37,7 @@ class Begun:
     number: int
     rows: int
     outcomes: int
+    begun_ms: int
 
 
 def _parse(document: dict[str, Any]) -> Begun:
@@ -44,6 +46,7 @@ def _parse(document: dict[str, Any]) -> Begun:
         int(document["number"]),
         int(document["rows"]),
         int(document["outcomes"]),
+        int(document["begun_ms"]),
     )
 
 

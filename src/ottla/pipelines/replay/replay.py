@@ -12,6 +12,7 @@ has the checkpoint meanwhile: the pipeline itself must be stopped.
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from ottla.pipelines.kafka.brokers import look_up
 from ottla.pipelines.rejects.due import COLUMNS, REPLAYED, SENT, complete, due
 from ottla.pipelines.rejects.table import without_quoted_value
 from ottla.pipelines.replay.dead import read_dead_letters
-from ottla.pipelines.replay.fits import check_partitions, check_rows, only_one, ordered
+from ottla.pipelines.replay.fits import check_known, check_partitions, check_rows, only_one, ordered
 from ottla.pipelines.replay.note import FOLDER, NOTE, OUTCOMES, ROWS, SELECTED, Begun
 from ottla.pipelines.replay.outcome import MAX_REASONS, Replayed, ReplayedReason
 from ottla.pipelines.replay.records import KNOWN_BY, records_of
@@ -143,6 +144,8 @@ class Replay:
         begun = NOTE.read(self.checkpoint.files)
         if begun is not None:
             self.tell("A replay was cut off: it is finished first")
+            held = self.sink.held(begun.id)
+            check_known(begun, held, str(self.specification.checkpoint))
             self._finish(begun, lease)
             finished = begun.rows
         self.tell("Looking for rejected rows")
@@ -163,7 +166,8 @@ class Replay:
         check_partitions(self.sink.keyed, fits, self.sink.rows())
         every = self._outcomes(selected, failed, number)
         outcomes = self._kept(every, OUTCOMES)
-        begun = Begun(uuid.uuid4().hex, number, fits.count(), _changed(outcomes).count())
+        replay_id, now_ms = uuid.uuid4().hex, int(time.time() * 1_000)
+        begun = Begun(replay_id, number, fits.count(), _changed(outcomes).count(), now_ms)
         found = self._counted(
             rejected.shown, rows, selected, outcomes, begun.rows, finished=finished
         )
