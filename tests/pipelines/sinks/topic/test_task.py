@@ -24,6 +24,7 @@ from ottla.pipelines.sinks.topic.task import (
     RefusedError,
     SetBackError,
     TaskOfBatch,
+    _kept,
     mark_of,
     read_mark,
 )
@@ -240,3 +241,15 @@ def test_a_stream_that_ends_in_a_byte_array_is_no_end_of_the_task(cut: int) -> N
     stream = io.BytesIO(sent(b"whole", b"half")[:-cut])
     with pytest.raises(EOFError):
         list(ByteArrays().load_stream(stream))
+
+
+def test_what_the_client_reads_beyond_a_mark_is_left_out() -> None:
+    """It copies the metadata without the byte that ends it (confluent-kafka 2.16.1)."""
+    text = mark_of(7, 3, "1f")
+    assert read_mark(text + "\x11\u00e9{") == read_mark(text)
+
+    class Client:
+        def committed(self, *_: Any) -> None:
+            (text.encode() + b"\xd1").decode()
+
+    assert read_mark(_kept(Client(), "topic", 0)) == read_mark(text)

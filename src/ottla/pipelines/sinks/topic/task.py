@@ -110,7 +110,7 @@ class TaskOfBatch:
 
 
 def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
-    from confluent_kafka import Consumer, Producer, TopicPartition
+    from confluent_kafka import Consumer, Producer
 
     producer = Producer(
         {
@@ -132,10 +132,7 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
     )
     try:
         producer.init_transactions(TIMEOUT_S)
-        (mark,) = consumer.committed([TopicPartition(batch.topic, task)], TIMEOUT_S)
-        if mark.error is not None:
-            raise _exception(mark.error)
-        held = held_of(batch.topic, [read_mark(mark.metadata)])
+        held = held_of(batch.topic, [read_mark(_kept(consumer, batch.topic, task))])
         answer = decide(Planned("", batch.batch, batch.begins, batch.ends), held)
         if isinstance(answer, Refuse):
             assert held.batch is not None
@@ -148,6 +145,22 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
         return _write(batch, task, rows, producer, consumer.consumer_group_metadata())
     finally:
         consumer.close()
+
+
+def _kept(consumer: Any, topic: str, task: int) -> str | None:
+    """The metadata of a task's mark. confluent-kafka may read it beyond its end, also bytes that
+    are no text: what follows the mark means nothing.
+    """
+    from confluent_kafka import TopicPartition
+
+    try:
+        (mark,) = consumer.committed([TopicPartition(topic, task)], TIMEOUT_S)
+    except UnicodeDecodeError as error:
+        return error.object.decode(errors="replace")
+    if mark.error is not None:
+        raise _exception(mark.error)
+    text: str | None = mark.metadata
+    return text
 
 
 def _write(batch: TaskOfBatch, task: int, rows: Iterator[Any], producer: Any, group: Any) -> int:
@@ -310,9 +323,9 @@ def mark_of(batch: int, rows: int, ends: str = "") -> str:
 
 
 def read_mark(metadata: str | None) -> Mark:
-    """What a mark says; Mark(-1) without one."""
+    """What a mark says; Mark(-1) without one. What follows it is left out."""
     try:
-        mark = json.loads(metadata or "")
+        mark, _ = json.JSONDecoder().raw_decode(metadata or "")
     except ValueError:
         return Mark(-1)
     if not isinstance(mark, dict) or mark.get("ottla.written") != VERSION:
