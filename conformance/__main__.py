@@ -55,6 +55,7 @@ def chosen(only: str) -> dict[str, list[str]]:
                 *librdkafka.WITH_SASL,
                 *librdkafka.WITH_SASL_ON_SEVERAL,
                 *librdkafka.IN_CONSUMER_GROUPS,
+                *librdkafka.IN_SHARE_GROUPS,
                 *librdkafka.PARTS_WITH_SASL.values(),
                 *(f"{part}{librdkafka.CONSUMER}" for part in librdkafka.PARTS_WITH_SASL.values()),
             ),

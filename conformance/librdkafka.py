@@ -58,9 +58,23 @@ IN_CONSUMER_GROUPS = tuple(
     f"{number}{CONSUMER}" for number in NUMBERS if number not in NOT_IN_CONSUMER_GROUPS
 )
 """Once more with group.protocol=consumer (KIP-848)."""
+IN_SHARE_GROUPS = (
+    *(f"{number:04}" for number in (*range(170, 179), 180, 181, 184, 185)),
+    "0179.do_test_destroy_with_subscribe_unsubscribe",
+    "0179.do_test_destroy_with_mixed_acks_and_commits",
+)
+"""Of share consumers (KIP-932). For 0182, 0183 and 0186 librdkafka plays the broker. 0179 without
+its explicit and implicit acks: they want the records of one partition in the first response, and
+those of the other in the next one. Ottla has read both states by then, and sends both."""
+KAFKA_VERSION = "4.1.0"
+KAFKA_VERSION_OF = dict.fromkeys(IN_SHARE_GROUPS, "4.3.0")
+"""Share consumers are tested from 4.2 on."""
 SECONDS = 240
-SECONDS_OF = {"0081": 900, "0126": 600}
-"""0081 waits for each of its ACLs, and takes 190 s of a quiet machine. 0126 waits for refusals."""
+SECONDS_OF = {"0081": 900, "0126": 600, **dict.fromkeys(IN_SHARE_GROUPS, 600)}
+"""0081 waits for each of its ACLs, and takes 190 s of a quiet machine. 0126 waits for refusals. In
+share groups each change of a subscription waits for the next heartbeat, 5 s."""
+STRETCHED = {"test.timeout.multiplier": "3"}
+"""Of the tests of share groups: 0170 has some forty such changes and allows itself 200 s."""
 TIMED_OUT = 124
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -127,14 +141,16 @@ def run_one(
     """
     log = suite.logs / f"{letter}-{number}.log"
     settings = suite.logs / f"{letter}-{number}.conf"
-    common = {"bootstrap.servers": bootstrap, "test.topic.random": "true", **(client or {})}
-    settings.write_text("".join(f"{name}={value}\n" for name, value in common.items()))
     test, _, part = number.removesuffix(CONSUMER).partition(".")
+    common = {"bootstrap.servers": bootstrap, "test.topic.random": "true", **(client or {})}
+    if number in IN_SHARE_GROUPS:
+        common |= STRETCHED
+    settings.write_text("".join(f"{name}={value}\n" for name, value in common.items()))
     environment = {
         **os.environ,
         **({"SUBTESTS": f"{part}:"} if part else {}),
         **(given or {}),
-        "TEST_KAFKA_VERSION": "4.1.0",
+        "TEST_KAFKA_VERSION": KAFKA_VERSION_OF.get(number, KAFKA_VERSION),
         "TESTS": test,
         "TEST_CONSUMER_GROUP_PROTOCOL": "consumer" if number.endswith(CONSUMER) else "classic",
     }
@@ -157,7 +173,8 @@ def tests(wanted: Sequence[str], brokers: int, *, is_secured: bool) -> Sequence[
     secured: tuple[str, ...] = (*LOCAL, *WITH_SASL) if is_secured else LOCAL
     if is_secured and brokers >= 3:
         secured += WITH_SASL_ON_SEVERAL
-    numbers: tuple[str, ...] = (*NUMBERS, *several, *secured, *IN_CONSUMER_GROUPS)
+    shares = () if is_secured else IN_SHARE_GROUPS
+    numbers: tuple[str, ...] = (*NUMBERS, *several, *secured, *IN_CONSUMER_GROUPS, *shares)
     if is_secured:
         parts = PARTS_WITH_SASL | {
             f"{number}{CONSUMER}": f"{part}{CONSUMER}" for number, part in PARTS_WITH_SASL.items()

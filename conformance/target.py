@@ -13,11 +13,13 @@ from ottla.testing.security import SecuredClients, Security
 
 # The settings that the suites expect. Two of librdkafka's tests (0102, 0118) assume that consumers
 # which subscribe one after the other share the group's first generation. Without an initial
-# rebalance delay that is a race, which Apache Kafka loses as well.
+# rebalance delay that is a race, which Apache Kafka loses as well. Of share groups 0173 wants locks
+# of 3 s, which librdkafka's own script for Apache Kafka allows, too.
 SETTINGS: Mapping[str, str] = {
     "num.partitions": "4",
     "auto.create.topics.enable": "true",
     "group.initial.rebalance.delay.ms": "500",
+    "group.share.min.record.lock.duration.ms": "1000",
 }
 # Sessions that end soon, so that long tests authenticate again (KIP-368). Not sooner: while a
 # JoinGroup waits, librdkafka sends nothing else, nor authenticates again, and 0093 fails.

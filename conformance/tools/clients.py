@@ -7,6 +7,7 @@ from typing import Any
 from conformance.tools.base import Tools, contains, equal
 
 COUNT = 5000
+SHARED = 1000
 GROUPS = "consumer.group.ConsumerGroupCommand"
 
 
@@ -49,6 +50,28 @@ def verifiable_producer_and_consumer(tools: Tools) -> None:
     equal(sorted((event["partition"], event["offset"], event["value"]) for event in got), wanted)
     commits = [event for event in said if event["name"] == "offsets_committed"]
     equal({event["success"] for event in commits}, {True})
+
+
+def verifiable_share_consumer(tools: Tools) -> None:
+    topic = tools.topic(partitions=3)
+    sent = produced(tools, topic, SHARED)
+    wanted = sorted((event["partition"], event["offset"], event["value"]) for event in sent)
+    for mode in ("auto", "sync", "async"):
+        said = events(
+            tools.run(
+                "VerifiableShareConsumer",
+                *("--topic", topic, "--group-id", f"{mode}-{topic}", "--verbose"),
+                *("--max-messages", str(SHARED), "--acknowledgement-mode", mode),
+                *("--offset-reset-strategy", "earliest"),
+            )
+        )
+        got = [event for event in said if event["name"] == "record_data"]
+        equal(
+            sorted((event["partition"], event["offset"], event["value"]) for event in got), wanted
+        )
+        acknowledged = [event for event in said if event["name"] == "offsets_acknowledged"]
+        equal({event["success"] for event in acknowledged}, {True})
+        equal(sum(event["count"] for event in acknowledged), SHARED)
 
 
 def every_compression(tools: Tools) -> None:
@@ -113,6 +136,7 @@ def console_producer_and_consumer(tools: Tools) -> None:
 
 TESTS = (
     verifiable_producer_and_consumer,
+    verifiable_share_consumer,
     every_compression,
     idempotent_and_plain_producers,
     end_to_end_latency,
