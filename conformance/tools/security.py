@@ -102,7 +102,7 @@ def topics_of_a_user_without_permission(tools: Tools) -> None:
     tools.run("AclCommand", "--add", *who)
     _until(lambda: topic in hers.run("TopicCommand", "--list"))
     said = hers.refused("TopicCommand", "--delete", "--topic", topic)
-    contains(said, "TopicAuthorizationException")
+    contains(said, "Topic authorization failed")
     entity = ("--entity-type", "topics", "--entity-name", topic)
     said = hers.refused(CONFIGS, *entity, "--alter", "--add-config", "retention.ms=1")
     contains(said, "TopicAuthorizationException")
