@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,17 +16,22 @@ from confluent_kafka import TopicPartition as PartitionAt
 from playwright.sync_api import (
     Browser,
     ConsoleMessage,
+    Locator,
     Page,
+    Response,
     expect,
     sync_playwright,
 )
+from playwright.sync_api import Error as PlaywrightError
 from tests.console.served_console import FreshAccess, console_of, serving
 from tests.system.chromium import chromium
 
+from ottla.client.admin.topics import NewTopic, create_topics
+from ottla.client.client import Client
 from ottla.console.console import Console
 from ottla.console.history import History
 from ottla.console.sampler import Sampler
-from ottla.testing import Topic
+from ottla.testing import Broker, Topic
 
 PROGRAM = chromium() or ""
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Chromium on the PATH")
@@ -32,6 +39,25 @@ TABS = ("messages", "partitions", "settings", "groups", "produce")
 EVIL = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 
 AXE = Path(__file__).parent / "vendor" / "axe-4.10.3.min.js"
+CLICKS = 1000
+THINGS = ", ".join(
+    f"{each}:visible:not(form[action^='/brokers'] *, form[action^='/security/quotas'] *)"
+    for each in ("a", "button", "summary", "input", "select", "textarea")
+)
+INPUTS = (
+    *("", "orders", "payments", "a", "0", "-1", "7", "99999999999999999999", "1e309", "15m"),
+    *(
+        EVIL,
+        "%00",
+        "../..",
+        "\u202e\U0001f600",
+        "x" * 3000,
+        '{"a": [1]}',
+        "[",
+        "a.b=1",
+        "name=value",
+    ),
+)
 
 
 @dataclass
@@ -205,3 +231,65 @@ def test_axe_finds_nothing(browser: Browser, ottla_topic: Topic, scheme: Any) ->
                 found.append((path, each["id"], [node["html"] for node in each["nodes"]]))
         context.close()
     assert found == []
+
+
+@pytest.mark.timeout(600)
+def test_a_thousand_random_clicks_and_inputs(browser: Browser) -> None:
+    """With a broker of its own, and a seed: the same things are chosen each time, as far as what
+    the pages show is the same. What limits the broker's own clients is left alone.
+    """
+    choose, complaints = random.Random(4711), list[str]()
+    with Broker() as broker, serving(console_of(broker.bootstrap)) as visitor:
+        base = f"http://127.0.0.1:{visitor.port}"
+        with Client(broker.bootstrap) as client:
+            create_topics(client, [NewTopic(name, 2, 1) for name in ("orders", "payments")])
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        for number in range(200):
+            producer.produce("orders", choose.choice(INPUTS), str(number))
+        producer.flush()
+        context = browser.new_context(viewport={"width": 1280, "height": 1000})
+        page = context.new_page()
+        page.set_default_timeout(1500)
+
+        def complain(message: ConsoleMessage) -> None:
+            if message.type == "error" and "Failed to load resource" not in message.text:
+                complaints.append(f"{page.url}: {message.text}")
+
+        def check(response: Response) -> None:
+            if response.status == 500:
+                complaints.append(f"{response.request.method} {response.url}: 500")
+
+        page.on("console", complain)
+        page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
+        page.on("response", check)
+        page.goto(base)
+        touched = 0
+        for number in range(CLICKS):
+            things = page.locator(THINGS)
+            count = things.count()
+            # A page that is live may have changed since it was counted, or go to another.
+            with suppress(PlaywrightError):
+                if not count or number % 50 == 49:
+                    page.goto(base + choose.choice(("/", "/topics/orders/messages", "/topics")))
+                else:
+                    touch(page, things.nth(choose.randrange(count)), choose)
+                    touched += 1
+            assert complaints == [], f"after {number + 1} clicks and inputs"
+        assert visitor.get("/").status == 200
+        # The others were covered, hidden or gone by then.
+        assert touched > CLICKS / 4
+        context.close()
+
+
+def touch(page: Page, thing: Locator, choose: random.Random) -> None:
+    """Click it, or type something into it and perhaps send it."""
+    tag = thing.evaluate("each => each.type === 'checkbox' ? 'box' : each.localName")
+    if tag in ("input", "textarea"):
+        thing.fill(choose.choice(INPUTS))
+        if choose.random() < 0.5:
+            thing.press("Enter")
+    elif tag == "select":
+        thing.select_option(index=choose.randrange(thing.locator("option").count()))
+    else:
+        thing.click(no_wait_after=True)
+    page.wait_for_load_state("domcontentloaded")
