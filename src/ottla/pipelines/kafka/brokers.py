@@ -203,15 +203,26 @@ class Brokers:
         return found
 
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> list[str]:
-        """Return the metadata of a group's commits for these partitions, those that there are."""
+        """Return the metadata of a group's commits for these partitions, those that there are.
+
+        confluent-kafka may read a text beyond its end: what follows it means nothing.
+        """
+        found = [self._metadata(group, topic, number) for number in partitions]
+        return [metadata for metadata in found if metadata]
+
+    def _metadata(self, group: str, topic: str, partition: int) -> str | None:
         from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-        asked = [TopicPartition(topic, number) for number in partitions]
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
         (future,) = self._admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, asked)], request_timeout=TIMEOUT_S
+            [asked], request_timeout=TIMEOUT_S
         ).values()
-        found = self._result(future).topic_partitions
-        return [one.metadata for one in found if one.error is None and one.metadata]
+        try:
+            (one,) = self._result(future).topic_partitions
+            return None if one.error is not None else one.metadata
+        except UnicodeDecodeError as error:
+            # Of one partition at a time, so that it is known whose text it is.
+            return error.object.decode(errors="replace")
 
     def setting(self, name: str) -> str | None:
         """Return a setting of one broker, None where this user may not read it."""

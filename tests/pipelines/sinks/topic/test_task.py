@@ -248,8 +248,15 @@ def test_what_the_client_reads_beyond_a_mark_is_left_out() -> None:
     text = mark_of(7, 3, "1f")
     assert read_mark(text + "\x11\u00e9{") == read_mark(text)
 
+    class Commit:
+        error = None
+
+        @property
+        def metadata(self) -> str:
+            return (text.encode() + b"\xd1").decode()
+
     class Client:
-        def committed(self, *_: Any) -> None:
-            (text.encode() + b"\xd1").decode()
+        def committed(self, *_: Any) -> list[Commit]:
+            return [Commit()]
 
     assert read_mark(_kept(Client(), "topic", 0)) == read_mark(text)

@@ -155,11 +155,11 @@ def _kept(consumer: Any, topic: str, task: int) -> str | None:
 
     try:
         (mark,) = consumer.committed([TopicPartition(topic, task)], TIMEOUT_S)
+        if mark.error is not None:
+            raise _exception(mark.error)
+        text: str | None = mark.metadata
     except UnicodeDecodeError as error:
         return error.object.decode(errors="replace")
-    if mark.error is not None:
-        raise _exception(mark.error)
-    text: str | None = mark.metadata
     return text
 
 
