@@ -1,4 +1,5 @@
 import pytest
+from tests.turns import calls_of
 
 from ottla.controller import layout
 from ottla.controller.image import ClusterImage, ConfigImage, UserConfigChanged
@@ -132,3 +133,16 @@ def test_names_of_nodes(user: str) -> None:
     assert not set(name) & set("*+~/<> ")
     assert name not in (".", "..")
     assert layout.name_of("<default>") == ""
+
+
+def test_a_thousand_users_cost_no_more_than_one(image: ClusterImage) -> None:
+    """A log-in looks up one user. All take one salted password, which alone takes its time."""
+    alter(image, password("user-0", "secret"))
+    kept = image.users["user-0"]
+    _, with_one = calls_of(lambda: logs_in(image, "SCRAM-SHA-256", "user-0", "secret"))
+    for number in range(1_000):
+        image.apply(UserConfigChanged(f"user-{number}", kept))
+    assert len(image.users) == 1_000
+    found, with_thousand = calls_of(lambda: logs_in(image, "SCRAM-SHA-256", "user-999", "secret"))
+    assert found
+    assert with_thousand <= with_one
