@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.mirroring.position import Origin, read_origin, written
+from ottla.mirroring.position import Origin, metadata_of, read_origin, written
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.topic_plan import (
     Alteration,
@@ -160,5 +160,21 @@ def test_origins_are_read_as_they_were_written() -> None:
     for origin in (OURS, Origin(None, None, (HERE, THERE))):
         assert read_origin(written(origin)) == origin
         assert read_origin(written(origin) + "\0") == origin
-    for other in ("", "{}", "[]", "x", '{"clusters":1,"topic_id":null}'):
+        assert read_origin(written(origin) + "\x11{\u00e9") == origin
+    for other in ("", "{}", "[]", "x", '{"clusters":1,"topic_id":null}', "[" * 100_000):
         assert read_origin(other) is None
+
+
+def test_an_origin_with_bytes_of_the_heap_behind_it_is_read() -> None:
+    """As confluent-kafka gives what another client committed."""
+
+    class Commit:
+        def __init__(self, content: bytes) -> None:
+            self.content = content
+
+        @property
+        def metadata(self) -> str | None:
+            return self.content.decode() or None
+
+    assert read_origin(metadata_of(Commit(written(OURS).encode() + b"\xd1{"))) == OURS
+    assert metadata_of(Commit(b"")) == ""

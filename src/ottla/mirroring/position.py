@@ -38,13 +38,24 @@ def written(origin: Origin) -> str:
 def read_origin(metadata: str) -> Origin | None:
     """None for the metadata of another program."""
     try:
-        # confluent-kafka commits metadata with the NUL at the end of its C string.
-        found: Any = json.loads(metadata.rstrip("\0"))
+        # confluent-kafka commits metadata with the NUL at the end of its C string, and reads it
+        # until the next one: behind what another client committed are bytes of the heap.
+        found: Any = json.JSONDecoder().raw_decode(metadata)[0]
         clusters = tuple(str(each) for each in found["clusters"])
         topic_id, target_id = found["topic_id"], found["target_id"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return Origin(_text(topic_id), _text(target_id), clusters)
+
+
+def metadata_of(commit: Any) -> str:
+    """The metadata of a commit as confluent-kafka gives it; what is behind it may be no UTF-8, and
+    is decoded when the attribute is read.
+    """
+    try:
+        return commit.metadata or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode(errors="replace")
 
 
 def _text(value: object) -> str | None:

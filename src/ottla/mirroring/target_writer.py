@@ -27,7 +27,7 @@ from ottla.mirroring.clusters import Side
 from ottla.mirroring.names import group_of, map_topic_of, transactional_id_of
 from ottla.mirroring.offset_map import Run, runs_of
 from ottla.mirroring.offset_map_records import map_records, start_record
-from ottla.mirroring.position import Position, read_origin, written
+from ottla.mirroring.position import Position, metadata_of, read_origin, written
 from ottla.mirroring.spec import MirrorSpec
 
 TRANSACTION_TIMEOUT_MS: Final = 30_000
@@ -191,7 +191,7 @@ class TargetWriter:
             return None
         positions = {}
         for each in found:
-            origin = read_origin(each.metadata or "") if each.offset >= 0 else None
+            origin = read_origin(metadata_of(each)) if each.offset >= 0 else None
             if origin is not None:
                 positions[TopicPartition(each.topic, each.partition)] = Position(
                     each.offset, origin

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka.committed import metadata_of
 from ottla.pipelines.kafka.settings import READ_COMMITTED
 
 if TYPE_CHECKING:
@@ -203,26 +204,18 @@ class Brokers:
         return found
 
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> list[str]:
-        """Return the metadata of a group's commits for these partitions, those that there are.
-
-        confluent-kafka may read a text beyond its end: what follows it means nothing.
+        """Return the metadata of a group's commits for these partitions, those that there are;
+        what follows the text of each means nothing (see `kafka.committed`).
         """
-        found = [self._metadata(group, topic, number) for number in partitions]
-        return [metadata for metadata in found if metadata]
-
-    def _metadata(self, group: str, topic: str, partition: int) -> str | None:
         from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
+        wanted = [TopicPartition(topic, number) for number in partitions]
+        asked = ConsumerGroupTopicPartitions(group, wanted)
         (future,) = self._admin.list_consumer_group_offsets(
             [asked], request_timeout=TIMEOUT_S
         ).values()
-        try:
-            (one,) = self._result(future).topic_partitions
-            return None if one.error is not None else one.metadata
-        except UnicodeDecodeError as error:
-            # Of one partition at a time, so that it is known whose text it is.
-            return error.object.decode(errors="replace")
+        found = self._result(future).topic_partitions
+        return [text for one in found if one.error is None and (text := metadata_of(one))]
 
     def setting(self, name: str) -> str | None:
         """Return a setting of one broker, None where this user may not read it."""

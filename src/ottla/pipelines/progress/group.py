@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ottla.pipelines.kafka.committed import metadata_of
+
 # Kafka's default for `offset.metadata.max.bytes`; a broker refuses more.
 MAX_METADATA_BYTES: Final = 4_096
 TIMEOUT_S: Final = 5
@@ -32,7 +34,10 @@ class GroupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One partition's committed offset and what was committed with it."""
+    """One partition's committed offset and what was committed with it.
+
+    Of a read, `metadata` may have more behind what was committed: see `kafka.committed`.
+    """
 
     offset: int
     metadata: str = ""
@@ -173,11 +178,7 @@ def new_admin(settings: Mapping[str, str]) -> Any:
 def _commits(answers: Iterable[Any]) -> dict[Partition, Commit]:
     _check(answers)
     return {
-        (answer.topic, answer.partition): Commit(
-            answer.offset,
-            # librdkafka includes the NUL that ends C's strings.
-            (answer.metadata or "").rstrip("\0"),
-        )
+        (answer.topic, answer.partition): Commit(answer.offset, metadata_of(answer))
         for answer in answers
         if answer.offset >= 0
     }

@@ -33,6 +33,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Literal, get_args
 
 from ottla.pipelines.destination import Destination, read_destination
+from ottla.pipelines.kafka.committed import read_document
 from ottla.pipelines.kafka.settings import READ_COMMITTED
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
 from ottla.pipelines.rejected_offsets import RejectedOffsets
@@ -148,11 +149,8 @@ class OffsetMetadata:
 
 def read_offset_metadata(metadata: str) -> OffsetMetadata | None:
     """Return what a commit's metadata says; None where a pipeline did not write it."""
-    try:
-        document = json.loads(metadata)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(document, dict) or document.get("ottla.pipeline") != VERSION:
+    document = read_document(metadata)
+    if document is None or document.get("ottla.pipeline") != VERSION:
         return None
     query, query_id, batch = document.get("query"), document.get("id"), document.get("batch")
     if not isinstance(query, str) or not isinstance(query_id, str):

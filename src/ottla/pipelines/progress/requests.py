@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.pipelines.kafka.committed import read_document
 from ottla.pipelines.progress.group import Commit, Group, Partition
 
 SUFFIX: Final = "stop"
@@ -44,11 +45,8 @@ class StopRequest:
 
 def read_request(metadata: str) -> StopRequest | None:
     """Return the request in a commit's metadata, None where there is none."""
-    try:
-        document = json.loads(metadata)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(document, dict) or document.get("ottla.stop") != VERSION:
+    document = read_document(metadata)
+    if document is None or document.get("ottla.stop") != VERSION:
         return None
     run, by, at_ms = document.get("run"), document.get("by"), document.get("at_ms")
     if not isinstance(run, str) or not isinstance(by, str) or not isinstance(at_ms, int):

@@ -24,7 +24,6 @@ from ottla.pipelines.sinks.topic.task import (
     RefusedError,
     SetBackError,
     TaskOfBatch,
-    _kept,
     mark_of,
     read_mark,
 )
@@ -204,6 +203,32 @@ def test_a_mark_that_cannot_be_read_is_not_a_missing_one(
     assert place.values() == []
 
 
+def test_a_mark_with_other_bytes_behind_it_is_that_mark(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As confluent-kafka reads one that another client has committed."""
+
+    class Longer(Consumer):
+        def committed(self, *asked: Any) -> list[Any]:
+            (mark,) = super().committed(*asked)
+
+            class Commit:
+                error = None
+
+                @property
+                def metadata(self) -> str:
+                    content: bytes = mark.metadata.encode() + b"\x11{\xd1"
+                    return content.decode()
+
+            return [Commit()]
+
+    assert place.write(0, 0, "a") == [1]
+    monkeypatch.setattr("confluent_kafka.Consumer", Longer)
+    assert place.write(0, 0, "a") == [0]
+    monkeypatch.undo()
+    assert place.values() == ["a"]
+
+
 def test_marks_are_read_as_they_are_written() -> None:
     assert read_mark(mark_of(7, 100)) == (7, "")
     assert read_mark(mark_of(7, 100, "1f")) == (7, "1f")
@@ -241,22 +266,3 @@ def test_a_stream_that_ends_in_a_byte_array_is_no_end_of_the_task(cut: int) -> N
     stream = io.BytesIO(sent(b"whole", b"half")[:-cut])
     with pytest.raises(EOFError):
         list(ByteArrays().load_stream(stream))
-
-
-def test_what_the_client_reads_beyond_a_mark_is_left_out() -> None:
-    """It copies the metadata without the byte that ends it (confluent-kafka 2.16.1)."""
-    text = mark_of(7, 3, "1f")
-    assert read_mark(text + "\x11\u00e9{") == read_mark(text)
-
-    class Commit:
-        error = None
-
-        @property
-        def metadata(self) -> str:
-            return (text.encode() + b"\xd1").decode()
-
-    class Client:
-        def committed(self, *_: Any) -> list[Commit]:
-            return [Commit()]
-
-    assert read_mark(_kept(Client(), "topic", 0)) == read_mark(text)

@@ -34,6 +34,7 @@ from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka import committed
 from ottla.pipelines.kafka.brokers import Brokers, look_up, why_silent
 from ottla.pipelines.sinks.topic import task as topic_task
 from ottla.pipelines.sinks.topic.columns import RecordColumns
@@ -329,5 +330,5 @@ def _send_by_value() -> None:
     """Let Spark send the task's code to its workers, which then work without Ottla."""
     from pyspark import cloudpickle
 
-    for module in (topic_task, next_batch):
+    for module in (topic_task, next_batch, committed):
         cloudpickle.register_pickle_by_value(module)

@@ -1,7 +1,7 @@
 """One task of a batch: writes its rows to a topic in one transaction. Runs on Spark's executors.
 
-This file imports `checkpoint.next_batch` alone, and that plain words: `sinks.topic.sink` sends both
-to the executors by value, and they need confluent-kafka only.
+This file imports `checkpoint.next_batch` and `kafka.committed`, and those nothing of Ottla:
+`sinks.topic.sink` sends all three to the executors by value, and they need confluent-kafka only.
 
 A task has a number from 0 on, and a batch that is tried again has the same rows in the task of the
 same number (`sinks.topic.sink` says why). Each task has one transactional id and one mark:
@@ -44,6 +44,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, Skip, decide
+from ottla.pipelines.kafka.committed import metadata_of, read_document
 
 VERSION = 1
 TIMEOUT_S = 60.0
@@ -110,7 +111,7 @@ class TaskOfBatch:
 
 
 def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
-    from confluent_kafka import Consumer, Producer
+    from confluent_kafka import Consumer, Producer, TopicPartition
 
     producer = Producer(
         {
@@ -132,7 +133,10 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
     )
     try:
         producer.init_transactions(TIMEOUT_S)
-        held = held_of(batch.topic, [read_mark(_kept(consumer, batch.topic, task))])
+        (mark,) = consumer.committed([TopicPartition(batch.topic, task)], TIMEOUT_S)
+        if mark.error is not None:
+            raise _exception(mark.error)
+        held = held_of(batch.topic, [read_mark(metadata_of(mark))])
         answer = decide(Planned("", batch.batch, batch.begins, batch.ends), held)
         if isinstance(answer, Refuse):
             assert held.batch is not None
@@ -145,22 +149,6 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
         return _write(batch, task, rows, producer, consumer.consumer_group_metadata())
     finally:
         consumer.close()
-
-
-def _kept(consumer: Any, topic: str, task: int) -> str | None:
-    """The metadata of a task's mark. confluent-kafka may read it beyond its end, also bytes that
-    are no text: what follows the mark means nothing.
-    """
-    from confluent_kafka import TopicPartition
-
-    try:
-        (mark,) = consumer.committed([TopicPartition(topic, task)], TIMEOUT_S)
-        if mark.error is not None:
-            raise _exception(mark.error)
-        text: str | None = mark.metadata
-    except UnicodeDecodeError as error:
-        return error.object.decode(errors="replace")
-    return text
 
 
 def _write(batch: TaskOfBatch, task: int, rows: Iterator[Any], producer: Any, group: Any) -> int:
@@ -324,11 +312,8 @@ def mark_of(batch: int, rows: int, ends: str = "") -> str:
 
 def read_mark(metadata: str | None) -> Mark:
     """What a mark says; Mark(-1) without one. What follows it is left out."""
-    try:
-        mark, _ = json.JSONDecoder().raw_decode(metadata or "")
-    except ValueError:
-        return Mark(-1)
-    if not isinstance(mark, dict) or mark.get("ottla.written") != VERSION:
+    mark = read_document(metadata or "")
+    if mark is None or mark.get("ottla.written") != VERSION:
         return Mark(-1)
     batch, ends = mark.get("batch"), mark.get("ends", "")
     return Mark(batch, ends) if isinstance(batch, int) and isinstance(ends, str) else Mark(-1)
