@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from ottla.cluster.streams_topics import MAX_ERRORS, StreamsTopics
 from ottla.controller.plan import DONE, Outcome
 from ottla.controller.topics import NewTopic
@@ -54,6 +56,15 @@ async def test_an_error_is_kept_and_then_tried_again() -> None:
     await world.create("a")
     assert world.asked == [["a"], ["a"]]
     assert world.topics.errors(["a"]) == []
+
+
+async def test_a_failure_of_many_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.outcome = Outcome(ErrorCode.invalid_replication_factor, None)
+    await world.create("a", "b", "c")
+    assert caplog.messages == [
+        "the internal topic c and 2 more cannot be created: invalid replication factor"
+    ]
 
 
 async def test_so_many_errors_are_kept() -> None:

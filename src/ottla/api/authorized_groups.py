@@ -18,11 +18,11 @@ from ottla.api.permissions import (
     split,
     topic_name,
 )
-from ottla.api.streams_topology import forbidden_names, subtopology_topics
+from ottla.api.streams_topology import checked_names, subtopology_topics
 from ottla.network.handlers import Answer
 from ottla.protocol.access import Operation, Resource
 from ottla.protocol.error_response import error_response
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.slices import Slices
 
 _DESCRIBE_GROUP: Final = Need(Operation.DESCRIBE, Resource.GROUP)
@@ -303,21 +303,19 @@ async def modern_group_heartbeat(request: Any, context: Context, answer: Answer)
 
 
 async def streams_group_heartbeat(request: Any, context: Context, answer: Answer) -> Any:
-    """Read on the group, and Describe on the topics of the topology (KIP-1071). Names that no topic
-    can have are refused before, by the handler.
+    """Read on the group, and Describe on the topics of the topology (KIP-1071). What names too
+    much, or what no topic can be called, is refused before, by the handler.
     """
     if not may(context, Need(Operation.READ, Resource.GROUP), request.group_id):
         return error_response(request, _GROUP_DENIED)
     if request.topology is not None:
-        slices, names = Slices(), dict[str, None]()
-        for subtopology in request.topology.subtopologies:
-            found = subtopology_topics(subtopology)
-            await slices.count(1 + len(found))
-            names.update(dict.fromkeys(found))
-        if forbidden_names(names) is None:
-            _, refused = await split(tuple(names), _DESCRIBE_TOPIC, _itself, context)
-            if refused:
-                return error_response(request, _TOPIC_DENIED)
+        try:
+            names = await checked_names(request.topology, Slices())
+        except ApiError:
+            return await answer(request, context)  # which refuses it
+        _, refused = await split(names, _DESCRIBE_TOPIC, _itself, context)
+        if refused:
+            return error_response(request, _TOPIC_DENIED)
     return await answer(request, context)
 
 

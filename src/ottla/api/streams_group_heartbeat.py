@@ -23,7 +23,7 @@ from ottla.groups.streams.tasks import Partitions
 from ottla.groups.streams.topology import TopicInfo
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.runtime.slices import Slices
+from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 88
 ACCESS: Final = (
@@ -42,6 +42,12 @@ DISABLED: Final = (
 MAX_ERRORS_TOLD: Final = 3
 MAX_TAGS: Final = 100
 """Of a member. Kafka Streams allows 5 itself (StreamsConfig)."""
+MAX_OWNED_AT_ONCE: Final = 10_000
+"""Tasks that a member has, taken over without a pause."""
+MAX_TOLD_CHARACTERS: Final = 4_000
+"""Of an error or a status: Java's clients fail at a string of more than 32,767 bytes. Kafka does
+not answer then.
+"""
 _CREATE_TOPIC: Final = Need(Operation.CREATE, Resource.TOPIC)
 _CREATE: Final = Need(Operation.CREATE, Resource.CLUSTER)
 
@@ -63,7 +69,7 @@ async def handle(request: Any, context: Context) -> Any:
         )
     except ApiError as error:
         return build.StreamsGroupHeartbeatResponse(
-            error_code=error.code, error_message=error.message or None, status=()
+            error_code=error.code, error_message=_told(error.message or "") or None, status=()
         )
     statuses = await _with_creation(result, context)
     tasks = result.tasks
@@ -72,7 +78,7 @@ async def handle(request: Any, context: Context) -> Any:
         member_epoch=result.epoch,
         heartbeat_interval=result.heartbeat_interval_ms,
         status=tuple(
-            build.Status(status_code=each.code, status_detail=each.detail) for each in statuses
+            build.Status(status_code=each.code, status_detail=_told(each.detail)) for each in statuses
         ),
         active_tasks=None if tasks is None else await _tasks(tasks.active, build, slices),
         standby_tasks=None if tasks is None else await _tasks(tasks.standby, build, slices),
@@ -125,8 +131,11 @@ async def _owned(tasks: Any, slices: Slices) -> Partitions | None:
         return None
     owned: dict[str, set[int]] = {}
     for each in tasks:
-        await slices.count(1 + len(each.partitions) // 100)
-        owned.setdefault(each.subtopology_id, set()).update(each.partitions)
+        await slices.count()
+        numbers = owned.setdefault(each.subtopology_id, set())
+        for some in parts(each.partitions, MAX_OWNED_AT_ONCE):
+            await slices.count(1 + len(some) // 100)
+            numbers.update(some)
     return {name: frozenset(numbers) for name, numbers in owned.items()}
 
 
@@ -200,6 +209,10 @@ async def _unauthorized(missing: Sequence[TopicInfo], context: Context) -> list[
         return []
     _, refused = await split(missing, _CREATE_TOPIC, lambda each, context: str(each.name), context)
     return [each.name for each in refused]
+
+
+def _told(text: str) -> str:
+    return text if len(text) <= MAX_TOLD_CHARACTERS else f"{text[:MAX_TOLD_CHARACTERS]}..."
 
 
 def _said(result: HeartbeatResult, what: str) -> tuple[Status, ...]:

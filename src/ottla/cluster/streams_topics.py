@@ -59,12 +59,17 @@ class StreamsTopics:
         finally:
             self._under_way.difference_update(topic.name for topic in topics)
         until_ms = self._clock.monotonic_ms() + keep_errors_ms
-        for name, outcome in outcomes.items():
-            if outcome.failed:
-                why = outcome.message or outcome.code.name.replace("_", " ")
-                logger.warning("the internal topic %s cannot be created: %s", name, why)
-                self._errors.pop(name, None)
-                self._errors[name] = until_ms, why
+        failed = [(name, outcome) for name, outcome in outcomes.items() if outcome.failed]
+        for name, outcome in failed:
+            why = outcome.message or outcome.code.name.replace("_", " ")
+            self._errors.pop(name, None)
+            self._errors[name] = until_ms, why
+        if failed:
+            name, _ = failed[-1]
+            more = f" and {len(failed) - 1:,} more" if len(failed) > 1 else ""
+            logger.warning(
+                "the internal topic %s%s cannot be created: %s", name, more, self._errors[name][1]
+            )
         while len(self._errors) > MAX_ERRORS:
             del self._errors[next(iter(self._errors))]
 

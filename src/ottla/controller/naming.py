@@ -13,6 +13,11 @@ NAME_LENGTH_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
+def is_topic_name(name: str) -> bool:
+    """Whether a topic may have this name."""
+    return _reason(name) is None
+
+
 def check_topic_name(name: str) -> None:
     """Raise INVALID_TOPIC_EXCEPTION, with Kafka's message, for an invalid name."""
     reason = _reason(name)

@@ -1,10 +1,14 @@
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ottla.api.streams_group_heartbeat import MAX_TOLD_CHARACTERS
+from ottla.api.streams_topology import checked_names
 from ottla.controller.image import FeaturesChanged
-from ottla.groups.streams.large import MAX_AT_ONCE
-from ottla.protocol.errors import ErrorCode
+from ottla.groups.streams.large import MAX_AT_ONCE, MAX_TOPOLOGY_NAMES
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.slices import Slices
 
 QUIET = {"topology": None, "rebalance_timeout": -1}
 
@@ -117,6 +121,39 @@ async def test_what_a_topology_may_name(api: Any, topics: tuple[str, ...], messa
     answer = await api.streams_beat(topology=api.topology(*topics))
     assert answer.error_code is ErrorCode.streams_invalid_topology
     assert answer.error_message.startswith(message)
+
+
+async def test_empty_copartition_groups_count(api: Any) -> None:
+    topology = api.topology("t")
+    nothing = api.struct("CopartitionGroup", 88, 0)
+    topology.subtopologies[0].copartition_groups = (nothing,) * MAX_TOPOLOGY_NAMES
+    answer = await api.streams_beat(topology=topology)
+    assert answer.error_message.startswith("The topology names more than 10,000")
+
+
+async def test_what_names_too_much_is_not_looked_into() -> None:
+    """To look at the names of a request of 8 MB would take a second."""
+    unread = [object()] * (MAX_TOPOLOGY_NAMES + 1)
+    subtopology = SimpleNamespace(
+        source_topics=(),
+        source_topic_regex=(),
+        repartition_sink_topics=(),
+        repartition_source_topics=(),
+        state_changelog_topics=unread,
+        copartition_groups=(),
+    )
+    with pytest.raises(ApiError, match="names more than 10,000"):
+        await checked_names(SimpleNamespace(subtopologies=(subtopology,)), Slices())
+
+
+async def test_no_text_is_longer_than_clients_can_read(api: Any) -> None:
+    names = tuple(f"{n} {'x' * 200}" for n in range(1_000))
+    answer = await api.streams_beat(topology=api.topology(*names))
+    assert answer.error_code is ErrorCode.streams_invalid_topology
+    assert len(answer.error_message) == MAX_TOLD_CHARACTERS + 3
+    api.creation_errors = [("c", "x" * 100_000)]
+    answer = await api.streams_beat(topology=api.topology("t", changelogs=["c"]))
+    assert max(len(each.status_detail) for each in answer.status) == MAX_TOLD_CHARACTERS + 3
 
 
 async def test_a_cluster_without_streams_groups(api: Any) -> None:

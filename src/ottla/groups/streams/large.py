@@ -13,7 +13,7 @@ from ottla.groups.streams.topology import Topology
 MAX_AT_ONCE: Final = 4_000
 """Members, tasks with their copies, and what the topology names: decided in about 12 ms."""
 MAX_TOPOLOGY_NAMES: Final = 10_000
-"""Subtopologies, topics and settings that a topology may name; it is one record in the log. Kafka
+"""Subtopologies, topics, settings and copartition groups that a topology may name; it is one record in the log. Kafka
 has no limit but that of the record.
 """
 
@@ -25,7 +25,7 @@ def topology_weight(topology: Topology) -> int:
         infos = (*subtopology.changelog_topics, *subtopology.repartition_source_topics)
         count += 1 + len(subtopology.source_topics) + len(subtopology.repartition_sink_topics)
         count += sum(1 + len(info.configs) for info in infos)
-        count += sum(len(names) for group in subtopology.copartition_groups for names in group)
+        count += sum(1 + sum(map(len, group)) for group in subtopology.copartition_groups)
     return count
 
 
