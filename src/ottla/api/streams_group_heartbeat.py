@@ -78,7 +78,8 @@ async def handle(request: Any, context: Context) -> Any:
         member_epoch=result.epoch,
         heartbeat_interval=result.heartbeat_interval_ms,
         status=tuple(
-            build.Status(status_code=each.code, status_detail=_told(each.detail)) for each in statuses
+            build.Status(status_code=each.code, status_detail=_told(each.detail))
+            for each in statuses
         ),
         active_tasks=None if tasks is None else await _tasks(tasks.active, build, slices),
         standby_tasks=None if tasks is None else await _tasks(tasks.standby, build, slices),

@@ -4,9 +4,10 @@ The event loop only puts events into a queue. A thread of its own folds them int
 (`groups.history.fold`) and writes these beside the log of the partition of `__consumer_offsets`
 that has the group (`history_file`). Questions wait for what is in the queue.
 
-Limits: `MAX_WAITING` events; of more only the number is kept, and logged. Between two writes the
-thread pauses `PAUSE_PER_WORK` times as long as the last one took. If the disk refuses, the history
-stays in memory, and the first failure is logged.
+Limits: `MAX_WAITING` events, which refer to `MAX_WAITING_BYTES` in all; of more only the number is
+kept, and logged. Between two writes the
+thread pauses `PAUSE_PER_WORK` times as long as the last one took. If the disk refuses to write, the
+history stays in memory; a file that cannot be read is left alone. The first failure is logged.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from ottla.coordinator.history_file import HistoryFile
-from ottla.groups.history.events import Event, Loaded
+from ottla.groups.history.events import Event, Loaded, size_of
 from ottla.groups.history.fold import Document, Histories
 from ottla.groups.history.moves import NameOf
 from ottla.runtime.background import Background
@@ -36,6 +37,8 @@ WRITE_AFTER_S: Final = 0.25
 PAUSE_PER_WORK: Final = 20
 MAX_PAUSE_S: Final = 5.0
 MAX_WAITING: Final = 20_000
+MAX_WAITING_BYTES: Final = 32 << 20
+"""About. A classic group may complete a generation with a megabyte hundreds of times a second."""
 MAX_AT_ONCE: Final = 2_000
 
 
@@ -56,7 +59,9 @@ class GroupHistories:
         self._clock = clock
         self._partition_of = partition_of
         self._folder_of = folder_of
-        self._queue: deque[Event | Loaded] = deque()
+        self._queue: deque[tuple[Event | Loaded, int]] = deque()
+        """Each with the bytes that it refers to."""
+        self._waiting_bytes = 0
         self._dropped = 0
         self._writing = _Writing(name_of)
         self._executor: ThreadPoolExecutor | None = None
@@ -66,12 +71,14 @@ class GroupHistories:
 
     def note(self, event: Event | Loaded) -> None:
         """Something happened, and is committed."""
-        if len(self._queue) >= MAX_WAITING:
+        size = size_of(event)
+        if len(self._queue) >= MAX_WAITING or self._waiting_bytes + size > MAX_WAITING_BYTES:
             if not self._dropped:
                 logger.warning("groups rebalance too often: some of it is not in their history")
             self._dropped += 1
             return
-        self._queue.append(event)
+        self._queue.append((event, size))
+        self._waiting_bytes += size
         if not self._is_running and not self._is_closed:
             self._is_running = True
             self._background.spawn(self._run())
@@ -92,7 +99,9 @@ class GroupHistories:
             self._is_running = False
 
     async def _write_some(self) -> None:
-        events = [self._queue.popleft() for _ in range(min(MAX_AT_ONCE, len(self._queue)))]
+        some = [self._queue.popleft() for _ in range(min(MAX_AT_ONCE, len(self._queue)))]
+        self._waiting_bytes -= sum(size for _, size in some)
+        events = [event for event, _ in some]
         homes = self._homes(events)
         await self._in_thread(lambda: self._writing.write(events, homes))
 
@@ -135,7 +144,9 @@ class GroupHistories:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix="group-history")
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        # Also if nobody waits any more: the events are not in the queue now.
+        loop = asyncio.get_running_loop()
+        return await asyncio.shield(loop.run_in_executor(self._executor, work))
 
 
 class _Writing:
@@ -144,7 +155,6 @@ class _Writing:
     def __init__(self, name_of: NameOf) -> None:
         self._histories = Histories(name_of)
         self._files: dict[int, HistoryFile] = {}
-        self._unwritten: dict[int, list[Document]] = {}
         self._is_failing = False
 
     def write(self, events: Sequence[Event | Loaded], homes: dict[str, _Home]) -> None:
@@ -163,14 +173,20 @@ class _Writing:
         if folder is None:
             return
         try:
-            self._file(index, folder).write(documents)
+            file = self._file(index, folder)
+        except OSError as error:
+            self._failed("cannot read the history of groups (%s): nothing is added to it", error)
+            return
+        try:
+            file.write(documents)
             self._is_failing = False
         except OSError as error:
-            if not self._is_failing:
-                self._is_failing = True
-                logger.error(
-                    "cannot write the history of groups (%s): it is kept in memory only", error
-                )
+            self._failed("cannot write the history of groups (%s): it is in memory only", error)
+
+    def _failed(self, text: str, error: OSError) -> None:
+        if not self._is_failing:
+            self._is_failing = True
+            logger.error(text, error)
 
     def _file(self, index: int, folder: Path) -> HistoryFile:
         file = self._files.get(index)

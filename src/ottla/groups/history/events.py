@@ -14,7 +14,7 @@ another thread: an event only refers to what the decider has already, and compar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -148,3 +148,29 @@ class Loaded(NamedTuple):
 
 Event: TypeAlias = Caused | Happened | Assigned | Reached | Completed | Emptied
 """What is about one group."""
+
+_MEMBER_BYTES: Final = 100
+_PARTITION_BYTES: Final = 50
+
+
+def size_of(event: Event | Loaded) -> int:
+    """About how many bytes the event keeps in memory beside itself, which the group may replace."""
+    match event:
+        case Completed():
+            return sum(
+                _MEMBER_BYTES + len(each.assignment) + len(each.subscription)
+                for value in (event.before, event.after)
+                if value is not None
+                for each in value.members
+            )
+        case Assigned():
+            changed = (*event.before.values(), *event.after.values())
+            return _MEMBER_BYTES * len(event.members) + _size_of_all(changed)
+        case Caused():
+            return _size_of_all(event.lost.values())
+        case _:
+            return 0
+
+
+def _size_of_all(targets: Iterable[Partitions]) -> int:
+    return _PARTITION_BYTES * sum(len(its) for each in targets for its in each.values())

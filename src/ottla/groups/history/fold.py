@@ -184,10 +184,12 @@ class _Rebalance:
 
     def told(self, event: Caused) -> None:
         self._count[event.cause.why.value] += 1
+        # What was lost is in the moves, and may be large.
+        kept = event._replace(lost={})
         if len(self._first) < MAX_FIRST:
-            self._first.append(event)
+            self._first.append(kept)
         else:
-            self._last.append(event)
+            self._last.append(kept)
         who = event.cause.who
         if who is not None and len(self._clients) < MAX_FOLLOWED:
             self._clients[who.member_id] = who.client_id

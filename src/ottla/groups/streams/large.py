@@ -13,8 +13,8 @@ from ottla.groups.streams.topology import Topology
 MAX_AT_ONCE: Final = 4_000
 """Members, tasks with their copies, and what the topology names: decided in about 12 ms."""
 MAX_TOPOLOGY_NAMES: Final = 10_000
-"""Subtopologies, topics, settings and copartition groups that a topology may name; it is one record in the log. Kafka
-has no limit but that of the record.
+"""Subtopologies, topics, settings and copartition groups that a topology may name; it is one record
+in the log. Kafka has no limit but that of the record.
 """
 
 
