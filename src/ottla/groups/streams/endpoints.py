@@ -1,51 +1,71 @@
 """Which member answers interactive queries for which partitions (KIP-1071, IQ).
 
-Kafka's EndpointToPartitionsManager.
+Kafka's EndpointToPartitionsManager. It tells each member of all others, whatever that takes: 1,000
+members of an application with 5,000 source topics are 5,000,000 topics in each answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final, TypeAlias
 
 from ottla.groups.consumer.topics import Topics
-from ottla.groups.streams.configured import ConfiguredSubtopology, ConfiguredTopology
+from ottla.groups.streams.configured import ConfiguredTopology
 from ottla.groups.streams.member import Member
 from ottla.groups.streams.requests import EndpointPartitions
 
+MAX_TOPICS: Final = 200_000
+"""Of all members with their endpoints: more is not told. That has some 10 MB."""
+_Read: TypeAlias = list[tuple[str, int]]
+"""Topics, each with the number of its partitions."""
+
 
 def endpoint_partitions(
-    members: Iterable[Member], configured: ConfiguredTopology, topics: Topics
-) -> tuple[EndpointPartitions, ...]:
-    """Of the members that have an endpoint."""
-    subtopologies = configured.subtopologies or {}
+    members: Collection[Member], configured: ConfiguredTopology, topics: Topics
+) -> tuple[EndpointPartitions, ...] | None:
+    """Of the members that have an endpoint; None if that is too much.
+
+    A topic or subtopology that is gone is left out: Kafka fails then. A topic with fewer partitions
+    than there are tasks here gets as many as it has, as in Kafka.
+    """
+    reads: dict[str, _Read] = {
+        name: [
+            (topic, topics.by_name[topic].partition_count)
+            for topic in subtopology.read_topics()
+            if topic in topics.by_name
+        ]
+        for name, subtopology in (configured.subtopologies or {}).items()
+    }
+    if count_topics(members, {name: len(its) for name, its in reads.items()}) > MAX_TOPICS:
+        return None
     return tuple(
         EndpointPartitions(
             member.endpoint,
-            _partitions(member.assigned.active, subtopologies, topics),
-            _partitions(member.assigned.standby, subtopologies, topics),
+            _partitions(member.assigned.active, reads),
+            _partitions(member.assigned.standby, reads),
         )
         for member in members
         if member.endpoint is not None
     )
 
 
-def _partitions(
-    tasks: Mapping[str, Collection[int]],
-    subtopologies: Mapping[str, ConfiguredSubtopology],
-    topics: Topics,
-) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """What the tasks read. A topic or subtopology that is gone is left out: Kafka fails then.
+def count_topics(members: Iterable[Member], counts: Mapping[str, int]) -> int:
+    """Of all members that have an endpoint; `counts`: how many each subtopology reads."""
+    return sum(
+        counts.get(name, 0)
+        for member in members
+        if member.endpoint is not None
+        for held in (member.assigned.active, member.assigned.standby)
+        for name in held
+    )
 
-    A topic with fewer partitions than there are tasks here gets as many as it has, as in Kafka.
-    """
+
+def _partitions(
+    tasks: Mapping[str, Collection[int]], reads: Mapping[str, _Read]
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """What the tasks read."""
     found = []
     for name in sorted(tasks):
-        subtopology = subtopologies.get(name)
-        if subtopology is None:
-            continue
         numbers = tuple(sorted(tasks[name]))
-        for topic in subtopology.read_topics():
-            there = topics.by_name.get(topic)
-            if there is not None:
-                found.append((topic, numbers[: there.partition_count]))
+        found += [(topic, numbers[:count]) for topic, count in reads.get(name, ())]
     return tuple(found)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.streams.endpoints import count_topics
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import JOIN_EPOCH
 from ottla.groups.streams.requests import HeartbeatRequest
 from ottla.groups.streams.topology import Topology
 
 MAX_AT_ONCE: Final = 4_000
-"""Members, tasks with their copies, and what the topology names: decided in about 12 ms."""
+"""Members, tasks with their copies, what the topology names, and what the members' tasks read:
+decided in about 12 ms.
+"""
 MAX_TOPOLOGY_NAMES: Final = 10_000
 """Subtopologies, topics, settings and copartition groups that a topology may name; it is one record
 in the log. Kafka has no limit but that of the record.
@@ -53,6 +56,8 @@ def is_large(group: StreamsGroup, request: HeartbeatRequest, topics: Topics) -> 
             weight += max(counts, default=0)
             if weight > MAX_AT_ONCE:
                 return True
+        reads = {each.id: sum(1 for _ in each.read_topics()) for each in topology.subtopologies}
+        weight += count_topics(group.members.values(), reads)
     return weight > MAX_AT_ONCE
 
 
