@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import BoundedSemaphore
+from typing import Final
 
 from ottla.console.access import Access
 from ottla.console.login import Login
@@ -11,6 +13,8 @@ from ottla.console.sampler import Sampler
 from ottla.console.schemas import Schemas
 from ottla.console.sessions import Session, Sessions
 from ottla.console.workers import Workers
+
+MAX_RESENDS: Final = 2
 
 
 @dataclass(slots=True)
@@ -36,6 +40,8 @@ class Console:
     """For tails, searches and exports, so that pages do not wait for them."""
     streams: int = 0
     """Tails, searches and exports that run."""
+    resends: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MAX_RESENDS))
+    """Who sends all records that match again has them in memory, and holds a page's thread."""
     logins: Workers = field(default_factory=lambda: Workers(2, 8, "logins are tried"))
     """Few at a time: who guesses passwords gets no further than this, and holds up no page."""
 

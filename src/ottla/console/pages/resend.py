@@ -5,20 +5,23 @@ then are those that were counted, and none that arrived since.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from ottla.client.topic_partition import TopicPartition
-from ottla.console.errors import BadFormError, ConflictError, NotFoundError
+from ottla.console.errors import BadFormError, BusyError, ConflictError, NotFoundError
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.pages.message import producer_to
 from ottla.console.record_query import record_query, spans_of, written_rest
 from ottla.console.templates import address
 from ottla.console.visit import Visit
 from ottla.messaging.jsonlines import Outgoing
-from ottla.messaging.record_headers import headers_of
+from ottla.messaging.producer import TopicProducer
+from ottla.messaging.record_headers import headers_of, known_headers
 from ottla.messaging.record_scan import RecordScan, Span
 from ottla.wording.plural import plural
 
@@ -26,7 +29,11 @@ WITHIN_S: Final = 20.0
 STEP_S: Final = 0.5
 MAX_RECORDS: Final = 100_000
 MAX_BYTES: Final = 256 << 20
-"""They are all read before the first is sent."""
+"""Of keys, values and headers: they are all read before the first is sent."""
+SENT_AT_ONCE_BYTES: Final = 8 << 20
+"""A record has the time of one page to be delivered, so few wait behind each other."""
+RECORD_BYTES: Final = 100
+"""What a record takes besides its key, value and headers."""
 NARROW: Final = "Nothing was sent. Choose a partition, a time to begin with, or a narrower filter."
 
 
@@ -37,7 +44,8 @@ def counted(visit: Visit) -> Response:
     pinned = written_rest(spans)
     if pinned is None:
         raise BadFormError(f"{topic.name} has too many partitions to do this at once.", NARROW)
-    count = looked_through(visit, spans, lambda _: None)
+    with turn(visit):
+        count = looked_through(visit, spans, lambda _: None)
     return visit.page(
         "resend.html",
         topic=topic,
@@ -65,28 +73,62 @@ def resent(visit: Visit) -> Response:
         raise BadFormError(
             f"topic {target!r} has no partition {min(missing)}.", "Nothing was sent."
         )
-    outgoing: list[Outgoing] = []
+    outgoing: deque[Outgoing] = deque()
 
     def keep(record: Any) -> None:
         number = record.partition() if keeps else None
         outgoing.append(Outgoing(record.key(), record.value(), headers_of(record), number, None))
 
-    looked_through(visit, spans, keep)
-    if len(outgoing) != expected:
-        raise ConflictError(
-            f"{plural(expected, 'record')} were counted, and {len(outgoing):,} are there now: "
-            "retention or compaction has removed some.",
-            "Nothing was sent. Count again.",
-        )
-    producer = producer_to(visit, target)
-    for number, each in enumerate(outgoing, 1):
-        producer.send(each, number)
-    producer.flush()
+    with turn(visit):
+        looked_through(visit, spans, keep)
+        if len(outgoing) != expected:
+            raise ConflictError(
+                f"{plural(expected, 'record')} were counted, and {len(outgoing):,} are there now: "
+                "retention or compaction has removed some.",
+                "Nothing was sent. Count again.",
+            )
+        producer = producer_to(visit, target)
+        send_all(producer, outgoing)
     said = f"Sent {plural(producer.delivered, 'record')} of {topic.name} to {target}."
     if producer.undelivered:
         reasons = ", ".join(each.rstrip(".") for each in producer.errors) or "no response in time"
         said = f"{said} {producer.undelivered:,} were not delivered: {reasons}."
+        if outgoing:
+            said = f"{said} The other {plural(len(outgoing), 'record')} were not sent then."
     return visit.go(f"/topics/{target}/messages", said)
+
+
+@contextmanager
+def turn(visit: Visit) -> Iterator[None]:
+    """Raises BusyError if others do the same."""
+    if not visit.console.resends.acquire(blocking=False):
+        raise BusyError("others send records again.", "Nothing was sent. Wait until they are done.")
+    try:
+        yield
+    finally:
+        visit.console.resends.release()
+
+
+def send_all(producer: TopicProducer, outgoing: deque[Outgoing]) -> None:
+    """Sends some, waits until they are delivered, and goes on; until some are not: what follows is
+    left in `outgoing`.
+    """
+    number = 0
+    while outgoing and not producer.undelivered:
+        size = 0
+        while outgoing and size < SENT_AT_ONCE_BYTES:
+            each = outgoing.popleft()
+            number += 1
+            size += len(each.value or b"") + len(each.key or b"") + RECORD_BYTES
+            producer.send(each, number)
+        producer.flush()
+
+
+def size_of(record: Any) -> int:
+    """Of what is kept of it, in bytes."""
+    headers = known_headers(record) or ()
+    parts = (record.key(), record.value(), *(part for each in headers for part in each))
+    return RECORD_BYTES + sum(len(part) for part in parts if part is not None)
 
 
 def looked_through(
@@ -101,7 +143,7 @@ def looked_through(
 
     def seen(record: Any) -> None:
         nonlocal size
-        size += len(record.value() or b"") + len(record.key() or b"")
+        size += size_of(record)
         if size <= MAX_BYTES:
             keep(record)
 
