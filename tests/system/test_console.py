@@ -11,9 +11,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.console.served_console import Visitor
+from tests.console.pages.test_group_reset import moves_of
+from tests.console.served_console import Visitor, console_of, serving
+from tests.system.streams_member import Member
+from tests.system.test_cli_streams_groups import OPTIONS
+from tests.system.test_groups import fill
+
+from ottla.client.admin.committed_offsets import commit_offsets
+from ottla.client.client import Client
+from ottla.client.topic_partition import TopicPartition
+from ottla.console.pages.group_reset import read_moves
 
 WAIT_S = 30
 NOBODY = "127.0.0.1:1"
@@ -134,3 +144,21 @@ def test_the_console_of_a_secured_broker_asks_who_visits_it(tmp_path: Path) -> N
     finally:
         process.kill()
         process.communicate()
+
+
+def test_of_a_streams_group_what_others_write_is_moved(new_broker: Any) -> None:
+    broker = new_broker(*OPTIONS)
+    fill(broker.bootstrap, "t", 5)
+    with Client(broker.bootstrap) as client:
+        member = Member(client, "g", "t")
+        member.join(8)
+        member.leave()
+        repartition = TopicPartition("g-counts-repartition", 0)
+        commit_offsets(client, "g", {TopicPartition("t", 0): 5, repartition: 0})
+    with serving(console_of(broker.bootstrap)) as visitor:
+        plan = visitor.post("/group/plan", name="g", to="offset", value="2")
+        assert "is added to it (g-counts-changelog)" in plan.words
+        assert {key.topic for key in read_moves(moves_of(plan))} == {"t"}
+        assert len(read_moves(moves_of(plan))) == 4
+        done = visitor.post("/group/apply", name="g", moves=moves_of(plan))
+        assert "Moved 4 partitions of g." in done.words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import click
 
@@ -23,11 +22,6 @@ from ottla.cli.screen import note
 from ottla.cli.value_types import Time, WholeNumber
 from ottla.client.admin.groups import described_groups
 from ottla.client.admin.offset_moves import Target, plan
-
-_STATE: Final = (
-    "The application's state is as it was, and what is read again is added to it ({topics}). To"
-    " begin without it, delete these topics and the instances' folders (state.dir)."
-)
 
 
 @command()
@@ -93,8 +87,8 @@ def reset(
         as_json=as_json,
         is_share=is_share_group(found.get(group)),
     )
-    if topology is not None and topology.changelogs:
-        note(_STATE.format(topics=", ".join(topology.changelogs)))
+    if topology is not None and topology.what_stays:
+        note(topology.what_stays)
     if group not in found:  # a mistyped name would go unnoticed
         will = "would be" if dry_run else "was"
         note(f"There was no group {group!r}: it {will} created.")

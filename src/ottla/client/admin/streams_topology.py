@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.client.topic_partition import TopicPartition
+
+_STATE: Final = (
+    "The application's state is as it was, and what is read again is added to it ({topics}). To"
+    " begin without it, delete these topics and the instances' folders (state.dir)."
+)
 
 
 class Topology(NamedTuple):
@@ -19,6 +24,13 @@ class Topology(NamedTuple):
     """Its state."""
     readers: Mapping[str, tuple[str, ...]]
     """What each subtopology reads."""
+
+    @property
+    def what_stays(self) -> str:
+        """What a user that moves the group's offsets should know; empty for an application without
+        state.
+        """
+        return _STATE.format(topics=", ".join(self.changelogs)) if self.changelogs else ""
 
     @property
     def read_topics(self) -> tuple[str, ...]:

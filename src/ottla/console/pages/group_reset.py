@@ -38,7 +38,7 @@ def planned(visit: Visit) -> Response:
     """The plan of the form on a group's page, to be confirmed."""
     group = idle_group(visit)
     committed = committed_by(visit.client, group)
-    partitions = chosen_partitions(visit, committed)
+    partitions = chosen_partitions(visit, group, committed)
     moves = plan(visit.client, target_of(visit), partitions, committed)
     return visit.page(
         "group_reset.html",
@@ -47,6 +47,7 @@ def planned(visit: Visit) -> Response:
         more=len(moves) - MAX_SHOWN,
         changed=sum(each.before != each.after for each in moves),
         what=consequence(moves),
+        stays=group.topology.what_stays if group.topology else "",
         written=written_moves(moves),
     )
 
@@ -118,12 +119,19 @@ def committed_by(client: Client, group: Group) -> Mapping[TopicPartition, Commit
 
 
 def chosen_partitions(
-    visit: Visit, committed: Mapping[TopicPartition, object]
+    visit: Visit, group: Group, committed: Mapping[TopicPartition, object]
 ) -> list[TopicPartition]:
-    """All that the group has committed, or those of a topic. Raises BadFormError."""
+    """All that the group has committed, or those of a topic. Of a streams group what others write:
+    what it writes for itself would be processed beside what it reads again. Raises BadFormError.
+    """
     topic = visit.text("topic")
     if topic:
         return topic_partitions(visit.client, topic)
+    if group.topology is not None and group.topology.sources:
+        found = sorted(visit.client.metadata(group.topology.sources).leaders)
+        if not found:
+            raise NotFoundError("the topics that the group reads are not there any more.")
+        return found
     leaders = visit.client.metadata(sorted({key.topic for key in committed})).leaders
     found = sorted(key for key in committed if key in leaders)
     if not found:
