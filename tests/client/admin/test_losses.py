@@ -11,11 +11,11 @@ from confluent_kafka import TopicPartition as PartitionAt
 
 from ottla.client.admin.configs import alter_settings
 from ottla.client.admin.health import health_of
-from ottla.client.admin.losses import DAY_MS, Loss, losses, losses_of
+from ottla.client.admin.losses import DAY_MS, Loss, losses, losses_of, records_at_risk
 from ottla.client.admin.records import delete_records
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
-from ottla.testing import Topic
+from ottla.testing import Broker, Topic
 
 HOUR_MS = 3_600_000
 
@@ -26,6 +26,12 @@ def fill(topic: Topic, now_ms: int, *ages_ms: int) -> None:
     for age_ms in ages_ms:
         producer.produce(topic.name, b"x", partition=0, timestamp=now_ms - age_ms)
         producer.flush()
+
+
+def commit(bootstrap: str, group: str, at: PartitionAt) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    consumer.commit(offsets=[at], asynchronous=False)
+    consumer.close()
 
 
 def test_when_unread_records_go(ottla_topic: Topic) -> None:
@@ -76,9 +82,7 @@ def test_health_fails_on_it_where_that_is_asked(ottla_topic: Topic) -> None:
     now_ms = int(time.time() * 1000)
     fill(ottla_topic, now_ms, 7 * DAY_MS - 3 * HOUR_MS, 0)
     group = f"losing-{ottla_topic.name}"
-    consumer = Consumer({"bootstrap.servers": ottla_topic.bootstrap, "group.id": group})
-    consumer.commit(offsets=[PartitionAt(ottla_topic.name, 0, 0)], asynchronous=False)
-    consumer.close()
+    commit(ottla_topic.bootstrap, group, PartitionAt(ottla_topic.name, 0, 0))
     with Client(ottla_topic.bootstrap) as client:
 
         def said(within_ms: int | None) -> list[str]:
@@ -88,6 +92,34 @@ def test_health_fails_on_it_where_that_is_asked(ottla_topic: Topic) -> None:
         (sentence,) = said(6 * HOUR_MS)
         assert f"1 unread record of {ottla_topic.name}-0 goes in 2 h 59 min" in sentence
         assert said(HOUR_MS) == said(None) == []
+
+
+def test_what_is_at_risk_is_counted_without_asking_when(ottla_topic: Topic) -> None:
+    now_ms = int(time.time() * 1000)
+    fill(ottla_topic, now_ms, 7 * DAY_MS - 3 * HOUR_MS, 7 * DAY_MS - 5 * HOUR_MS, 0)
+    group = f"at-risk-{ottla_topic.name}"
+    commit(ottla_topic.bootstrap, group, PartitionAt(ottla_topic.name, 0, 1))
+    with Client(ottla_topic.bootstrap) as client:
+        assert records_at_risk(client, DAY_MS, now_ms)[group] == 1
+        assert group not in records_at_risk(client, HOUR_MS, now_ms)
+
+
+def test_health_does_not_call_healthy_what_it_may_not_see(ottla_broker: Broker) -> None:
+    topic = ottla_broker.create_topic()
+    topic.produce("a")
+    commit(ottla_broker.bootstrap, "hidden", PartitionAt(topic.name, 0, 0))
+    with Client(ottla_broker.bootstrap, {}, client_id="blind") as client:
+
+        def unknown() -> list[str]:
+            return [each for each in health_of(client, HOUR_MS).broken if "not known" in each]
+
+        assert unknown() == []
+        ottla_broker.fail("OffsetFetch", "GROUP_AUTHORIZATION_FAILED", client_id="blind")
+        (said,) = unknown()
+        assert said.startswith("what ")
+        assert "read may not be seen, so whether unread records go is not known (" in said
+        ottla_broker.remove_faults()
+        assert unknown() == []
 
 
 @pytest.mark.parametrize(

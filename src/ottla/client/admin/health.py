@@ -69,13 +69,17 @@ def health_of(client: Client, max_loss_in_ms: int | None = None) -> Health:
 
 
 def losing_groups(client: Client, within_ms: int, now_ms: int) -> list[str]:
-    """A sentence for each group and partition that loses unread records. Raises ClientError."""
-    return [
+    """A sentence for each group and partition that loses unread records, and for what could not be
+    looked at: nobody is told that nothing is lost who does not know it. Raises ClientError.
+    """
+    found = losses_of_all(client, within_ms, now_ms)
+    losing = [
         f"group {group}: {each._replace(removed=0)}"
-        for group, found in sorted(losses_of_all(client, within_ms, now_ms).items())
-        for each in found
+        for group, its in sorted(found.by_group.items())
+        for each in its
         if each.records
     ]
+    return [*losing, *found.unknown]
 
 
 def judged(

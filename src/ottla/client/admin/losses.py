@@ -8,7 +8,7 @@ be written, and is not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.admin.committed_offsets import all_commits
@@ -17,6 +17,7 @@ from ottla.client.admin.groups import SHARE, listed_groups
 from ottla.client.admin.offsets import EARLIEST, LATEST, Offsets, asked_offsets, known_offsets
 from ottla.client.admin.share_offsets import share_commits_of
 from ottla.client.client import Client
+from ottla.client.errors import RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.journey.formatting import format_elapsed
 from ottla.wording.plural import plural
@@ -25,6 +26,7 @@ DAY_MS: Final = 24 * 3_600_000
 STEPS: Final = 1_000
 """The time until the first record goes is told to this part of the time looked ahead, and not finer
 than a second: ten questions to the leaders."""
+MAX_NAMED: Final = 5
 RETENTION: Final = "retention.ms"
 POLICY: Final = "cleanup.policy"
 
@@ -70,34 +72,142 @@ def losses(
     client: Client, groups: Mapping[str, Positions], within_ms: int, now_ms: int
 ) -> dict[str, list[Loss]]:
     """The same of several groups; those that lose nothing are left out."""
+    return _losses(client, groups, _look(client, groups, within_ms, now_ms), within_ms)
+
+
+class AllLosses(NamedTuple):
+    """Of all groups. `unknown`: what could not be looked at, each as a sentence without its end."""
+
+    by_group: dict[str, list[Loss]]
+    unknown: list[str]
+
+
+def losses_of_all(client: Client, within_ms: int, now_ms: int) -> AllLosses:
+    """Of all groups of the cluster. Raises ClientError."""
+    groups, unknown = _all_positions(client)
+    logs = _look(client, groups, within_ms, now_ms)
+    if logs.silent:
+        named = ", ".join(f"{each.topic}-{each.partition}" for each in logs.silent[:MAX_NAMED])
+        unknown.append(
+            f"{plural(len(logs.silent), 'partition')} that groups read did not say their offsets, "
+            f"so whether unread records go is not known ({named}{_more(logs.silent)})"
+        )
+    return AllLosses(_losses(client, groups, logs, within_ms), unknown)
+
+
+def records_at_risk(client: Client, within_ms: int, now_ms: int) -> dict[str, int]:
+    """How many unread records of each group go within this time, the most first. It costs less than
+    to ask when. What does not answer is left out. Raises ClientError.
+    """
+    groups, _ = _all_positions(client)
+    logs = _look(client, groups, within_ms, now_ms)
+    counts = {
+        group: sum(logs.survivors[each] - at for each, at in _at_risk(positions, logs).items())
+        for group, positions in groups.items()
+    }
+    return {
+        group: count
+        for group, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        if count
+    }
+
+
+class _Logs(NamedTuple):
+    """`cutoffs`: the records before this time are removed by the end of what is looked ahead.
+    `survivors`: the first record that is not. `silent`: partitions that exist and did not answer.
+    """
+
+    starts: Offsets
+    ends: Offsets
+    cutoffs: Mapping[TopicPartition, int]
+    survivors: Offsets
+    silent: list[TopicPartition]
+
+
+def _all_positions(client: Client) -> tuple[dict[str, Positions], list[str]]:
+    """And what is not known."""
+    commits = all_commits(client)
+    positions: dict[str, Positions] = {
+        group: {place: commit.offset for place, commit in each.items()}
+        for group, each in commits.by_group.items()
+    }
+    refused = list(commits.refused)
+    for group in listed_groups(client):
+        if group.type == SHARE:
+            try:
+                starts = share_commits_of(client, group.group)
+            except RefusedError:
+                refused.append(group.group)
+                continue
+            positions[group.group] = {place: commit.offset for place, commit in starts.items()}
+    unknown = [
+        f"broker {number} does not say what its groups have read, so whether unread records go is "
+        "not known"
+        for number in commits.unanswered
+    ]
+    if refused:
+        unknown.append(
+            f"what {plural(len(refused), 'group')} read may not be seen, so whether unread records "
+            f"go is not known ({', '.join(refused[:MAX_NAMED])}{_more(refused)})"
+        )
+    return positions, unknown
+
+
+def _more(names: Sequence[object]) -> str:
+    return " ..." if len(names) > MAX_NAMED else ""
+
+
+def _look(client: Client, groups: Mapping[str, Positions], within_ms: int, now_ms: int) -> _Logs:
     wanted = sorted({place for positions in groups.values() for place in positions})
     leaders = client.metadata(sorted({each.topic for each in wanted})).leaders
     places = [each for each in wanted if each in leaders]
     (starts, ends), _ = known_offsets(client, places, EARLIEST, LATEST)
     kept_ms = _retention_ms(client, sorted({each.topic for each in ends}))
     cutoffs = {
-        each: max(now_ms + within_ms - kept_ms[each.topic], 0)
+        each: at_ms
         for each in ends
-        if each.topic in kept_ms
+        # What has no time is not taken for a record from before 1970.
+        if each.topic in kept_ms and (at_ms := now_ms + within_ms - kept_ms[each.topic]) > 0
     }
     survivors = _survivors(client, cutoffs, ends)
+    silent = [each for each in places if each not in ends or each not in starts]
+    silent += [each for each in cutoffs if each not in survivors]
+    return _Logs(starts, ends, cutoffs, survivors, silent)
+
+
+def _unread(positions: Positions, logs: _Logs) -> dict[TopicPartition, int]:
+    """The first unread record that there still is, where that is known."""
+    return {
+        each: max(at, logs.starts[each])
+        for each, at in positions.items()
+        if each in logs.ends and each in logs.starts
+    }
+
+
+def _at_risk(positions: Positions, logs: _Logs) -> dict[TopicPartition, int]:
+    return {
+        each: at
+        for each, at in _unread(positions, logs).items()
+        if each in logs.survivors and logs.survivors[each] > at
+    }
+
+
+def _losses(
+    client: Client, groups: Mapping[str, Positions], logs: _Logs, within_ms: int
+) -> dict[str, list[Loss]]:
     found: dict[str, list[Loss]] = {}
     for group, positions in groups.items():
-        known = {each: at for each, at in positions.items() if each in ends and each in starts}
-        gone = {each: max(starts[each] - at, 0) for each, at in known.items()}
-        unread = {each: max(at, starts[each]) for each, at in known.items()}
-        at_risk = {
-            each: at for each, at in unread.items() if each in survivors and survivors[each] > at
-        }
-        goes_in = _goes_in_ms(client, at_risk, cutoffs, ends, within_ms)
+        unread, at_risk = _unread(positions, logs), _at_risk(positions, logs)
+        gone = {each: at - positions[each] for each, at in unread.items()}
+        goes_in = _goes_in_ms(client, at_risk, logs.cutoffs, logs.ends, within_ms)
         its = [
             Loss(
                 *each,
                 removed=gone[each],
-                records=survivors[each] - unread[each] if each in at_risk else 0,
+                records=logs.survivors[each] - at if each in at_risk else 0,
                 goes_in_ms=goes_in.get(each),
             )
-            for each in known
+            for each, at in unread.items()
             if gone[each] or each in at_risk
         ]
         if its:
@@ -106,19 +216,6 @@ def losses(
                 its, key=lambda each: last if each.goes_in_ms is None else each.goes_in_ms
             )
     return found
-
-
-def losses_of_all(client: Client, within_ms: int, now_ms: int) -> dict[str, list[Loss]]:
-    """Of all groups of the cluster. Raises ClientError."""
-    positions: dict[str, Positions] = {
-        group: {place: commit.offset for place, commit in commits.items()}
-        for group, commits in all_commits(client).by_group.items()
-    }
-    for each in listed_groups(client):
-        if each.type == SHARE:
-            commits = share_commits_of(client, each.group)
-            positions[each.group] = {place: commit.offset for place, commit in commits.items()}
-    return losses(client, positions, within_ms, now_ms)
 
 
 def _retention_ms(client: Client, topics: list[str]) -> dict[str, int]:

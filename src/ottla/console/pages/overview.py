@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -17,7 +18,9 @@ from ottla.client.admin.health import (
     problems,
 )
 from ottla.client.admin.lags import lags, left_behind
-from ottla.client.errors import RefusedError
+from ottla.client.admin.losses import DAY_MS, records_at_risk
+from ottla.client.client import Client
+from ottla.client.errors import ClientError, RefusedError
 from ottla.console.visit import Visit
 
 MAX_LINKS: Final = 12
@@ -43,6 +46,8 @@ class Risks(NamedTuple):
 
     hanging: list[HangingTransaction] | None
     days_left: dict[int, int]
+    losing: dict[str, int]
+    """How many unread records of each group retention removes within a day."""
 
 
 def overview(visit: Visit) -> Response:
@@ -54,9 +59,13 @@ def overview(visit: Visit) -> Response:
     risks = access.kept_soon(
         "risks",
         HANGING_FRESH_S,
-        lambda client: Risks(hanging_transactions(client), certificate_days_left(client, cluster)),
+        lambda client: Risks(
+            hanging_transactions(client),
+            certificate_days_left(client, cluster),
+            losing(client),
+        ),
     )
-    hanging, days_left = risks or Risks(None, {})
+    hanging, days_left, at_risk = risks or Risks(None, {}, {})
     groups, idle = known_groups(visit)
     found = [shown(each) for each in problems(cluster, hanging, days_left)]
     return visit.page(
@@ -66,9 +75,19 @@ def overview(visit: Visit) -> Response:
         broken=any(each.is_broken for each in found),
         groups=groups,
         is_looking=risks is None,
+        losing=[*at_risk.items()][:MAX_LINKS],
+        more_losing=max(0, len(at_risk) - MAX_LINKS),
         idle=idle[:MAX_LINKS],
         more_idle=max(0, len(idle) - MAX_LINKS),
     )
+
+
+def losing(client: Client) -> dict[str, int]:
+    """Nothing where the brokers do not say."""
+    try:
+        return records_at_risk(client, DAY_MS, int(time.time() * 1000))
+    except ClientError:
+        return {}
 
 
 def kept_cluster(visit: Visit) -> ClusterState:
