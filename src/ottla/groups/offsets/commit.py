@@ -303,7 +303,7 @@ def check_streams(
         if _is_too_long(offset.metadata or "", settings):
             continue
         if not streams_commit.had_since(group, late, epoch, offset.topic, offset.partition):
-            raise ApiError(streams_commit.late_error(is_transactional=is_transactional))
+            raise ApiError(streams_commit.late_error(version, is_transactional=is_transactional))
 
 
 def _is_too_long(metadata: str, settings: GroupSettings) -> bool:

@@ -5,7 +5,7 @@ Kafka's counterparts are StreamsGroup.validateOffsetCommit and validateOffsetFet
 
 from __future__ import annotations
 
-from ottla.groups.consumer.commit import FIRST_COMMIT_VERSION
+from ottla.groups.consumer.commit import FIRST_COMMIT_VERSION, FIRST_TRANSACTIONAL_VERSION
 from ottla.groups.streams.departure import known_member
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member
@@ -25,7 +25,7 @@ def late_member(
 
     None where it may commit for all. Without members, anybody may; a transaction that names no
     member may, too. Raises ApiError (UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH;
-    for transactions ILLEGAL_GENERATION).
+    for transactions before version 6 ILLEGAL_GENERATION).
     """
     if epoch < 0 and not group.members:
         return None
@@ -41,7 +41,7 @@ def late_member(
     if epoch == member.epoch:
         return None
     if epoch > member.epoch:
-        raise ApiError(late_error(is_transactional=is_transactional))
+        raise ApiError(late_error(version, is_transactional=is_transactional))
     return member
 
 
@@ -57,8 +57,10 @@ def had_since(group: StreamsGroup, member: Member, epoch: int, topic: str, parti
     return False
 
 
-def late_error(*, is_transactional: bool) -> ErrorCode:
-    return ErrorCode.illegal_generation if is_transactional else ErrorCode.stale_member_epoch
+def late_error(version: int, *, is_transactional: bool) -> ErrorCode:
+    """What a client of this version gets (KIP-1319)."""
+    knows_epochs = not is_transactional or version >= FIRST_TRANSACTIONAL_VERSION
+    return ErrorCode.stale_member_epoch if knows_epochs else ErrorCode.illegal_generation
 
 
 def check_fetch(group: StreamsGroup, member_id: str | None, epoch: int) -> None:
