@@ -964,9 +964,12 @@ class GroupShard:
 
     def topic_deleted(self, topic: str, topic_id: UUID | None, step: Step) -> bool:
         """Removes every group's offsets in a deleted topic. False: ask again, more are left."""
+        are_states_gone = True
         if topic_id is not None and self.share.groups:
-            step.records += self.share.topic_deleted(topic_id)
-        return removal.topic_deleted(topic, topic_id, self.offsets, self.pending, step)
+            records, are_states_gone = self.share.topic_deleted(topic_id)
+            step.records += records
+        are_offsets_gone = removal.topic_deleted(topic, topic_id, self.offsets, self.pending, step)
+        return are_states_gone and are_offsets_gone
 
     # Groups.
 

@@ -14,6 +14,7 @@ from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.offsets.fetch import FetchingMember
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import GroupSettings
+from ottla.groups.share import shard
 from ottla.groups.share.administration import begin_removal, states_answered
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.share.stored import MemberKey, ShareRecord
@@ -174,6 +175,23 @@ def test_a_deleted_topic_has_no_state(world: World) -> None:
     assert world.shard.topic_deleted("t", TOPIC_ID, step)
     world.run(step)
     assert not world.shard.share.groups["s"].states
+
+
+def test_many_groups_lose_a_topic_in_several_steps(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard, "MAX_DELETED_WEIGHT", 2 * (shard.GROUP_WEIGHT + 3) - 1)
+    for number in range(4):
+        world.share("a", group=f"s{number}")
+    found = []
+    is_done = False
+    while not is_done:
+        step = world.step()
+        is_done = world.shard.topic_deleted("t", TOPIC_ID, step)
+        found.append(len(step.records))
+        world.run(step)
+    assert found == [3, 2]
+    assert not any(each.states.initializing for each in world.shard.share.groups.values())
 
 
 def test_the_partition_is_full(world: World) -> None:

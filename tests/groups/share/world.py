@@ -88,7 +88,8 @@ class World:
             gone = by_name.pop(name).id
             self.deleted[name] += 1
             step = self.step()
-            step.records = self.shard.topic_deleted(gone)
+            step.records, is_done = self.shard.topic_deleted(gone)
+            assert is_done
             records = self.run(step)
         self.topics = Topics(self.topics.version + 1, by_name)
         return records
