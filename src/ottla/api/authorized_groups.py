@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ottla.api.authorized_topics import NOT_REQUESTED, with_operations
 from ottla.api.context import Context
+from ottla.api.group_history import name_in as group_in
 from ottla.api.group_history import refuse as refuse_history
 from ottla.api.permissions import (
     CODES,
@@ -401,8 +402,8 @@ async def group_history(request: bytes, context: Context, answer: Answer) -> byt
         document = json.loads(request)
     except (ValueError, RecursionError):
         return bytes(await answer(request, context))  # which refuses it
-    name = document.get("group") if isinstance(document, dict) else None
-    if not isinstance(name, str) or may(context, _DESCRIBE_GROUP, name):
+    name = group_in(document) if isinstance(document, dict) else None
+    if name is None or may(context, _DESCRIBE_GROUP, name):
         return bytes(await answer(request, context))
     message = f"{context.session.principal} needs Describe on group {name}"
     return json.dumps(refuse_history(message, "not_authorized")).encode()

@@ -32,8 +32,8 @@ async def handle_json(request: dict[str, Any], context: Context) -> dict[str, An
     """What this broker knows of the group, or why it does not say it."""
     if request.get("group_history") != VERSION:
         return refuse(f"this broker supports version {VERSION} of the history")
-    group = request.get("group")
-    if not isinstance(group, str) or not group or not fits_string(group):
+    group = name_in(request)
+    if group is None:
         return refuse("`group` must be a name")
     broker = context.broker
     is_coordinator = broker.groups.is_coordinator_of(group)
@@ -44,6 +44,17 @@ async def handle_json(request: dict[str, Any], context: Context) -> dict[str, An
         "is_coordinator": is_coordinator,
         "entries": entries,
     }
+
+
+def name_in(request: dict[str, Any]) -> str | None:
+    """The group's; None if it can be that of no group, such as half of a surrogate pair."""
+    group = request.get("group")
+    if not isinstance(group, str) or not group:
+        return None
+    try:
+        return group if fits_string(group) else None
+    except UnicodeEncodeError:
+        return None
 
 
 def refuse(reason: str, code: str = "bad_request") -> dict[str, Any]:

@@ -49,6 +49,7 @@ async def test_every_broker_says_what_it_knows(is_coordinator: bool) -> None:
         ({"group_history": 1, "group": ""}, "`group` must be a name"),
         ({"group_history": 1, "group": "g" * 40_000}, "`group` must be a name"),
         ({"group_history": 1, "group": ["g"]}, "`group` must be a name"),
+        ({"group_history": 1, "group": "\ud800"}, "`group` must be a name"),
     ],
 )
 async def test_what_is_asked_wrongly_is_refused(request_: dict[str, Any], said: str) -> None:
