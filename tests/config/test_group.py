@@ -6,7 +6,8 @@ from ottla.config.group import GroupConfig, check_group_overrides, group_config
 from ottla.config.group_bounds import GROUP_BOUNDS
 from ottla.config.offset_reset import BY_DURATION, LATEST, OffsetReset
 
-# GroupConfig of Apache Kafka 4.3.1: type, default, least value.
+# GroupConfig of Apache Kafka 4.4.0, but for what it does not show (defineInternal): type,
+# default, least value.
 KAFKAS = {
     "consumer.session.timeout.ms": ("INT", "45000", 1),
     "consumer.heartbeat.interval.ms": ("INT", "5000", 1),
@@ -25,6 +26,10 @@ KAFKAS = {
     "streams.num.standby.replicas": ("INT", "0", 0),
     "streams.initial.rebalance.delay.ms": ("INT", "3000", 0),
     "streams.assignment.interval.ms": ("INT", "1000", 0),
+    "streams.rack.aware.assignment.tags": ("LIST", "", None),
+    "streams.assignor.name": ("STRING", None, None),
+    "errors.deadletterqueue.topic.name": ("STRING", "", None),
+    "errors.deadletterqueue.copy.record.enable": ("BOOLEAN", "false", None),
 }
 
 
@@ -93,6 +98,21 @@ def test_refusals_have_kafkas_messages(overrides: dict[str, str], message: str) 
     with pytest.raises(ConfigError) as caught:
         check_group_overrides(BrokerConfig(), overrides)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("errors.deadletterqueue.topic.name", "dead", "Dead letters of share groups are not"),
+        ("errors.deadletterqueue.copy.record.enable", "true", "Dead letters of share groups are"),
+        ("streams.rack.aware.assignment.tags", "zone", "replicas are not spread over tags"),
+        ("streams.assignor.name", "other", "String must be one of: sticky"),
+    ],
+)
+def test_what_ottla_does_not_have(name: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        check_group_overrides(BrokerConfig(), {name: value})
+    check_group_overrides(BrokerConfig(), {"streams.assignor.name": "sticky"})
 
 
 def test_a_session_is_longer_than_its_heartbeat() -> None:

@@ -14,8 +14,17 @@ from ottla.config.default import BrokerVersion
 from ottla.config.error import ConfigError
 from ottla.config.group_bounds import GROUP_BOUNDS, GROUP_KINDS, number
 from ottla.config.offset_reset import LATEST, OffsetReset, offset_reset, parse_offset_reset
-from ottla.config.setting import Setting, Settings, boolean, integer, string
-from ottla.config.validator import at_least, one_of
+from ottla.config.setting import (
+    Setting,
+    Settings,
+    boolean,
+    integer,
+    optional_string,
+    string,
+    words,
+)
+from ottla.config.topic import NO_DEAD_LETTERS
+from ottla.config.validator import at_least, one_of, only
 
 ISOLATION_LEVELS: Final = ("read_committed", "read_uncommitted")
 
@@ -104,6 +113,23 @@ class ShareSettings(Settings):
     )
 
 
+class DeadLetterSettings(Settings):
+    """Of the dead letters of a share group (KIP-1191), which are not supported."""
+
+    errors_deadletterqueue_topic_name = string(
+        "errors.deadletterqueue.topic.name",
+        "",
+        "The topic of the dead letters of a share group.",
+        only("", f"{NO_DEAD_LETTERS}; leave it empty"),
+    )
+    errors_deadletterqueue_copy_record_enable = boolean(
+        "errors.deadletterqueue.copy.record.enable",
+        False,
+        "Whether a dead letter has the record itself.",
+        validator=only(False, NO_DEAD_LETTERS),
+    )
+
+
 class StreamsSettings(Settings):
     """Of a streams group (KIP-1071)."""
 
@@ -137,9 +163,20 @@ class StreamsSettings(Settings):
         "A new assignment of a streams group is computed no sooner than this after the one before.",
         at_least(0),
     )
+    streams_rack_aware_assignment_tags = words(
+        "streams.rack.aware.assignment.tags",
+        (),
+        "Tags of clients over whose values standby replicas of a streams group are spread.",
+        only((), "Standby replicas are not spread over tags; leave it empty"),
+    )
+    streams_assignor_name = optional_string(
+        "streams.assignor.name",
+        "Which assignor the streams group has.",
+        one_of("sticky"),
+    )
 
 
-class GroupConfig(ConsumerSettings, ShareSettings, StreamsSettings):
+class GroupConfig(ConsumerSettings, ShareSettings, DeadLetterSettings, StreamsSettings):
     """Every setting of a group as an attribute with its name, dots as underscores."""
 
     notes: tuple[str, ...] = ()

@@ -35,6 +35,8 @@ from ottla.config.validator import (
 )
 from ottla.config.value import LONG_MAX
 
+NO_DEAD_LETTERS: Final = "Dead letters of share groups are not supported"
+
 
 class StorageSettings(Settings):
     """How a topic's partitions are stored on disk."""
@@ -193,7 +195,7 @@ class CleanupSettings(Settings):
         "errors.deadletterqueue.group.enable",
         False,
         "Whether share groups may write dead letters into the topic (KIP-1191).",
-        validator=only(False, "Dead letters of share groups are not supported"),
+        validator=only(False, NO_DEAD_LETTERS),
     )
 
 
