@@ -15,6 +15,7 @@ from tests.system.test_groups import Reader, fill, until
 
 from ottla.cli.app import carry_out
 from ottla.cli.group import history
+from ottla.client.admin.configs import alter_settings
 from ottla.client.client import Client
 
 
@@ -102,15 +103,17 @@ def test_a_member_that_comes_back_too_late_is_told_of(
 ) -> None:
     broker = new_broker(
         *OPTIONS,
-        *("--config", "group.share.session.timeout.ms=300"),
         *("--config", "group.share.min.session.timeout.ms=100"),
-        *("--config", "group.share.heartbeat.interval.ms=100"),
         *("--config", "group.share.min.heartbeat.interval.ms=100"),
     )
     fill(broker.bootstrap, "t", 1)
     with Client(broker.bootstrap) as client:
         member = Member(client, "g")
         member.join("t", 4)
+        # Not from the beginning: a busy machine may take longer than that between two heartbeats.
+        settings = {"share.session.timeout.ms": "300", "share.heartbeat.interval.ms": "100"}
+        alter_settings(client, "group", "g", settings, [])
+        member.beat()
         until_s = time.monotonic() + 30
         while shown(client, capsys, "g", "--json")[-1]["end"] != "empty":
             assert time.monotonic() < until_s
