@@ -25,6 +25,7 @@ from ottla.wording.errors import ReportedError
 EVERY_S: Final = 10.0
 SHARE: Final = 10
 """The pause after a sample is at least so many times as long as the sample took."""
+LEAST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 300.0
 STOP_WITHIN_S: Final = 5.0
 WATCHED_FOR_S: Final = 120.0
@@ -76,11 +77,10 @@ class Sampler:
             with suppress(ReportedError):
                 self.sample()
             took_s = time.monotonic() - began_s
-            pause_s = min(max(EVERY_S - took_s, took_s * SHARE), MAX_PAUSE_S)
-            if took_s * SHARE < EVERY_S:
-                self._wanted.wait(pause_s)
-            else:
-                self._stopping.wait(pause_s)
+            # Who opens pages of groups one after the other has no more asked than this.
+            least_s = min(took_s * SHARE, MAX_PAUSE_S) + LEAST_PAUSE_S
+            if not self._stopping.wait(least_s):
+                self._wanted.wait(max(0.0, EVERY_S - took_s - least_s))
         if self._times is not None:
             self._times.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from threading import Event
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -14,7 +15,7 @@ from ottla.client.topic_partition import TopicPartition
 from ottla.console.console import Console
 from ottla.console.history import History
 from ottla.console.pages.group import MAX_OWNED, owned
-from ottla.console.sampler import Sampler
+from ottla.console.sampler import LEAST_PAUSE_S, Sampler
 from ottla.testing import SharedBroker, Topic
 
 
@@ -76,6 +77,26 @@ def test_the_sampler_looks_again_and_stops(sampler: Sampler) -> None:
     sampler.watch("somebody")
     sampler.stop()
     assert not sampler._thread.is_alive()
+
+
+def test_many_groups_that_are_opened_have_the_cluster_asked_no_more_often(
+    sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused: list[float] = []
+
+    class Stopping(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            paused.append(timeout)
+            sampler.watch(f"another-{len(paused)}")
+            if len(paused) == 3:
+                self.set()
+            return self.is_set()
+
+    monkeypatch.setattr(sampler, "_stopping", Stopping())
+    monkeypatch.setattr(sampler, "sample", lambda: None)
+    sampler._loop()
+    assert [each >= LEAST_PAUSE_S for each in paused] == [True] * 3
 
 
 def test_what_a_member_owns_is_named_in_ranges() -> None:
