@@ -15,7 +15,7 @@ from confluent_kafka import (
 
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging import unread_times
-from ottla.messaging.librdkafka import LibrdkafkaError
+from ottla.messaging.librdkafka import LibrdkafkaError, RejectedSettingsError
 from ottla.messaging.unread_times import UnreadTimes, ages_ms
 
 
@@ -71,11 +71,19 @@ def test_the_first_record_of_each_partition_counts(times: UnreadTimes) -> None:
     Reading.events = [
         [Event(0, 100), Event(0, 200), Event(1, error=KafkaError._TRANSPORT)],
         [Event(1, 300), Event(2), Event(3, error=KafkaError._PARTITION_EOF)],
+        [Event(4, error=KafkaError.TOPIC_AUTHORIZATION_FAILED)],
+        [Event(0, error=KafkaError._PARTITION_EOF)],
     ]
-    positions = {TopicPartition("t", number): 7 for number in range(4)}
+    positions = {TopicPartition("t", number): 7 for number in range(5)}
     assert times.read(positions) == {("t", 0): 100, ("t", 1): 300}
-    assert Reading.events == []
+    # Nothing is waited for once all is known, also that it may not be read.
+    assert len(Reading.events) == 1
     assert times.read({}) == {}
+
+
+def test_settings_that_librdkafka_refuses_are_one_line() -> None:
+    with pytest.raises(RejectedSettingsError, match="cannot consume with these settings"):
+        UnreadTimes({"no.such.setting": "1"})
 
 
 def test_a_silent_leader_costs_a_limited_time(

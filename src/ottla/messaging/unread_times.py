@@ -22,7 +22,7 @@ from confluent_kafka import (
 )
 
 from ottla.client.topic_partition import TopicPartition
-from ottla.messaging.librdkafka import failure, quiet
+from ottla.messaging.librdkafka import failure, quiet, rejected
 
 WITHIN_S: Final = 5.0
 POLL_S: Final = 0.1
@@ -35,20 +35,21 @@ class UnreadTimes:
     """Reads the times of records. Close it."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """`settings`: librdkafka's."""
-        self._consumer = Consumer(
-            {
-                # A consumer needs a group id. Without commits nobody sees this one.
-                "group.id": f"ottla-lag-{uuid4()}",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                # The record may have been removed since: the next one counts.
-                "auto.offset.reset": "earliest",
-                "fetch.message.max.bytes": PARTITION_FETCH_BYTES,
-                "fetch.wait.max.ms": 100,
-            }
-            | quiet(settings)
-        )
+        """`settings`: librdkafka's. Raises RejectedSettingsError."""
+        own = {
+            # A consumer needs a group id. Without commits nobody sees this one.
+            "group.id": f"ottla-lag-{uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            # The record may have been removed since: the next one counts.
+            "auto.offset.reset": "earliest",
+            "fetch.message.max.bytes": PARTITION_FETCH_BYTES,
+            "fetch.wait.max.ms": 100,
+        }
+        try:
+            self._consumer = Consumer(own | quiet(settings))
+        except KafkaException as error:
+            raise rejected(error, "consume") from error
 
     def read(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The timestamp (ms since 1970) of the first record at or after each position.
@@ -87,6 +88,8 @@ def _ends(event: Any) -> bool:
         KafkaError._PARTITION_EOF,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._UNKNOWN_PARTITION,
+        # Who may not read it learns no time, and waits for none.
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 
 from confluent_kafka import Producer
-from tests.console.served_console import Visitor
+from tests.console.served_console import FreshAccess, Visitor, serving
 
 from ottla.client.admin.configs import alter_settings
 from ottla.client.client import Client
+from ottla.console.console import Console
 from ottla.console.pages.partition import SPANS, bounds_of, retention_ms_of, spans_between
-from ottla.testing import Topic
+from ottla.testing import Broker, Topic
 
 HOUR_MS = 3_600_000
 
@@ -22,7 +23,7 @@ def test_spans_are_equal_and_hold_every_offset() -> None:
     assert bounds_of(5000, 4000) == [5000, 6000]
     spans = spans_between([0, 10, 20, 30], [5, 9, 7, 20], 100)
     assert [(each.begin, each.end, each.removed_ms) for each in spans] == [
-        (5, 9, 110), (9, 9, 120), (9, 20, 130),
+        (5, 9, 100), (9, 9, 110), (9, 20, 120),
     ]  # fmt: skip
     assert [each.share for each in spans] == [4 / 11, 0, 1]
     assert spans_between([0, 10], [3, 3], None)[0].share == 0
@@ -53,3 +54,17 @@ def test_a_partition_says_what_is_removed_when(visitor: Visitor, ottla_topic: To
     assert f'href="{page}"' in visitor.get(f"/topics/{ottla_topic.name}/partitions").text
     gone = visitor.get(f"/topics/{ottla_topic.name}/partitions/9")
     assert gone.status == 404
+
+
+def test_who_may_not_see_all_of_it_sees_the_rest(ottla_broker: Broker) -> None:
+    topic = ottla_broker.create_topic()
+    topic.produce("a")
+    denied = "TOPIC_AUTHORIZATION_FAILED"
+    with serving(Console(FreshAccess(ottla_broker.bootstrap, {}, "unsighted"))) as visitor:
+        for each in ("DescribeConfigs", "Fetch"):
+            ottla_broker.fail(each, denied, client_id="unsighted")
+        found = visitor.get(f"/topics/{topic.name}/partitions/0")
+        assert found.status == 200
+        assert "Cannot read the settings of topic" in found.words
+        assert "or you may not read it" in found.words
+        assert "End 1" in found.words

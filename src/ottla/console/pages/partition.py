@@ -2,7 +2,7 @@
 
 No request of Kafka's lists segments, so the log is cut into equal spans of time by the offsets that
 the leader has at their bounds (ListOffsets). Retention removes whole segments, those that are
-written to last of all: a span is removed at the time that is said, or later.
+written to last of all: of a span nothing is removed before the time that is said.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from ottla.client.admin.configs import settings_of
 from ottla.client.admin.log_dirs import log_dirs
 from ottla.client.admin.offsets import EARLIEST, LATEST, known_offsets, offsets_at
 from ottla.client.admin.stored_replicas import replicas_of
+from ottla.client.errors import RefusedError
+from ottla.client.permission_hint import permission_hint
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import NotFoundError
 from ottla.console.pages.existing_topic import existing_topic
@@ -32,7 +34,7 @@ RETENTION: Final = ("retention.ms", "retention.bytes", "cleanup.policy", "segmen
 
 class TimeSpan(NamedTuple):
     """Offsets from `begin` to before `end`, of records from `from_ms` on. `removed_ms`: when
-    retention by time may remove the last of them; None: it does not. `share`: of the largest span.
+    retention by time may remove the first of them; None: it does not. `share`: of the largest span.
     """
 
     from_ms: int
@@ -57,8 +59,7 @@ def partition(visit: Visit) -> Response:
     (starts, ends), why = known_offsets(
         client, [key] if found.leader >= 0 else [], EARLIEST, LATEST
     )
-    known = settings_of(client, "topic", [topic.name], RETENTION)[topic.name]
-    settings = {each.name: each.value or "" for each in known}
+    settings, why_no_settings = known_settings(visit, topic.name)
     folders, _ = log_dirs(client, partitions={topic.name: [number]})
     sizes = {
         folder.broker: each.size_bytes
@@ -82,6 +83,7 @@ def partition(visit: Visit) -> Response:
         end=ends.get(key),
         why=why.get(key) or ("it has no leader" if found.leader < 0 else None),
         settings=settings,
+        why_no_settings=why_no_settings,
         size=sizes.get(found.leader),
         sizes=sizes,
         spans=spans,
@@ -89,8 +91,20 @@ def partition(visit: Visit) -> Response:
     )
 
 
-def retention_ms_of(settings: dict[str, str]) -> int | None:
-    """None if records are not removed by their age."""
+def known_settings(visit: Visit, topic: str) -> tuple[dict[str, str] | None, str]:
+    """Those of retention; or None, and why this visitor does not see them."""
+    try:
+        known = settings_of(visit.client, "topic", [topic], RETENTION)[topic]
+    except RefusedError as error:
+        hint = error.hint or permission_hint(visit.access.principal, error.lacking) or ""
+        return None, f"{error.message} {hint}".strip()
+    return dict.fromkeys(RETENTION, "") | {each.name: each.value or "" for each in known}, ""
+
+
+def retention_ms_of(settings: dict[str, str] | None) -> int | None:
+    """None if records are not removed by their age, or that is not known."""
+    if settings is None:
+        return None
     text = settings.get("retention.ms", "")
     removes = "delete" in settings.get("cleanup.policy", "delete")
     return int(text) if removes and text.isdecimal() else None
@@ -140,7 +154,7 @@ def spans_between(
             bounds[at + 1],
             ordered[at],
             ordered[at + 1],
-            None if retention_ms is None else bounds[at + 1] + retention_ms,
+            None if retention_ms is None else bounds[at] + retention_ms,
             count / most,
         )
         for at, count in enumerate(counts)
