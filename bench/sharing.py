@@ -1,9 +1,10 @@
 """A member of a share group that accepts what it gets.
 
 `python -m bench.sharing ADDRESS TOPIC GROUP`: prints "ready" once it is a member, and reads. For
-each line on stdin it prints how many records it got so far, and when it got the last one, in
-seconds of the machine's clock. "times" prints how long each record was under way, in ms, if its
-value begins with the time at which it was sent.
+each line on stdin it prints how many records it got so far, how many of them with its first poll
+that got any, and when it got those and the last one, in seconds of the machine's clock. "times"
+prints how long each record was under way, in ms, if its value begins with the time at which it was
+sent.
 """
 
 import struct
@@ -27,6 +28,8 @@ class Member:
         )
         self._consumer.subscribe([topic])
         self.count = 0
+        self.first_count = 0
+        self.first_at = 0.0
         self.last_at = 0.0
         self.times_ms: list[float] = []
 
@@ -41,6 +44,8 @@ class Member:
                     self.times_ms.append((now - sent) * 1000)
                     self.count += 1
                     self.last_at = now
+            if self.count and not self.first_count:
+                self.first_count, self.first_at = self.count, now
 
 
 def main(words: Sequence[str]) -> None:
@@ -51,7 +56,8 @@ def main(words: Sequence[str]) -> None:
         if line.strip() == "times":
             print(" ".join(f"{each:.3f}" for each in member.times_ms), flush=True)
         else:
-            print(member.count, member.last_at, flush=True)
+            told = (member.count, member.first_count, member.first_at, member.last_at)
+            print(*told, flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import struct
 import time
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
@@ -111,23 +112,31 @@ def read_all(broker: Broker, group: str, members: int, count: int) -> float:
         for each in running:
             each.wait_ready()
         limit = time.monotonic() + WAIT_SECONDS
-        began, got = 0.0, 0
         while True:
-            said = [_count(each) for each in running]
-            before, got = got, sum(number for number, _ in said)
-            if not before and got:
-                began, first = time.monotonic(), got
+            said = [_reading(each) for each in running]
+            got = sum(each.records for each in said)
             if got >= count:
-                return (count - first) * BYTES / 1e6 / (max(at for _, at in said) - began)
+                first = min((each for each in said if each.records), key=lambda each: each.first_at)
+                seconds = max(each.last_at for each in said) - first.first_at
+                return (count - first.first_records) * BYTES / 1e6 / seconds
             if time.monotonic() > limit:
                 raise ClientError(f"the group got {got:,} of {count:,} records")
             time.sleep(LOOK_SECONDS)
 
 
-def _count(process: ClientProcess) -> tuple[int, float]:
+class Reading(NamedTuple):
+    """What a member has read. The first records are those of its first poll that got any."""
+
+    records: int
+    first_records: int
+    first_at: float
+    last_at: float
+
+
+def _reading(process: ClientProcess) -> Reading:
     process.tell("count")
-    number, at = process.line().split()
-    return int(number), float(at)
+    count, first_count, first_at, last_at = process.line().split()
+    return Reading(int(count), int(first_count), float(first_at), float(last_at))
 
 
 def stream(broker: Broker, seconds: int) -> tuple[float, float]:
@@ -145,7 +154,7 @@ def stream(broker: Broker, seconds: int) -> tuple[float, float]:
         if producer.flush(WAIT_SECONDS):
             raise ClientError("not all records were acknowledged")
         limit = time.monotonic() + WAIT_SECONDS
-        while _count(reader)[0] < seconds * RATE:
+        while _reading(reader).records < seconds * RATE:
             if time.monotonic() > limit:
                 raise ClientError("the member did not get all records")
             time.sleep(LOOK_SECONDS)

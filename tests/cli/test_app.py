@@ -246,8 +246,8 @@ for words, wrong, most in (
     (["profile", "list"], heavy | client | {"ottla.cli.topic"}, 175),
     (["topic", "list", "--bootstrap", "127.0.0.1:1"], heavy | librdkafka, 220),
     (["group", "list", "--bootstrap", "127.0.0.1:1"], heavy | librdkafka, 230),
-    (["consume", "--help"], pages, 300),
-    (["consume", "t", "--bootstrap", "127.0.0.1:1"], pages, 300),
+    (["consume", "--help"], pages, 305),
+    (["consume", "t", "--bootstrap", "127.0.0.1:1"], pages, 305),
 ):
     run_command(words)
     found = wrong & sys.modules.keys()

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -198,7 +199,7 @@ ROWS: Final = {
         denied="DeleteGroups",
     ),
     "group history": Row(
-        "{group}",
+        "{group_with_history}",
         wrong="{group} --last x",
         unknown="nothing",
         cannot={"no permission": "a fault of the kit cannot refuse Ottla's own request"},
@@ -618,6 +619,20 @@ def a_group(place: Place) -> str:
     return name
 
 
+def a_group_with_history(place: Place) -> str:
+    """A group whose only member has joined and left."""
+    name = f"g-{uuid4().hex}"
+    settings = {"bootstrap.servers": place.broker.bootstrap, "group.id": name}
+    consumer, assigned = Consumer(settings), []
+    consumer.subscribe([place.names["topic"]], on_assign=lambda _, partitions: assigned.append(1))
+    until = time.monotonic() + 30
+    while not assigned:
+        assert time.monotonic() < until
+        consumer.poll(0.1)
+    consumer.close()
+    return name
+
+
 def a_profile(_place: Place) -> str:
     name = f"p-{uuid4().hex}"
     assert main(["profile", "add", name, "--bootstrap", NOBODY]) == 0
@@ -676,6 +691,7 @@ MAKERS: Final[dict[str, Callable[[Place], str]]] = {
     "made": a_topic,
     "filled": a_filled_topic,
     "made_group": a_group,
+    "group_with_history": a_group_with_history,
     "open": an_open_transaction,
     "profile": a_profile,
     "stray": a_stray,

@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "group": "List, describe, reset and delete consumer groups.",
     "transaction": "List and describe transactions, and end those that hang.",
     "mirror": "Mirror another Kafka's topics into this one, exactly once, until Ctrl-C.",
-    "pipeline": "Run pipelines into Delta: run, check, status, stop, rejects, maintain, package.",
+    "pipeline": "Run pipelines: run, check, status, stop, rejects, replay, maintain, package.",
     "config": "Show and change the settings of topics, groups and brokers.",
     "user": "Add, list, describe and delete users with a password (SCRAM).",
     "acl": "Add, list and delete ACLs, and say which one decides.",

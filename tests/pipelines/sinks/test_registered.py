@@ -39,6 +39,8 @@ def test_a_function_has_each_option_of_its_sink_with_its_default(kind: type[Sink
             assert parameter.default is inspect.Parameter.empty, name
         elif name == "group":
             assert parameter.default is None, "a file's is the pipeline's name"
+        elif option.kind == "conditions":
+            assert (parameter.default, option.default) == (None, ()), name
         elif option.kind != "settings" and name != "kafka":
             assert parameter.default == (OF_FILES_ALONE.get(name) or option.default), name
     assert not parameters, "each argument is a field of a file, too"

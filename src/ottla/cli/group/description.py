@@ -13,7 +13,6 @@ from ottla.cli.screen import say
 from ottla.client.admin.committed_offsets import Commit, commits_of
 from ottla.client.admin.group_states import GroupState, MemberState, group_state
 from ottla.client.admin.groups import SHARE, Group, described_groups, listed_groups
-from ottla.client.admin.losses import DAY_MS, Loss, losses_of
 from ottla.client.admin.share_offsets import share_commits_of
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
@@ -108,6 +107,8 @@ class ShownLoss:
     goes_in_ms: int | None
 
     def __str__(self) -> str:
+        from ottla.client.admin.losses import Loss
+
         return str(Loss(self.topic, self.partition, self.removed, self.records, self.goes_in_ms))
 
 
@@ -188,6 +189,9 @@ def group_description(
 
 def group_losses(client: Client, found: GroupState) -> list[ShownLoss] | None:
     """Within a day; None where the brokers do not say."""
+    # Not every command about groups needs it.
+    from ottla.client.admin.losses import DAY_MS, losses_of
+
     positions = {
         each.topic_partition: each.committed_offset
         for each in found.partitions

@@ -1,3 +1,3 @@
-"""Run pipelines into Delta: run, check, status, stop, rejects, replay, maintain, package."""
+"""Run pipelines: run, check, status, stop, rejects, replay, maintain, package."""
 
 FIRST = ("run", "check", "status", "stop", "rejects", "replay", "maintain", "package")
