@@ -32,4 +32,4 @@ def changed_setting(visit: Visit, kind: str, name: str, page: str) -> Response:
     value = visit.text("value")
     with unit_hint_for({setting: value}):
         alter_settings(visit.client, kind, name, {setting: value}, [])
-    return visit.go(page, f"{setting} is {value} now.")
+    return visit.go(page, f"{setting} is {'set' if known[setting].is_sensitive else value} now.")
