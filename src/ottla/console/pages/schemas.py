@@ -148,7 +148,9 @@ def compared(before: str, after: str) -> list[Line] | None:
 
 
 def _lines(old: list[str], new: list[str]) -> Iterator[Line]:
-    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    # Lines that are everywhere, such as a bracket, are no anchors: else texts of few different
+    # lines take more than a minute.
+    codes = SequenceMatcher(None, old, new, autojunk=True).get_opcodes()
     for at, (kind, begin, end, other, other_end) in enumerate(codes):
         if kind == "equal":
             same = old[begin:end]
