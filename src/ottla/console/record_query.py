@@ -54,21 +54,24 @@ class RecordQuery:
     def newest_first(self) -> bool:
         return self.start == "newest"
 
-    def matches(self, schemas: Schemas | None = None) -> Matches | None:
+    def matches(self, schemas: Schemas | None = None, *, surely: bool = False) -> Matches | None:
         """What a record has to be; None: any. A key is compared as it is stored or as it is
         decoded, text and JSON are looked for in what `schemas` make of it. Raises PatternError.
+        With `surely` the function raises NotDecodedError where the registry does not say it.
         """
         chosen: Matches | None = None
         # What is quick is asked first.
         if self.key:
             of_key = key_matcher(self.key)
-            chosen = of_key if schemas is None else either(of_key, decoding(schemas, of_key))
+            chosen = (
+                of_key if schemas is None else either(of_key, decoding(schemas, of_key, surely))
+            )
         if self.header:
             chosen = both(chosen, header_matcher(self.header))
         if self.text:
-            chosen = both(chosen, decoding(schemas, matcher(self.text, "The text")))
+            chosen = both(chosen, decoding(schemas, matcher(self.text, "The text"), surely))
         if self.json:
-            chosen = both(chosen, decoding(schemas, json_matcher(self.json)))
+            chosen = both(chosen, decoding(schemas, json_matcher(self.json), surely))
         return chosen
 
     def seen(self, schemas: Schemas | None = None) -> Callable[[Any], SeenRecord]:
@@ -87,12 +90,12 @@ class RecordQuery:
         return found
 
 
-def decoding(schemas: Schemas | None, matches: Matches) -> Matches:
+def decoding(schemas: Schemas | None, matches: Matches, surely: bool) -> Matches:
     """The same for decoded records."""
     if schemas is None:
         return matches
     decoded = schemas.decoded
-    return lambda record: matches(decoded(record))
+    return lambda record: matches(decoded(record, surely=surely))
 
 
 def either(one: Matches, other: Matches) -> Matches:

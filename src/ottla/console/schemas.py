@@ -2,8 +2,8 @@
 
 A record may name any schema, and the registry may be away: neither holds a page up. An id that the
 registry does not know is not asked for again for a while, of new ids only some are asked for in a
-second, and a registry that does not answer is left alone for some seconds. What cannot be decoded
-is shown as its bytes, with the reason on the record's own page.
+second, and a registry that does not answer, or slowly, is left alone for some seconds. What cannot
+be decoded is shown as its bytes, with the reason on the record's own page.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
+from ottla.console.errors import VisitError
 from ottla.registry.client import RegistryClient, RegistryError
 from ottla.registry.decoder import KEY, VALUE, DecodedRecord, DecodeError, Decoder
 from ottla.registry.framing import id_of
@@ -21,16 +22,26 @@ TIMEOUT_S: Final = 3.0
 MAX_UNKNOWN: Final = 1000
 UNKNOWN_FOR_S: Final = 30.0
 AWAY_FOR_S: Final = 5.0
+SLOW_S: Final = 1.0
 MAX_ASKED_A_SECOND: Final = 50
 
 
 class Decoded(NamedTuple):
-    """`data` is JSON, or as it was: then `why` says what is wrong, if the data names a schema."""
+    """`data` is JSON, or as it was: then `why` says what is wrong, if the data names a schema.
+    `is_unasked`: it may be right, the registry was not asked or did not answer.
+    """
 
     data: bytes | None
     schema: int | None = None
     format: str = ""
     why: str = ""
+    is_unasked: bool = False
+
+
+class NotDecodedError(VisitError):
+    """What a record has is not known now."""
+
+    status = 502
 
 
 class Schemas:
@@ -45,32 +56,47 @@ class Schemas:
         self._unknown: OrderedDict[int, tuple[float, str]] = OrderedDict()
         """Until when it is not asked again, and why."""
         self._away_until_s = 0.0
+        self._why_away = ""
         self._second = 0
         self._asked = 0
 
-    def decoded(self, record: Any) -> Any:
-        """The record with what can be decoded as JSON; the record itself if nothing is framed."""
+    def decoded(self, record: Any, *, surely: bool = False) -> Any:
+        """The record with what can be decoded as JSON; the record itself if nothing is framed. With
+        `surely` raises NotDecodedError if it is not known what it has.
+        """
         key, value = record.key(), record.value()
         if not _is_framed(key) and not _is_framed(value):
             return record
         topic = record.topic()
-        return DecodedRecord(
-            record, self.read(key, topic, KEY).data, self.read(value, topic, VALUE).data
-        )
+        parts = self.read(key, topic, KEY), self.read(value, topic, VALUE)
+        for each in parts:
+            if surely and each.is_unasked:
+                raise NotDecodedError(
+                    f"which records match is not known: schema {each.schema}. {each.why}",
+                    "Nothing was sent. Try it again in a moment.",
+                )
+        return DecodedRecord(record, parts[0].data, parts[1].data)
 
     def read(self, data: bytes | None, topic: str, field: str) -> Decoded:
         """`field`: KEY or VALUE."""
         number = None if data is None else id_of(data)
         if data is None or number is None:
             return Decoded(data)
+        known = self._unknown_now(number)
+        if known:
+            return Decoded(data, number, why=known)
         why = self._why_not_asked(number)
-        if why is not None:
-            return Decoded(data, number, why=why)
+        if why:
+            return Decoded(data, number, why=why, is_unasked=True)
+        began_s = time.monotonic()
         try:
-            form = self._decoder.schema(number, f"the {field} with schema {number}").format
+            try:
+                form = self._decoder.schema(number, f"the {field} with schema {number}").format
+            finally:
+                self._answered(time.monotonic() - began_s)
         except DecodeError as error:
-            self._failed(number, error)
-            return Decoded(data, number, why=f"{error}.")
+            is_away = self._failed(number, error)
+            return Decoded(data, number, why=f"{error}.", is_unasked=is_away)
         with self._lock:
             self._known.add(number)
         try:
@@ -79,32 +105,46 @@ class Schemas:
             return Decoded(data, number, form, f"{error}.")
         return Decoded(read, number, form)
 
-    def _why_not_asked(self, number: int) -> str | None:
+    def _unknown_now(self, number: int) -> str:
+        """Why the schema cannot be had, as the registry has said not long ago."""
+        with self._lock:
+            until_s, why = self._unknown.get(number, (0.0, ""))
+            return why if time.monotonic() < until_s else ""
+
+    def _why_not_asked(self, number: int) -> str:
         now_s = time.monotonic()
         with self._lock:
             if number in self._known:
-                return None
+                return ""
             if now_s < self._away_until_s:
-                return "The registry does not answer."
-            until_s, why = self._unknown.get(number, (0.0, ""))
-            if now_s < until_s:
-                return why
+                return self._why_away
             if int(now_s) != self._second:
                 self._second, self._asked = int(now_s), 0
             self._asked += 1
             if self._asked > MAX_ASKED_A_SECOND:
                 return "So many schemas are named at once that this one was not asked for."
-            return None
+            return ""
 
-    def _failed(self, number: int, error: DecodeError) -> None:
+    def _answered(self, after_s: float) -> None:
+        """A page with fifty unknown ids would wait fifty times as long."""
+        if after_s < SLOW_S:
+            return
+        with self._lock:
+            self._away_until_s = time.monotonic() + AWAY_FOR_S
+            self._why_away = "The registry answers slowly: load the page again in a moment."
+
+    def _failed(self, number: int, error: DecodeError) -> bool:
+        """Whether the registry did not answer."""
         cause, now_s = error.__cause__, time.monotonic()
         with self._lock:
             if isinstance(cause, RegistryError) and cause.away:
                 self._away_until_s = now_s + AWAY_FOR_S
-                return
+                self._why_away = "The registry does not answer."
+                return True
             self._unknown[number] = now_s + UNKNOWN_FOR_S, f"{error}."
             while len(self._unknown) > MAX_UNKNOWN:
                 self._unknown.popitem(last=False)
+            return False
 
 
 def _is_framed(data: bytes | None) -> bool:

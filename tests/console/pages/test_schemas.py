@@ -14,7 +14,7 @@ from tests.console.served_console import Visitor, console_of, serving
 from tests.pipelines.registry.server import RegistryServer, run_registry
 
 from ottla.console.pages.schemas import Line, compared
-from ottla.console.schemas import MAX_ASKED_A_SECOND, Schemas
+from ottla.console.schemas import MAX_ASKED_A_SECOND, Decoded, Schemas
 from ottla.registry.client import registry_at
 from ottla.registry.framing import head
 from ottla.registry.protobuf_framing import write_indexes
@@ -136,7 +136,44 @@ def test_hostile_ids_and_a_registry_that_is_away_cost_little(
     away = Schemas(registry_at("http://127.0.0.1:1", 1.0), "")
     assert "decode" in away.read(head(1) + b"x", "t", "value").why
     assert away.read(head(2) + b"x", "t", "value").why == "The registry does not answer."
-    assert away.read(b"plain", "t", "value") == (b"plain", None, "", "")
+    assert away.read(b"plain", "t", "value") == Decoded(b"plain")
+
+
+def test_a_slow_registry_is_asked_once_for_a_page(
+    schemas: Schemas, registry: RegistryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.console.schemas.SLOW_S", 0.0)
+    known = registry.register("t-value", FLIGHT)
+    other = registry.register("u-value", LATER)
+    first = schemas.read(avro(known, {"id": 7, "tail": "x"}), "t", "value")
+    assert (first.why, first.format) == ("", "AVRO")
+    second = schemas.read(head(other) + b"x", "u", "value")
+    assert second.why.startswith("The registry answers slowly")
+    assert schemas.read(avro(known, {"id": 8, "tail": "x"}), "t", "value").why == ""
+
+
+def test_nothing_is_sent_again_while_the_registry_does_not_say_what_matches(
+    ottla_session_broker: SharedBroker, ottla_topic: Topic
+) -> None:
+    producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
+    for value in (head(1) + b"x", b"a text"):
+        producer.produce(ottla_topic.name, value, partition=0)
+    producer.flush()
+    away = Schemas(registry_at("http://127.0.0.1:1", 1.0), "")
+    page = f"/topics/{ottla_topic.name}/send-again"
+    with serving(console_of(ottla_session_broker.bootstrap, schemas=away)) as visitor:
+        for _ in range(2):
+            refused = visitor.get(f"{page}?text=text")
+            assert refused.status == 502
+            assert "which records match is not known: schema 1." in refused.words.lower()
+        # Which match is known without it.
+        assert "2 records match" in visitor.get(page).words
+
+
+def test_texts_of_a_few_lines_in_turn_are_compared_too() -> None:
+    found = compared("x\ny\n" * 750, "x\n" * 1500)
+    assert found is not None
+    assert {each.kind for each in found} <= {"same", "added", "removed", "gap"}
 
 
 def test_a_comparison_shows_what_changed_with_some_lines_around() -> None:

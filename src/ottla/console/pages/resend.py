@@ -135,7 +135,7 @@ def looked_through(
     visit: Visit, spans: dict[TopicPartition, Span], keep: Callable[[Any], None]
 ) -> int:
     """Calls `keep` for each record that matches; how many there are. Raises BadFormError if there
-    are too many, or looking at all takes too long.
+    are too many, or looking at all takes too long, and NotDecodedError.
     """
     if not any(begin < end for begin, end in spans.values()):
         return 0
@@ -147,7 +147,7 @@ def looked_through(
         if size <= MAX_BYTES:
             keep(record)
 
-    matches = record_query(visit).matches(visit.console.schemas)
+    matches = record_query(visit).matches(visit.console.schemas, surely=True)
     scan = RecordScan(visit.access.settings, spans, seen, matches)
     until_s = time.monotonic() + WITHIN_S
     try:
