@@ -5,13 +5,19 @@ from __future__ import annotations
 import time
 from urllib.parse import quote
 
+import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
-from tests.console.served_console import Visitor
+from tests.console.served_console import Visitor, serving
 
 from ottla.client.admin.committed_offsets import commit_offsets
+from ottla.client.admin.group_history import GroupHistory
+from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
+from ottla.console.access import Access
+from ottla.console.console import Console
+from ottla.console.pages import group as group_page
 from ottla.testing import Topic
 
 EVIL = "<script>alert(1)</script>/&'\"? "
@@ -68,6 +74,7 @@ def test_why_it_rebalanced_and_what_retention_removes_unread(
     consumer.close()
     found = visitor.get(f"/group?name={group}")
     assert f"1 unread record of {ottla_topic.name}-0 goes in 4 h" in found.words
+    assert " at the earliest." in found.words
     assert "<b>app-1 (127.0.0.1) joined" in found.words
     assert f"{ottla_topic.name} 0" in found.words
     assert "no member left after" in found.words
@@ -94,3 +101,24 @@ def test_a_broker_with_its_folders_and_settings(visitor: Visitor) -> None:
     assert "Log folders" in found.words
     assert "log.retention.hours" in found.words
     assert visitor.get("/brokers/77").status == 404
+
+
+def test_brokers_that_keep_no_history_are_asked_seldom(
+    ottla_topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def not_ottla(_client: Client, name: str) -> GroupHistory:
+        asked.append(name)
+        raise NotOttlaError("not an Ottla broker.")
+
+    monkeypatch.setattr(group_page, "group_history", not_ottla)
+    monkeypatch.setattr(group_page, "REBALANCES_FRESH_S", 0.0)
+    for name in ("g", "h"):
+        committed(ottla_topic, f"{name}-{ottla_topic.name}", 0)
+    with serving(Console(Access(ottla_topic.bootstrap, {}, "tests"))) as visitor:
+        for name in ("g", "h", "g"):
+            found = visitor.get(f"/group?name={name}-{ottla_topic.name}")
+            assert found.status == 200
+            assert "What came of it" not in found.words
+    assert asked == [f"g-{ottla_topic.name}"]

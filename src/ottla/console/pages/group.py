@@ -11,6 +11,7 @@ from starlette.responses import Response
 from ottla.client.admin.group_history import group_history
 from ottla.client.admin.group_states import GroupState, group_state
 from ottla.client.admin.groups import described_groups, listed_groups
+from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.losses import DAY_MS, losses_of
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
@@ -35,6 +36,7 @@ MAX_REBALANCES: Final = 10
 LOSSES_FRESH_S: Final = 20.0
 REBALANCES_FRESH_S: Final = 3.0
 """All brokers are asked."""
+OTHERS_FRESH_S: Final = 60.0
 MAX_MEMBERS: Final = 500
 MAX_OWNED: Final = 20
 """Topics of a member that are named."""
@@ -57,9 +59,7 @@ def group(visit: Visit) -> Response:
         },
         trend=group_trend(visit, name),
         losses=visit.access.kept(f"losses {name}", LOSSES_FRESH_S, lambda: losses(client, state)),
-        rebalances=visit.access.kept(
-            f"rebalances {name}", REBALANCES_FRESH_S, lambda: rebalances(client, name)
-        ),
+        rebalances=known_rebalances(visit, name),
         has_history=sampler_of(visit) is not None,
         group=found[name],
         state=state,
@@ -82,7 +82,7 @@ def losses(client: Client, state: GroupState) -> list[str]:
         found = losses_of(client, positions, DAY_MS, int(time.time() * 1000))
     except ClientError:
         return []
-    return [str(each) for each in found[:MAX_LOSSES]]
+    return [f"{each}{' at the earliest' if each.goes_in_ms else ''}" for each in found[:MAX_LOSSES]]
 
 
 class Rebalance(NamedTuple):
@@ -93,6 +93,27 @@ class Rebalance(NamedTuple):
     causes: list[str]
     moved: str
     moves: list[str]
+
+
+def known_rebalances(visit: Visit, name: str) -> list[Rebalance] | None:
+    """As they were a moment ago. Other brokers than Ottla's close the connection, and write an
+    error into their logs, so that they are asked seldom.
+    """
+    access, client = visit.access, visit.client
+    if not access.kept("history", OTHERS_FRESH_S, lambda: is_kept(client, name)):
+        return None
+    return access.kept(f"rebalances {name}", REBALANCES_FRESH_S, lambda: rebalances(client, name))
+
+
+def is_kept(client: Client, name: str) -> bool:
+    """Whether the brokers keep a history."""
+    try:
+        group_history(client, name)
+    except NotOttlaError:
+        return False
+    except ClientError:
+        return True
+    return True
 
 
 def rebalances(client: Client, name: str) -> list[Rebalance] | None:
