@@ -82,7 +82,9 @@ def follow_history(
             if _key(each) not in shown:
                 show_entry(each, as_json=as_json)
         write("", flush=True)
-        shown = set(map(_key, entries))
+        # A broker that does not answer for a while has not forgotten what was shown.
+        answered = {each["broker"] for each in entries}
+        shown = {key for key in shown if key[0] not in answered} | set(map(_key, entries))
 
 
 def _key(entry: dict[str, Any]) -> tuple[int, int | None, int | None]:
