@@ -48,6 +48,8 @@ class Sampler:
         self._lock = Lock()
         self._watched: dict[str, float] = {}
         self._times: UnreadTimes | None = None
+        self._ends: dict[TopicPartition, int] = {}
+        """As they were last known."""
         self._thread = Thread(target=self._loop, name="console-history", daemon=True)
 
     def start(self) -> None:
@@ -93,11 +95,21 @@ class Sampler:
             (ends,), _ = known_offsets(
                 client, [key for key in leaders if leaders[key] >= 0], LATEST
             )
+        # A leader that is away takes no end away: a sum without it would fall, and rise again as if
+        # all its records were new.
+        before = {key: self._ends[key] for key in leaders if key in self._ends}
+        ends = self._ends = before | ends
         lags, topics = Counter[str](), Counter[str]()
         for each in computed_lags(commits.by_group, ends):
             lags[each.group] += each.lag
         for key, end in ends.items():
             topics[key.topic] += end
+        unknown = leaders.keys() - ends.keys()
+        for topic in {key.topic for key in unknown}:
+            topics.pop(topic, None)
+        for group, places in commits.by_group.items():
+            if not unknown.isdisjoint(places):
+                lags.pop(group, None)
         ages = {}
         for group in self._looked_at():
             at = commits.by_group.get(group, {})

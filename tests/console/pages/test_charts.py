@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from threading import Event
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
 from tests.console.served_console import FreshAccess, Visitor, serving
 
+from ottla.client.admin.committed_offsets import commit_offsets
+from ottla.client.admin.offsets import known_offsets
+from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.console import Console
 from ottla.console.history import History
 from ottla.console.pages.group import MAX_OWNED, owned
-from ottla.console.sampler import LEAST_PAUSE_S, Sampler
+from ottla.console.sampler import END, LAG, LEAST_PAUSE_S, Sampler
 from ottla.testing import SharedBroker, Topic
 
 
@@ -77,6 +81,25 @@ def test_the_sampler_looks_again_and_stops(sampler: Sampler) -> None:
     sampler.watch("somebody")
     sampler.stop()
     assert not sampler._thread.is_alive()
+
+
+def test_a_leader_that_is_away_for_a_moment_makes_no_rate(
+    sampler: Sampler, ottla_topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(ottla_topic, 100)
+    first = TopicPartition(ottla_topic.name, 0)
+    with Client(ottla_topic.bootstrap) as client:
+        commit_offsets(client, f"away-{ottla_topic.name}", {first: 40})
+
+    def without_it(*arguments: Any) -> Any:
+        (ends,), why = known_offsets(*arguments)
+        return [{key: end for key, end in ends.items() if key != first}], why
+
+    for asked in (without_it, known_offsets, without_it, known_offsets):
+        monkeypatch.setattr("ottla.console.sampler.known_offsets", asked)
+        sampler.sample()
+    assert sampler.history.read(END, ottla_topic.name)[1] == [None, 100, 100, 100]
+    assert sampler.history.read(LAG, f"away-{ottla_topic.name}")[1] == [None, 60, 60, 60]
 
 
 def test_many_groups_that_are_opened_have_the_cluster_asked_no_more_often(
