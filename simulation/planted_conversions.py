@@ -75,7 +75,7 @@ def downgraded_groups_do_not_rebalance(patch: Patch) -> None:
 
 PLANTED_CONVERSIONS: Final[dict[Callable[[Patch], None], Sighting]] = {
     classic_members_get_their_targets: Sighting(87, pace=Pace.SWIFT),
-    upgraded_members_have_nothing: Sighting(43, pace=Pace.SWIFT),
+    upgraded_members_have_nothing: Sighting(262, pace=Pace.SWIFT),
     downgrades_begin_numbering_again: Sighting(8, pace=Pace.SWIFT),
     downgrades_leave_what_they_were: Sighting(8, pace=Pace.SWIFT),
     downgraded_groups_do_not_rebalance: Sighting(17, pace=Pace.SWIFT),
