@@ -5,6 +5,7 @@ from __future__ import annotations
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member
 from ottla.groups.streams.step import Step
+from ottla.groups.streams.stored import StreamsRecord, TargetEpochKey, TargetEpochValue
 from ottla.groups.streams.timers import forget
 from ottla.groups.streams.written import next_epoch_record, removal_records
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -14,6 +15,10 @@ def remove(group: StreamsGroup, member: Member, step: Step) -> None:
     """The member is gone: the group gets into a new epoch without it."""
     step.records += removal_records(group.group_id, member.member_id)
     step.records.append(next_epoch_record(group))
+    if len(group.members) == 1:
+        # As of a consumer group: nothing is left to assign, and who joins next does not wait.
+        key, empty = TargetEpochKey(group.group_id), TargetEpochValue(group.epoch + 1, 0)
+        step.records.append(StreamsRecord(key, empty))
     forget(group.group_id, member.member_id, step)
 
 
