@@ -197,7 +197,7 @@ class GroupCoordinator:
             self._note_refused,
         )
         """The requests about share groups."""
-        self.streams = StreamsGroups(runtime, self.partition_for, run_long)
+        self.streams = StreamsGroups(runtime, self.partition_for, run_long, self._note_refused)
         """The requests about streams groups."""
 
     def start(self) -> None:

@@ -7,8 +7,10 @@ from functools import partial
 
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.long_decisions import LongDecisions, RunLong
+from ottla.coordinator.share_groups import REFUSED
 from ottla.groups.aside import Aside
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.history.events import STREAMS
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step
 from ottla.groups.streams.describe import DescribedStreamsGroup
@@ -28,8 +30,12 @@ class StreamsGroups:
         runtime: CoordinatorRuntime[GroupShard],
         partition_for: Callable[[str], int],
         run_long: RunLong,
+        note_refused: Callable[[str, str, str, ErrorCode], None] = lambda *_: None,
     ) -> None:
-        """`run_long` runs in a thread what takes long."""
+        """`run_long` runs in a thread what takes long. `note_refused` gets group, its type, member
+        and error of a heartbeat that is refused.
+        """
+        self._note_refused = note_refused
         self._runtime = runtime
         self._partition_for = partition_for
         self._long = LongDecisions[StreamsGroup, StreamsStep](
@@ -38,6 +44,14 @@ class StreamsGroups:
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResult:
         """StreamsGroupHeartbeat."""
+        try:
+            return await self._heartbeat(request)
+        except ApiError as error:
+            if error.code in REFUSED:
+                self._note_refused(request.group, STREAMS, request.member_id, error.code)
+            raise
+
+    async def _heartbeat(self, request: HeartbeatRequest) -> HeartbeatResult:
         if not all(map(fits_string, (request.group, request.member_id))):
             raise ApiError(ErrorCode.invalid_request, "A name is longer than 32,767 bytes.")
         index = self._partition_for(request.group)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.groups.consumer.world import topic_id
 from tests.groups.history.world import REBALANCE_MS, SESSION_MS, World
+from tests.groups.streams.world import STATEFUL
 
 from ottla.groups.classic.requests import LeavingMember
 from ottla.groups.consumer.regexes import resolved
 from ottla.groups.history.events import CONSUMER, Cause, Happened, Loaded, Who, Why
 from ottla.groups.share import administration
+from ottla.journey.words.group_history import causes_texts, moved_text, moves_texts
 from ottla.protocol.errors import ApiError
 
 
@@ -282,6 +285,68 @@ def test_a_share_group() -> None:
     (entry,) = world.entries
     assert [each["why"] for each in entry["causes"]] == ["left", "session_expired"]
     assert (entry["end"], entry["causes"][1]["waited_ms"]) == ("empty", timeout_ms)
+
+
+def joins(process: str) -> dict[str, Any]:
+    return {"topology": STATEFUL, "process_id": process, "rebalance_timeout_ms": REBALANCE_MS}
+
+
+def test_a_streams_group() -> None:
+    world = World()
+    world.set_topic("t", 4)
+    world.streams_beat("a", **joins("p"))
+    world.set_topic("c", 4)
+    world.streams_beat("a")
+    world.streams_beat("a")
+    assert world.whys() == [["joined"], ["topics_changed"]]
+    all_of_a = {"0": frozenset(range(4))}
+    world.streams_beat("b", **joins("q"))
+    world.streams_beat("a", has=all_of_a)
+    world.streams_beat("a", has={"0": frozenset({0, 1})})
+    world.streams_beat("b")
+    (entry,) = world.entries
+    assert (entry["type"], entry["end"], entry["members"]) == ("streams", "stable", 2)
+    (move,) = entry["moves"]
+    assert (move["topic"], move["from"]["id"], move["to"]["id"]) == ("0", "a", "b")
+    assert (moved_text(entry), entry["moved"]) == ("2 tasks moved", 2)
+    assert moves_texts(entry)[0].startswith("subtopology 0 ")
+    world.entries.clear()
+    world.streams = replace(world.streams, num_standby_replicas=1)
+    world.streams_beat("b", process_id="r")
+    world.streams_beat("b", -1)
+    world.advance(45_000)
+    (entry,) = world.entries
+    assert [each["why"] for each in entry["causes"]] == ["said_other", "left", "session_expired"]
+    assert (entry["end"], entry["causes"][2]["waited_ms"]) == ("empty", 45_000)
+
+
+def test_a_streams_group_with_other_settings() -> None:
+    world = World()
+    world.set_topic("t", 4)
+    world.set_topic("c", 4)
+    world.streams_beat("a", **joins("p"))
+    world.entries.clear()
+    world.streams = replace(world.streams, num_standby_replicas=1)
+    world.streams_beat("a", has={"0": frozenset(range(4))})
+    (entry,) = world.entries
+    assert causes_texts(entry) == ["the group's settings changed: num.standby.replicas=1"]
+
+
+def test_a_streams_member_that_keeps_its_tasks_too_long() -> None:
+    world = World()
+    world.set_topic("t", 4)
+    world.set_topic("c", 4)
+    world.streams_beat("a", **joins("p"))
+    world.streams_beat("b", **joins("q"))
+    for _ in range(3):
+        world.streams_beat("a", has={"0": frozenset(range(4))})
+        world.streams_beat("b")
+        world.advance(REBALANCE_MS // 3)
+    found = [cause for each in world.entries for cause in each["causes"]]
+    under_way = world.histories.under_way("g")
+    found += [] if under_way is None else under_way["causes"]
+    assert [each["why"] for each in found] == ["joined", "joined", "rebalance_timeout"]
+    assert found[-1]["waited_ms"] == REBALANCE_MS
 
 
 def test_a_refused_decision_notes_nothing() -> None:

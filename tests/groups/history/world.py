@@ -19,6 +19,9 @@ from ottla.groups.shard import GroupShard
 from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
 from ottla.groups.share.settings import ShareGroupSettings
 from ottla.groups.step import Step
+from ottla.groups.streams.requests import HeartbeatRequest as StreamsHeartbeat
+from ottla.groups.streams.settings import StreamsGroupSettings
+from ottla.groups.streams.tasks import Partitions
 from ottla.shards.step import SetTimer
 
 T = TypeVar("T")
@@ -35,7 +38,10 @@ class World:
         self.topics = Topics(0, {})
         consumers = ConsumerGroupSettings(assignment_interval_ms=0)
         shares = ShareGroupSettings(assignment_interval_ms=0)
-        self.shard = GroupShard(lambda: self.topics, lambda _: consumers, lambda _: shares)
+        self.streams = StreamsGroupSettings(assignment_interval_ms=0, initial_rebalance_delay_ms=0)
+        self.shard = GroupShard(
+            lambda: self.topics, lambda _: consumers, lambda _: shares, lambda _: self.streams
+        )
         self.timers: dict[Hashable, tuple[int, Any]] = {}
         self.replies: dict[Any, Any] = {}
         self.histories = Histories(lambda wanted: self._names.get(wanted))
@@ -161,5 +167,30 @@ class World:
             **said,
         )
         result: Any = self.decide(lambda step: self.shard.share_heartbeat(request, step))
+        self._epochs[member_id] = result.epoch
+        return result
+
+    def streams_beat(
+        self,
+        member_id: str,
+        epoch: int | None = None,
+        *,
+        has: Partitions | None = None,
+        **said: Any,
+    ) -> Any:
+        """A heartbeat of a streams group's member, in its own epoch, which has these tasks."""
+        known = self._epochs.get(member_id, 0)
+        request = StreamsHeartbeat(
+            group="g",
+            member_id=member_id,
+            epoch=known if epoch is None else epoch,
+            client_id=f"client-{member_id}",
+            client_host="/10.0.0.7",
+            active=has or {},
+            standby={},
+            warmup={},
+            **said,
+        )
+        result: Any = self.decide(lambda step: self.shard.streams_heartbeat(request, step))
         self._epochs[member_id] = result.epoch
         return result

@@ -2,7 +2,7 @@
 
     Caused     the group has to rebalance, or goes on with it, because of something
     Happened   something that makes nobody rebalance, but that people ask for
-    Assigned   targets were computed (consumer and share groups)
+    Assigned   targets were computed (all but classic groups)
     Reached    a member is where its target is
     Completed  a generation has its assignment (classic groups)
     Emptied    the last members have gone
@@ -24,8 +24,9 @@ from ottla.groups.stored import GroupMetadataValue
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 SHARE: Final = "share"
-Partitions: TypeAlias = Mapping[UUID, frozenset[int]]
-"""By topic id."""
+STREAMS: Final = "streams"
+Partitions: TypeAlias = Mapping[UUID, frozenset[int]] | Mapping[str, frozenset[int]]
+"""By topic id; of a streams group by subtopology."""
 NO_EPOCH: Final = -1
 """The event has nothing to do with one."""
 
@@ -47,6 +48,9 @@ class Why(Enum):
     REGEX_MATCHED = "regex_matched"
     STATES_CHANGED = "states_changed"
     """Partitions that a share group may read by now."""
+    SETTINGS_CHANGED = "settings_changed"
+    SAID_OTHER = "said_other"
+    """A member of a streams group says other things of itself."""
     REPLACED = "replaced"
     """A static member came back under another id, which fences the one before (KIP-345)."""
     UPGRADED = "upgraded"

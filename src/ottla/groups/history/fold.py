@@ -4,7 +4,7 @@ A rebalance lasts from the first cause until every member is where it should be 
 member has gone (empty), or another coordinator took over (lost). What happens meanwhile belongs to
 it. A document is made of JSON's types:
 
-    group, type         "classic", "consumer", "share"
+    group, type         "classic", "consumer", "share", "streams"
     at_ms               when it began, in ms since 1970
     first_epoch, epoch  the epochs (generations) that it went through
     end                 "stable", "empty", "lost", null while it goes on; "none": nobody rebalanced
@@ -13,7 +13,8 @@ it. A document is made of JSON's types:
     causes              of each: why (`events.Why`), at_ms, and where known member, details (texts),
                         other_id, waited_ms, reason. member: id, instance_id, client_id, host
     more_causes         how many there were besides, by why
-    moves               topic, partitions ("0-2,5"), from, to: each null or id and client_id
+    moves               topic (of a streams group subtopology), partitions ("0-2,5"), from, to: each
+                        null or id and client_id
     moved               how many partitions moved, listed or not; null if that is not known
     is_complete         all that moved is counted and listed
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ottla.groups.history.events import Why
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member
+from ottla.groups.streams.noted import note_gone
 from ottla.groups.streams.step import Step
 from ottla.groups.streams.stored import StreamsRecord, TargetEpochKey, TargetEpochValue
 from ottla.groups.streams.timers import forget
@@ -11,8 +13,11 @@ from ottla.groups.streams.written import next_epoch_record, removal_records
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
-def remove(group: StreamsGroup, member: Member, step: Step) -> None:
+def remove(
+    group: StreamsGroup, member: Member, step: Step, why: Why, waited_ms: int | None = None
+) -> None:
     """The member is gone: the group gets into a new epoch without it."""
+    note_gone(group, member, why, waited_ms, step)
     step.records += removal_records(group.group_id, member.member_id)
     step.records.append(next_epoch_record(group))
     if len(group.members) == 1:

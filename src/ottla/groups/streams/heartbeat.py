@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 
 from ottla.groups.consumer.target import may_assign
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.history.events import Why
 from ottla.groups.streams.configured import ConfiguredTopology, configure
 from ottla.groups.streams.departure import known_member, remove
 from ottla.groups.streams.endpoints import endpoint_partitions
 from ottla.groups.streams.group import Compared, Soft, StreamsGroup
 from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, Member
+from ottla.groups.streams.noted import note_assigned, note_change, note_reached
 from ottla.groups.streams.reconcile import reconcile
 from ottla.groups.streams.requests import (
     NO_REBALANCE_TIMEOUT,
@@ -68,6 +70,7 @@ def heartbeat(
         for kind in (request.active, request.standby, request.warmup):
             _check_tasks(kind, configured)
     epoch = _next_epoch(group, compared, step, bumps=after != before)
+    note_change(group, before, after, configured, epoch, step)
     soft = group.soft._replace(compared=compared)
     if not group.members and not soft.is_delayed and step.settings.initial_rebalance_delay_ms > 0:
         await_members(group.group_id, step)
@@ -80,6 +83,8 @@ def heartbeat(
         reconciled = reconcile(after, target_epoch, target, group, request.owned)
     if reconciled != after:
         step.records.append(current_record(group.group_id, reconciled))
+        if reconciled.is_reconciled_to(target_epoch):
+            note_reached(group, reconciled, step)
         await_revocation(group.group_id, reconciled, step)
     await_heartbeat(group.group_id, after.member_id, step)
     if request.shuts_down and soft.shutdown_by is None:
@@ -108,7 +113,7 @@ def heartbeat(
 
 
 def _leave(group: StreamsGroup, request: HeartbeatRequest, step: Step) -> Decided:
-    remove(group, known_member(group, request.member_id), step)
+    remove(group, known_member(group, request.member_id), step, Why.LEFT)
     soft = group.soft
     if len(group.members) == 1:
         soft = soft._replace(shutdown_by=None)
@@ -268,6 +273,7 @@ def _target(
         return last
     configs = step.settings.assignment_configs
     new = compute_target(group, epoch, after, configured, configs, step.now_ms)
+    note_assigned(group, epoch, after, new.records, step)
     step.records += new.records
     return epoch, new.tasks[after.member_id]
 
@@ -301,4 +307,5 @@ def assign_first(group: StreamsGroup, step: Step) -> None:
         new = compute_target(
             group, group.epoch, None, compared.configured, group.assignment_configs, step.now_ms
         )
+        note_assigned(group, group.epoch, None, new.records, step)
         step.records += new.records

@@ -7,16 +7,15 @@ group decides in a thread (`groups.aside`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ottla.groups.consumer.step import RebalanceExpired, SessionExpired
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.history.events import Why
 from ottla.groups.streams import departure, requests
 from ottla.groups.streams.describe import DescribedStreamsGroup, describe
 from ottla.groups.streams.group import Soft, StreamsGroup
 from ottla.groups.streams.heartbeat import Decided, assign_first, heartbeat
 from ottla.groups.streams.large import is_first_assignment_large, is_large
-from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, Member
+from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH
 from ottla.groups.streams.requests import HeartbeatRequest
 from ottla.groups.streams.step import Step, TimerEvent
 from ottla.groups.streams.stored import GroupKey, StreamsRecord
@@ -87,21 +86,20 @@ class StreamsGroupShard:
             return
         match event:
             case SessionExpired():
-                self._late(group, event.member, lambda member: True, step)
+                member = group.members.get(event.member)
+                if member is not None:
+                    timeout_ms = step.settings.session_timeout_ms
+                    departure.remove(group, member, step, Why.SESSION_EXPIRED, timeout_ms)
             case RebalanceExpired():
-                self._late(group, event.member, lambda member: member.epoch == event.epoch, step)
+                member = group.members.get(event.member)
+                if member is not None and member.epoch == event.epoch:
+                    timeout_ms = member.rebalance_timeout_ms
+                    departure.remove(group, member, step, Why.REBALANCE_TIMEOUT, timeout_ms)
             case _:
                 # A very large group waits for the next heartbeat, which decides in a thread.
                 if not is_first_assignment_large(group):
                     assign_first(group, step)
                 group.soft = group.soft._replace(is_delayed=False)
-
-    def _late(
-        self, group: StreamsGroup, member_id: str, is_late: Callable[[Member], bool], step: Step
-    ) -> None:
-        member = group.members.get(member_id)
-        if member is not None and is_late(member):
-            departure.remove(group, member, step)
 
     # Administrators.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from ottla.groups.history.events import NO_EPOCH
+from ottla.groups.history.events import NO_EPOCH, STREAMS
 from ottla.journey.formatting import format_elapsed
 from ottla.wording.plural import plural
 
@@ -35,6 +35,8 @@ _CAUSES: Final[dict[str, Callable[[str, Document], str]]] = {
     "topics_changed": lambda who, _: "the topics changed",
     "regex_matched": lambda who, _: "a regular expression matches other topics",
     "states_changed": lambda who, _: "more partitions are ready to be shared",
+    "settings_changed": lambda who, _: "the group's settings changed",
+    "said_other": lambda who, _: f"{who} said other things of itself than before",
     "replaced": lambda who, cause: (
         f"{who} came back under another id, which fenced {cause.get('other_id')}"
     ),
@@ -111,11 +113,11 @@ def moved_text(entry: Document) -> str:
         return "what moved is not known"
     if not moved:
         return "nothing moved"
-    return f"{plural(moved, 'partition')} moved"
+    return f"{plural(moved, 'task' if entry['type'] == STREAMS else 'partition')} moved"
 
 
 def moves_texts(entry: Document) -> list[str]:
-    """`orders 0-2: app-1 -> app-2`, each."""
+    """`orders 0-2: app-1 -> app-2`, each. Of a streams group `subtopology 0 0-2: ...`."""
     members = [each[side] for each in entry["moves"] for side in ("from", "to") if each[side]]
     ids: dict[str, set[str]] = {}
     for each in members:
@@ -128,7 +130,8 @@ def moves_texts(entry: Document) -> list[str]:
         # Consumers of one application have the same client id: the ends of their ids differ.
         return f"{name} ...{member['id'][-6:]}"
 
+    kind = "subtopology " if entry["type"] == STREAMS else ""
     return [
-        f"{each['topic']} {each['partitions']}: {named(each['from'])} -> {named(each['to'])}"
+        f"{kind}{each['topic']} {each['partitions']}: {named(each['from'])} -> {named(each['to'])}"
         for each in entry["moves"]
     ]
