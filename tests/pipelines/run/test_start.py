@@ -762,3 +762,18 @@ def test_a_condition_that_deletes_nothing_is_refused(
     asked = {"keys": "id", "apply_as_deletes": "word = 'd'"} | how
     with pytest.raises(PipelineError, match=said):
         to_delta(rows, tmp_path / "t", checkpoint=tmp_path / "c", **asked)
+
+
+@pytest.mark.parametrize("column", ["value.word AS tombstone", "true AS Tombstone"])
+def test_a_column_with_the_name_of_the_mark_is_not_replaced(
+    job: Job, tmp_path: Path, column: str
+) -> None:
+    rows = job.frame.selectExpr("value.*", "partition", "offset", column)
+    with pytest.raises(PipelineError, match=r"column [Tt]ombstone .* give it another name"):
+        to_delta(
+            rows,
+            tmp_path / "t",
+            checkpoint=tmp_path / "c",
+            keys="id",
+            apply_as_deletes="word = 'd'",
+        )

@@ -155,6 +155,14 @@ class Specification:
                 f"apply_as_deletes={condition!r}: write a condition as SQL, such as \"op = 'd'\""
             )
         check_condition(self.frame, condition, "apply_as_deletes")
+        for field in self.frame.schema.fields:
+            kind = field.dataType.simpleString()
+            is_mark = field.name == TOMBSTONE and kind == "boolean"
+            if field.name.lower() == TOMBSTONE and not is_mark:
+                raise PipelineError(
+                    f"The frame has the column {field.name} ({kind}), and apply_as_deletes marks "
+                    f"deletions in the column {TOMBSTONE} (boolean): give it another name"
+                )
 
     def _check_update(self) -> None:
         """Refuse what does not fit results that replace each other."""
