@@ -6,7 +6,7 @@ import pytest
 
 from ottla.pipelines import PipelineError
 from ottla.pipelines.checkpoint.next_batch import Held
-from ottla.pipelines.replay.fits import check_known, only_one, ordered
+from ottla.pipelines.replay.fits import check_columns, check_known, only_one, ordered
 from ottla.pipelines.replay.note import Begun
 from ottla.pipelines.target.keyed_table import KeyedTable
 
@@ -62,3 +62,17 @@ def test_a_target_that_may_have_forgotten_a_replay_is_not_written_again() -> Non
         check_known(begun, held, "./c")
     with pytest.raises(PipelineError, match="whether the table t has its 7 rows is not known"):
         check_known(begun, Held("the table t", since_ms=2_000, forgets=forgets), "./c")
+
+
+def test_a_replay_whose_rows_were_taken_out_is_not_ended() -> None:
+    held = Held("the table t", taken_out=(0,), taken_out_by="RESTORE TABLE")
+    with pytest.raises(PipelineError, match="its 7 rows were taken out of the table t by RESTORE"):
+        check_known(Begun("id", 1, 7, 7, 1_000), held, "./c")
+
+
+def test_rows_that_lack_what_a_merge_needs_are_not_written() -> None:
+    check_columns(None, [], "./c")
+    check_columns(PLACED, ["partition", "record_offset", "N", "k"], "./c")
+    marked = replace(PLACED, has_tombstones=True)
+    with pytest.raises(PipelineError, match="computed lack the column tombstone"):
+        check_columns(marked, ["k", "n", "partition", "record_offset"], "./c")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -334,3 +335,95 @@ def test_rows_of_a_dead_letter_topic_are_sent_once(
     again = [table.replay(dead_letters=dead_letters) for dead_letters in (True, False)]
     assert [(one.rows, one.sent, one.written) for one in again] == [(1, 0, 0), (1, 0, 0)]
     assert table.rejected().rows == 1
+
+
+def test_a_replay_whose_rows_were_restored_away_is_not_ended_as_if_they_were_there(
+    table: Job, produce: Callable[..., None]
+) -> None:
+    produce(table.topic, [("a", value(0)), ("a", value("n1"))])
+    table.run()
+    where = f"delta.`{table.folder}/numbers`"
+    version = table.spark.sql(f"DESCRIBE HISTORY {where} LIMIT 1").first()[0]
+    with pytest.raises(KilledError):
+        table.replay(4)  # the rows are written, and not marked
+    assert table.rows().count() == 2
+    table.spark.sql(f"RESTORE TABLE {where} TO VERSION AS OF {version}")
+
+    with pytest.raises(PipelineError, match=r"its 1 rows were taken out of .* by RESTORE TABLE"):
+        table.replay()
+
+    assert table.rejected().rows == 1
+    Files(table.spark, str(table.folder / "checkpoint")).delete(NOTE.name)
+    table.replay()
+    assert sorted(row["id"] for row in table.rows().select("id").collect()) == [0, 1]
+
+
+def test_a_table_that_was_made_again_gets_no_rows_of_the_former_one(
+    table: Job, produce: Callable[..., None]
+) -> None:
+    produce(table.topic, [("a", value(0)), ("a", value("n1"))])
+    table.run()
+    table.replay(dry_run=True)
+    path = f"{table.folder}/numbers"
+    columns = table.rows()
+    shutil.rmtree(path)
+    columns.sparkSession.createDataFrame([], columns.schema).write.format("delta").save(path)
+
+    with pytest.raises(PipelineError, match="was deleted and created again"):
+        table.replay()
+    assert table.rows().count() == 0
+
+
+def test_a_replay_that_was_cut_off_lacks_columns_that_a_merge_needs(
+    table: Job, produce: Callable[..., None]
+) -> None:
+    table.sink += '\nkeys = ["k"]\nschema_changes = "add"'
+    produce(table.topic, [("a", value(0)), ("b", value("n1"))])
+    table.run()
+    with pytest.raises(KilledError):
+        table.replay(3)  # the rows are kept, and not written
+
+    with pytest.raises(PipelineError, match="the rows that it has computed lack the column more"):
+        table.replay(sql=MENDED.replace("SELECT", "SELECT 1 AS more,"))
+
+    table.replay()
+    assert sorted(row["id"] for row in table.rows().select("id").collect()) == [0, 1]
+
+
+def test_a_table_that_lost_batches_gets_no_rows_which_a_new_checkpoint_reads_again(
+    table: Job, produce: Callable[..., None]
+) -> None:
+    produce(table.topic, [("a", value(0))])
+    table.run()
+    where = f"delta.`{table.folder}/numbers`"
+    version = table.spark.sql(f"DESCRIBE HISTORY {where} LIMIT 1").first()[0]
+    produce(table.topic, [("a", value(1)), ("a", value("n2"))])
+    table.run()
+    table.spark.sql(f"RESTORE TABLE {where} TO VERSION AS OF {version}")
+
+    with pytest.raises(PipelineError, match="was set back by RESTORE TABLE"):
+        table.replay()
+
+    assert [row["id"] for row in table.rows().collect()] == [0]
+    assert table.rejected().rows == 1
+
+
+def test_a_run_between_the_checks_of_a_replay_and_its_beginning_is_noticed(
+    table: Job, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(table.topic, [("a", value(0)), ("a", value("n1"))])
+    table.run()
+    produce(table.topic, [("a", value(2))])
+    acquire = Lease.acquire
+
+    def after_a_run(lease: Lease, **how: Any) -> None:
+        monkeypatch.undo()
+        table.run()
+        acquire(lease, **how)
+
+    monkeypatch.setattr(Lease, "acquire", after_a_run)
+    with pytest.raises(PipelineError, match="Another run has written to the checkpoint"):
+        table.replay()
+    assert sorted(row["id"] for row in table.rows().select("id").collect()) == [0, 2]
+    table.replay()
+    assert sorted(row["id"] for row in table.rows().select("id").collect()) == [0, 1, 2]

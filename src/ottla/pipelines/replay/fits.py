@@ -16,7 +16,7 @@ from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.replay.note import NOTE, Begun
 from ottla.pipelines.spark.jvm.plan import nodes
-from ottla.pipelines.target.keyed_table import KeyedTable
+from ottla.pipelines.target.keyed_table import TOMBSTONE, KeyedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -112,15 +112,39 @@ def check_partitions(keyed: KeyedTable | None, rows: DataFrame, there: DataFrame
 
 
 def check_known(begun: Begun, held: Held, checkpoint: str) -> None:
-    """Refuse to end a replay where the target may have forgotten that it has the rows.
+    """Refuse to end a replay where the target may have forgotten that it has the rows, and where
+    they were taken out of it: it may skip them as rows that it has.
 
     `held`: what it has of the replay. Raises PipelineError. Pure.
     """
+    if held.taken_out:
+        raise PipelineError(
+            f"A replay was cut off, and its {begun.rows} rows were taken out of {held.name} by "
+            f"{held.taken_out_by}. To send them again, delete {NOTE.name} in {checkpoint} and "
+            "start again"
+        )
     if held.batch is None and held.since_ms is not None and begun.begun_ms < held.since_ms:
         raise PipelineError(
             f"A replay was cut off, and whether {held.name} has its {begun.rows} rows is not "
             f"known: {held.forgets}. Look for them there. If it has none, delete {NOTE.name} in "
             f"{checkpoint} and start again"
+        )
+
+
+def check_columns(keyed: KeyedTable | None, names: Iterable[str], checkpoint: str) -> None:
+    """Refuse to end a replay whose rows lack columns that the pipeline has by now, where they are
+    merged. `names`: the columns of its rows. Raises PipelineError. Pure.
+    """
+    if keyed is None:
+        return
+    there = {name.lower() for name in names}
+    wanted = (*keyed.columns, *([TOMBSTONE] if keyed.has_tombstones else []))
+    missing = [name for name in wanted if name.lower() not in there]
+    if missing:
+        raise PipelineError(
+            f"A replay was cut off, and the rows that it has computed lack the column {missing[0]} "
+            "of the pipeline: end it with the query by which it began, or delete "
+            f"{NOTE.name} in {checkpoint} and start again"
         )
 
 

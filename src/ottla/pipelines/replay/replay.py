@@ -27,12 +27,19 @@ from ottla.pipelines.kafka.brokers import look_up
 from ottla.pipelines.rejects.due import COLUMNS, REPLAYED, SENT, complete, due
 from ottla.pipelines.rejects.table import without_quoted_value
 from ottla.pipelines.replay.dead import read_dead_letters
-from ottla.pipelines.replay.fits import check_known, check_partitions, check_rows, only_one, ordered
+from ottla.pipelines.replay.fits import (
+    check_columns,
+    check_known,
+    check_partitions,
+    check_rows,
+    only_one,
+    ordered,
+)
 from ottla.pipelines.replay.note import FOLDER, NOTE, OUTCOMES, ROWS, SELECTED, Begun
 from ottla.pipelines.replay.outcome import MAX_REASONS, Replayed, ReplayedReason
 from ottla.pipelines.replay.records import KNOWN_BY, records_of
 from ottla.pipelines.run.column_origins import position_of
-from ottla.pipelines.run.plan import SinkOf
+from ottla.pipelines.run.plan import SinkOf, next_of
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.source.source import Source, sources_of
@@ -78,6 +85,7 @@ class Replay:
         Raises PipelineError: the pipeline runs, or cannot send rows again; the target or the
         checkpoint is another one.
         """
+        position = self.checkpoint.position()
         source, identity = self._check()
         if identity is None:
             return Replayed(f"{self.sink.shown}_rejected")
@@ -89,6 +97,11 @@ class Replay:
         is_active = [True]
         lease.keep(lambda: is_active[0], lost.append)
         try:
+            if self.checkpoint.position() != position:
+                raise PipelineError(
+                    f"Another run has written to the checkpoint {self.specification.checkpoint} "
+                    "while this replay checked it. Start again"
+                )
             return self._send(source, identity, lease)
         finally:
             is_active[0] = False
@@ -106,6 +119,7 @@ class Replay:
         identity = IDENTITY_DOCUMENT.read(self.checkpoint.files)
         if identity is None:
             return sources[0], None
+        sink.forget()
         if wrong := sink.wrong_owner(identity, path):
             raise PipelineError(wrong)
         if wrong := wrong_keys(identity, path, sink.name, asked.key_columns):
@@ -114,9 +128,11 @@ class Replay:
             self.tell(line)
         is_replaced = self.checkpoint.next_replaced() > 1
         sink.keyed = ordered(self.name, sink.keyed, is_topic_replaced=is_replaced)
-        sink.forget()
         for line in sink.check():
             self.tell(line)
+        # Where the table lacks batches, or another query continues it, a query that reads their
+        # records again writes those that were rejected, too.
+        next_of(asked, sink, self.checkpoint, identity, len(sources))
         return sources[0], identity
 
     def _look(self, source: Source, identity: Identity) -> Replayed:
@@ -145,7 +161,9 @@ class Replay:
         if begun is not None:
             self.tell("A replay was cut off: it is finished first")
             held = self.sink.held(begun.id)
-            check_known(begun, held, str(self.specification.checkpoint))
+            path = str(self.specification.checkpoint)
+            check_known(begun, held, path)
+            check_columns(self.sink.keyed, self._read(ROWS).columns, path)
             self._finish(begun, lease)
             finished = begun.rows
         self.tell("Looking for rejected rows")
