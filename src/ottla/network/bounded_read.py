@@ -46,7 +46,6 @@ class BoundedReads:
             raise KeysError("earlier attempts still hang")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[tuple[T] | KeysError] = loop.create_future()
-        self._threads += 1
 
         def settle(result: tuple[T] | KeysError) -> None:
             self._threads -= 1
@@ -63,7 +62,11 @@ class BoundedReads:
                 with suppress(RuntimeError):  # the loop has been closed
                     loop.call_soon_threadsafe(settle, result)
 
-        threading.Thread(target=run, name=self._name, daemon=True).start()
+        try:
+            threading.Thread(target=run, name=self._name, daemon=True).start()
+        except RuntimeError as error:  # the machine has no more: the next attempt may find one
+            raise KeysError(str(error)) from None
+        self._threads += 1
         try:
             async with asyncio.timeout(READ_WITHIN_MS / 1000):
                 result = await done
