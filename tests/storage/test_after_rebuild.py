@@ -123,6 +123,8 @@ async def damage(
                 partition.appends.append_marker(
                     7, 0, is_commit=False, coordinator_epoch=0, transaction_version=0
                 )
+                # Markers have the latest times; the index has an entry only for a later one.
+                await asyncio.sleep(0.001)
             number += 1
         partition.appends.append_marker(
             7, 0, is_commit=False, coordinator_epoch=0, transaction_version=0

@@ -7,7 +7,6 @@ import pytest
 from tests.client.answers import groups, offsets
 from tests.client.fake_cluster import FakeCluster
 
-from ottla.cli.group import description
 from ottla.cli.group.description import (
     GroupDescription,
     GroupPartition,
@@ -15,6 +14,7 @@ from ottla.cli.group.description import (
     group_description,
     shown_metadata,
 )
+from ottla.client.admin import losses
 from ottla.client.admin.group_states import MemberState
 from ottla.client.admin.groups import Group, Member
 from ottla.client.admin.offsets import LIST_OFFSETS
@@ -103,7 +103,7 @@ def test_a_group_is_described_with_its_lag(monkeypatch: pytest.MonkeyPatch) -> N
     def refused(*_: Any) -> Any:
         raise ClientError("the settings are none of its business.")
 
-    monkeypatch.setattr(description, "losses_of", refused)
+    monkeypatch.setattr(losses, "losses_of", refused)
     place = TopicPartition("t", 0)
     group = Group("g", "stable", "classic", "range", 2, False, (Member("m", None, "c", "/h", ()),))
     known = groups({"g": group}, {"g": {place: 5, ("gone", 0): 1}})
