@@ -236,12 +236,14 @@ class RecordTransactions(Transactions):
             sending = [
                 self._send(partition_key, each, turn * later_s) for turn, each in enumerate(batches)
             ]
+            # Before the answers: one may come after the next leader is elected.
+            sent_in = self._leader_epoch(partition_key)
             codes = await asyncio.gather(*sending)
             later_s, first = 0.0, batches[0]
             while codes and codes[0] in (ErrorCode.none, ErrorCode.duplicate_sequence_number):
                 codes.pop(0)
                 values = batches.pop(0).values
-                self._written_in[partition_key] = self._leader_epoch(partition_key)
+                self._written_in[partition_key] = sent_in
                 offset = self._offsets_of.pop(values[0], -1)
                 for turn, value in enumerate(values):
                     self._ledger.acknowledged(
