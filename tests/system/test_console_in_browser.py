@@ -289,7 +289,9 @@ def touch(page: Page, thing: Locator, choose: random.Random) -> None:
         if choose.random() < 0.5:
             thing.press("Enter")
     elif tag == "select":
-        thing.select_option(index=choose.randrange(thing.locator("option").count()))
+        options = thing.locator("option").count()
+        if options:  # else a live page has replaced it meanwhile
+            thing.select_option(index=choose.randrange(options))
     else:
         thing.click(no_wait_after=True)
     page.wait_for_load_state("domcontentloaded")
