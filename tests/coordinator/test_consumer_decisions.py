@@ -19,6 +19,7 @@ from ottla.groups.consumer.requests import HeartbeatRequest
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
+from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
 from ottla.protocol.errors import ApiError, ErrorCode
 
 TOPICS = Topics(1, {"large": Topic(UUID(int=1), MAX_AT_ONCE), "small": Topic(UUID(int=2), 4)})
@@ -154,6 +155,23 @@ async def test_it_is_decided_again_where_the_groups_were_loaded_again(bench: Ben
     bench.before = fail_over
     answer = await bench.decisions.heartbeat(0, joining("b"), 1)
     assert (answer.member_id, await bench.members(), bench.long) == ("b", ["a", "b"], 3)
+
+
+async def test_a_group_of_another_type_has_taken_the_name_meanwhile(bench: Bench) -> None:
+    """A name is that of one group."""
+
+    async def take() -> None:
+        request = ShareHeartbeat("g", "x", 0, "client", "/127.0.0.1", None, frozenset({"small"}))
+        await bench.runtime.decide(0, lambda shard, step: shard.share_heartbeat(request, step))
+
+    bench.before = take
+    with pytest.raises(ApiError, match="Group g is not a consumer group") as refused:
+        await bench.decisions.heartbeat(0, joining("a"), 1)
+    assert refused.value.code is ErrorCode.group_id_not_found
+    there = await bench.runtime.decide(
+        0, lambda shard, _: ([*shard.consumer.groups], [*shard.share.groups])
+    )
+    assert there == ([], ["g"])
 
 
 async def test_a_heartbeat_copies_the_group_once(

@@ -10,7 +10,7 @@ before they are applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -200,12 +200,11 @@ class GroupShard:
         if isinstance(record, ShareRecord):
             self.share.apply(record, timestamp_ms)
             return
-        shard = self.consumer if isinstance(record, ConsumerRecord) else self.streams
         if isinstance(record, ConsumerRecord):
             self.consumer.apply(record)
         else:
             self.streams.apply(record)
-        if record.key.group in shard.groups:
+        if record.key.group in self.consumer.groups or record.key.group in self.streams.groups:
             # What was there is a group that only commits: it has no record of its own.
             self.groups.pop(record.key.group, None)
 
@@ -234,7 +233,7 @@ class GroupShard:
     def loaded(self, step: Step) -> None:
         """Members have their session timeout to send a heartbeat."""
         self._loaded = True
-        names = [*self.groups, *self.consumer.groups, *self.share.groups]
+        names = [*self.group_ids(), *self.share.groups]
         if names:
             step.committed.append(Loaded(names, step.now_ms))
         for group_id in self.consumer.groups:
@@ -276,19 +275,18 @@ class GroupShard:
             or self.streams.groups.get(group_id)
         )
 
-    def _refuse_streams_group(self, group_id: str) -> None:
-        """Raises ApiError (GROUP_ID_NOT_FOUND) where the id is that of a streams group."""
-        if group_id in self.streams.groups:
-            raise ApiError(
-                ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group."
-            )
+    def _exists(self, group_id: str) -> bool:
+        """Whether the id is that of a group, of any type."""
+        return self._group(group_id) is not None or group_id in self.share.groups
+
+    def _is_of_others(self, group_id: str, groups: Container[str]) -> bool:
+        """Whether the id is that of a group that is not among these."""
+        return group_id not in groups and self._exists(group_id)
 
     def _refuse_share_group(self, group_id: str) -> None:
         """Raises ApiError (GROUP_ID_NOT_FOUND) where the id is that of a share group."""
         if group_id in self.share.groups:
-            raise ApiError(
-                ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group."
-            )
+            raise _is_no(group_id, "consumer")
 
     def group_ids(self) -> list[str]:
         """Of groups that have offsets, which expire."""
@@ -488,7 +486,8 @@ class GroupShard:
         """
         consumer_requests.check(request, version)
         self._refuse_share_group(request.group)
-        self._refuse_streams_group(request.group)
+        if request.group in self.streams.groups:
+            raise _is_no(request.group, "consumer")
         classic = self.groups.get(request.group)
         if classic is not None:
             if classic.state is not EMPTY and request.epoch == JOIN_EPOCH:
@@ -519,7 +518,8 @@ class GroupShard:
     ) -> bool:
         """What was decided elsewhere is done; False where the group has changed meanwhile."""
         group = copied.original
-        if group.group_id in self.groups or not is_unchanged(copied, self.consumer.groups):
+        groups = self.consumer.groups
+        if self._is_of_others(group.group_id, groups) or not is_unchanged(copied, groups):
             return False
 
         def appended(later: Step) -> None:
@@ -543,8 +543,7 @@ class GroupShard:
         if group.state is DEAD:
             raise ApiError(ErrorCode.coordinator_not_available)
         if request.epoch != JOIN_EPOCH:
-            message = f"Group {group.group_id} is not a consumer group."
-            raise ApiError(ErrorCode.group_id_not_found, message)
+            raise _is_no(group.group_id, "consumer")
         self._remove_group(group, step)
 
     def _upgrade(
@@ -687,9 +686,9 @@ class GroupShard:
         """ConsumerGroupDescribe; raises ApiError (GROUP_ID_NOT_FOUND)."""
         group = self.consumer.groups.get(group_id)
         if group is None:
-            is_other = self._group(group_id) is not None or group_id in self.share.groups
-            what = "is not a consumer group" if is_other else "not found"
-            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
+            if self._exists(group_id):
+                raise _is_no(group_id, "consumer")
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} not found.")
         return describe_consumer(group)
 
     # Share groups.
@@ -708,9 +707,8 @@ class GroupShard:
 
     def check_is_share_group(self, group_id: str) -> None:
         """Raises ApiError (GROUP_ID_NOT_FOUND) where the id is that of another group."""
-        if self._group(group_id) is not None:
-            message = f"Group {group_id} is not a share group."
-            raise ApiError(ErrorCode.group_id_not_found, message)
+        if self._is_of_others(group_id, self.share.groups):
+            raise _is_no(group_id, "share")
 
     def share_heartbeat(
         self, request: ShareHeartbeat, step: Step
@@ -770,7 +768,8 @@ class GroupShard:
     ) -> bool:
         """What was decided elsewhere is done; False where the group has changed meanwhile."""
         group = copied.original
-        if self._group(group.group_id) is not None or not is_unchanged(copied, self.share.groups):
+        groups = self.share.groups
+        if self._is_of_others(group.group_id, groups) or not is_unchanged(copied, groups):
             return False
 
         def appended(later: Step) -> None:
@@ -830,9 +829,8 @@ class GroupShard:
         is_joining = request.epoch == STREAMS_JOIN_EPOCH
         if classic is not None and classic.state is EMPTY and is_joining:
             self._remove_group(classic, step)
-        elif self._group(group_id) is not None or group_id in self.share.groups:
-            message = f"Group {group_id} is not a streams group."
-            raise ApiError(ErrorCode.group_id_not_found, message)
+        elif self._exists(group_id):
+            raise _is_no(group_id, "streams")
         elif is_joining and self._is_full(step):
             raise ApiError(ErrorCode.group_max_size_reached)
 
@@ -850,10 +848,8 @@ class GroupShard:
     ) -> bool:
         """What was decided elsewhere is done; False where the group has changed meanwhile."""
         group = copied.original
-        is_other = group.group_id not in self.streams.groups and (
-            self._group(group.group_id) is not None or group.group_id in self.share.groups
-        )
-        if is_other or not is_unchanged(copied, self.streams.groups):
+        groups = self.streams.groups
+        if self._is_of_others(group.group_id, groups) or not is_unchanged(copied, groups):
             return False
         self._keep(group.group_id, copied.group.soft, step)
         _add(copied.step, step)
@@ -881,11 +877,8 @@ class GroupShard:
 
     def describe_streams_group(self, group_id: str) -> DescribedStreamsGroup:
         """StreamsGroupDescribe; raises ApiError (GROUP_ID_NOT_FOUND)."""
-        if group_id not in self.streams.groups and (
-            self._group(group_id) is not None or group_id in self.share.groups
-        ):
-            message = f"Group {group_id} is not a streams group."
-            raise ApiError(ErrorCode.group_id_not_found, message)
+        if self._is_of_others(group_id, self.streams.groups):
+            raise _is_no(group_id, "streams")
         return self.streams.describe(group_id)
 
     # Offsets.
@@ -1059,10 +1052,14 @@ class GroupShard:
         """DescribeGroups, which is about classic groups only."""
         group = self.groups.get(group_id)
         if group is None:
-            is_other = self._group(group_id) is not None or group_id in self.share.groups
-            what = "is not a classic group" if is_other else "not found"
+            what = "is not a classic group" if self._exists(group_id) else "not found"
             return DescribedGroup(group_id, DEAD.value, reason=f"Group {group_id} {what}.")
         return describe.describe(group)
+
+
+def _is_no(group_id: str, kind: str) -> ApiError:
+    """The id is that of a group of another type."""
+    return ApiError(ErrorCode.group_id_not_found, f"Group {group_id} is not a {kind} group.")
 
 
 def _filters(state: str) -> tuple[str, ...]:

@@ -10,10 +10,17 @@ from tests.groups.consumer.world import topic_id
 from tests.groups.history.world import REBALANCE_MS, SESSION_MS, World
 from tests.groups.streams.world import STATEFUL
 
+from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.requests import LeavingMember
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.regexes import resolved
 from ottla.groups.history.events import CONSUMER, Cause, Happened, Loaded, Who, Why
+from ottla.groups.settings import GroupSettings
+from ottla.groups.shard import GroupShard
 from ottla.groups.share import administration
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.step import Step
+from ottla.groups.streams.group import StreamsGroup
 from ottla.journey.words.group_history import causes_texts, moved_text, moves_texts
 from ottla.protocol.errors import ApiError
 
@@ -366,6 +373,18 @@ def test_a_coordinator_that_begins_anew_ends_what_was_under_way() -> None:
     world.entries.clear()
     (entry,) = world.histories.fold(Loaded(("g", "other"), world.now_ms))
     assert (entry["end"], entry["causes"][0]["why"]) == ("lost", "joined")
+
+
+def test_groups_of_all_types_are_told_of_when_they_are_loaded() -> None:
+    shard, step = GroupShard(), Step(1_000, GroupSettings())
+    shard.groups["classic"] = ClassicGroup("classic", 0)
+    shard.consumer.groups["consumer"] = ConsumerGroup("consumer")
+    shard.share.groups["share"] = ShareGroup("share")
+    shard.streams.groups["streams"] = StreamsGroup("streams")
+    shard.loaded(step)
+    (loaded,) = step.committed
+    assert isinstance(loaded, Loaded)
+    assert sorted(loaded.groups) == ["classic", "consumer", "share", "streams"]
 
 
 def test_a_member_that_is_fenced_again_and_again_is_told_of_once_a_minute() -> None:
