@@ -1,5 +1,5 @@
-"""What requests of consumer groups and share groups have in common: topics that a member names,
-partitions that it is told.
+"""What requests of the newer groups have in common: topics that a member names, partitions that it
+is told, of streams groups tasks.
 """
 
 from __future__ import annotations
@@ -57,3 +57,14 @@ async def named_assignment(
                 )
             )
     return build.Assignment(topic_partitions=tuple(topics))
+
+
+async def task_ids(
+    tasks: Mapping[str, Mapping[int, int] | frozenset[int]], build: Any, slices: Slices
+) -> Any:
+    """Of a streams group, by subtopology."""
+    made = []
+    for name in sorted(tasks):
+        await slices.count(1 + len(tasks[name]) // 100)
+        made.append(build.TaskIds(subtopology_id=name, partitions=tuple(sorted(tasks[name]))))
+    return tuple(made)

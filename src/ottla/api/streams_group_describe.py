@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.api.describe_groups import ALL_OPERATIONS, NOT_REQUESTED
+from ottla.api.group_assignments import task_ids
 from ottla.api.streams_group_heartbeat import is_enabled
 from ottla.groups.streams.describe import DescribedTopology
 from ottla.groups.streams.member import Member
@@ -122,17 +122,7 @@ async def _member(member: Member, target: Tasks, build: Any, slices: Slices) -> 
 
 async def _assignment(tasks: HeldTasks | Tasks, build: Any, slices: Slices) -> Any:
     return build.Assignment(
-        active_tasks=await _task_ids(tasks.active, build, slices),
-        standby_tasks=await _task_ids(tasks.standby, build, slices),
-        warmup_tasks=await _task_ids(tasks.warmup, build, slices),
+        active_tasks=await task_ids(tasks.active, build, slices),
+        standby_tasks=await task_ids(tasks.standby, build, slices),
+        warmup_tasks=await task_ids(tasks.warmup, build, slices),
     )
-
-
-async def _task_ids(
-    tasks: Mapping[str, Mapping[int, int] | frozenset[int]], build: Any, slices: Slices
-) -> Any:
-    made = []
-    for name in sorted(tasks):
-        await slices.count(1 + len(tasks[name]) // 100)
-        made.append(build.TaskIds(subtopology_id=name, partitions=tuple(sorted(tasks[name]))))
-    return tuple(made)

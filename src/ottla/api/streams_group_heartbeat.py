@@ -8,10 +8,11 @@ have. Internal topics that are missing are created for it, if it may create them
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.api.group_assignments import task_ids
 from ottla.api.permissions import Need, may, split
 from ottla.api.streams_topology import topology_of
 from ottla.controller.features import STREAMS_VERSION
@@ -81,9 +82,9 @@ async def handle(request: Any, context: Context) -> Any:
             build.Status(status_code=each.code, status_detail=_told(each.detail))
             for each in statuses
         ),
-        active_tasks=None if tasks is None else await _tasks(tasks.active, build, slices),
-        standby_tasks=None if tasks is None else await _tasks(tasks.standby, build, slices),
-        warmup_tasks=None if tasks is None else await _tasks(tasks.warmup, build, slices),
+        active_tasks=None if tasks is None else await task_ids(tasks.active, build, slices),
+        standby_tasks=None if tasks is None else await task_ids(tasks.standby, build, slices),
+        warmup_tasks=None if tasks is None else await task_ids(tasks.warmup, build, slices),
         endpoint_information_epoch=result.endpoint_epoch,
         partitions_by_user_endpoint=await _endpoints(result.endpoints, build, slices),
     )
@@ -138,16 +139,6 @@ async def _owned(tasks: Any, slices: Slices) -> Partitions | None:
             await slices.count(1 + len(some) // 100)
             numbers.update(some)
     return {name: frozenset(numbers) for name, numbers in owned.items()}
-
-
-async def _tasks(
-    tasks: Mapping[str, Mapping[int, int] | frozenset[int]], build: Any, slices: Slices
-) -> Any:
-    made = []
-    for name in sorted(tasks):
-        await slices.count(1 + len(tasks[name]) // 100)
-        made.append(build.TaskIds(subtopology_id=name, partitions=tuple(sorted(tasks[name]))))
-    return tuple(made)
 
 
 async def _endpoints(

@@ -20,7 +20,7 @@ from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.regex_matching import MayDescribe, RegexMatching, may_describe_all
 from ottla.coordinator.shard_kind import ShardKind
-from ottla.coordinator.share_groups import REFUSED, NoShareStates, ShareGroups, ShareStates
+from ottla.coordinator.share_groups import NoShareStates, ShareGroups, ShareStates
 from ottla.coordinator.streams_groups import StreamsGroups
 from ottla.groups.classic.requests import (
     DescribedGroup,
@@ -148,6 +148,16 @@ def group_kind(
     )
 
 
+NOTED_REFUSALS: Final = frozenset(
+    (
+        ErrorCode.unknown_member_id,
+        ErrorCode.fenced_instance_id,
+        ErrorCode.fenced_member_epoch,
+    )
+)
+"""Of heartbeats: those that the history of the group has."""
+
+
 class GroupCoordinator:
     """The groups of every partition of `__consumer_offsets` that this broker leads.
 
@@ -260,7 +270,7 @@ class GroupCoordinator:
             error = await self._decide(
                 request.group, lambda shard, step: shard.heartbeat(request, step)
             )
-            if error in REFUSED:
+            if error is not ErrorCode.none:
                 self._note_refused(request.group, CLASSIC, request.member_id, error)
             return error
         except ApiError as error:
@@ -312,15 +322,16 @@ class GroupCoordinator:
         try:
             result = await self._consumers.heartbeat(index, request, version)
         except ApiError as refused:
-            if refused.code in REFUSED:
-                self._note_refused(request.group, CONSUMER, request.member_id, refused.code)
+            self._note_refused(request.group, CONSUMER, request.member_id, refused.code)
             raise
         if result.due_regexes:
             self._regexes.begin(index, request.group, result.due_regexes, may_describe)
         return result
 
     def _note_refused(self, group: str, kind: str, member_id: str, error: ErrorCode) -> None:
-        """A member that was removed, or replaced, does not know it."""
+        """A heartbeat was refused: a member that was removed, or replaced, does not know it."""
+        if error not in NOTED_REFUSALS:
+            return
         why = Why.CAME_LATE if error is ErrorCode.unknown_member_id else Why.FENCED
         now_ms = self._runtime.new_step().now_ms
         self._note(Happened(group, kind, NO_EPOCH, now_ms, Cause(why, Who(member_id))))

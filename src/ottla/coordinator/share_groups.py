@@ -43,15 +43,6 @@ MAX_AT_ONCE: Final = 200
 """Share partitions of one question that are asked about at the same time."""
 
 
-REFUSED: Final = frozenset(
-    (
-        ErrorCode.unknown_member_id,
-        ErrorCode.fenced_instance_id,
-        ErrorCode.fenced_member_epoch,
-    )
-)
-"""Heartbeats that tell of a member what the history of its group is to tell."""
-
 _UNDER_WAY: Final = "The share coordinator is beginning this share partition already. Try again."
 
 
@@ -125,8 +116,7 @@ class ShareGroups:
         try:
             result = await self._decisions.heartbeat(index, request)
         except ApiError as error:
-            if error.code in REFUSED:
-                self._note_refused(request.group, SHARE, request.member_id, error.code)
+            self._note_refused(request.group, SHARE, request.member_id, error.code)
             raise
         if result.to_initialize is not None:
             self._background.spawn(self._begin(request.group, result.to_initialize))

@@ -7,7 +7,6 @@ from functools import partial
 
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.long_decisions import LongDecisions, RunLong
-from ottla.coordinator.share_groups import REFUSED
 from ottla.groups.aside import Aside
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.history.events import STREAMS
@@ -47,8 +46,7 @@ class StreamsGroups:
         try:
             return await self._heartbeat(request)
         except ApiError as error:
-            if error.code in REFUSED:
-                self._note_refused(request.group, STREAMS, request.member_id, error.code)
+            self._note_refused(request.group, STREAMS, request.member_id, error.code)
             raise
 
     async def _heartbeat(self, request: HeartbeatRequest) -> HeartbeatResult:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -119,15 +119,16 @@ def send_all(producer: TopicProducer, outgoing: deque[Outgoing]) -> None:
         while outgoing and size < SENT_AT_ONCE_BYTES:
             each = outgoing.popleft()
             number += 1
-            size += len(each.value or b"") + len(each.key or b"") + RECORD_BYTES
+            size += size_of(each.key, each.value, each.headers)
             producer.send(each, number)
         producer.flush()
 
 
-def size_of(record: Any) -> int:
-    """Of what is kept of it, in bytes."""
-    headers = known_headers(record) or ()
-    parts = (record.key(), record.value(), *(part for each in headers for part in each))
+def size_of(
+    key: bytes | None, value: bytes | None, headers: Iterable[tuple[str | bytes, bytes | None]]
+) -> int:
+    """Of what is kept of a record, in bytes."""
+    parts = (key, value, *(part for each in headers for part in each))
     return RECORD_BYTES + sum(len(part) for part in parts if part is not None)
 
 
@@ -143,7 +144,7 @@ def looked_through(
 
     def seen(record: Any) -> None:
         nonlocal size
-        size += size_of(record)
+        size += size_of(record.key(), record.value(), known_headers(record) or ())
         if size <= MAX_BYTES:
             keep(record)
 

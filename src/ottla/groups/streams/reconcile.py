@@ -140,7 +140,7 @@ def _free(
     kept: Mapping[str, Mapping[int, int] | frozenset[int]],
     is_taken: _IsTaken,
 ) -> tuple[Partitions, bool]:
-    """What is to be added and free, and whether something is not."""
+    """The tasks to add that are free, and whether others are taken."""
     found, has_taken = {}, False
     for name, numbers in target.items():
         wanted = numbers.difference(kept.get(name, ()))

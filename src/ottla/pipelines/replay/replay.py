@@ -150,7 +150,8 @@ class Replay:
                 failed = failed.unionByName(complete(refused(made), source.name))
             outcomes = self._outcomes(selected, failed, 0)
             written = fitting(made).count() if is_marked(made) else made.count()
-            return self._counted(rejected.shown, rows, selected, outcomes, written)
+            counts = rows.count(), selected.count()
+            return self._counted(rejected.shown, counts, outcomes, written)
         finally:
             selected.unpersist()
 
@@ -172,9 +173,9 @@ class Replay:
             return Replayed(rejected.shown, finished=finished)
         number = self._next_number(rejected)
         selected = self._kept(self._records(rows, source, identity), SELECTED)
-        unread = rows.count() - selected.count()
+        every, readable = counts = rows.count(), selected.count()
         self.tell(
-            f"Rows to send again: {selected.count():,}; without a readable record: {unread:,}"
+            f"Rows to send again: {readable:,}; without a readable record: {every - readable:,}"
         )
         failed, made = self._evaluate(selected, source)
         made = self._kept(made, ROWS)
@@ -182,13 +183,10 @@ class Replay:
             failed = failed.unionByName(complete(refused(made), source.name))
         fits = fitting(made) if is_marked(made) else made
         check_partitions(self.sink.keyed, fits, self.sink.rows())
-        every = self._outcomes(selected, failed, number)
-        outcomes = self._kept(every, OUTCOMES)
+        outcomes = self._kept(self._outcomes(selected, failed, number), OUTCOMES)
         replay_id, now_ms = uuid.uuid4().hex, int(time.time() * 1_000)
         begun = Begun(replay_id, number, fits.count(), _changed(outcomes).count(), now_ms)
-        found = self._counted(
-            rejected.shown, rows, selected, outcomes, begun.rows, finished=finished
-        )
+        found = self._counted(rejected.shown, counts, outcomes, begun.rows, finished=finished)
         if begun.outcomes == 0:
             self._clear()
             return found
@@ -307,12 +305,12 @@ class Replay:
     def _counted(
         self,
         table: str,
-        rows: DataFrame,
-        selected: DataFrame,
+        counts: tuple[int, int],
         outcomes: DataFrame,
         written: int,
         finished: int | None = None,
     ) -> Replayed:
+        """`counts`: of all rows, and of those with a readable record."""
         from pyspark.sql import functions as F  # noqa: N812
 
         mine = outcomes.where(F.col("offset").isNotNull())
@@ -337,8 +335,7 @@ class Replay:
             .collect()
         )
         sent = each.where("is_sent").count()
-        records = selected.count()
-        every = rows.count()
+        every, records = counts
         return Replayed(
             table,
             every,
