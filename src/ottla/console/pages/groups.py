@@ -9,6 +9,7 @@ from starlette.responses import Response
 from ottla.client.admin.groups import listed_groups
 from ottla.client.admin.lags import lags
 from ottla.client.errors import ClientError
+from ottla.console.pages.paging import paging_of
 from ottla.console.pages.topics import FRESH_S, LAGS_FRESH_S
 from ottla.console.visit import Visit
 
@@ -51,16 +52,15 @@ def groups(visit: Visit) -> Response:
     ]
     if by_lag:
         rows.sort(key=lambda row: (-(row.lag or 0), row.name))
-    pages = max(1, -(-len(rows) // PER_PAGE))
-    page = min(visit.number("page", 1, 100_000) or 1, pages)
+    paging = paging_of(visit, len(rows), PER_PAGE)
     return visit.page(
         "groups.html",
-        rows=rows[(page - 1) * PER_PAGE : page * PER_PAGE],
+        rows=rows[paging.rows],
         count=len(rows),
         all=len(known),
         part=part,
         by_lag=by_lag,
-        page=page,
-        pages=pages,
+        page=paging.page,
+        pages=paging.pages,
         why_no_lags=why,
     )

@@ -18,6 +18,7 @@ from ottla.client.client import Client
 from ottla.client.errors import RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import NotFoundError
+from ottla.console.pages.paging import paging_of
 from ottla.console.pages.topics import LAGS_FRESH_S
 from ottla.console.visit import Visit
 from ottla.journey.pipeline_state import COMPANION, SILENT, UNKNOWN, pipeline_state
@@ -47,16 +48,15 @@ def pipelines(visit: Visit) -> Response:
         if part.lower() in each.state.query.lower() or part.lower() in each.state.group.lower()
     ]
     rows.sort(key=lambda each: each.state.state_at(now_ms) not in BAD)
-    pages = max(1, -(-len(rows) // PER_PAGE))
-    page = min(visit.number("page", 1, 100_000) or 1, pages)
+    paging = paging_of(visit, len(rows), PER_PAGE)
     return visit.page(
         "pipelines.html",
-        rows=rows[(page - 1) * PER_PAGE : page * PER_PAGE],
+        rows=rows[paging.rows],
         count=len(rows),
         all=len(found),
         part=part,
-        page=page,
-        pages=pages,
+        page=paging.page,
+        pages=paging.pages,
         now_ms=now_ms,
         tones=TONES,
     )

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 from starlette.responses import RedirectResponse, Response
 
 from ottla.console.errors import NotFoundError, VisitError
+from ottla.console.pages.paging import paging_of
 from ottla.console.schemas import Schemas
 from ottla.console.templates import address
 from ottla.console.visit import Visit
@@ -46,17 +47,16 @@ def schemas(visit: Visit) -> Response:
     registry, part = registry_of(visit), visit.text("q")
     known = visit.access.kept("subjects", FRESH_S, lambda: asked(registry.client.subjects))
     found = [name for name in known if part.lower() in name.lower()]
-    pages = max(1, -(-len(found) // PER_PAGE))
-    page = min(visit.number("page", 1, 100_000) or 1, pages)
+    paging = paging_of(visit, len(found), PER_PAGE)
     return visit.page(
         "schemas.html",
         registry=registry.shown,
-        rows=found[(page - 1) * PER_PAGE : page * PER_PAGE],
+        rows=found[paging.rows],
         count=len(found),
         all=len(known),
         part=part,
-        page=page,
-        pages=pages,
+        page=paging.page,
+        pages=paging.pages,
     )
 
 

@@ -13,6 +13,7 @@ from ottla.client.admin.topic_states import TopicPartitionState, partition_state
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.pages.charts import sampler_of
 from ottla.console.pages.existing_topic import existing_topic
+from ottla.console.pages.paging import paging_of
 from ottla.console.visit import Visit
 
 PER_PAGE: Final = 200
@@ -29,9 +30,8 @@ def partitions(visit: Visit) -> Response:
         if each.leader < 0 or len(each.in_sync) < len(each.replicas)
     ]
     numbers = wrong if show == "wrong" else list(topic.partitions)
-    pages = max(1, -(-len(numbers) // PER_PAGE))
-    page = min(visit.number("page", 1, 100_000) or 1, pages)
-    chosen = numbers[(page - 1) * PER_PAGE : page * PER_PAGE]
+    paging = paging_of(visit, len(numbers), PER_PAGE)
+    chosen = numbers[paging.rows]
     keys = [TopicPartition(topic.name, number) for number in chosen]
     led = [key for key in keys if topic.partitions[key.partition].leader >= 0]
     (first, end), why = known_offsets(client, led, EARLIEST, LATEST)
@@ -62,6 +62,6 @@ def partitions(visit: Visit) -> Response:
         },
         wrong=len(wrong),
         show=show,
-        page=page,
-        pages=pages,
+        page=paging.page,
+        pages=paging.pages,
     )

@@ -13,6 +13,7 @@ from ottla.client.admin.topics import is_internal, replication_factor_of
 from ottla.client.errors import ClientError
 from ottla.client.metadata import Topic
 from ottla.console.pages.charts import sampler_of, topic_rate
+from ottla.console.pages.paging import paging_of
 from ottla.console.visit import Visit
 
 PER_PAGE: Final = 100
@@ -41,7 +42,7 @@ class ListedTopic(NamedTuple):
 def topics(visit: Visit) -> Response:
     """The page at `/topics`."""
     client, access = visit.client, visit.access
-    part, page = visit.text("q"), visit.number("page", 1, 100_000) or 1
+    part = visit.text("q")
     with_internal = visit.text("internal") == "1"
     sort = visit.text("sort") if visit.text("sort") in SORTS else "name"
     known = access.kept("topics", FRESH_S, lambda: client.metadata().topics)
@@ -54,16 +55,14 @@ def topics(visit: Visit) -> Response:
     is_sortable = sum(len(each.partitions) for each in found.values()) <= MAX_SIZED_PARTITIONS
     if not is_sortable and sort in ("offsets", "size"):
         sort = "name"
-    pages = max(1, -(-len(found) // PER_PAGE))
-    page = min(page, pages)
-    chosen = (page - 1) * PER_PAGE, page * PER_PAGE
+    paging = paging_of(visit, len(found), PER_PAGE)
     if sort in ("name", "partitions", "lag"):
-        rows = sorted(listed(found, {}, groups), key=sort_key(sort))[slice(*chosen)]
+        rows = sorted(listed(found, {}, groups), key=sort_key(sort))[paging.rows]
         sized, silent = kept_sizes(visit, {row.name: found[row.name] for row in rows})
         rows = [with_size(row, sized) for row in rows]
     else:
         sized, silent = kept_sizes(visit, found)
-        rows = sorted(listed(found, sized, groups), key=sort_key(sort))[slice(*chosen)]
+        rows = sorted(listed(found, sized, groups), key=sort_key(sort))[paging.rows]
     return visit.page(
         "topics.html",
         rows=rows,
@@ -76,8 +75,8 @@ def topics(visit: Visit) -> Response:
         internal=with_internal,
         sort=sort,
         is_sortable=is_sortable,
-        page=page,
-        pages=pages,
+        page=paging.page,
+        pages=paging.pages,
         silent=silent,
         why_no_lags=why_no_lags,
     )
