@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.group.members import group_members, ranges
+from ottla.cli.group.members import group_members
 from ottla.cli.rows import document
 from ottla.client.admin.groups import Group, Member
 from ottla.client.topic_partition import TopicPartition
@@ -39,8 +39,3 @@ def test_members_with_their_partitions(capsys: pytest.CaptureFixture[str]) -> No
         ["busy", "10.0.0.1", "i", "t:0-2", "u:0", "busy-1"],
         ["idle", "10.0.0.1", "-", "idle-1"],
     ]
-
-
-def test_numbers_as_ranges() -> None:
-    assert ranges([0, 1, 2, 5, 7, 8]) == "0-2,5,7-8"
-    assert ranges([]) == ""

@@ -12,6 +12,7 @@ from ottla.cli.rows import column, emit, only_json, row, show_rows
 from ottla.client.admin.groups import Group
 from ottla.client.admin.partitions import by_topic
 from ottla.wording.plural import plural
+from ottla.wording.spans import spans
 
 
 @row
@@ -22,7 +23,7 @@ class Assigned:
     partitions: list[int]
 
     def __str__(self) -> str:
-        return f"{self.topic}:{ranges(self.partitions)}"
+        return f"{self.topic}:{spans(self.partitions)}"
 
 
 @row
@@ -90,14 +91,3 @@ def group_members(group: Group) -> GroupMembers:
             for each in members
         ],
     )
-
-
-def ranges(numbers: list[int]) -> str:
-    """Sorted numbers with neighbours joined: `0-2,5`."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

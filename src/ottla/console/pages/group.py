@@ -26,6 +26,7 @@ from ottla.journey.words.group_history import (
     outcome_text,
 )
 from ottla.wording.errors import unknown
+from ottla.wording.spans import spans
 
 MAX_ROWS: Final = 1000
 """Partitions that are listed, the most behind first."""
@@ -141,17 +142,6 @@ def owned(partitions: Iterable[TopicPartition]) -> list[tuple[str, str]]:
     by_topic: dict[str, list[int]] = {}
     for each in sorted(partitions):
         by_topic.setdefault(each.topic, []).append(each.partition)
-    found = [(topic, ranges(numbers)) for topic, numbers in by_topic.items()]
+    found = [(topic, spans(numbers, ", ")) for topic, numbers in by_topic.items()]
     more = len(found) - MAX_OWNED
     return [*found[:MAX_OWNED], ("", f"and {more} more topics")] if more > 0 else found
-
-
-def ranges(numbers: list[int]) -> str:
-    """Sorted numbers as `0-2, 5`. Pure."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in spans)

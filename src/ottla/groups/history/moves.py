@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 from uuid import UUID
+
+from ottla.wording.spans import spans
 
 MAX_FOLLOWED: Final = 2_000
 """Partitions of one rebalance; of more only the number is told."""
@@ -99,7 +101,7 @@ class Moves:
         return [
             {
                 "topic": topic if isinstance(topic, str) else name_of(topic) or str(topic),
-                "partitions": _ranges(partitions),
+                "partitions": short(spans(partitions)),
                 "from": member(old),
                 "to": member(new),
             }
@@ -109,15 +111,3 @@ class Moves:
 
 def short(text: str) -> str:
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
-def _ranges(partitions: Iterable[int]) -> str:
-    """As in "0-2,5"."""
-    found: list[list[int]] = []
-    for partition in sorted(partitions):
-        if found and partition == found[-1][1] + 1:
-            found[-1][1] = partition
-        else:
-            found.append([partition, partition])
-    text = ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in found)
-    return short(text)
