@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from ottla.api.authorized_topics import NOT_REQUESTED, with_operations
@@ -255,6 +256,19 @@ async def list_transactions(request: Any, context: Context, answer: Answer) -> A
 
 async def modern_group_describe(request: Any, context: Context, answer: Answer) -> Any:
     """Describe on the group, and on every topic that a member has: else the group is not shown."""
+    return await _described(request, context, answer, _topics_of_members, _HIDDEN_TOPICS)
+
+
+async def _described(
+    request: Any,
+    context: Context,
+    answer: Answer,
+    topics_of: Callable[[Any, Slices], Awaitable[set[str]]],
+    why: str,
+    *,
+    log: bool = True,
+) -> Any:
+    """A group that has a topic which may not be described is an error with this text."""
     allowed, refused = await split(request.group_ids, _DESCRIBE_GROUP, _itself, context)
     response = await answer_parts(
         request, context, answer, asked="group_ids", answered="groups", allowed=allowed,
@@ -262,22 +276,21 @@ async def modern_group_describe(request: Any, context: Context, answer: Answer) 
     )  # fmt: skip
     shown, slices = [], Slices()
     for group in response.groups:
-        if await _may_describe_all(group, context, slices):
-            shown.append(group)
-        else:
-            shown.append(
-                context.messages.DescribedGroup(
-                    error_code=_TOPIC_DENIED,
-                    error_message=_HIDDEN_TOPICS,
-                    group_id=group.group_id,
-                    authorized_operations=NOT_REQUESTED,
-                )
+        names = await topics_of(group, slices)
+        _, hidden = await split(tuple(names), _DESCRIBE_TOPIC, _itself, context, log=log)
+        if hidden:
+            group = context.messages.DescribedGroup(
+                error_code=_TOPIC_DENIED,
+                error_message=why,
+                group_id=group.group_id,
+                authorized_operations=NOT_REQUESTED,
             )
+        shown.append(group)
     response.groups = tuple(await with_operations(shown, Resource.GROUP, context))
     return response
 
 
-async def _may_describe_all(group: Any, context: Context, slices: Slices) -> bool:
+async def _topics_of_members(group: Any, slices: Slices) -> set[str]:
     names: set[str] = set()
     for member in group.members:
         await slices.count()
@@ -288,8 +301,7 @@ async def _may_describe_all(group: Any, context: Context, slices: Slices) -> boo
             for topic in assignment.topic_partitions:
                 await slices.count()
                 names.add(topic.topic_name)
-    _, refused = await split(tuple(names), _DESCRIBE_TOPIC, _itself, context)
-    return not refused
+    return names
 
 
 async def modern_group_heartbeat(request: Any, context: Context, answer: Answer) -> Any:
@@ -322,30 +334,19 @@ async def streams_group_heartbeat(request: Any, context: Context, answer: Answer
 
 async def streams_group_describe(request: Any, context: Context, answer: Answer) -> Any:
     """Describe on the group, and on every topic of its topology: else the group is not shown."""
-    allowed, refused = await split(request.group_ids, _DESCRIBE_GROUP, _itself, context)
-    response = await answer_parts(
-        request, context, answer, asked="group_ids", answered="groups", allowed=allowed,
-        refused=refused, code=_GROUP_DENIED,
-    )  # fmt: skip
-    shown, slices = [], Slices()
-    for group in response.groups:
-        names: set[str] = set()
-        topology = group.topology
-        for subtopology in () if topology is None else topology.subtopologies or ():
-            found = subtopology_topics(subtopology)
-            await slices.count(1 + len(found))
-            names.update(found)
-        _, hidden = await split(tuple(names), _DESCRIBE_TOPIC, _itself, context, log=False)
-        if hidden:
-            group = context.messages.DescribedGroup(
-                error_code=_TOPIC_DENIED,
-                error_message=_HIDDEN_STREAMS_TOPICS,
-                group_id=group.group_id,
-                authorized_operations=NOT_REQUESTED,
-            )
-        shown.append(group)
-    response.groups = tuple(await with_operations(shown, Resource.GROUP, context))
-    return response
+    return await _described(
+        request, context, answer, _topics_of_topology, _HIDDEN_STREAMS_TOPICS, log=False
+    )
+
+
+async def _topics_of_topology(group: Any, slices: Slices) -> set[str]:
+    names: set[str] = set()
+    topology = group.topology
+    for subtopology in () if topology is None else topology.subtopologies or ():
+        found = subtopology_topics(subtopology)
+        await slices.count(1 + len(found))
+        names.update(found)
+    return names
 
 
 async def describe_share_group_offsets(request: Any, context: Context, answer: Answer) -> Any:

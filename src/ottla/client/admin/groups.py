@@ -147,18 +147,32 @@ def _describe(names: Sequence[str]) -> Any:
     return build
 
 
-def _of_new_protocol(client: Client, names: Sequence[str], kind: str) -> dict[str, Group]:
-    """Those of KIP-848, or share groups; none on brokers without them."""
+class _Describe(NamedTuple):
+    """The request that describes groups of one of the newer types."""
+
+    key: int
+    version: int
+    request: str
+
+
+_DESCRIBE_NEWER: Final = {
+    CONSUMER: _Describe(CONSUMER_GROUP_DESCRIBE, 1, "ConsumerGroupDescribeRequest"),
+    SHARE: _Describe(SHARE_GROUP_DESCRIBE, 1, "ShareGroupDescribeRequest"),
+    STREAMS: _Describe(STREAMS_GROUP_DESCRIBE, 0, "StreamsGroupDescribeRequest"),
+}
+
+
+def _asked(client: Client, names: Sequence[str], kind: str) -> dict[str, tuple[Any, Any]]:
+    """The broker that has each group of this type, and what it says of it; none on brokers without
+    such groups.
+    """
+    of = _DESCRIBE_NEWER[kind]
 
     def describe(some: Sequence[str]) -> Question:
         def build(messages: Messages) -> Any:
-            if kind == SHARE:
-                return messages.ShareGroupDescribeRequest(group_ids=tuple(some))
-            return messages.ConsumerGroupDescribeRequest(group_ids=tuple(some))
+            return getattr(messages, of.request)(group_ids=tuple(some))
 
-        return Question(
-            SHARE_GROUP_DESCRIBE if kind == SHARE else CONSUMER_GROUP_DESCRIBE, 1, build
-        )
+        return Question(of.key, of.version, build)
 
     if not names:
         return {}
@@ -171,6 +185,11 @@ def _of_new_protocol(client: Client, names: Sequence[str], kind: str) -> dict[st
         )
     except UnsupportedError:
         return {}
+    return {name: found for name, found in asked.items() if found[1].error_code is ErrorCode.none}
+
+
+def _of_new_protocol(client: Client, names: Sequence[str], kind: str) -> dict[str, Group]:
+    """Those of KIP-848, or share groups."""
     return {
         name: Group(
             name,
@@ -194,35 +213,13 @@ def _of_new_protocol(client: Client, names: Sequence[str], kind: str) -> dict[st
                 for member in each.members
             ),
         )
-        for name, (broker, each) in asked.items()
-        if each.error_code is ErrorCode.none
+        for name, (broker, each) in _asked(client, names, kind).items()
     }
 
 
 def _streams_groups(client: Client, names: Sequence[str]) -> dict[str, Group]:
-    """None on brokers without them."""
-
-    def describe(some: Sequence[str]) -> Question:
-        def build(messages: Messages) -> Any:
-            return messages.StreamsGroupDescribeRequest(group_ids=tuple(some))
-
-        return Question(STREAMS_GROUP_DESCRIBE, 0, build)
-
-    if not names:
-        return {}
-    try:
-        asked = client.ask_coordinators(
-            Coordinated.GROUP,
-            names,
-            describe,
-            lambda response: ((each.group_id, each) for each in response.groups),
-        )
-    except UnsupportedError:
-        return {}
     found = {}
-    for name, (broker, each) in asked.items():
-        if each.error_code is not ErrorCode.none:
-            continue
+    for name, (broker, each) in _asked(client, names, STREAMS).items():
         topology = topology_of(each)
         existing = client.metadata(topology.read_topics).leaders if each.members else {}
         members = tuple(
