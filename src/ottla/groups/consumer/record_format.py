@@ -48,6 +48,7 @@ from ottla.groups.consumer.stored import (
     TargetValue,
     Value,
 )
+from ottla.groups.named_keys import NamedKeys
 from ottla.shards.encoding import Reader, Writer
 
 KEY_KINDS: Final[dict[int, type[Key]]] = {
@@ -59,7 +60,9 @@ KEY_KINDS: Final[dict[int, type[Key]]] = {
     8: CurrentKey,
     16: RegexKey,
 }
-_KINDS: Final = {key: kind for kind, key in KEY_KINDS.items()}
+_KEYS: Final = NamedKeys[Key](KEY_KINDS)
+encode_key: Final = _KEYS.encode
+decode_key: Final = _KEYS.decode
 _TAG: Final = 0
 """Every value has one tag at most that we write."""
 _PRESENT: Final = 1
@@ -77,22 +80,6 @@ def decode(key: bytes, value: bytes | None) -> ConsumerRecord | None:
     """
     decoded = decode_key(key)
     return None if decoded is None else ConsumerRecord(decoded, decode_value(decoded, value))
-
-
-def encode_key(key: Key) -> bytes:
-    """The key's bytes."""
-    writer = Writer()
-    writer.int16(_KINDS[type(key)])
-    for text in key:
-        writer.string(text)
-    return writer.content()
-
-
-def decode_key(content: bytes) -> Key | None:
-    """The key, or None for one of another kind; raises ValueError where the bytes are no key."""
-    reader = Reader(content)
-    kind = KEY_KINDS.get(reader.int16())
-    return None if kind is None else kind(*(reader.string() for _ in kind._fields))
 
 
 def encode_value(value: Value | None) -> bytes | None:

@@ -37,6 +37,7 @@ from ottla.groups.consumer.record_format import (
     write_numbers,
     write_strings,
 )
+from ottla.groups.named_keys import NamedKeys
 from ottla.groups.streams.member import Endpoint
 from ottla.groups.streams.stored import (
     NO_TIMESTAMP,
@@ -69,7 +70,9 @@ KEY_KINDS: Final[dict[int, type[Key]]] = {
     22: CurrentKey,
     23: TopologyKey,
 }
-_KINDS: Final = {key: kind for kind, key in KEY_KINDS.items()}
+_KEYS: Final = NamedKeys[Key](KEY_KINDS)
+encode_key: Final = _KEYS.encode
+decode_key: Final = _KEYS.decode
 _PRESENT: Final = 1
 _ABSENT: Final = -1
 _VALIDATED_TAG: Final = 0
@@ -89,22 +92,6 @@ def decode(key: bytes, value: bytes | None) -> StreamsRecord | None:
     """
     decoded = decode_key(key)
     return None if decoded is None else StreamsRecord(decoded, decode_value(decoded, value))
-
-
-def encode_key(key: Key) -> bytes:
-    """The key's bytes."""
-    writer = Writer()
-    writer.int16(_KINDS[type(key)])
-    for text in key:
-        writer.string(text)
-    return writer.content()
-
-
-def decode_key(content: bytes) -> Key | None:
-    """The key, or None for one of another kind; raises ValueError where the bytes are no key."""
-    reader = Reader(content)
-    kind = KEY_KINDS.get(reader.int16())
-    return None if kind is None else kind(*(reader.string() for _ in kind._fields))
 
 
 def encode_value(value: Value | None) -> bytes | None:
