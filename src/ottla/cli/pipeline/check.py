@@ -15,7 +15,7 @@ from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.broker import look_up_topic
 from ottla.cli.pipeline.file import checked_file
 from ottla.cli.pipeline.options import FILE, ONLY
-from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.pipeline.session import spark_of
 from ottla.cli.rows import emit, only_json, row, show_rows
 from ottla.cli.screen import note, say
 from ottla.pipelines.errors import PipelineError
@@ -110,27 +110,20 @@ def plan_all(
     """Plan each query in one session, and add its columns; problems are added to the list."""
     planned = []
     note("Starting Spark to plan the queries.")
-    with SparkOutput(spec.file.stem) as output:
-        from ottla.pipelines.file.build import open_session, plan_pipeline
+    with spark_of(spec) as spark:
+        from ottla.pipelines.file.build import plan_pipeline
 
-        try:
-            spark = open_session(spec, conf=SPARK_SETTINGS)
-        except PipelineError as error:
-            raise Failed(str(error), f"Spark's log: {output.file}") from error
-        try:
-            for pipeline, checked in zip(spec.pipelines, found, strict=True):
-                try:
-                    plan = plan_pipeline(spark, pipeline)
-                except PipelineError as error:
-                    problems.append(f"{pipeline.name}: {error}")
-                    continue
-                columns = [
-                    SinkColumn(column.name, column.dataType.simpleString())
-                    for column in plan.specification.frame.schema.fields
-                ]
-                planned.append(replace(checked, columns=columns, notices=list(plan.notices)))
-        finally:
-            spark.stop()
+        for pipeline, checked in zip(spec.pipelines, found, strict=True):
+            try:
+                plan = plan_pipeline(spark, pipeline)
+            except PipelineError as error:
+                problems.append(f"{pipeline.name}: {error}")
+                continue
+            columns = [
+                SinkColumn(column.name, column.dataType.simpleString())
+                for column in plan.specification.frame.schema.fields
+            ]
+            planned.append(replace(checked, columns=columns, notices=list(plan.notices)))
     return planned
 
 

@@ -13,7 +13,7 @@ from ottla.cli.failures import Failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.file import checked_file
 from ottla.cli.pipeline.options import FILE, ONLY
-from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.pipeline.session import spark_of
 from ottla.cli.rows import column, emit, row
 from ottla.cli.screen import note, say
 from ottla.cli.value_types import Number
@@ -71,27 +71,19 @@ def maintain_file(
     problems: list[str] = []
     kind = TableToMaintain if dry_run else MaintainedTable
     done: list[MaintainedTable] = []
-    with SparkOutput(spec.file.stem) as output:
+    with spark_of(spec, with_formats=False) as spark:
         from ottla.pipelines.failures.known import About
-        from ottla.pipelines.file.build import open_session
         from ottla.pipelines.run.reported import reported
 
-        try:
-            spark = open_session(spec, conf=SPARK_SETTINGS, with_formats=False)
-        except PipelineError as error:
-            raise Failed(str(error), f"Spark's log: {output.file}") from error
-        try:
-            for pipeline in pipelines:
-                sink = pipeline.sink
-                try:
-                    with reported(About(pipeline.name, sink.target, failures=sink.failures)):
-                        tables = sink.maintain(spark, keep_hours=keep_hours, dry_run=dry_run)
-                except PipelineError as error:
-                    problems.append(f"{pipeline.name}: {error}")
-                    continue
-                done += [kind(pipeline.name, **asdict(table)) for table in tables]
-        finally:
-            spark.stop()
+        for pipeline in pipelines:
+            sink = pipeline.sink
+            try:
+                with reported(About(pipeline.name, sink.target, failures=sink.failures)):
+                    tables = sink.maintain(spark, keep_hours=keep_hours, dry_run=dry_run)
+            except PipelineError as error:
+                problems.append(f"{pipeline.name}: {error}")
+                continue
+            done += [kind(pipeline.name, **asdict(table)) for table in tables]
     emit(done, as_json=as_json)
     if done and dry_run and not as_json:
         say("Nothing was changed (--dry-run).")

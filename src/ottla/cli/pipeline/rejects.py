@@ -12,17 +12,15 @@ from typing import Any, Final
 import click
 
 from ottla.cli.command import command
-from ottla.cli.failures import Failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.file import checked_file
 from ottla.cli.pipeline.options import FILE, ONLY
-from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.pipeline.session import spark_of, with_rejects
 from ottla.cli.rows import NOT_ASKED, NotAsked, column, emit, only_json, row, show_rows
 from ottla.cli.screen import note, say
 from ottla.cli.value_types import WholeNumber
 from ottla.messaging.jsonlines import put_bytes
 from ottla.messaging.rendering import escape, ms_text
-from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.rejects.table import RejectedRow, RejectedRows
 from ottla.pipelines.spec.pipeline import FileSpec
 from ottla.wording.plural import plural
@@ -100,34 +98,19 @@ def rejects(file: Path, only: Sequence[str], newest: int, as_json: bool) -> None
 
 def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
     """Show the rejected rows of each pipeline of a file. Raises Failed."""
-    tables = [pipeline for pipeline in spec.pipelines if pipeline.sink.keeps_rejects]
-    for pipeline in spec.pipelines:
-        if not pipeline.sink.keeps_rejects:
-            note(f"{pipeline.name} writes a topic, which has no rejected rows beside it.")
-    if not tables:
-        raise Failed(f"No pipeline of {spec.file.name} writes a table.")
+    tables = with_rejects(spec)
     note("Starting Spark to read the tables.")
     found: list[RejectsOfPipeline] = []
-    with SparkOutput(spec.file.stem) as output:
+    with spark_of(spec, with_formats=False) as spark:
         from ottla.pipelines.failures.known import About
-        from ottla.pipelines.file.build import open_session
         from ottla.pipelines.rejects.table import read_rejected
         from ottla.pipelines.run.reported import reported
 
-        try:
-            spark = open_session(spec, conf=SPARK_SETTINGS, with_formats=False)
-            try:
-                for pipeline in tables:
-                    sink = pipeline.sink
-                    about = About(pipeline.name, sink.target, failures=sink.failures)
-                    with reported(about):
-                        place, topic = sink.rejected(spark), pipeline.source.topic
-                        rows = read_rejected(place, newest, topic)
-                    found.append(rejects_of(pipeline.name, sink.target, rows))
-            finally:
-                spark.stop()
-        except PipelineError as error:
-            raise Failed(str(error), f"Spark's log: {output.file}") from error
+        for pipeline in tables:
+            sink = pipeline.sink
+            with reported(About(pipeline.name, sink.target, failures=sink.failures)):
+                rows = read_rejected(sink.rejected(spark), newest, pipeline.source.topic)
+            found.append(rejects_of(pipeline.name, sink.target, rows))
     emit(found, as_json=as_json)
 
 

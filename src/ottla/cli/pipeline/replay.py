@@ -15,7 +15,7 @@ from ottla.cli.failures import Failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.file import checked_file
 from ottla.cli.pipeline.options import FILE, ONLY
-from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.pipeline.session import spark_of, with_rejects
 from ottla.cli.rows import column, emit, row, show_rows
 from ottla.cli.screen import note, say
 from ottla.pipelines.errors import PipelineError
@@ -126,44 +126,32 @@ def replay_file(
     as_json: bool,
 ) -> None:
     """Send the rejected rows of each pipeline again; raises Failed with all problems at the end."""
-    pipelines = [one for one in spec.pipelines if one.sink.keeps_rejects]
-    for pipeline in spec.pipelines:
-        if not pipeline.sink.keeps_rejects:
-            note(f"{pipeline.name} writes a topic, which has no rejected rows beside it.")
-    if not pipelines:
-        raise Failed(f"No pipeline of {spec.file.name} writes a table.")
+    pipelines = with_rejects(spec)
     note("Starting Spark.")
     problems: list[str] = []
     done: list[ReplayOfPipeline] = []
-    with SparkOutput(spec.file.stem) as output:
-        from ottla.pipelines.file.build import open_session, replay_pipeline
+    with spark_of(spec) as spark:
+        from ottla.pipelines.file.build import replay_pipeline
 
-        try:
-            spark = open_session(spec, conf=SPARK_SETTINGS)
-        except PipelineError as error:
-            raise Failed(str(error), f"Spark's log: {output.file}") from error
-        try:
-            for pipeline in pipelines:
-                name = pipeline.name
+        for pipeline in pipelines:
+            name = pipeline.name
 
-                def tell(line: str, name: str = name) -> None:
-                    note(f"{name}: {line}.")
+            def tell(line: str, name: str = name) -> None:
+                note(f"{name}: {line}.")
 
-                try:
-                    found = replay_pipeline(
-                        spark,
-                        pipeline,
-                        reasons=reasons,
-                        dead_letters=dead_letters,
-                        dry_run=dry_run,
-                        tell=tell,
-                    )
-                except PipelineError as error:
-                    problems.append(f"{name}: {error}")
-                    continue
-                done.append(replay_of(name, pipeline.sink.target, found, dry_run=dry_run))
-        finally:
-            spark.stop()
+            try:
+                found = replay_pipeline(
+                    spark,
+                    pipeline,
+                    reasons=reasons,
+                    dead_letters=dead_letters,
+                    dry_run=dry_run,
+                    tell=tell,
+                )
+            except PipelineError as error:
+                problems.append(f"{name}: {error}")
+                continue
+            done.append(replay_of(name, pipeline.sink.target, found, dry_run=dry_run))
     emit(done, as_json=as_json)
     if done and dry_run and not as_json:
         say("Nothing was changed (--dry-run).")
