@@ -244,6 +244,7 @@ pages = heavy - {"asyncio", "ssl"}  # as confluent_kafka imports them, `main` do
 for words, wrong, most in (
     (["--help"], heavy | client | {"ottla.cli.topic"}, 150),
     (["profile", "list"], heavy | client | {"ottla.cli.topic"}, 175),
+    (["pipeline", "--help"], heavy | client | {"ottla.pipelines"}, 175),
     (["topic", "list", "--bootstrap", "127.0.0.1:1"], heavy | librdkafka, 220),
     (["group", "list", "--bootstrap", "127.0.0.1:1"], heavy | librdkafka, 230),
     (["consume", "--help"], pages, 305),

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.cli.app import root
-from ottla.cli.command import reflowed, with_headings
+from ottla.cli.command import Group, reflowed, with_headings
 from ottla.cli.main import main
 
 
@@ -46,6 +46,15 @@ def test_summaries_in_a_list_of_commands_are_whole(
         listed = " ".join(capsys.readouterr().out.partition("Commands:")[2].split())
         assert "..." not in listed
     assert "Delete the oldest records of a topic (KIP-107). Asks first, unless --yes." in listed
+
+
+def test_summaries_are_those_of_the_commands_without_importing_them() -> None:
+    groups = [(name, each) for name, each in root().all().items() if isinstance(each, Group)]
+    for name, group in groups:
+        commands = group.all()
+        assert group.summaries() == {each: commands[each].short_help for each in commands}, name
+        groups += [(f"{name} {each}", of) for each, of in commands.items() if isinstance(of, Group)]
+    assert {"topic", "pipeline", "log stray"} <= {name for name, _ in groups}
 
 
 def test_headings_are_bold_unless_the_user_wants_no_color(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from importlib import import_module
 from keyword import iskeyword
-from pkgutil import iter_modules
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 import click
+
+from ottla.cli.docstrings import docstrings_of
 
 HEADING: Final = re.compile(r"^(Usage|Arguments|Options|Commands):", re.MULTILINE)
 
@@ -25,6 +27,11 @@ def reflowed(text: str) -> str:
     """The paragraphs of a docstring, each in one line."""
     paragraphs = text.strip().split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def summary_of(docstring: str) -> str:
+    """Its first paragraph."""
+    return reflowed(docstring).partition("\n\n")[0]
 
 
 def with_headings(text: str) -> str:
@@ -40,7 +47,7 @@ class Command(click.Command):
     def __init__(self, name: str | None, **options: Any) -> None:
         super().__init__(name, **options)
         self.help = reflowed(self.help or "")
-        self.short_help = self.help.partition("\n\n")[0]
+        self.short_help = summary_of(self.help)
 
     def get_help(self, ctx: click.Context) -> str:
         return with_headings(super().get_help(ctx))
@@ -128,17 +135,17 @@ class Folder(Group):
         super().__init__(word_of(package), help=self._module.__doc__)
 
     @cached_property
-    def _found(self) -> dict[str, click.Command]:
-        commands = (
-            command_in(f"{self._package}.{each.name}")
-            for each in iter_modules(self._module.__path__)
-        )
-        by_name = {str(each.name): each for each in commands if each is not None}
+    def _summaries(self) -> dict[str, str]:
+        folder = Path(str(self._module.__file__)).parent
+        by_name = {word_of(module): summary_of(text) for module, text in docstrings_of(folder)}
         first: Iterable[str] = getattr(self._module, "FIRST", ())
         return {name: by_name[name] for name in dict.fromkeys([*first, *sorted(by_name)])}
 
     def names(self) -> list[str]:
-        return list(self._found)
+        return list(self._summaries)
+
+    def summaries(self) -> Mapping[str, str]:
+        return self._summaries
 
     def load(self, name: str) -> click.Command | None:
         if not name.replace("-", "").isalnum():
