@@ -1,4 +1,5 @@
-"""A Kafka Streams application: counts the words of a topic, exactly once (`WordCounts.java`).
+"""A Kafka Streams application: counts the words of a topic, exactly once. It is the program of
+docs/engines/kafka-streams.md.
 
 Its state is in memory and in a changelog topic, so that the jar of Kafka Streams is enough, beside
 those of Apache Kafka: RocksDB (70 MB) is not needed. Java compiles the source as it starts it, so
@@ -12,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from components import cache, ivy
+from components import cache, engine_page, ivy
 from components.apache_kafka import VERSION, KafkaJars
 from components.child import Child
 
-SOURCE: Final = Path(__file__).with_name("WordCounts.java")
+PAGE: Final = "kafka-streams.md"
 RUNNING: Final = "state RUNNING"
 _HEAP: Final = "-Xmx256m"
 
@@ -66,8 +67,10 @@ class WordCounts:
             str(self.folder / f"state-{number}"),
             *self.settings,
         )
+        source = self.folder / f"instance-{number}.java"
+        source.write_text(engine_page.program(PAGE, "java"))
         paths = f"{cached_in()}/*:{self.jars.folder}/*"
-        command = [self.jars.java, _HEAP, "-cp", paths, str(SOURCE), *arguments]
+        command = [self.jars.java, _HEAP, "-cp", paths, str(source), *arguments]
         return Child(command, self.folder / f"instance-{number}.log")
 
 

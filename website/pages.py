@@ -22,6 +22,12 @@ PIPELINES: Final = (
 )
 """The guide to pipelines, in order. A test runs its examples as one program."""
 
+ENGINES: Final = (
+    "docs/engines/README.md",
+    "docs/engines/kafka-streams.md",
+)
+"""The engines around Kafka, each with a program that a test runs."""
+
 SECTIONS: Final = {
     "Start": ("docs/getting-started.md",),
     "Tutorial": (
@@ -36,6 +42,7 @@ SECTIONS: Final = {
     "How to": (
         "docs/testing.md",
         *PIPELINES,
+        *ENGINES,
         "docs/scale.md",
         "docs/metrics.md",
         "docs/security.md",
