@@ -89,8 +89,8 @@ def heartbeat(
     await_heartbeat(group.group_id, after.member_id, step)
     if request.shuts_down and soft.shutdown_by is None:
         soft = soft._replace(shutdown_by=after.member_id)
-    is_told = request.epoch == JOIN_EPOCH or reconciled.assigned != before.assigned
-    if is_told and reconciled.endpoint is not None:
+    is_new = request.epoch == JOIN_EPOCH or reconciled.assigned != before.assigned
+    if is_new and reconciled.endpoint is not None:
         soft = soft._replace(endpoint_epoch=soft.endpoint_epoch + 1)
     if configured.problem is not None:
         statuses.append(configured.problem)
@@ -102,7 +102,7 @@ def heartbeat(
             reconciled.epoch,
             step.settings.heartbeat_interval_ms,
             tuple(statuses),
-            reconciled.assigned if is_told else None,
+            reconciled.assigned if is_new or _has_missed(request, reconciled) else None,
             # Kafka tells 0 where this heartbeat makes the group.
             soft.endpoint_epoch if group.revision else 0,
             _endpoints(group, request, reconciled, configured, topics, soft),
@@ -159,6 +159,20 @@ def _check_epoch(member: Member, request: HeartbeatRequest) -> None:
 
 def _are_in(owned: Partitions, has: Mapping[str, Iterable[int]]) -> bool:
     return all(name in has and numbers.issubset(has[name]) for name, numbers in owned.items())
+
+
+def _has_missed(request: HeartbeatRequest, member: Member) -> bool:
+    """Whether the member says what it has, and tasks that it was given are not among that.
+
+    Kafka Streams says what it has after a request without an answer. Kafka does not tell it again:
+    tasks that were in the lost answer stay with a member that never hears of them, and do not run.
+    """
+    owned, has = request.owned, member.assigned
+    return owned is not None and any(
+        not mine.get(name, frozenset()).issuperset(numbers)
+        for mine, theirs in zip(owned, has, strict=True)
+        for name, numbers in theirs.items()
+    )
 
 
 def _updated(member: Member, request: HeartbeatRequest) -> Member:
