@@ -33,6 +33,7 @@ COMPILED: Final = (
     "protocol/primitives",
     "records/check",
     "records/header",
+    "records/key_scan",
     "records/walk",
     "replica/counts",
     "replica/leader_appends",

@@ -21,7 +21,7 @@ from ottla.protocol.frames import (
     write_response,
 )
 from ottla.protocol.messages import message_class, messages_of
-from ottla.protocol.versions import APIS, GROUP_HISTORY, JOURNEY
+from ottla.protocol.versions import APIS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS
 from ottla.security.acl import Entry, Pattern, PatternType, Permission
 from ottla.security.principal import Principal
 
@@ -82,7 +82,7 @@ async def guarded(start_node: Any) -> Guarded:
 
 
 def test_every_request_type_has_a_rule() -> None:
-    assert set(RULES) | set(FROM_BROKERS) >= {*APIS, GROUP_HISTORY, JOURNEY}
+    assert set(RULES) | set(FROM_BROKERS) >= {*APIS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS}
     assert not set(RULES) & set(FROM_BROKERS)
 
 
@@ -587,18 +587,34 @@ async def test_a_streams_group_with_topics_that_the_client_may_not_describe(
     assert "not authorized to describe" in group.error_message
 
 
-async def test_the_history_of_a_group_needs_describe_on_it(guarded: Guarded) -> None:
-    async def ask(principal: Principal, body: bytes) -> Any:
-        handler = guarded.handlers.find(GROUP_HISTORY)
-        assert handler is not None
-        session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "127.0.0.1", 9092, principal)
-        messages = messages_of(3, 0)  # it has none of its own
-        context: Any = RequestContext(guarded.call.node, session, 0, "tests", messages)
-        return json.loads(await handler.answer(body, context))
+async def ask_json(guarded: Guarded, key: int, principal: Principal, body: bytes) -> Any:
+    """The answer to one of Ottla's own requests."""
+    handler = guarded.handlers.find(key)
+    assert handler is not None
+    session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "127.0.0.1", 9092, principal)
+    messages = messages_of(3, 0)  # it has none of its own
+    context: Any = RequestContext(guarded.call.node, session, 0, "tests", messages)
+    return json.loads(await handler.answer(body, context))
 
+
+async def test_the_history_of_a_group_needs_describe_on_it(guarded: Guarded) -> None:
     question = b'{"group_history":1,"group":"g"}'
-    refused = await ask(ALICE, question)
+    refused = await ask_json(guarded, GROUP_HISTORY, ALICE, question)
     assert refused["error"]["code"] == "not_authorized"
     assert "needs Describe on group g" in refused["error"]["message"]
-    assert (await ask(ALICE, b"[]"))["error"]["code"] == "bad_request"
-    assert (await ask(Principal("User", "root"), question))["entries"] == []
+    assert (await ask_json(guarded, GROUP_HISTORY, ALICE, b"[]"))["error"]["code"] == "bad_request"
+    root = Principal("User", "root")
+    assert (await ask_json(guarded, GROUP_HISTORY, root, question))["entries"] == []
+
+
+async def test_the_offsets_of_a_key_need_read_on_the_topic(guarded: Guarded) -> None:
+    fields = {"partition": 0, "key": "", "begin": 0, "end": 9, "from_end": True, "most": 1}
+    question = json.dumps({"key_offsets": 1, "topic": "t", **fields}).encode()
+    refused = await ask_json(guarded, KEY_OFFSETS, ALICE, question)
+    assert refused["error"]["code"] == "not_authorized"
+    assert "needs Read on topic t" in refused["error"]["message"]
+    for body in (b"[]", b"{", b'{"topic": 5}'):
+        answer = await ask_json(guarded, KEY_OFFSETS, ALICE, body)
+        assert answer["error"]["code"] == "bad_request"
+    guarded.let(Operation.READ, Resource.TOPIC, "t")
+    assert (await ask_json(guarded, KEY_OFFSETS, ALICE, question))["offsets"] == []

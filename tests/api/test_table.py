@@ -11,10 +11,10 @@ from ottla.protocol.versions import (
     ADD_PARTITIONS_TO_TXN,
     APIS,
     ENVELOPE,
-    GROUP_HISTORY,
     INTERNAL,
     JOURNEY,
     JOURNEY_GROUPS,
+    KEY_OFFSETS,
     METADATA_DELTAS,
     PRODUCE,
 )
@@ -100,7 +100,7 @@ def test_produce_is_advertised_from_0_and_accepted_from_3() -> None:
     assert handler.min_version == 3
 
 
-@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, GROUP_HISTORY + 1])
+@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, KEY_OFFSETS + 1])
 def test_unsupported_requests_have_no_handler(key: int) -> None:
     assert find(key) is None
 

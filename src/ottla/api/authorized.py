@@ -23,6 +23,7 @@ from ottla.protocol.versions import (
     INTERNAL,
     JOURNEY,
     JOURNEY_GROUPS,
+    KEY_OFFSETS,
     METADATA_DELTAS,
     SHARE_GROUP_DESCRIBE,
     SHARE_GROUP_HEARTBEAT,
@@ -204,6 +205,7 @@ RULES: Final[dict[int, Rule]] = {
     87: _on_cluster(_O.CLUSTER_ACTION),
     JOURNEY: authorized_topics.journey,
     GROUP_HISTORY: authorized_groups.group_history,
+    KEY_OFFSETS: authorized_topics.key_offsets,
 }
 FROM_BROKERS: Final = (*INTERNAL, METADATA_DELTAS, JOURNEY_GROUPS, BROKER_PROOF)
 """Decided before a handler is asked: who has proven to be a broker."""

@@ -269,3 +269,24 @@ async def journey(request: bytes, context: Context, answer: Answer) -> bytes:
     message = f"{context.session.principal} needs Read on topic {name} and Describe on the cluster"
     error = {"code": "not_authorized", "message": message}
     return json.dumps({"journey": 1, "error": error}).encode()
+
+
+async def key_offsets(request: bytes, context: Context, answer: Answer) -> bytes:
+    """Read on the topic: who may read it finds its keys anyway."""
+    return await _of_topic("key_offsets", Operation.READ, request, context, answer)
+
+
+async def _of_topic(
+    kind: str, operation: Operation, request: bytes, context: Context, answer: Answer
+) -> bytes:
+    """One of Ottla's own requests, whose answer has its name and version, about one topic."""
+    try:
+        document = json.loads(request)
+    except (ValueError, RecursionError):
+        return bytes(await answer(request, context))  # which refuses it
+    name = document.get("topic") if isinstance(document, dict) else None
+    if not isinstance(name, str) or may(context, Need(operation, Resource.TOPIC), name):
+        return bytes(await answer(request, context))
+    needed = operation.name.capitalize()
+    message = f"{context.session.principal} needs {needed} on topic {name}"
+    return json.dumps({kind: 1, "error": {"code": "not_authorized", "message": message}}).encode()

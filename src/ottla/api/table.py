@@ -20,6 +20,7 @@ from ottla.protocol.versions import (
     INTERNAL,
     JOURNEY,
     JOURNEY_GROUPS,
+    KEY_OFFSETS,
     METADATA_DELTAS,
     REFUSED_BELOW,
 )
@@ -30,6 +31,7 @@ _IN_JSON: Final = {
     JOURNEY_GROUPS: "journey_groups",
     BROKER_PROOF: "broker_proof",
     GROUP_HISTORY: "group_history",
+    KEY_OFFSETS: "key_offsets",
 }
 _BETWEEN_BROKERS: Final = (METADATA_DELTAS, JOURNEY_GROUPS)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
@@ -23,11 +24,13 @@ from ottla.client.topic_partition import TopicPartition
 from ottla.console.console import Console
 from ottla.console.errors import BadFormError, BusyError
 from ottla.console.failure_page import failure_page
+from ottla.console.opened_scan import opened_scan
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.record_query import RecordQuery, known_edges, record_query, spans_of
 from ottla.console.seen_record import SeenRecord
 from ottla.console.templates import environment
 from ottla.console.visit import THEME_COOKIE, Visit, own_url, to_login, visited
+from ottla.messaging.key_scan import KeyScan
 from ottla.messaging.record_scan import RecordScan, RecordTail
 from ottla.messaging.rendering import render_json
 from ottla.wording.errors import ReportedError
@@ -170,21 +173,19 @@ def open_tail(visit: Visit) -> Opened:
 
 def open_search(visit: Visit) -> Opened:
     topic, query = existing_topic(visit), record_query(visit)
-    scan = RecordScan(
-        visit.access.settings,
-        spans_of(visit.client, topic, query),
-        query.seen(visit.console.schemas),
-        query.matches(visit.console.schemas),
-        newest_first=query.newest_first,
-    )
-    return topic.name, query, scan
+    schemas, spans = visit.console.schemas, spans_of(visit.client, topic, query)
+    seen, matches = query.seen(schemas), query.matches(schemas)
+    return topic.name, query, opened_scan(visit, topic, query, spans, seen, matches)
 
 
 def open_export(visit: Visit) -> Opened:
     topic, query = existing_topic(visit), record_query(visit)
     spans = spans_of(visit.client, topic, query)
     matches = query.matches(visit.console.schemas)
-    return topic.name, query, RecordScan(visit.access.settings, spans, render_json, matches)
+    if query.newest_first:
+        # In the order of each partition: a file is read from its beginning.
+        query = replace(query, start="oldest")
+    return topic.name, query, opened_scan(visit, topic, query, spans, render_json, matches)
 
 
 async def tailed(console: Console, opened: Opened) -> AsyncIterator[str | bytes]:
@@ -210,7 +211,7 @@ async def tailed(console: Console, opened: Opened) -> AsyncIterator[str | bytes]
 async def searched(console: Console, opened: Opened) -> AsyncIterator[str | bytes]:
     """What matches, with how much was looked at, to the end."""
     topic, _, scan = opened
-    assert isinstance(scan, RecordScan)
+    assert isinstance(scan, RecordScan | KeyScan)
     found = 0
 
     def step(most: int) -> tuple[int, str]:
@@ -243,7 +244,7 @@ async def exported(console: Console, opened: Opened) -> AsyncIterator[str | byte
     `{"error": "why"}`.
     """
     _, _, scan = opened
-    assert isinstance(scan, RecordScan)
+    assert isinstance(scan, RecordScan | KeyScan)
     while not scan.is_done:
         try:
             lines = await console.readers.run(lambda: scan.step(STEP_S, EXPORT_STEP))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Final
 from uuid import uuid4
@@ -26,6 +27,7 @@ from ottla.protocol.errors import ErrorCode
 MAX_QUEUED_KIB: Final = 16 << 10
 QUEUE_BACKOFF_MS: Final = 5
 POLL_S: Final = 0.1
+MEET_WITHIN_S: Final = 2.0
 SIZED_OF: Final = 8
 """One of so many records is measured."""
 MAX_BATCH: Final = 2000
@@ -43,6 +45,8 @@ SILENT_S: Final = 10.0
 SKIPPED_FROM: Final = 50_000
 """A tail that is so many offsets behind goes on at the end."""
 
+NONE: Final[Mapping[str, Any]] = {}
+
 Span = tuple[int, int]
 """The first offset that is read, and the one after the last."""
 Matches = Callable[[Any], bool]
@@ -50,10 +54,11 @@ Seen = Callable[[Any], Any]
 """What is kept of a record."""
 
 
-class _Source:
+class RecordSource:
     """A consumer that is given partitions and asked for records. For one thread at a time."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, Any], also: Mapping[str, Any] = NONE) -> None:
+        """`settings` and `also`: librdkafka's. Raises RejectedSettingsError."""
         self.is_away = False
         own = {
             # A consumer needs a group id. Without commits nobody sees this one.
@@ -67,6 +72,7 @@ class _Source:
             # Librdkafka's own is a second, for which nothing is fetched whenever the queue is full.
             "fetch.queue.backoff.ms": QUEUE_BACKOFF_MS,
             "fetch.wait.max.ms": 100,
+            **also,
             **quiet(settings),
             "error_cb": self._trouble,
         }
@@ -79,6 +85,13 @@ class _Source:
     def _trouble(self, error: Any) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.is_away = True
+
+    def meet(self, topic: str) -> None:
+        """Have librdkafka know the topic's leaders. It asks for those of a topic that it does not
+        know once a second, unless the consumer is new.
+        """
+        with suppress(KafkaException):  # the brokers are away: an assignment waits for them
+            self.consumer.list_topics(topic, timeout=MEET_WITHIN_S)
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
         try:
@@ -94,17 +107,21 @@ class _Source:
         """Records and ends of partitions that arrive within a moment. Raises LibrdkafkaError, and
         RefusedError.
         """
-        batch = max(1, min(MAX_BATCH, int(BATCH_BYTES / self._record_bytes)))
-        try:
-            events: list[Any] = self.consumer.consume(batch, POLL_S)
-        except KafkaException as error:
-            raise failure(error, "consume") from error
-        if events:
-            self.is_away = False
+        events = self.consume(max(1, min(MAX_BATCH, int(BATCH_BYTES / self._record_bytes))))
         # Some of them say enough: this is passed by each record that is looked at.
         sizes = [size_of(each) for each in events[::SIZED_OF] if each.error() is None]
         if sizes:
             self._record_bytes = max(64.0, sum(sizes) / len(sizes))
+        return events
+
+    def consume(self, most: int) -> list[Any]:
+        """At most so many events, which arrive within a moment. Raises LibrdkafkaError."""
+        try:
+            events: list[Any] = self.consumer.consume(most, POLL_S)
+        except KafkaException as error:
+            raise failure(error, "consume") from error
+        if events:
+            self.is_away = False
         return events
 
     @property
@@ -156,7 +173,7 @@ class RecordScan:
         self.looked_at = 0
         """Records."""
         self._seen, self._matches, self._newest_first = seen, matches, newest_first
-        self._source = _Source(settings)
+        self._source = RecordSource(settings)
         self._lock = Lock()
         self._window = FIRST_WINDOW
         self._waiting: dict[TopicPartition, int] = {}
@@ -311,7 +328,7 @@ class RecordTail:
     ) -> None:
         """`ends`: where it begins. Raises RejectedSettingsError."""
         self._seen, self._matches = seen, matches
-        self._source = _Source(settings)
+        self._source = RecordSource(settings)
         self._lock = Lock()
         self._is_closed = False
         self.looked_at = 0

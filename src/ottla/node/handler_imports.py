@@ -17,12 +17,21 @@ from ottla.protocol.versions import (
     GROUP_HISTORY,
     JOURNEY,
     JOURNEY_GROUPS,
+    KEY_OFFSETS,
     METADATA_DELTAS,
 )
 
 AFTER_START_S: Final = 0.5
 PAUSE_S: Final = 0.02
-KEYS: Final = (*APIS, JOURNEY, METADATA_DELTAS, JOURNEY_GROUPS, BROKER_PROOF, GROUP_HISTORY)
+KEYS: Final = (
+    *APIS,
+    JOURNEY,
+    METADATA_DELTAS,
+    JOURNEY_GROUPS,
+    BROKER_PROOF,
+    GROUP_HISTORY,
+    KEY_OFFSETS,
+)
 
 
 class HandlerImports:

@@ -6,22 +6,26 @@ with the rest; `record_streams` does the same without a limit, live.
 
 from __future__ import annotations
 
-from typing import Any, Final
+import time
+from typing import Final
 
 from starlette.responses import Response
 
+from ottla.client.metadata import Topic
 from ottla.client.topic_partition import TopicPartition
+from ottla.console.opened_scan import opened_scan
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.record_query import RecordQuery, record_query, spans_of, written_rest
-from ottla.console.schemas import Schemas
 from ottla.console.seen_record import SeenRecord
 from ottla.console.templates import address
 from ottla.console.visit import Visit
-from ottla.messaging.record_scan import RecordScan, Span
+from ottla.messaging.key_scan import KeyScan
+from ottla.messaging.record_scan import Span
 
 ROWS: Final = 50
 WITHIN_S: Final = 2.0
 STEP_S: Final = 0.5
+ENOUGH_S: Final = 0.7
 
 
 def messages(visit: Visit) -> Response:
@@ -29,7 +33,7 @@ def messages(visit: Visit) -> Response:
     topic = existing_topic(visit)
     query = record_query(visit)
     spans = spans_of(visit.client, topic, query)
-    rows, rest, looked_at = looked_up(visit.access.settings, spans, query, visit.console.schemas)
+    rows, rest, looked_at = looked_up(visit, topic, spans, query)
     path = f"/topics/{topic.name}/messages"
     continued = written_rest(rest)
     values = query.values()
@@ -52,30 +56,25 @@ def messages(visit: Visit) -> Response:
 
 
 def looked_up(
-    settings: dict[str, Any],
-    spans: dict[TopicPartition, Span],
-    query: RecordQuery,
-    schemas: Schemas | None = None,
+    visit: Visit, topic: Topic, spans: dict[TopicPartition, Span], query: RecordQuery
 ) -> tuple[list[SeenRecord], dict[TopicPartition, Span], int]:
     """The rows of one page, what was not looked at, and at how many records it looked. Raises
     PatternError, LibrdkafkaError and RefusedError.
     """
+    schemas = visit.console.schemas
     matches = query.matches(schemas)
     if not any(begin < end for begin, end in spans.values()):
         return [], {}, 0
-    scan = RecordScan(
-        settings,
-        spans,
-        query.seen(schemas),
-        matches,
-        newest_first=query.newest_first,
-    )
+    scan = opened_scan(visit, topic, query, spans, query.seen(schemas), matches)
     rows: list[SeenRecord] = []
     try:
-        for _ in range(int(WITHIN_S / STEP_S)):
-            rows += scan.step(STEP_S, ROWS - len(rows))
-            if scan.is_done or len(rows) >= ROWS:
+        began_s = time.monotonic()
+        while not scan.is_done and len(rows) < ROWS:
+            # Records that have a key are few: who has some does not wait for the rest.
+            is_enough = bool(rows) and isinstance(scan, KeyScan)
+            if time.monotonic() >= began_s + (ENOUGH_S if is_enough else WITHIN_S):
                 break
+            rows += scan.step(STEP_S, ROWS - len(rows))
     finally:
         scan.close()
     if query.newest_first:

@@ -1,0 +1,102 @@
+"""Where a key's records are: Ottla's own request, which a partition's leader answers a part of at a
+time.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
+
+from ottla.client.admin.journeys import NotOttlaError
+from ottla.client.client import Client
+from ottla.client.errors import ClientError, ClosedError, Needs, NotKafkaError, RefusedError
+from ottla.client.patience import Retry
+from ottla.client.topic_partition import TopicPartition
+from ottla.journey.partitioner import likely_partitions
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.versions import KEY_OFFSETS
+
+MAX_OFFSETS: Final = 1000
+"""In one answer."""
+MAX_KEY_BYTES: Final = 65_536
+
+
+class KeyOffsets(NamedTuple):
+    """The offsets with the key of all records from `begin` to before `end`, in their order.
+    `records`: about how many records these are.
+    """
+
+    offsets: list[int]
+    begin: int
+    end: int
+    records: int
+
+
+def key_offsets(
+    client: Client,
+    where: TopicPartition,
+    key: bytes,
+    begin: int,
+    end: int,
+    *,
+    from_end: bool,
+    most: int,
+) -> KeyOffsets:
+    """Of a part of the offsets from `begin` to before `end`: of the first of them, or `from_end`
+    the last. Raises ClientError: NotOttlaError where the leader does not know the request.
+    """
+    question = {
+        "key_offsets": 1,
+        "topic": where.topic,
+        "partition": where.partition,
+        "key": base64.b64encode(key).decode(),
+        "begin": begin,
+        "end": end,
+        "from_end": from_end,
+        "most": min(most, MAX_OFFSETS),
+    }
+    body = json.dumps(question).encode()
+    retry = Retry(client.patience)
+    while True:
+        answer = _ask(client, where, body)
+        if "error" not in answer:
+            return KeyOffsets(
+                answer["offsets"], answer["begin"], answer["end"], int(answer["records"])
+            )
+        code, message = answer["error"]["code"], answer["error"]["message"]
+        if code == "not_authorized":
+            needs = Needs("Read", where.topic)
+            refused = ErrorCode.topic_authorization_failed
+            raise RefusedError(f"search {where}", refused, message, needs)
+        if code != "not_leader" or retry.is_over:
+            raise ClientError(f"cannot search {where}: {message}.")
+        retry.wait()
+
+
+def in_likely_order(
+    key: bytes, partitions: Collection[TopicPartition], count: int
+) -> list[TopicPartition]:
+    """Those first that a common partitioner chooses for the key; the topic has `count`."""
+    place = {number: at for at, number in enumerate(likely_partitions(key, max(count, 1)))}
+    return sorted(partitions, key=lambda each: (place.get(each.partition, count), each))
+
+
+def _ask(client: Client, where: TopicPartition, body: bytes) -> dict[str, Any]:
+    metadata = client.metadata([where.topic])
+    leader = metadata.brokers.get(metadata.leaders.get(where, -1))
+    if leader is None:
+        raise ClientError(f"cannot search {where}: it has no leader.")
+    try:
+        answer = json.loads(client.ask_at_bytes(leader.address, KEY_OFFSETS, body))
+    except ClosedError:
+        raise NotOttlaError(
+            f"the broker at {leader.address} finds no keys: it is not an Ottla broker, or an older"
+            " one."
+        ) from None
+    except (NotKafkaError, ValueError):
+        raise NotOttlaError(f"the server at {leader.address} is not an Ottla broker.") from None
+    if not isinstance(answer, dict) or "key_offsets" not in answer:
+        raise NotOttlaError(f"the server at {leader.address} is not an Ottla broker.")
+    return answer
