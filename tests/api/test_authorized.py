@@ -21,7 +21,7 @@ from ottla.protocol.frames import (
     write_response,
 )
 from ottla.protocol.messages import message_class, messages_of
-from ottla.protocol.versions import APIS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS
+from ottla.protocol.versions import APIS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS, SEGMENTS
 from ottla.security.acl import Entry, Pattern, PatternType, Permission
 from ottla.security.principal import Principal
 
@@ -82,7 +82,7 @@ async def guarded(start_node: Any) -> Guarded:
 
 
 def test_every_request_type_has_a_rule() -> None:
-    assert set(RULES) | set(FROM_BROKERS) >= {*APIS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS}
+    assert set(RULES) | set(FROM_BROKERS) >= {*APIS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS, SEGMENTS}
     assert not set(RULES) & set(FROM_BROKERS)
 
 
@@ -618,3 +618,12 @@ async def test_the_offsets_of_a_key_need_read_on_the_topic(guarded: Guarded) -> 
         assert answer["error"]["code"] == "bad_request"
     guarded.let(Operation.READ, Resource.TOPIC, "t")
     assert (await ask_json(guarded, KEY_OFFSETS, ALICE, question))["offsets"] == []
+
+
+async def test_the_segments_of_a_topic_need_describe_on_it(guarded: Guarded) -> None:
+    question = b'{"segments":1,"topic":"t","partition":0}'
+    refused = await ask_json(guarded, SEGMENTS, ALICE, question)
+    assert "needs Describe on topic t" in refused["error"]["message"]
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "t")
+    (segment,) = (await ask_json(guarded, SEGMENTS, ALICE, question))["listed"]
+    assert (segment["base_offset"], segment["is_active"]) == (0, True)

@@ -14,9 +14,9 @@ from ottla.protocol.versions import (
     INTERNAL,
     JOURNEY,
     JOURNEY_GROUPS,
-    KEY_OFFSETS,
     METADATA_DELTAS,
     PRODUCE,
+    SEGMENTS,
 )
 
 FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 1, 2, 23
@@ -100,7 +100,7 @@ def test_produce_is_advertised_from_0_and_accepted_from_3() -> None:
     assert handler.min_version == 3
 
 
-@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, KEY_OFFSETS + 1])
+@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, SEGMENTS + 1])
 def test_unsupported_requests_have_no_handler(key: int) -> None:
     assert find(key) is None
 

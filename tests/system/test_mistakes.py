@@ -151,6 +151,13 @@ ROWS: Final = {
     "topic offsets": Row(
         "{topic}", missing="", wrong="{topic} --at x", unknown="nothing", denied="ListOffsets"
     ),
+    "topic segments": Row(
+        "{topic}",
+        missing="",
+        wrong="{topic} -p x",
+        unknown="nothing",
+        cannot={"no permission": "a fault of the kit cannot refuse Ottla's own request"},
+    ),
     "topic trim": Row(
         "{filled} --before end --yes",
         missing="",

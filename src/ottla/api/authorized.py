@@ -25,6 +25,7 @@ from ottla.protocol.versions import (
     JOURNEY_GROUPS,
     KEY_OFFSETS,
     METADATA_DELTAS,
+    SEGMENTS,
     SHARE_GROUP_DESCRIBE,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_DESCRIBE,
@@ -206,6 +207,7 @@ RULES: Final[dict[int, Rule]] = {
     JOURNEY: authorized_topics.journey,
     GROUP_HISTORY: authorized_groups.group_history,
     KEY_OFFSETS: authorized_topics.key_offsets,
+    SEGMENTS: authorized_topics.segments,
 }
 FROM_BROKERS: Final = (*INTERNAL, METADATA_DELTAS, JOURNEY_GROUPS, BROKER_PROOF)
 """Decided before a handler is asked: who has proven to be a broker."""

@@ -276,6 +276,11 @@ async def key_offsets(request: bytes, context: Context, answer: Answer) -> bytes
     return await _of_topic("key_offsets", Operation.READ, request, context, answer)
 
 
+async def segments(request: bytes, context: Context, answer: Answer) -> bytes:
+    """Describe on the topic: they say no more than its offsets and sizes."""
+    return await _of_topic("segments", Operation.DESCRIBE, request, context, answer)
+
+
 async def _of_topic(
     kind: str, operation: Operation, request: bytes, context: Context, answer: Answer
 ) -> bytes:

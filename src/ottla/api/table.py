@@ -23,6 +23,7 @@ from ottla.protocol.versions import (
     KEY_OFFSETS,
     METADATA_DELTAS,
     REFUSED_BELOW,
+    SEGMENTS,
 )
 
 _IN_JSON: Final = {
@@ -32,6 +33,7 @@ _IN_JSON: Final = {
     BROKER_PROOF: "broker_proof",
     GROUP_HISTORY: "group_history",
     KEY_OFFSETS: "key_offsets",
+    SEGMENTS: "segments",
 }
 _BETWEEN_BROKERS: Final = (METADATA_DELTAS, JOURNEY_GROUPS)
 

@@ -19,6 +19,7 @@ from ottla.protocol.versions import (
     JOURNEY_GROUPS,
     KEY_OFFSETS,
     METADATA_DELTAS,
+    SEGMENTS,
 )
 
 AFTER_START_S: Final = 0.5
@@ -31,6 +32,7 @@ KEYS: Final = (
     BROKER_PROOF,
     GROUP_HISTORY,
     KEY_OFFSETS,
+    SEGMENTS,
 )
 
 

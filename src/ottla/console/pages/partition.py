@@ -1,8 +1,10 @@
-"""One partition: how its records are spread over time, and which of them retention removes when.
+"""One partition: its segments, how its records are spread over time, and which of them retention
+removes when.
 
-No request of Kafka's lists segments, so the log is cut into equal spans of time by the offsets that
-the leader has at their bounds (ListOffsets). Retention removes whole segments, those that are
-written to last of all: of a span nothing is removed before the time that is said.
+Ottla's brokers list segments. No request of Kafka's does; there the log is cut into equal spans of
+time by the offsets that the leader has at their bounds (ListOffsets). Retention removes whole
+segments, those that are written to last of all: of a span nothing is removed before the time that
+is said.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from ottla.client.admin.configs import settings_of
+from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.log_dirs import log_dirs
 from ottla.client.admin.offsets import EARLIEST, LATEST, known_offsets, offsets_at
+from ottla.client.admin.segments import Segment, Segments, segments_of
 from ottla.client.admin.stored_replicas import replicas_of
-from ottla.client.errors import RefusedError
+from ottla.client.client import Client
+from ottla.client.errors import ClientError, RefusedError
 from ottla.client.permission_hint import permission_hint
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import NotFoundError
@@ -27,6 +32,11 @@ from ottla.console.visit import Visit
 from ottla.messaging.unread_times import UnreadTimes
 
 SPANS: Final = 24
+WIDTH: Final = 480
+MIN_WIDTH: Final = 3
+MAX_DRAWN: Final = 100
+MAX_SEGMENT_ROWS: Final = 200
+OTHERS_FRESH_S: Final = 60.0
 MIN_SPAN_MS: Final = 1000
 FRESH_S: Final = 5.0
 RETENTION: Final = ("retention.ms", "retention.bytes", "cleanup.policy", "segment.ms")
@@ -67,7 +77,8 @@ def partition(visit: Visit) -> Response:
         if not each.is_future
     }
     spans: list[TimeSpan] = []
-    if key in ends and starts[key] < ends[key]:
+    segments = known_segments(visit, key) if key in ends else None
+    if segments is None and key in ends and starts[key] < ends[key]:
         spans = visit.access.kept(
             f"spans {key}",
             FRESH_S,
@@ -87,8 +98,56 @@ def partition(visit: Visit) -> Response:
         size=sizes.get(found.leader),
         sizes=sizes,
         spans=spans,
+        segments=segments,
+        drawn=drawn_segments(segments.listed) if segments is not None else [],
         now_ms=int(time.time() * 1000),
+        most_rows=MAX_SEGMENT_ROWS,
     )
+
+
+def known_segments(visit: Visit, key: TopicPartition) -> Segments | None:
+    """None on other brokers than Ottla's, which are asked seldom: they close the connection, and
+    write an error into their logs; or if the leader does not say it now.
+    """
+    access, client = visit.access, visit.client
+    if not access.kept("segments", OTHERS_FRESH_S, lambda: are_listed(client, key)):
+        return None
+    try:
+        return access.kept(f"segments {key}", FRESH_S, lambda: segments_of(client, key))
+    except ClientError:
+        return None
+
+
+def are_listed(client: Client, key: TopicPartition) -> bool:
+    """Whether the brokers list segments."""
+    try:
+        segments_of(client, key)
+    except NotOttlaError:
+        return False
+    except ClientError:
+        return True
+    return True
+
+
+class Drawn(NamedTuple):
+    """A segment in the picture: where it begins and how wide it is, of WIDTH."""
+
+    segment: Segment
+    x: float
+    width: float
+
+
+def drawn_segments(segments: Sequence[Segment]) -> list[Drawn]:
+    """The newest MAX_DRAWN, as wide as they are large, each wide enough to be seen. Pure."""
+    chosen = segments[-MAX_DRAWN:]
+    total = sum(each.size_bytes for each in chosen) or 1
+    room = WIDTH - MIN_WIDTH * len(chosen)
+    found, x = [], 0.0
+    for each in chosen:
+        width = MIN_WIDTH + room * each.size_bytes / total
+        found.append(Drawn(each, x, width))
+        x += width
+    return found
 
 
 def known_settings(visit: Visit, topic: str) -> tuple[dict[str, str] | None, str]:
