@@ -10,8 +10,8 @@ from typing import Any, Final
 from ottla.groups.share.shard import ShareGroupShard
 from ottla.share import shard, share_partition
 from ottla.share.acquisition import Acquisition
-from ottla.share.in_flight import Run
-from ottla.share.record_state import RecordState
+from ottla.share.in_flight import WRITTEN, Run
+from ottla.share.record_state import STATE_AFTER, AckType, RecordState
 from ottla.share.shard import ShareShard
 from ottla.share.share_partition import SharePartition
 from ottla.share.stored import Snapshot, Update
@@ -31,7 +31,7 @@ def what_members_say_is_not_written(patch: Patch) -> None:
 
 def deliveries_have_no_limit(patch: Patch) -> None:
     """A record that is given back for the last time is handed out again."""
-    patch.setattr(share_partition, "_after", lambda state, run, settings: state)
+    patch.setattr(share_partition, "_after", lambda kind, run, settings: (STATE_AFTER[kind], None))
     patch.setattr(
         Acquisition, "_archive_used_up", lambda _, runs: any(run.is_available for run in runs)
     )
@@ -84,8 +84,9 @@ def released_records_are_over(patch: Patch) -> None:
     patch.setattr(
         share_partition,
         "_after",
-        lambda state, run, settings: (
-            RecordState.ARCHIVED if state is RecordState.AVAILABLE else state
+        lambda kind, run, settings: (
+            RecordState.ARCHIVED if kind is AckType.RELEASE else STATE_AFTER[kind],
+            None,
         ),
     )
 
@@ -105,3 +106,40 @@ PLANTED_SHARES: Final[dict[Callable[[Patch], None], Sighting]] = {
     released_records_are_over: Sighting(pace=Pace.SWIFT),
     a_new_coordinator_expires_nobody: Sighting(2, pace=Pace.SWIFT),
 }
+
+
+def letters_of_a_leader_before_are_forgotten(patch: Patch) -> None:
+    """A new leader takes records whose dead letter is not written for archived."""
+    right = SharePartition._load
+
+    def load(self: SharePartition, batches: Any) -> None:
+        right(self, batches)
+        for run in self.runs:
+            if run.state is RecordState.ARCHIVING:
+                run.settle(RecordState.ARCHIVED, WRITTEN)
+
+    patch.setattr(SharePartition, "_load", load)
+
+
+def records_are_stored_as_archived_before_their_letters(patch: Patch) -> None:
+    """So the next leader does not know that there are letters to write."""
+    right = SharePartition.begin_write
+
+    def begin_write(self: SharePartition) -> Any:
+        write = right(self)
+        archived = [
+            each._replace(state=RecordState.ARCHIVED)
+            if each.state is RecordState.ARCHIVING
+            else each
+            for each in write.batches
+        ]
+        return write._replace(batches=archived)
+
+    patch.setattr(SharePartition, "begin_write", begin_write)
+
+
+PLANTED_LETTERS: Final[dict[Callable[[Patch], None], Sighting]] = {
+    letters_of_a_leader_before_are_forgotten: Sighting(pace=Pace.SWIFT),
+    records_are_stored_as_archived_before_their_letters: Sighting(pace=Pace.SWIFT),
+}
+"""Of runs with `--letters`."""

@@ -46,7 +46,7 @@ async def test_the_levels_of_features(cluster: Any, version: int) -> None:
     ]
     wanted = [
         ("group.version", 0, 1),
-        ("share.version", 0, 1),
+        ("share.version", 0, 2),
         ("streams.version", 0, 1),
         ("transaction.version", 0, 2),
     ]
@@ -58,7 +58,7 @@ async def test_the_levels_of_features(cluster: Any, version: int) -> None:
     }
     assert finalized == {
         ("group.version", 1, 1),
-        ("share.version", 1, 1),
+        ("share.version", 2, 2),
         ("streams.version", 1, 1),
         ("transaction.version", 2, 2),
     }
@@ -71,7 +71,11 @@ async def test_the_epoch_of_the_features_grows(cluster: Any) -> None:
         answer = await ask(cluster, 4)
         assert answer.finalized_features_epoch == epoch
         levels = {each.name: each.max_version_level for each in answer.finalized_features}
-        assert [levels.pop(f"{each}.version") for each in ("group", "share", "streams")] == [1] * 3
+        assert [levels.pop(f"{each}.version") for each in ("group", "share", "streams")] == [
+            1,
+            2,
+            1,
+        ]
         assert levels == ({"transaction.version": level} if level else {})
 
 

@@ -6,7 +6,7 @@ from ottla.protocol.errors import ErrorCode
 
 KEY = 57
 FEATURE = "transaction.version"
-OTHERS = {"group.version": 1, "share.version": 1, "streams.version": 1}
+OTHERS = {"group.version": 1, "share.version": 2, "streams.version": 1}
 
 
 async def ask(cluster: Any, version: int, *levels: tuple[str, int, int], **fields: Any) -> Any:

@@ -103,8 +103,6 @@ def test_refusals_have_kafkas_messages(overrides: dict[str, str], message: str) 
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("errors.deadletterqueue.topic.name", "dead", "Dead letters of share groups are not"),
-        ("errors.deadletterqueue.copy.record.enable", "true", "Dead letters of share groups are"),
         ("streams.rack.aware.assignment.tags", "zone", "replicas are not spread over tags"),
         ("streams.assignor.name", "other", "String must be one of: sticky"),
     ],

@@ -113,9 +113,7 @@ def test_the_loaded_image_equals_the_one_that_was_written(
     assert loaded.next_producer_id == image.next_producer_id == 2000
     assert loaded.producer_ids_version == image.producer_ids_version
     assert (loaded.features, loaded.features_version) == (image.features, 2)
-    assert loaded.features == dict.fromkeys(
-        ("group.version", "share.version", "streams.version"), 1
-    )
+    assert loaded.features == {"group.version": 1, "share.version": 2, "streams.version": 1}
     assert loaded.colliding("u_v") == "u.v"
 
 

@@ -34,6 +34,14 @@ async def test_the_metrics_match_the_partitions(node_call: Any) -> None:
     assert ends == {("t", "0"): 0, ("u", "0"): 2, ("u", "1"): 4}
 
 
+async def test_dead_letters(node_call: Any) -> None:
+    letters = node_call.node.shared_partitions.dead_letters
+    letters.written, letters.given_up = 5, 2
+    found = await collect(node_call)
+    for name, value in (("ottla_dead_letters", 5), ("ottla_dead_letters_given_up", 2)):
+        assert [each.value for each in found[name].samples] == [value]
+
+
 async def test_transactions_that_hold_readers_back(node_call: Any) -> None:
     await node_call.produce("t", node_call.batch(b"a"))
     partition = node_call.node.partitions.get("t", 0)

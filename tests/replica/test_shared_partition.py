@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -16,12 +16,33 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.shared_partition import GroupTerms, SharedPartition, Surroundings
 from ottla.runtime.background import Background
 from ottla.share.acquisition import AcquireMode, LogBatch, Wish
-from ottla.share.record_state import RecordState
-from ottla.share.share_partition import AckBatch, ShareSettings, StoredState, Write
+from ottla.share.record_state import Cause, RecordState
+from ottla.share.share_partition import AckBatch, Letter, ShareSettings, StoredState, Write
 from ottla.share.state_batch import StateBatch
 from ottla.share.stored import ShareKey
 
 KEY = ShareKey("g", UUID(int=7), 0)
+
+
+class Letters:
+    """Writes dead letters, as far as they are wanted."""
+
+    def __init__(self) -> None:
+        self.got: list[Letter] = []
+        self.written = self.given_up = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def write(
+        self,
+        partition: Any,
+        group_id: str,
+        letters: Sequence[Letter],
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        assert group_id == KEY.group_id
+        self.got += letters
+        await self.gate.wait()
 
 
 class Bench:
@@ -39,6 +60,7 @@ class Bench:
         self.background = Background(logging.getLogger("tests"), "sharing")
         self.terms = GroupTerms(ShareSettings(), False, OffsetReset("earliest"))
         self.shared: SharedPartition
+        self.letters = Letters()
 
     def monotonic_ms(self) -> int:
         return self.time_ms
@@ -66,6 +88,7 @@ class Bench:
             self.background,
             lambda group: self.terms,
             self.first_offset,
+            self.letters,
         )
         self.shared = SharedPartition(KEY, self.partition, around)
         while self.shared.is_loading:
@@ -251,3 +274,69 @@ async def test_a_timer_that_is_always_late_ends_locks_all_the_same(bench: Bench)
     bench.time_ms += 31_000
     fire_late()
     assert shared._shares.next_lock_end_ms() is not None
+
+
+def dead_lettered(bench: Bench) -> None:
+    bench.terms = bench.terms._replace(records=ShareSettings(has_dead_letters=True))
+
+
+async def test_a_rejected_record_is_archived_once_its_dead_letter_is_written(
+    bench: Bench, eventually: Callable[..., Any]
+) -> None:
+    dead_lettered(bench)
+    shared = await bench.load()
+    bench.own()
+    bench.letters.gate.clear()
+    bench.gate.clear()
+    said = shared.acknowledge("m", [AckBatch(0, 3, [3]), AckBatch(4, 9, [1])])
+    assert said is not None
+    await asyncio.sleep(0.01)
+    assert bench.letters.got == []  # not before the state is stored
+    bench.gate.set()
+    await said
+    await eventually(lambda: bench.letters.got)
+    assert bench.letters.got == [Letter(0, 3, 1, Cause.REJECTED)]
+    assert shared.progress == (0, 10)
+    assert not shared.is_idle
+    bench.letters.gate.set()
+    await eventually(lambda: shared.is_idle)
+    assert [list(write.batches) for write in bench.writes] == [
+        [StateBatch(0, 3, RecordState.ARCHIVING, 1), StateBatch(4, 9, RecordState.ACKNOWLEDGED, 1)],
+        [StateBatch(0, 3, RecordState.ARCHIVED, 1)],
+    ]
+    assert [write.delivery_complete_count for write in bench.writes] == [6, 10]
+    assert shared.progress == (10, 10)
+
+
+async def test_a_new_leader_goes_on_with_dead_letters(
+    bench: Bench, eventually: Callable[..., Any]
+) -> None:
+    """Also if the group has none any more: the writer gives them up."""
+    archiving = RecordState.ARCHIVING
+    bench.state = StoredState(
+        1, 0, [StateBatch(0, 1, archiving, 2), StateBatch(2, 2, archiving, 5)]
+    )
+    shared = await bench.load()
+    await eventually(lambda: shared.is_idle)
+    assert bench.letters.got == [
+        Letter(0, 1, 2, Cause.REJECTED),
+        Letter(2, 2, 5, Cause.DELIVERED_TOO_OFTEN),
+    ]
+    assert shared.progress == (3, 3)
+
+
+async def test_a_deposed_leader_does_not_archive(
+    bench: Bench, eventually: Callable[..., Any]
+) -> None:
+    dead_lettered(bench)
+    shared = await bench.load()
+    bench.own()
+    bench.letters.gate.clear()
+    said = shared.acknowledge("m", [AckBatch(0, 9, [3])])
+    assert said is not None
+    await said
+    await eventually(lambda: bench.letters.got)
+    bench.partition.leadership = 2
+    bench.letters.gate.set()
+    await asyncio.sleep(0.01)
+    assert len(bench.writes) == 1

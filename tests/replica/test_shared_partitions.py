@@ -41,6 +41,7 @@ class Bench:
             self.background,
             lambda group: self.terms,
             self.first_offset,
+            SimpleNamespace(),
         )
         self.shares = SharedPartitions(self, around, 10)  # type: ignore[arg-type]
 

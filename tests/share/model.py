@@ -1,7 +1,8 @@
 """A share partition against a model that keeps each record by itself, over crashes of its leader.
 
 Whatever members, locks, writes that fail and new leaders do: an acknowledged record is never
-delivered again, none is lost, and no delivery count is above the limit.
+delivered again, none is lost, and no delivery count is above the limit. With dead letters
+(KIP-1191) each record that is rejected or delivered too often has one before it is archived.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +12,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ottla.protocol.errors import ApiError
 from ottla.share.acquisition import AcquireMode, LogBatch, Wish
-from ottla.share.share_partition import AckBatch, SharePartition, ShareSettings, StoredState
+from ottla.share.record_state import RecordState
+from ottla.share.share_partition import (
+    AckBatch,
+    Letter,
+    SharePartition,
+    ShareSettings,
+    StoredState,
+)
 from ottla.share.state_batch import StateBatch, combined
 
 MEMBERS = ("a", "b", "c")
@@ -34,12 +42,13 @@ class Machine(RuleBasedStateMachine):
     @initialize(
         sizes=st.lists(st.integers(1, 6), min_size=3, max_size=12),
         max_runs=st.sampled_from((1, 4, 1_000)),
+        has_dead_letters=st.booleans(),
     )
-    def begin(self, sizes: list[int], max_runs: int) -> None:
+    def begin(self, sizes: list[int], max_runs: int, has_dead_letters: bool = False) -> None:
         ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
         self.log = [LogBatch(end - size, end - 1) for size, end in zip(sizes, ends, strict=True)]
         self.log_start = 0
-        self.settings = ShareSettings(MOST, LIMIT, LOCK_MS, True, max_runs)
+        self.settings = ShareSettings(MOST, LIMIT, LOCK_MS, True, max_runs, has_dead_letters)
         self.stored = StoredState(0, 0, ())
         self.partition = SharePartition(self.stored)
         self.known = {offset: Known() for offset in range(ends[-1])}
@@ -48,6 +57,12 @@ class Machine(RuleBasedStateMachine):
         self.writing: dict[int, str] | None = None
         self.write: StoredState | None = None
         self.now = 0
+        self.letters: list[Letter] = []
+        """Under way."""
+        self.dead: set[int] = set()
+        """Offsets with a dead letter."""
+        self.excused: set[int] = set()
+        """A member said that they are accepted, or no records; that may hold without an answer."""
 
     # What happens.
 
@@ -115,6 +130,8 @@ class Machine(RuleBasedStateMachine):
                 self.saying[offset] = ("over", "over", "available", "over")[kind]
                 if kind == 1:
                     self.saying[offset] = "accepted"
+                if kind < 2:
+                    self.excused.add(offset)
 
     @rule(ms=st.integers(1, LOCK_MS))
     def wait(self, ms: int) -> None:
@@ -171,6 +188,26 @@ class Machine(RuleBasedStateMachine):
                     self._to(offset, state)
         self.writing = None
 
+    # Dead letters.
+
+    @rule()
+    def take_letters(self) -> None:
+        taken = self.partition.take_letters(self.settings)
+        for letter in taken:
+            assert self.settings.has_dead_letters
+            for offset in range(letter.first, letter.last + 1):
+                stored = self._stored(offset)
+                is_known = offset < self.stored.start_offset or (stored and stored.state >= 3)
+                assert is_known or self.known[offset].state == "gone", (offset, stored)
+        self.letters += taken
+
+    @precondition(lambda self: self.letters)
+    @rule()
+    def end_letter(self) -> None:
+        letter = self.letters.pop(0)
+        self.dead |= set(range(letter.first, letter.last + 1))
+        self.partition.end_letter(letter)
+
     # The leader, and the log.
 
     @rule()
@@ -178,7 +215,7 @@ class Machine(RuleBasedStateMachine):
         if self.writing is not None and self.write is not None:
             self.stored = self.write  # it got there
         self.partition = SharePartition(self.stored)
-        self.saying, self.writing = {}, None
+        self.saying, self.writing, self.letters = {}, None, []
         for offset, record in self.known.items():
             if record.state in ("accepted", "gone"):
                 continue
@@ -216,6 +253,8 @@ class Machine(RuleBasedStateMachine):
             at = run.last + 1
             for offset in range(run.first, run.last + 1):
                 record = self.known[offset]
+                if run.state is RecordState.ARCHIVING:
+                    assert self.settings.has_dead_letters
                 state = self.saying.get(offset) or (self.writing or {}).get(offset)
                 if state == "available" and record.count >= self.settings.max_deliveries:
                     state = "over"
@@ -238,3 +277,5 @@ class Machine(RuleBasedStateMachine):
                 assert record.state in ("fresh", "available", "gone", "accepted"), (offset, record)
             elif offset not in in_flight:
                 assert record.state in ("over", "accepted", "gone"), (offset, record)
+                if self.settings.has_dead_letters and record.state == "over":
+                    assert offset in self.dead or offset in self.excused, offset

@@ -17,10 +17,12 @@ from tests.share.shares import (
 )
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.share.record_state import Cause
 from ottla.share.share_partition import (
     MAX_RUNS,
     MAX_RUNS_ACQUIRED,
     AckBatch,
+    Letter,
     SharePartition,
     StoredState,
 )
@@ -379,3 +381,85 @@ def test_a_partition_whose_states_alternate_goes_on() -> None:
     expected = [offset for offset in range(100) if offset % 4 >= 2]
     assert [first for first, _, _ in found] == expected
     assert partition.start_offset == 100
+
+
+DEAD = SETTINGS._replace(has_dead_letters=True, max_deliveries=2)
+
+
+def test_a_dead_letter_is_due_once_it_is_stored_that_the_record_is_archiving() -> None:
+    """KIP-1191."""
+    partition = loaded()
+    acquire(partition, log((0, 9)), settings=DEAD)
+    say(partition, 0, 9, *[ACCEPT] * 2, *[REJECT] * 3, *[RELEASE] * 5, settings=DEAD)
+    assert partition.take_letters(DEAD) == []
+    assert write(partition)[1] == (2, 4, 3, 1)
+    letter = Letter(2, 4, 1, Cause.REJECTED)
+    assert partition.take_letters(DEAD) == [letter]
+    assert partition.take_letters(DEAD) == []  # somebody writes it
+    assert (partition.start_offset, partition.has_letters) == (2, True)
+    assert acquire(partition, log((0, 9)), settings=DEAD) == [(5, 9, 2)]
+    partition.end_letter(letter)
+    assert write(partition) == [(2, 4, 4, 1)]
+    assert (partition.start_offset, partition.has_letters) == (5, False)
+
+
+def test_what_was_delivered_too_often_gets_dead_letters() -> None:
+    """Released, its lock over, its member gone, and the limit lowered meanwhile."""
+    partition = loaded(0, (0, 9, 0, 1))
+    lock_ms = DEAD.lock_ms
+    for first in (0, 2, 4):
+        acquire(partition, log((first, first + 1)), wish(most=2, strict=True), settings=DEAD)
+    say(partition, 0, 1, RELEASE, settings=DEAD)
+    partition.release("m", DEAD)
+    acquire(partition, log((6, 7)), wish("x", 2, strict=True), settings=DEAD)
+    partition.expire_locks(DEAD, lock_ms)
+    lowered = DEAD._replace(max_deliveries=1)
+    assert acquire(partition, log((8, 9)), settings=lowered) == []
+    write(partition)
+    cause = Cause.DELIVERED_TOO_OFTEN
+    assert [each._replace(delivery_count=0) for each in partition.take_letters(DEAD)] in (
+        [Letter(0, 9, 0, cause)],
+        [Letter(0, 7, 0, cause), Letter(8, 9, 0, cause)],
+    )
+
+
+def test_an_end_that_is_not_written_has_no_dead_letter() -> None:
+    partition = loaded()
+    acquire(partition, log((0, 1)), settings=DEAD)
+    say(partition, 0, 0, REJECT, settings=DEAD)
+    write(partition, is_written=False)
+    assert partition.take_letters(DEAD) == []
+    say(partition, 0, 1, ACCEPT, settings=DEAD)
+    write(partition)
+    assert not partition.has_letters
+    assert partition.start_offset == 2
+
+
+def test_the_log_may_begin_behind_a_dead_letter() -> None:
+    partition = loaded()
+    acquire(partition, log((0, 9)), settings=DEAD)
+    say(partition, 0, 9, REJECT, settings=DEAD)
+    write(partition)
+    (letter,) = partition.take_letters(DEAD)
+    partition.move_start(4)
+    partition.end_letter(letter)
+    assert write(partition) == [(4, 9, 4, 1)]
+    assert partition.start_offset == 10
+
+
+def test_records_of_a_leader_before_this_one_get_their_dead_letters() -> None:
+    partition = loaded(0, (0, 0, 3, 1), (1, 1, 3, 2), (2, 2, 4, 1))
+    letters = [Letter(0, 0, 1, Cause.REJECTED), Letter(1, 1, 2, Cause.DELIVERED_TOO_OFTEN)]
+    assert partition.take_letters(DEAD) == letters
+    for each in letters:
+        partition.end_letter(each)
+    write(partition)
+    assert partition.start_offset == 3
+
+
+def test_without_dead_letters_records_are_archived_at_once() -> None:
+    partition = loaded()
+    acquire(partition, log((0, 1)))
+    say(partition, 0, 1, REJECT)
+    assert write(partition) == [(0, 1, 4, 1)]
+    assert partition.take_letters(SETTINGS) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.config.setting import Settings, Update, integer, words
+from ottla.config.setting import Settings, Update, boolean, integer, string, words
 from ottla.config.validator import at_least, between, only
 
 SHARE_ASSIGNOR = "simple"
@@ -145,4 +145,17 @@ class ShareGroupSettings(Settings):
         4_000,
         "Maximum of group.share.partition.max.record.locks, also for one group.",
         between(2_000, 10_000),
+    )
+    errors_deadletterqueue_auto_create_topics_enable = boolean(
+        "errors.deadletterqueue.auto.create.topics.enable",
+        False,
+        "Whether a topic of dead letters of a share group is created if it does not exist "
+        "(KIP-1191).",
+        update=Update.CLUSTER_WIDE,
+    )
+    errors_deadletterqueue_topic_name_prefix = string(
+        "errors.deadletterqueue.topic.name.prefix",
+        "dlq.",
+        "How the names of topics of dead letters must begin; empty: in any way.",
+        update=Update.CLUSTER_WIDE,
     )

@@ -23,9 +23,10 @@ from ottla.config.setting import (
     string,
     words,
 )
-from ottla.config.topic import NO_DEAD_LETTERS
 from ottla.config.validator import at_least, one_of, only
 
+INTERNAL_PREFIX: Final = "__"
+"""Of the names of topics that share groups write no dead letters to."""
 ISOLATION_LEVELS: Final = ("read_committed", "read_uncommitted")
 
 
@@ -114,19 +115,18 @@ class ShareSettings(Settings):
 
 
 class DeadLetterSettings(Settings):
-    """Of the dead letters of a share group (KIP-1191), which are not supported."""
+    """Of the dead letters of a share group (KIP-1191)."""
 
     errors_deadletterqueue_topic_name = string(
         "errors.deadletterqueue.topic.name",
         "",
-        "The topic of the dead letters of a share group.",
-        only("", f"{NO_DEAD_LETTERS}; leave it empty"),
+        "The topic of the dead letters of a share group; empty: it has none. The topic must allow "
+        "it (errors.deadletterqueue.group.enable). Needs share.version 2.",
     )
     errors_deadletterqueue_copy_record_enable = boolean(
         "errors.deadletterqueue.copy.record.enable",
         False,
-        "Whether a dead letter has the record itself.",
-        validator=only(False, NO_DEAD_LETTERS),
+        "Whether a dead letter has the key and the value of the record.",
     )
 
 
@@ -266,3 +266,7 @@ def check_group_overrides(broker: BrokerConfig, overrides: Mapping[str, str]) ->
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if number(config, session) <= number(config, heartbeat):
             raise ConfigError(f"{session} must be greater than {heartbeat}")
+    if config.errors_deadletterqueue_topic_name.startswith(INTERNAL_PREFIX):
+        raise ConfigError(
+            "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'"
+        )

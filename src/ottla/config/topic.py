@@ -35,8 +35,6 @@ from ottla.config.validator import (
 )
 from ottla.config.value import LONG_MAX
 
-NO_DEAD_LETTERS: Final = "Dead letters of share groups are not supported"
-
 
 class StorageSettings(Settings):
     """How a topic's partitions are stored on disk."""
@@ -195,7 +193,6 @@ class CleanupSettings(Settings):
         "errors.deadletterqueue.group.enable",
         False,
         "Whether share groups may write dead letters into the topic (KIP-1191).",
-        validator=only(False, NO_DEAD_LETTERS),
     )
 
 

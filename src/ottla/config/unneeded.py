@@ -85,11 +85,7 @@ _THREADS: Final = """
 """
 _GROUPS: Final = """
     group.coordinator.rebalance.protocols
-    group.share.persister.class.name
-"""
-_DEAD_LETTERS: Final = """
-    errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
-    group.share.dlq.manager.class.name
+    group.share.dlq.manager.class.name group.share.persister.class.name
 """
 _STREAMS: Final = """
     group.streams.acceptable.recovery.lag group.streams.assignors
@@ -177,7 +173,6 @@ _REASONS: Final = (
         _GROUPS,
         "the share coordinator keeps the state of share groups; features say which groups exist",
     ),
-    (_DEAD_LETTERS, "dead letters of share groups (KIP-1191) are not supported"),
     (_STREAMS, "streams groups work as with the defaults of these"),
     (
         _AUDIENCES,

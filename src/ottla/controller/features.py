@@ -30,21 +30,22 @@ GROUP_VERSION: Final = "group.version"
 """1: consumer groups of the newer protocol (KIP-848). At 0 their requests are refused."""
 
 SHARE_VERSION: Final = "share.version"
-"""1: share groups (KIP-932). At 0 their requests are refused."""
+"""1: share groups (KIP-932). At 0 their requests are refused. 2: with dead letters (KIP-1191)."""
+WITH_DEAD_LETTERS: Final = 2
 
 STREAMS_VERSION: Final = "streams.version"
 """1: streams groups (KIP-1071). At 0 their requests are refused."""
 
 SUPPORTED: Final = (
     FeatureRange(GROUP_VERSION, 0, 1),
-    FeatureRange(SHARE_VERSION, 0, 1),
+    FeatureRange(SHARE_VERSION, 0, 2),
     FeatureRange(STREAMS_VERSION, 0, 1),
     FeatureRange(TRANSACTION_VERSION, 0, 2),
 )
 """By this broker's software."""
 DEFAULT_LEVELS: Final[Mapping[str, int]] = {
     GROUP_VERSION: 1,
-    SHARE_VERSION: 1,
+    SHARE_VERSION: 2,
     STREAMS_VERSION: 1,
     TRANSACTION_VERSION: 2,
 }

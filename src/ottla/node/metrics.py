@@ -103,6 +103,15 @@ def _of_broker(node: Node) -> Iterable[Metric]:
         "Partitions that they keep",
         value=node.fetch_sessions.partition_count,
     )
+    letters = node.shared_partitions.dead_letters
+    yield CounterMetricFamily(
+        "ottla_dead_letters", "Dead letters of share groups written", value=letters.written
+    )
+    yield CounterMetricFamily(
+        "ottla_dead_letters_given_up",
+        "Records whose dead letter could not be written",
+        value=letters.given_up,
+    )
 
 
 def _of_authorizer(node: Node) -> Iterable[Metric]:

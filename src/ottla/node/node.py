@@ -26,6 +26,7 @@ from ottla.cluster.client_quotas import ClientQuotas
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.controller import Controller
 from ottla.cluster.controller_client import ControllerClient
+from ottla.cluster.dead_letters import DeadLetters
 from ottla.cluster.departed import DepartedBrokers
 from ottla.cluster.errors import StartError
 from ottla.cluster.forwarding import ControllerForwarding
@@ -209,6 +210,16 @@ class Node:
             clock,
             self.disk_reads,
             self.shares.persister,
+            DeadLetters(
+                config,
+                lambda: self.image,
+                self.topic_settings,
+                clock,
+                self.disk_reads,
+                lambda broker_id, request: self._ask_broker(broker_id, "dead-letters", request),
+                client.create_missing_topics,
+                random,
+            ),
         )
         self.coordinators = Coordinators([groups, parts.runtime, self.shares.runtime])
         self.membership: Membership

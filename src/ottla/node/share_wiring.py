@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from uuid import UUID
 
+from ottla.cluster.dead_letters import DeadLetters
 from ottla.config import BrokerConfig
 from ottla.config.group import GroupConfig
 from ottla.config.offset_reset import EARLIEST, LATEST, OffsetReset
+from ottla.controller.features import SHARE_VERSION, WITH_DEAD_LETTERS
 from ottla.controller.group_settings import settings_of_group
 from ottla.controller.image import ClusterImage
 from ottla.controller.plan import Outcome
@@ -60,14 +62,15 @@ class ShareCoordinators:
 
 
 @lru_cache(maxsize=1024)
-def group_terms(group: GroupConfig) -> GroupTerms:
-    """What a group's settings say of its records."""
+def group_terms(group: GroupConfig, *, has_dead_letters: bool = False) -> GroupTerms:
+    """What a group's settings say of its records. `has_dead_letters`: groups may have them."""
     return GroupTerms(
         ShareSettings(
             group.share_partition_max_record_locks,
             group.share_delivery_count_limit,
             group.share_record_lock_duration_ms,
             group.share_renew_acknowledge_enable,
+            has_dead_letters=has_dead_letters and bool(group.errors_deadletterqueue_topic_name),
         ),
         group.reads_committed,
         group.offset_reset,
@@ -81,6 +84,7 @@ def shared_partitions(
     clock: Clock,
     reads: DiskReads,
     persister: SharePersister,
+    dead_letters: DeadLetters,
 ) -> SharedPartitions:
     """The partitions that share groups read from this broker."""
 
@@ -98,14 +102,15 @@ def shared_partitions(
                 return min(found.offset, end)
         return end
 
-    around = Surroundings(
-        persister,
-        clock,
-        reads,
-        Background(logger, "sharing records"),
-        lambda group_id: group_terms(settings_of_group(image(), config, group_id)),
-        first_offset,
-    )
+    def terms(group_id: str) -> GroupTerms:
+        level = image().features.get(SHARE_VERSION, 0)
+        return group_terms(
+            settings_of_group(image(), config, group_id),
+            has_dead_letters=level >= WITH_DEAD_LETTERS,
+        )
+
+    background = Background(logger, "sharing records")
+    around = Surroundings(persister, clock, reads, background, terms, first_offset, dead_letters)
     return SharedPartitions(partitions, around, config.group_share_max_share_sessions)
 
 

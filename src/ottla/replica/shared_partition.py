@@ -28,7 +28,14 @@ from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
 from ottla.runtime.waiting import Watcher, wake
 from ottla.share.acquisition import Acquired, Wish
-from ottla.share.share_partition import AckBatch, SharePartition, ShareSettings, StoredState, Write
+from ottla.share.share_partition import (
+    AckBatch,
+    Letter,
+    SharePartition,
+    ShareSettings,
+    StoredState,
+    Write,
+)
 from ottla.share.stored import NO_OFFSET, ShareKey
 
 logger = logging.getLogger("ottla.share")
@@ -80,6 +87,21 @@ class Persister(Protocol):
     ) -> None: ...
 
 
+class DeadLetterWriter(Protocol):
+    """As `ottla.cluster.dead_letters.DeadLetters`."""
+
+    written: int
+    given_up: int
+
+    async def write(
+        self,
+        partition: Partition,
+        group_id: str,
+        letters: Sequence[Letter],
+        is_wanted: Callable[[], bool],
+    ) -> None: ...
+
+
 class Surroundings(NamedTuple):
     """What every shared partition of this broker uses."""
 
@@ -91,6 +113,7 @@ class Surroundings(NamedTuple):
     """Of a group, as they are now."""
     first_offset: Callable[[Partition, OffsetReset], Awaitable[int]]
     """Where a group begins that has no offset yet; raises ApiError."""
+    dead_letters: DeadLetterWriter
 
 
 class Handed(NamedTuple):
@@ -134,6 +157,7 @@ class SharedPartition:
         self._said: list[asyncio.Future[None]] = []
         """Who waits for the next write."""
         self._is_writing = False
+        self._is_writing_letters = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
         self._is_grace = False
@@ -156,10 +180,13 @@ class SharedPartition:
 
     @property
     def is_idle(self) -> bool:
-        """Nobody has records, and everything is written."""
+        """Nobody has records, and everything is written, dead letters too."""
         shares = self._shares
         return shares is None or (
-            not self._is_writing and not shares.has_unwritten and shares.next_lock_end_ms() is None
+            not self._is_writing
+            and not shares.has_unwritten
+            and shares.next_lock_end_ms() is None
+            and not shares.has_letters
         )
 
     async def _load(self) -> None:
@@ -179,8 +206,10 @@ class SharedPartition:
             logger.error("%s: the state is damaged: %s", self._name, error)
         if self.failure is not None:
             self.end()
-        elif self._shares is not None and self._shares.has_unwritten:
-            self._write_soon()
+        elif self._shares is not None:
+            if self._shares.has_unwritten:
+                self._write_soon()
+            self._write_letters_soon(self._shares)
         wake(self)
         self._unused(self)
 
@@ -408,8 +437,32 @@ class SharedPartition:
         shares.end_write(is_written=error is None)
         if not self.is_gone:
             self._arm_for_next()
+            self._write_letters_soon(shares)
             wake(self)
         return error
+
+    # Dead letters (KIP-1191).
+
+    def _write_letters_soon(self, shares: SharePartition) -> None:
+        if shares.has_letters and not self._is_writing_letters:
+            self._is_writing_letters = True
+            self._around.background.spawn(self._write_letters(shares))
+
+    async def _write_letters(self, shares: SharePartition) -> None:
+        """Writes dead letters until none is to be written, or until another broker leads, which
+        writes them then. The records are archived also where that fails."""
+        try:
+            while self.is_current and (letters := shares.take_letters(self._terms.records)):
+                await self._around.dead_letters.write(
+                    self.partition, self.key.group_id, letters, lambda: self.is_current
+                )
+                if self.is_current:
+                    for each in letters:
+                        shares.end_letter(each)
+                    self._write_soon()
+        finally:
+            self._is_writing_letters = False
+        self._unused(self)
 
     @staticmethod
     def _answer(said: Sequence[asyncio.Future[None]], error: ApiError | None) -> None:

@@ -35,6 +35,7 @@ class SharedPartitions:
         self.sessions: Final = ShareSessions(lambda: max_sessions, self._session_ended)
         self.terms: Final = around.terms
         """What a group's settings say of its records."""
+        self.dead_letters: Final = around.dead_letters
         self._shared: dict[ShareKey, SharedPartition] = {}
         self._of_group: dict[str, set[ShareKey]] = {}
         self._ended: deque[Iterator[int]] = deque()

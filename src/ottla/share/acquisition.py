@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ottla.share.in_flight import UNWRITTEN, Batch, InFlight, Run
-from ottla.share.record_state import RecordState
+from ottla.share.record_state import Cause, RecordState
 
 MIN_DELIVERIES_OF_SUSPECT: Final = 2
 MIN_LIMIT_FOR_ALONE: Final = 3
@@ -67,6 +67,7 @@ class Terms(NamedTuple):
     lock_until_ms: int
     max_runs: int
     """So many are in flight at most before runs are kept whole."""
+    has_dead_letters: bool = False
 
     @property
     def suspect_from(self) -> int:
@@ -140,7 +141,8 @@ class Acquisition:
             self._take(run)
 
     def _archive_used_up(self, runs: list[Run]) -> bool:
-        """Ends records that may not be delivered again since the group's limit was lowered.
+        """Ends records that may not be delivered again since the group's limit was lowered. Kafka
+        delivers them once more, above the limit.
 
         Whether others are available.
         """
@@ -148,7 +150,12 @@ class Acquisition:
         for run in runs:
             if run.is_available:
                 if run.delivery_count >= self._terms.max_deliveries:
-                    run.settle(RecordState.ARCHIVED, UNWRITTEN)
+                    ends_as = (
+                        RecordState.ARCHIVING
+                        if self._terms.has_dead_letters
+                        else RecordState.ARCHIVED
+                    )
+                    run.settle(ends_as, UNWRITTEN, Cause.DELIVERED_TOO_OFTEN)
                 else:
                     found = True
         return found

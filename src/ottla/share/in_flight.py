@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from ottla.share.record_state import TERMINAL, RecordState
+from ottla.share.record_state import TERMINAL, Cause, RecordState
 
 WRITTEN: Final = 0
 UNWRITTEN: Final = 1
@@ -50,8 +50,8 @@ class Run:
     """Records of one batch that are all in one state."""
 
     __slots__ = (
-        "batch", "delivery_count", "ending", "first", "last", "lock_until_ms", "member", "state",
-        "written",
+        "batch", "cause", "delivery_count", "ending", "first", "has_letter", "last",
+        "lock_until_ms", "member", "state", "written",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +69,10 @@ class Run:
         self.ending: Ending | None = None
         self.written = WRITTEN
         """Of a state that changed by itself, and holds whether it is written or not."""
+        self.cause: Cause | None = None
+        """Why it is ARCHIVING; None also if a leader before this one knew."""
+        self.has_letter = False
+        """Somebody writes its dead letter."""
 
     @property
     def size(self) -> int:
@@ -87,23 +91,37 @@ class Run:
         """Never delivered again, which is written."""
         return self.state in TERMINAL and self.ending is None and self.written == WRITTEN
 
+    @property
+    def needs_letter(self) -> bool:
+        """Its dead letter is to be written: that it is ARCHIVING is stored, so that the next leader
+        would write the dead letter if this one did not."""
+        return (
+            self.state is RecordState.ARCHIVING
+            and not self.has_letter
+            and self.ending is None
+            and self.written == WRITTEN
+        )
+
     def acquire(self, member: str, lock_until_ms: int) -> None:
         self.state = RecordState.ACQUIRED
         self.delivery_count += 1
         self.member = member
         self.lock_until_ms = lock_until_ms
 
-    def settle(self, state: RecordState, written: int) -> None:
+    def settle(self, state: RecordState, written: int, cause: Cause | None = None) -> None:
         """To a state in which nobody has the records."""
         self.state = state
         self.member = ""
         self.written = written
+        self.cause = cause
+        self.has_letter = False
 
-    def end(self, state: RecordState) -> None:
+    def end(self, state: RecordState, cause: Cause | None = None) -> None:
         """The member ends the delivery, to be written."""
         self.ending = Ending(self.member, self.lock_until_ms)
         self.state = state
         self.member = ""
+        self.cause = cause
 
     def take_back(self) -> None:
         """The end could not be written: the member still has the records."""
@@ -112,6 +130,7 @@ class Run:
         self.member = self.ending.member
         self.lock_until_ms = self.ending.lock_until_ms
         self.ending = None
+        self.cause = None
 
     def _copied(self, first: int, last: int) -> Run:
         copy = Run(self.batch, first, last, self.state, self.delivery_count)
@@ -119,6 +138,8 @@ class Run:
         copy.lock_until_ms = self.lock_until_ms
         copy.ending = self.ending
         copy.written = self.written
+        copy.cause = self.cause
+        copy.has_letter = self.has_letter
         return copy
 
     def split_at(self, offset: int) -> Run:
@@ -137,6 +158,8 @@ class Run:
             and self.member == other.member
             and self.ending is other.ending
             and self.written == other.written
+            and self.cause is other.cause
+            and self.has_letter == other.has_letter
             and (not self.is_acquired or self.lock_until_ms == other.lock_until_ms)
         )
 

@@ -3,15 +3,16 @@
     AVAILABLE -> ACQUIRED -> ACKNOWLEDGED   accepted
                           -> AVAILABLE      released, or its lock is over
                           -> ARCHIVED       rejected, or delivered too often
+                          -> ARCHIVING      the same in a group with dead letters (KIP-1191)
+    ARCHIVING             -> ARCHIVED       its dead letter is written, or cannot be
     AVAILABLE             -> ARCHIVED       the record is not in the log any more
 
 The numbers are those of requests and of the records of `__share_group_state`; 1 is never stored.
-3 (KIP-1191, dead letters) is read as 4.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Final
 
 
@@ -21,6 +22,7 @@ class RecordState(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
     ARCHIVED = 4
 
 
@@ -42,14 +44,18 @@ STATE_AFTER: Final = {
 }
 """RENEW leaves the record ACQUIRED."""
 TERMINAL: Final = frozenset((RecordState.ACKNOWLEDGED, RecordState.ARCHIVED))
-"""The record is never delivered again."""
-_ARCHIVING: Final = 3
+"""The record is never delivered again, and nothing is to be done for it any more."""
+
+
+class Cause(StrEnum):
+    """Why a record is archived, in the words of its dead letter (Kafka's ShareGroupDLQManager)."""
+
+    REJECTED = "Offset rejected by client."
+    DELIVERED_TOO_OFTEN = "Offset delivery count exceeded the threshold."
 
 
 def stored_state(number: int) -> RecordState:
     """The state with this number in a stored batch. Raises ValueError for others."""
-    if number == _ARCHIVING:
-        return RecordState.ARCHIVED
     state = RecordState(number)
     if state is RecordState.ACQUIRED:
         raise ValueError("an acquired record is not stored")

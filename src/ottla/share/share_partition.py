@@ -11,6 +11,10 @@ that none overtakes another. That a record was acquired is not written: the next
 and hands it out again (at least once). A lock that is over, a release, and a limit that is reached
 hold at once, and are written again until they are.
 
+In a group with dead letters (KIP-1191) a record is first ARCHIVING, and ARCHIVED once its dead
+letter is written or cannot be: `take_letters` and `end_letter`. That it is ARCHIVING is written
+before its dead letter is, so that the next leader writes the dead letter if this one does not.
+
 Kafka's SharePartition. Left out: the window of gaps, for the gaps are runs here; the count of
 deliveries that are complete is counted when it is asked for. A start offset that this leader has
 chosen is written at once: Kafka writes it with the first record that ends, and a leader before that
@@ -28,7 +32,7 @@ from typing import Final, NamedTuple
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.share.acquisition import Acquired, Acquisition, LogBatch, Terms, Wish
 from ottla.share.in_flight import BEING_WRITTEN, UNWRITTEN, WRITTEN, Batch, InFlight, Run
-from ottla.share.record_state import STATE_AFTER, TERMINAL, AckType, RecordState
+from ottla.share.record_state import STATE_AFTER, TERMINAL, AckType, Cause, RecordState
 from ottla.share.state_batch import StateBatch, add_joined
 
 _last_of = attrgetter("last")
@@ -53,6 +57,8 @@ class ShareSettings(NamedTuple):
     """share.renew.acknowledge.enable"""
     max_runs: int = MAX_RUNS_ACQUIRED
     """No setting: so many runs are made by acquisitions."""
+    has_dead_letters: bool = False
+    """errors.deadletterqueue.topic.name is set, and share.version is 2"""
 
 
 class StoredState(NamedTuple):
@@ -77,6 +83,15 @@ class Write(NamedTuple):
     start_offset: int
     delivery_complete_count: int
     batches: Sequence[StateBatch]
+
+
+class Letter(NamedTuple):
+    """Records whose dead letters are to be written; both offsets are included."""
+
+    first: int
+    last: int
+    delivery_count: int
+    cause: Cause
 
 
 class _Decision(NamedTuple):
@@ -197,7 +212,12 @@ class SharePartition:
             fetched,
             last_offset,
             wish._replace(max_records=max_records),
-            Terms(settings.max_deliveries, now_ms + settings.lock_ms, settings.max_runs),
+            Terms(
+                settings.max_deliveries,
+                now_ms + settings.lock_ms,
+                settings.max_runs,
+                settings.has_dead_letters,
+            ),
         )
         acquisition.run(self.next_offset)
         if self._in_flight:
@@ -273,7 +293,7 @@ class SharePartition:
                 if each.type is AckType.RENEW:
                     run.lock_until_ms = now_ms + settings.lock_ms
                 else:
-                    run.end(_after(STATE_AFTER[each.type], run, settings))
+                    run.end(*_after(each.type, run, settings))
 
     def _decisions(
         self, member: str, batch: AckBatch, settings: ShareSettings
@@ -337,11 +357,40 @@ class SharePartition:
         found = False
         for run in self._in_flight:
             if run.is_acquired and run.ending is None and is_meant(run):
-                run.settle(_after(RecordState.AVAILABLE, run, settings), UNWRITTEN)
+                state, cause = _after(AckType.RELEASE, run, settings)
+                run.settle(state, UNWRITTEN, cause)
                 found = self._may_have_available = True
         if found:
             self._in_flight.join()
         return found
+
+    # Dead letters.
+
+    @property
+    def has_letters(self) -> bool:
+        """A dead letter is to be written, or is under way."""
+        return any(run.state is RecordState.ARCHIVING for run in self._in_flight)
+
+    def take_letters(self, settings: ShareSettings) -> list[Letter]:
+        """The dead letters that are to be written now, in order; each is ended by `end_letter`."""
+        found = []
+        for run in self._in_flight:
+            if run.needs_letter:
+                run.has_letter = True
+                cause = run.cause
+                if cause is None:  # of a leader before this one
+                    is_last = run.delivery_count >= settings.max_deliveries
+                    cause = Cause.DELIVERED_TOO_OFTEN if is_last else Cause.REJECTED
+                found.append(Letter(run.first, run.last, run.delivery_count, cause))
+        return found
+
+    def end_letter(self, letter: Letter) -> None:
+        """It is written, or cannot be: the records are archived, which is to be written. The log
+        may begin behind them by now."""
+        for run in self._in_flight.within(letter.first, letter.last):
+            if run.has_letter:
+                run.settle(RecordState.ARCHIVED, UNWRITTEN)
+        self._in_flight.join()
 
     # The log moves.
 
@@ -418,11 +467,16 @@ class SharePartition:
         return sum(run.size for run in self._in_flight if run.state in TERMINAL)
 
 
-def _after(state: RecordState, run: Run, settings: ShareSettings) -> RecordState:
+def _after(kind: AckType, run: Run, settings: ShareSettings) -> tuple[RecordState, Cause | None]:
     """Given back for the last time, a record is archived."""
-    if state is RecordState.AVAILABLE and run.delivery_count >= settings.max_deliveries:
-        return RecordState.ARCHIVED
-    return state
+    state, cause = STATE_AFTER[kind], None
+    if kind is AckType.REJECT:
+        cause = Cause.REJECTED
+    elif state is RecordState.AVAILABLE and run.delivery_count >= settings.max_deliveries:
+        state, cause = RecordState.ARCHIVED, Cause.DELIVERED_TOO_OFTEN
+    if cause is None or not settings.has_dead_letters:
+        return state, None
+    return RecordState.ARCHIVING, cause
 
 
 def _check(batch: AckBatch, after: int) -> None:
