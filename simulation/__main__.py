@@ -30,6 +30,7 @@ class Mode(NamedTuple):
     consumers: bool = False
     conversions: bool = False
     shares: bool = False
+    letters: bool = False
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -63,6 +64,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--shares", action="store_true", help="with the members of a share group (KIP-932)"
     )
+    parser.add_argument(
+        "--letters", action="store_true", help="with a share group that has dead letters (KIP-1191)"
+    )
     return parser.parse_args(given)
 
 
@@ -83,6 +87,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
     wanted = list(seeds)
     failed: list[Outcome] = []
     mode = mode or Mode()
+    has_shares = mode.shares or mode.letters
     done = acknowledged = elections = generations = lost = committed = gaps = shared = 0
     with (
         workers(jobs, SEEDS_A_PROCESS) as pool,
@@ -110,7 +115,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
         f"{lost:,} batches lost as allowed, {elections:,} elections, {generations:,} generations"
         + (f", {committed:,} transactions" if mode.transactions or mode.logs else "")
         + (f", {gaps:,} gaps read" if mode.logs else "")
-        + (f", {shared:,} records accepted in the share group" if mode.shares else "")
+        + (f", {shared:,} records accepted in the share group" if has_shares else "")
     )
     if failed:
         first = min(outcome.seed for outcome in failed)
@@ -131,9 +136,7 @@ def line_of(outcome: Outcome) -> str:
 def main() -> int:
     chosen = arguments()
     console = Console()
-    mode = Mode(
-        chosen.transactions, chosen.logs, chosen.consumers, chosen.conversions, chosen.shares
-    )
+    mode = Mode(*(getattr(chosen, name) for name in Mode._fields))
     if chosen.seed is not None:
         code = one(
             chosen.seed,

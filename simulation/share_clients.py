@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from random import Random
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from ottla.groups.shard import GroupShard
 from ottla.replica.shared_partition import Handed, SharedPartition
 from ottla.share.stored import ShareKey
 from simulation.cluster import OFFSETS, SHARE_LIMIT, SHARE_LOCK_MS, SHARE_STATES, TOPIC, Cluster
+from simulation.dead_letters import LETTERS, LetterCheck
 from simulation.process import Process
 from simulation.replay import loaded
 from simulation.share_ledger import ShareLedger
@@ -28,7 +29,8 @@ RESTS_WITHIN_MS: Final = 40_000
 class ShareClients:
     """Starts each member in its own process, and ends it."""
 
-    def __init__(self, cluster: Cluster, workload: Workload) -> None:
+    def __init__(self, cluster: Cluster, workload: Workload, *, letters: bool) -> None:
+        """`letters`: the group has a topic of dead letters."""
         self._cluster = cluster
         self._workload = workload
         self._loop = cluster.loop
@@ -38,6 +40,7 @@ class ShareClients:
         self._made = 0
         self._sessions = 0
         self.ledger = ShareLedger(SHARE_LIMIT, SHARE_LOCK_MS, self._has_led, self._found)
+        self._letters = LetterCheck(cluster, self.ledger) if letters else None
 
     # What the members see.
 
@@ -78,7 +81,8 @@ class ShareClients:
 
         setattr(SharedPartition, "hand_out", hand_out)  # noqa: B010 - mypy takes it for another type
         try:
-            yield
+            with nullcontext() if self._letters is None else self._letters.watching():
+                yield
         finally:
             setattr(SharedPartition, "hand_out", right)  # noqa: B010
 
@@ -86,9 +90,11 @@ class ShareClients:
 
     async def start(self) -> None:
         """Start the first members; the group begins at the earliest record."""
-        await self._cluster.operator.set_group_config(
-            SHARE_GROUP, share_auto_offset_reset="earliest"
-        )
+        settings = {"share_auto_offset_reset": "earliest"}
+        if self._letters is not None:
+            await self._letters.create()
+            settings["errors_deadletterqueue_topic_name"] = LETTERS
+        await self._cluster.operator.set_group_config(SHARE_GROUP, **settings)
         await asyncio.sleep(0.2)  # until all brokers know it
         for index in range(len(self._members)):
             self._start(index)
@@ -172,6 +178,9 @@ class ShareClients:
                     f"share group, {TOPIC}-{index}: nobody has accepted or rejected offsets {lost},"
                     " and they were not delivered often enough to be archived"
                 )
+        if self._letters is not None:
+            kept = [each for each in range(cluster.partitions) if not self._is_forgiven(each)]
+            self._letters.check(kept)
 
     def _end_of(self, index: int) -> tuple[int, int]:
         """Where the group is with the partition, -1 if nobody knows, and where it ends."""

@@ -70,7 +70,7 @@ class ShareLedger:
     ) -> None:
         """`has_led(partition, broker, from ms, to ms)`: whether this broker alone led throughout;
         `found(partition, text)`."""
-        self._limit = limit
+        self.limit = limit
         self._lock_ms = lock_ms
         self._has_led = has_led
         self._found = found
@@ -99,7 +99,7 @@ class ShareLedger:
         """A member got a record."""
         record = self.record(new.partition, new.offset)
         where = f"offset {new.offset}"
-        if not 1 <= new.delivery_count <= self._limit:
+        if not 1 <= new.delivery_count <= self.limit:
             self._found(new.partition, f"{where} was delivered with the count {new.delivery_count}")
         if not self._has_led(new.partition, new.broker, new.sent_ms, new.received_ms):
             return
@@ -147,7 +147,7 @@ class ShareLedger:
         may_be_over = (
             record.over_ms is not None
             or record.unknown > is_end
-            or record.most_acquired >= self._limit
+            or record.most_acquired >= self.limit
         )
         for other in () if may_be_over else record.deliveries:
             if (
@@ -203,5 +203,5 @@ class ShareLedger:
 
     def _is_over(self, record: Record) -> bool:
         return (
-            record.over_ms is not None or record.unknown > 0 or record.most_acquired >= self._limit
+            record.over_ms is not None or record.unknown > 0 or record.most_acquired >= self.limit
         )

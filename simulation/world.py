@@ -98,6 +98,7 @@ class World:
         consumers: bool = False,
         conversions: bool = False,
         shares: bool = False,
+        letters: bool = False,
         pace: Pace | None = None,
     ) -> None:
         """Without `faults` and `pace`, those of the seed; faults that are given happen as they are.
@@ -105,15 +106,16 @@ class World:
         and their disks, and the clients for them; a mode of its own, so that a seed without it
         keeps its run. `consumers`: the group's members speak the consumer protocol (KIP-848).
         `conversions`: each speaks it or the classic one. `shares`: with a share group (KIP-932)
-        beside the others."""
+        beside the others. `letters`: that with dead letters (KIP-1191)."""
         plan = Random(f"{seed} plan")
         self.seed = seed
         pace = pace_of(seed) if pace is None else pace
+        shares = shares or letters
         size = size_of(seed, pace, transactions=transactions, logs=logs)
         self.cluster = Cluster(seed, plan, pace, size, logs=logs, shares=shares)
         member: Callable[..., Member] = EpochMember if consumers else Member
         self.workload = Workload(self.cluster, plan, either_member if conversions else member)
-        self.shares = ShareClients(self.cluster, self.workload) if shares else None
+        self.shares = ShareClients(self.cluster, self.workload, letters=letters) if shares else None
         self._watches_group = consumers or conversions or shares
         if conversions:
             workload, loop = self.workload, self.cluster.loop
@@ -489,6 +491,7 @@ def run(
     consumers: bool = False,
     conversions: bool = False,
     shares: bool = False,
+    letters: bool = False,
     pace: Pace | None = None,
 ) -> Outcome:
     """One seed."""
@@ -498,6 +501,7 @@ def run(
         "consumers": consumers,
         "conversions": conversions,
         "shares": shares,
+        "letters": letters,
     }
     return World(seed, faults, pace=pace, **modes).run()
 

@@ -37,7 +37,7 @@ def test_the_invariants_hold(first: int) -> None:
     assert f"{PART} seeds, 0 failed" in done.stdout
 
 
-@pytest.mark.parametrize("mode", ["--consumers", "--conversions", "--shares"])
+@pytest.mark.parametrize("mode", ["--consumers", "--conversions", "--shares", "--letters"])
 def test_the_invariants_hold_in_a_group_of_the_consumer_protocol(mode: str) -> None:
     """No partition has two owners, the group converges, and a coordinator's memory is its log; also
     where members speak either protocol. In a share group no record is lost, and none that was
