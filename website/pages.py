@@ -25,6 +25,7 @@ PIPELINES: Final = (
 ENGINES: Final = (
     "docs/engines/README.md",
     "docs/engines/kafka-streams.md",
+    "docs/engines/spark.md",
 )
 """The engines around Kafka, each with a program that a test runs."""
 
