@@ -26,6 +26,7 @@ ENGINES: Final = (
     "docs/engines/README.md",
     "docs/engines/kafka-streams.md",
     "docs/engines/spark.md",
+    "docs/engines/flink.md",
 )
 """The engines around Kafka, each with a program that a test runs."""
 

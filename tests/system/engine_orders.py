@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from components.child import Child
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -29,6 +29,20 @@ CUSTOMERS: Final = 20
 LARGE: Final = 50
 WITHIN_S: Final = 150.0
 SECONDS_OF_LOAD: Final = 3.0
+
+
+class Load(Protocol):
+    """What an engine is given to work on."""
+
+    def send(self, count: int, /) -> None: ...
+
+
+def send_for(load: Load, seconds: float = SECONDS_OF_LOAD) -> None:
+    """A steady load, so that something is under way when something is killed."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        load.send(20)
+        time.sleep(0.05)
 
 
 class Orders:
@@ -45,21 +59,14 @@ class Orders:
             made.result()
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
 
-    def send(self, orders: int) -> None:
-        for _ in range(orders):
+    def send(self, count: int) -> None:
+        for _ in range(count):
             customer = f"c{self._random.randrange(CUSTOMERS)}"
             amount = self._random.randrange(100)
             order = {"id": len(self.sent), "customer": customer, "amount": amount}
             self.sent.append(order)
             self._producer.produce("orders", json.dumps(order), key=customer)
         assert self._producer.flush(60) == 0
-
-    def send_for(self, seconds: float = SECONDS_OF_LOAD) -> None:
-        """A steady load, so that something is under way when something is killed."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            self.send(20)
-            time.sleep(0.05)
 
     @property
     def large(self) -> list[dict[str, Any]]:
@@ -141,18 +148,18 @@ class Brokers:
     def bootstrap(self) -> str:
         return self._brokers.bootstrap
 
-    def kill_one_of(self, engine: Engine, orders: Orders) -> None:
+    def kill_one_of(self, engine: Engine, load: Load) -> None:
         """With one broker kills the engine and starts it again, else a broker; under load."""
-        orders.send_for()
+        send_for(load)
         if isinstance(self._brokers, Cluster):
             self._brokers.kill(1)
-            orders.send_for()
+            send_for(load)
             self._brokers.start(1)
         else:
             engine.kill()
-            orders.send_for()
+            send_for(load)
             engine.start()
-        orders.send_for()
+        send_for(load)
 
 
 @contextlib.contextmanager
