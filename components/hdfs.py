@@ -14,7 +14,9 @@ from components.child import Child
 from ottla.testing.ports import free_ports
 
 COORDINATE = "org.apache.hadoop:hadoop-client-minicluster:3.4.1"
+DISTCP = "org.apache.hadoop:hadoop-distcp:3.4.1"
 START_WITHIN_S = 90
+RUN_WITHIN_S = 180
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _HDFS = "org.apache.hadoop.hdfs.server"
 
@@ -29,6 +31,15 @@ def fetched_jars(settings: Path | None = None) -> Path:
     if not cache.is_ready(folder):
         with cache.making(folder) as into:
             ivy.fetch([COORDINATE], into, settings)
+    return folder
+
+
+def fetched_distcp(settings: Path | None = None) -> Path:
+    """The folder with distcp's jar, fetched first if it is missing (160 KB). Raises as above."""
+    folder = cache.folder(f"hadoop-distcp-{DISTCP.rpartition(':')[2]}")
+    if not cache.is_ready(folder):
+        with cache.making(folder) as into:
+            ivy.fetch([DISTCP], into, settings, alone=True)
     return folder
 
 
@@ -71,9 +82,26 @@ class Hdfs:
             child.stop()
         shutil.rmtree(self._folder / "hdfs", ignore_errors=True)
 
+    @property
+    def class_path(self) -> str:
+        """Hadoop's classes and its settings: `fs.defaultFS` is this cluster."""
+        return os.pathsep.join([str(self._folder / "conf"), f"{self._jars}/*"])
+
+    def run(self, name: str, *arguments: str, more: str = "") -> str:
+        """Run a program with Hadoop's classes, and `more`; return its stdout. Raises HdfsError."""
+        paths = os.pathsep.join(filter(None, (self.class_path, more)))
+        done = subprocess.run(
+            [java.find(), *_JVM, "-cp", paths, name, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=RUN_WITHIN_S,
+        )
+        if done.returncode != 0:
+            raise HdfsError(f"{name} ended with {done.returncode}: {done.stderr[-2000:]}")
+        return done.stdout
+
     def _command(self, name: str) -> list[str]:
-        jars = os.pathsep.join([str(self._folder / "conf"), f"{self._jars}/*"])
-        return [java.find(), *_JVM, "-cp", jars, name]
+        return [java.find(), *_JVM, "-cp", self.class_path, name]
 
     def _write_settings(self) -> None:
         data, web, ipc = self._data

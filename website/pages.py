@@ -27,6 +27,7 @@ ENGINES: Final = (
     "docs/engines/kafka-streams.md",
     "docs/engines/spark.md",
     "docs/engines/flink.md",
+    "docs/engines/hadoop.md",
 )
 """The engines around Kafka, each with a program that a test runs."""
 
