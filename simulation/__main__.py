@@ -31,6 +31,7 @@ class Mode(NamedTuple):
     conversions: bool = False
     shares: bool = False
     letters: bool = False
+    streams: bool = False
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -67,6 +68,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--letters", action="store_true", help="with a share group that has dead letters (KIP-1191)"
     )
+    parser.add_argument(
+        "--streams", action="store_true", help="with the members of a streams group (KIP-1071)"
+    )
     return parser.parse_args(given)
 
 
@@ -88,7 +92,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
     failed: list[Outcome] = []
     mode = mode or Mode()
     has_shares = mode.shares or mode.letters
-    done = acknowledged = elections = generations = lost = committed = gaps = shared = 0
+    done = acknowledged = elections = generations = lost = committed = gaps = shared = assigned = 0
     with (
         workers(jobs, SEEDS_A_PROCESS) as pool,
         Progress(console=console) as progress,
@@ -106,6 +110,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
             committed += outcome.transactions
             gaps += outcome.gaps
             shared += outcome.shared
+            assigned += outcome.assigned
             if outcome.violation is not None:
                 failed.append(outcome)
                 line = line_of(outcome)
@@ -116,6 +121,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
         + (f", {committed:,} transactions" if mode.transactions or mode.logs else "")
         + (f", {gaps:,} gaps read" if mode.logs else "")
         + (f", {shared:,} records accepted in the share group" if has_shares else "")
+        + (f", {assigned:,} assignments of tasks" if mode.streams else "")
     )
     if failed:
         first = min(outcome.seed for outcome in failed)

@@ -45,6 +45,10 @@ GO_ON: Final = frozenset({OFFSETS, SHARE_STATES})
 SHARE_LOCK_MS: Final = 1_000
 """The least that there can be."""
 SHARE_LIMIT: Final = 5
+STREAMS_SOURCE: Final = "in"
+"""Read by the members of a streams group only."""
+STREAMS_INTERNAL: Final = ("app-sums-repartition", "app-sums-changelog", "app-last-changelog")
+"""The internal topics of a streams group."""
 WRITTEN: Final = "w"
 """The topic that transactions write records to."""
 MULTI_OPERATIONS: Final = (3, 5, 9, MAX_OPERATIONS)
@@ -88,9 +92,10 @@ class Cluster:
         *,
         logs: bool = False,
         shares: bool = False,
+        streams: bool = False,
     ) -> None:
         """`logs`: segments are small, and the cleaner and retention look at them often. `shares`:
-        there is a share group; no election is unclean."""
+        there is a share group; no election is unclean. `streams`: there is a streams group."""
         self.seed = seed
         self.logs = logs
         self.pace = pace
@@ -128,8 +133,8 @@ class Cluster:
         if logs:
             self.flushes = Random(f"{seed} flushes").random() < LOGS_FLUSH
             settings |= self._settings_of_logs()
-        if shares:
-            settings |= self._settings_of_shares()
+        settings |= self._settings_of_shares() if shares else {}
+        settings |= self._settings_of_streams() if streams else {}
         self.brokers = {
             number: Broker(
                 number, self.loop, self.host, self.folder / str(number), settings, self.note, seed
@@ -217,6 +222,18 @@ class Cluster:
             "group.share.min.record.lock.duration.ms": str(SHARE_LOCK_MS),
             "group.share.record.lock.duration.ms": str(SHARE_LOCK_MS),
             "group.share.delivery.count.limit": str(SHARE_LIMIT),
+        }
+
+    def _settings_of_streams(self) -> dict[str, str]:
+        return {
+            "default.replication.factor": str(self.factor),
+            "group.streams.min.session.timeout.ms": "1",
+            "group.streams.session.timeout.ms": str(self.pace.ms(MEMBER_SESSION_MS)),
+            "group.streams.min.heartbeat.interval.ms": "1",
+            "group.streams.heartbeat.interval.ms": "100",
+            "group.streams.assignment.interval.ms": str(self.pace.ms(300)),
+            "group.streams.initial.rebalance.delay.ms": str(self.pace.ms(400)),
+            "group.streams.num.standby.replicas": "1",
         }
 
     def settings_of_topic(self, *, is_compacted: bool = False) -> dict[str, str]:

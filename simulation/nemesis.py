@@ -16,6 +16,7 @@ from simulation.log_clients import LogClients
 from simulation.log_faults import LogFaults
 from simulation.share_clients import ShareClients
 from simulation.stall import Stalls
+from simulation.streams_clients import StreamsClients
 from simulation.transaction_faults import TransactionFaults
 from simulation.tree_session import TREE
 from simulation.workload import Workload
@@ -37,12 +38,15 @@ class Nemesis:
         writers: Writers | None = None,
         of_logs: LogClients | None = None,
         shares: ShareClients | None = None,
+        streams: StreamsClients | None = None,
     ) -> None:
-        """`writers` write in transactions. With the clients of logs, there are faults of logs. In
-        a share group, members of this group are killed and paused."""
+        """`writers` write in transactions. With the clients of logs, there are faults of logs. With
+        a share group or a streams group, members of this group are killed and paused."""
         self._cluster = cluster
         self._workload = workload
         self._shares = shares
+        self._streams = streams
+        self._members = shares or streams or workload
         self._loop = cluster.loop
         self._stalls = Stalls(cluster, self.begin)
         self._of_transactions = None if writers is None else TransactionFaults(cluster, writers)
@@ -73,14 +77,14 @@ class Nemesis:
             broker.resume()
             broker.start()
         self._workload.resume_members()
-        if self._shares is not None:
-            self._shares.resume_members()
+        if self._members is not self._workload:
+            self._members.resume_members()
 
     def begin(self, fault: Fault) -> None:  # noqa: C901, PLR0912
         """Start a fault now."""
         cluster = self._cluster
         cluster.note(f"FAULT {fault}")
-        for special in (self._of_transactions, self.of_logs):
+        for special in (self._of_transactions, self.of_logs, self._streams):
             if special is not None and special.begin(fault):
                 return
         broker = cluster.brokers[fault.one]
@@ -123,9 +127,9 @@ class Nemesis:
                 cluster.note(f"the wall clock of {fault.one} is {ahead_ms} ms ahead")
                 cluster.set_clock(fault.one, ahead_ms)
             case "kill member":
-                (self._shares or self._workload).kill_member(fault.seed, end_s)
+                self._members.kill_member(fault.seed, end_s)
             case "pause member":
-                (self._shares or self._workload).pause_member(fault.seed, end_s)
+                self._members.pause_member(fault.seed, end_s)
             case _:
                 cluster.spawn(self._operate(fault))
 

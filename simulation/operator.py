@@ -17,6 +17,7 @@ CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 DELETE_RECORDS: Final = 21
 CREATE_PARTITIONS: Final = 37
+DELETE_GROUPS: Final = 42
 ELECT_LEADERS: Final = 43
 INCREMENTAL_ALTER_CONFIGS: Final = 44
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
@@ -133,6 +134,20 @@ class Operator:
         code = ErrorCode(answer.responses[0].error_code)
         self._note(f"operator: delete {topic}: {code.name}")
         return code
+
+    async def delete_group(self, group: str) -> None:
+        """Delete a group without members; the request may fail or be lost."""
+        build = messages_of(DELETE_GROUPS, 2, "request")
+        request = build.DeleteGroupsRequest(groups_names=(group,))
+        try:
+            broker = await self._connections.coordinator(group)
+            answer = await self._connections.ask(broker, request)
+        except NoAnswerError:
+            return
+        finally:
+            self._connections.forget_coordinator(group)
+        code = ErrorCode(answer.results[0].error_code)
+        self._note(f"operator: group {group} deleted: {code.name}")
 
     async def delete_records(self, topic: str, index: int, before: int) -> None:
         """Delete the records of a partition before an offset; the request may fail or be lost."""

@@ -1,10 +1,13 @@
-"""No partition has two owners in a group of the consumer protocol, as its coordinator has it."""
+"""No partition has two owners in a group of the consumer protocol, and no task in a streams group,
+as the coordinator has it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ottla.groups.shard import GroupShard
+from ottla.groups.streams.tasks import TaskId, each
 from simulation.broker import Broker
 from simulation.replay import loaded
 from simulation.violation import Violation
@@ -23,6 +26,8 @@ class OwnersWatch:
                 if isinstance(partition.shard, GroupShard):
                     for group in partition.shard.consumer.groups.values():
                         check_owners(group, broker.name)
+                    for streams in partition.shard.streams.groups.values():
+                        check_task_owners(streams, broker.name)
 
 
 def check_owners(group: Any, where: str) -> None:
@@ -43,4 +48,35 @@ def check_owners(group: Any, where: str) -> None:
         raise Violation(
             f"group {group.group_id} on {where}: it has owners {group.owner_epochs}, its members "
             f"{known}"
+        )
+
+
+def check_task_owners(group: Any, where: str) -> None:
+    """No two members have an active task, no process has one twice, and the group knows who has
+    which. Raises Violation.
+    """
+    active: dict[TaskId, Any] = {}
+    copies: dict[TaskId, set[str]] = {}
+    for member in group.members.values():
+        for held in (member.assigned, member.pending_revocation):
+            for task in each(held.active):
+                other = active.setdefault(task, member)
+                if other is not member:
+                    raise Violation(
+                        f"group {group.group_id} on {where}: members {other.member_id} and"
+                        f" {member.member_id} both have task {task}"
+                    )
+            for task in each(held.standby):
+                copies.setdefault(task, set()).add(member.process_id)
+    for task, member in active.items():
+        if member.process_id in copies.get(task, ()):
+            raise Violation(
+                f"group {group.group_id} on {where}: {member.process_id} has task {task} active and"
+                " as a standby task"
+            )
+    known = {task: member.process_id for task, member in active.items()}
+    if known != group.active_owners or copies != group.standby_owners:
+        raise Violation(
+            f"group {group.group_id} on {where}: it has owners {group.active_owners} and"
+            f" {group.standby_owners}, its members {known} and {copies}"
         )

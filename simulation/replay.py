@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ottla.coordinator.loading import Loading
 from ottla.groups.shard import GroupShard
+from ottla.groups.streams.group import StreamsGroup
 from ottla.share.shard import ShareShard
 from ottla.transactions.shard import TransactionShard
 from ottla.transactions.state import PREPARED
@@ -29,6 +30,8 @@ STORED_OF_SHARES: Final = (
     "subscribers", "states", "states_since_ms",
 )  # fmt: skip
 """The same of a share group."""
+STORED_OF_STREAMS: Final = sorted({*StreamsGroup.__slots__} - {"group_id", "revision", "soft"})
+"""The same of a streams group."""
 NOT_STORED: Final = frozenset[Any]()
 
 
@@ -97,6 +100,12 @@ def content(shard: TransactionShard | GroupShard | ShareShard) -> dict[str, Any]
         for field in STORED_OF_SHARES:
             value = getattr(shares, field)
             found[f"share group {name} {field}"] = dict(value) if isinstance(value, dict) else value
+    for name, streams in shard.streams.groups.items():
+        for field in STORED_OF_STREAMS:
+            value = getattr(streams, field)
+            found[f"streams group {name} {field}"] = (
+                dict(value) if isinstance(value, dict) else value
+            )
     return found
 
 

@@ -39,6 +39,8 @@ from simulation.replicas import content
 from simulation.share_clients import ShareClients
 from simulation.share_faults import draw_share_faults
 from simulation.size import size_of
+from simulation.streams_clients import StreamsClients
+from simulation.streams_faults import draw_streams_faults
 from simulation.transaction_faults import draw_transaction_faults
 from simulation.transaction_watch import TransactionWatch
 from simulation.transactional_clients import TransactionalClients
@@ -82,6 +84,8 @@ class Outcome:
     """How often a reader met a gap of the compacted topic."""
     shared: int
     """Records that members of the share group accepted."""
+    assigned: int
+    """How often members of the streams group were told tasks."""
     virtual_ms: int
 
 
@@ -99,6 +103,7 @@ class World:
         conversions: bool = False,
         shares: bool = False,
         letters: bool = False,
+        streams: bool = False,
         pace: Pace | None = None,
     ) -> None:
         """Without `faults` and `pace`, those of the seed; faults that are given happen as they are.
@@ -106,17 +111,19 @@ class World:
         and their disks, and the clients for them; a mode of its own, so that a seed without it
         keeps its run. `consumers`: the group's members speak the consumer protocol (KIP-848).
         `conversions`: each speaks it or the classic one. `shares`: with a share group (KIP-932)
-        beside the others. `letters`: that with dead letters (KIP-1191)."""
+        beside the others. `letters`: that with dead letters (KIP-1191). `streams`: with a
+        streams group (KIP-1071)."""
         plan = Random(f"{seed} plan")
         self.seed = seed
         pace = pace_of(seed) if pace is None else pace
         shares = shares or letters
         size = size_of(seed, pace, transactions=transactions, logs=logs)
-        self.cluster = Cluster(seed, plan, pace, size, logs=logs, shares=shares)
+        self.cluster = Cluster(seed, plan, pace, size, logs=logs, shares=shares, streams=streams)
         member: Callable[..., Member] = EpochMember if consumers else Member
         self.workload = Workload(self.cluster, plan, either_member if conversions else member)
         self.shares = ShareClients(self.cluster, self.workload, letters=letters) if shares else None
-        self._watches_group = consumers or conversions or shares
+        self.streams = StreamsClients(self.cluster) if streams else None
+        self._watches_group = consumers or conversions or shares or streams
         if conversions:
             workload, loop = self.workload, self.cluster.loop
             emptied = EmptiedGroups(
@@ -138,13 +145,18 @@ class World:
             if shares:
                 more = draw_share_faults(Random(f"{seed} share faults"), self.cluster.count)
                 faults = (*faults, *more)
+            if streams:
+                more = draw_streams_faults(Random(f"{seed} streams faults"), self.cluster.count)
+                faults = (*faults, *more)
             faults = at_pace(faults, pace)
         self.faults = tuple(faults)
         has_writers = transactions or logs
         self.transactional = TransactionalClients(self.cluster) if has_writers else None
         writers = None if self.transactional is None else self.transactional.writers
         self.of_logs = LogClients(self.cluster, self.workload) if logs else None
-        self.nemesis = Nemesis(self.cluster, self.workload, writers, self.of_logs, self.shares)
+        self.nemesis = Nemesis(
+            self.cluster, self.workload, writers, self.of_logs, self.shares, self.streams
+        )
         self.has_few_epochs = transactions and Random(f"{seed} epochs").random() < FEW_EPOCHS
 
     def run(self) -> Outcome:
@@ -188,6 +200,7 @@ class World:
             transactions=0 if self.transactional is None else self.transactional.committed,
             gaps=0 if self.of_logs is None else self.of_logs.gaps,
             shared=0 if self.shares is None else self.shares.ledger.accepted,
+            assigned=0 if self.streams is None else self.streams.ledger.told_count,
             virtual_ms=cluster.loop.now_ms,
         )
 
@@ -200,6 +213,8 @@ class World:
         self.workload.start()
         if self.shares is not None:
             await self.shares.start()
+        if self.streams is not None:
+            await self.streams.start()
         if self.transactional is not None:
             if cluster.size.writers:
                 config = cluster.settings_of_topic() if self.of_logs is not None else {}
@@ -229,6 +244,8 @@ class World:
             self.transactional.judge()
         if self.shares is not None:
             await self.shares.settle()
+        if self.streams is not None:
+            await self.streams.settle()
         await self._until(self._are_replicas_equal)
         await self._check()
 
@@ -492,6 +509,7 @@ def run(
     conversions: bool = False,
     shares: bool = False,
     letters: bool = False,
+    streams: bool = False,
     pace: Pace | None = None,
 ) -> Outcome:
     """One seed."""
@@ -502,6 +520,7 @@ def run(
         "conversions": conversions,
         "shares": shares,
         "letters": letters,
+        "streams": streams,
     }
     return World(seed, faults, pace=pace, **modes).run()
 

@@ -37,11 +37,14 @@ def test_the_invariants_hold(first: int) -> None:
     assert f"{PART} seeds, 0 failed" in done.stdout
 
 
-@pytest.mark.parametrize("mode", ["--consumers", "--conversions", "--shares", "--letters"])
+@pytest.mark.parametrize(
+    "mode", ["--consumers", "--conversions", "--shares", "--letters", "--streams"]
+)
 def test_the_invariants_hold_in_a_group_of_the_consumer_protocol(mode: str) -> None:
     """No partition has two owners, the group converges, and a coordinator's memory is its log; also
     where members speak either protocol. In a share group no record is lost, and none that was
-    accepted comes again.
+    accepted comes again. In a streams group no task has two owners, and all are
+    assigned at the end.
     """
     done = subprocess.run(
         [sys.executable, "-m", "simulation", mode, "--seeds", "30", "--jobs", "1"],
