@@ -28,6 +28,7 @@ ENGINES: Final = (
     "docs/engines/spark.md",
     "docs/engines/flink.md",
     "docs/engines/hadoop.md",
+    "docs/engines/kafka-connect.md",
 )
 """The engines around Kafka, each with a program that a test runs."""
 
