@@ -61,6 +61,10 @@ class SharedBroker(Topics):
             " give this test its own with @pytest.mark.ottla, or use ottla.testing.Broker"
         )
 
+    def advance_over_locks(self, _: str) -> int:
+        """Raises KitError."""
+        return self.advance()
+
 
 class Broker(Secured, Timed):
     """`with Broker(config={"num.partitions": 3}) as broker:`, or `.start()` and `.end()`.

@@ -1,7 +1,9 @@
-"""Makes a classic consumer group rebalance, by Kafka's own protocol.
+"""Makes a group rebalance, by Kafka's own protocols.
 
-One more member joins, which begins a rebalance (KIP-394: the first answer is only a member id), and
-leaves before the others have joined again. So the group rebalances once, and stays as it was.
+One more member joins. In a classic group that begins a rebalance (KIP-394: the first answer is only
+a member id), and it leaves before the others have joined again. So the group rebalances once, and
+stays as it was. In a consumer or share group it takes partitions before it leaves
+(`extra_member`). A streams group is not made to: a new member would have to bring its topology.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from contextlib import closing, suppress
 from typing import Any, Final
 
 from ottla.client.addresses import addresses
+from ottla.client.admin.groups import CLASSIC, STREAMS, described_groups, listed_groups
 from ottla.client.connection import open_connection
 from ottla.client.coordinators import Coordinated
 from ottla.client.errors import NoAnswerError
@@ -21,6 +24,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.testing.broker_request import ask_broker, kit_client
 from ottla.testing.errors import KitError, is_for_the_test
+from ottla.testing.extra_member import join_and_leave
 from ottla.testing.fault_rule import KIT_CLIENT_ID
 
 __tracebackhide__ = is_for_the_test
@@ -35,11 +39,46 @@ _POLL_S: Final = 0.005
 STABLE: Final = "Stable"
 
 
-def force_rebalance(bootstrap: str, group: str, settings: Mapping[str, str] | None = None) -> None:
-    """Returns when the rebalance has begun; `bootstrap` is one broker's address, `settings` are the
-    kit's about security. Raises KitError
-    if the group is not stable, which is the only state that a rebalance can begin in.
+def rebalance_readers(
+    bootstrap: str, topic: str, settings: Mapping[str, str] | None = None
+) -> list[str]:
+    """Each group of which a member has a partition of the topic rebalances, one after the other;
+    returns their names. Raises KitError if there is none, and as `force_rebalance`.
     """
+    with kit_client(bootstrap, settings=settings) as client:
+        names = [each.group for each in listed_groups(client)]
+        readers = [
+            name
+            for name, group in described_groups(client, names).items()
+            if any(each.topic == topic for one in group.members for each in one.assignment)
+        ]
+    if not readers:
+        raise KitError(f"no member of a group has a partition of topic {topic}")
+    for name in readers:
+        force_rebalance(bootstrap, name, settings)
+    return readers
+
+
+def force_rebalance(bootstrap: str, group: str, settings: Mapping[str, str] | None = None) -> None:
+    """Returns when the rebalance of a classic group has begun, or when that of another one has
+    moved partitions; `bootstrap` is one broker's address, `settings` are the kit's about security.
+    Raises KitError if a classic group is not stable, which is the only state that a rebalance can
+    begin in, if nothing would move, and for a streams group.
+    """
+    with kit_client(bootstrap, settings=settings) as client:
+        found = described_groups(client, [group]).get(group)
+        if found is not None and found.type == STREAMS:
+            raise KitError(
+                f"group {group} is one of Kafka Streams, of which a new member brings the topology:"
+                " use fence_member or expire_member"
+            )
+        if found is not None and found.type != CLASSIC:
+            join_and_leave(client, found)
+            return
+    _force_classic(bootstrap, group, settings)
+
+
+def _force_classic(bootstrap: str, group: str, settings: Mapping[str, str] | None) -> None:
     settings = settings or {}
     address = _coordinator(bootstrap, group, settings)
     described = _describe(address, group, settings)

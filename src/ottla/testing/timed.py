@@ -47,6 +47,16 @@ class Timed(Topics):
         self._pass_time(by_ms)
         return self.now_ms()
 
+    def advance_over_locks(self, group: str) -> int:
+        """Let so much time pass that the acquisition locks of a share group end
+        (`share.record.lock.duration.ms` of the group): records that its members have, and have not
+        acknowledged, go to others. Returns the brokers' time, in ms since 1970. Sessions of members
+        last longer by default. Raises KitError as `advance`.
+        """
+        from ottla.testing.share_locks import lock_ms
+
+        return self.advance(seconds=(lock_ms(self.bootstrap, group, self.kit_settings) + 1) / 1_000)
+
     def _pass_time(self, by_ms: int) -> None:
         """Advance the brokers, and wait until they have done what became due."""
         self._ask_at_once("advance", by_ms=by_ms)

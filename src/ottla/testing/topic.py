@@ -130,6 +130,15 @@ class Topic:
         if text is not None:
             raise AssertionError(text)
 
+    def rebalance(self) -> list[str]:
+        """Make each group rebalance of which a member has a partition of the topic; returns their
+        names. See `Broker.rebalance` for what that is in a group of each kind. Raises KitError if
+        nobody reads the topic in a group.
+        """
+        from ottla.testing.rebalance import rebalance_readers
+
+        return rebalance_readers(self.bootstrap, self.name, self._settings)
+
     async def produce_async(self, *values: Any, **options: Any) -> list[ReadRecord]:
         """`produce`."""
         return await asyncio.to_thread(self.produce, *values, **options)

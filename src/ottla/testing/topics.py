@@ -105,9 +105,12 @@ class Topics(Faults):
         self._ask_all("compact", topic=topic)
 
     def rebalance(self, group: str) -> None:
-        """Begin a rebalance of a classic group: the members learn of it with their next heartbeat.
-        Raises KitError if the group has no such members: those with group.protocol=consumer give
-        partitions up one by one, and never all stop."""
+        """Make a group rebalance. In a classic group it begins now, and all members join again with
+        their next heartbeat. In a consumer or share group one more member joins, takes partitions
+        from others, and leaves: returns after that, which takes as long as the others' heartbeat
+        interval. Raises KitError if the group has no members, or nothing would move, and for a
+        streams group.
+        """
         from ottla.testing.rebalance import force_rebalance
 
         force_rebalance(self.bootstrap.split(",")[0], group, self.kit_settings)
@@ -120,6 +123,26 @@ class Topics(Faults):
         from ottla.testing.expired_member import expire_member
 
         return expire_member(self.bootstrap, group, client_id, self.kit_settings)
+
+    def fence_member(self, group: str, client_id: str | None = None) -> str:
+        """A member's next request is refused as that of one that another has replaced:
+        FENCED_INSTANCE_ID for a classic member with a group.instance.id, FENCED_MEMBER_EPOCH for
+        one of a consumer, share or streams group. Returns its member id. Without `client_id` the
+        group must have one member only. Raises KitError if there is not exactly one such, or it is
+        a classic one without a group.instance.id.
+        """
+        from ottla.testing.fenced_member import fence_member
+
+        return fence_member(self.bootstrap, group, client_id, self.kit_settings)
+
+    def fence_producer(self, transactional_id: str) -> None:
+        """The producer with this transactional id is fenced, as by a new one of the same id: its
+        open transaction is aborted, and its next request is refused with PRODUCER_FENCED. Raises
+        KitError with the broker's reason.
+        """
+        from ottla.testing.fenced_producer import fence_producer
+
+        fence_producer(self.bootstrap, transactional_id, self.kit_settings)
 
     def _ask_all(self, operation: str, **arguments: Any) -> None:
         for each in self.controls():
