@@ -16,6 +16,7 @@ from simulation.planted_consumers import PLANTED_CONSUMERS
 from simulation.planted_conversions import PLANTED_CONVERSIONS
 from simulation.planted_logs import PLANTED_LOGS
 from simulation.planted_shares import PLANTED_LETTERS, PLANTED_SHARES
+from simulation.planted_streams import PLANTED_STREAMS
 from simulation.traps import TRAPS
 from simulation.workers import workers
 from simulation.world import run
@@ -73,6 +74,13 @@ def test_a_planted_bug_of_share_groups_is_found(plant: Callable[[Patch], None], 
 @pytest.mark.parametrize("plant", PLANTED_LETTERS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_of_dead_letters_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
     assert pool.apply(partial(_is_found, plant, PLANTED_LETTERS[plant], letters=True))
+
+
+@pytest.mark.parametrize("plant", PLANTED_STREAMS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_of_streams_groups_is_found(
+    plant: Callable[[Patch], None], pool: Pool
+) -> None:
+    assert pool.apply(partial(_is_found, plant, PLANTED_STREAMS[plant], streams=True))
 
 
 def _is_found_in_logs(plant: Callable[[Patch], None], first: Sighting) -> bool:
