@@ -35,6 +35,13 @@ from ottla.console.pages.partition import partition
 from ottla.console.pages.pipelines import pipeline, pipelines
 from ottla.console.pages.produce import produce, production
 from ottla.console.pages.resend import counted, resent
+from ottla.console.pages.schema_changes import (
+    changed_level,
+    checked,
+    deleted_subject,
+    deleted_version,
+    registered,
+)
 from ottla.console.pages.schemas import schema, schema_by_id, schemas
 from ottla.console.pages.security import security
 from ottla.console.pages.security_changes import (
@@ -130,6 +137,11 @@ CHANGES: Final[dict[str, Page]] = {
     "/topics/{topic}/settings": change,
     "/topics/{topic}/add-partitions": add,
     "/topics/{topic}/delete": delete,
+    "/schema/check": checked,
+    "/schema/register": registered,
+    "/schema/delete-version": deleted_version,
+    "/schema/delete": deleted_subject,
+    "/schema/level": changed_level,
 }
 """By POST alone."""
 STREAMS: Final[dict[str, tuple[Open, Stream, str]]] = {

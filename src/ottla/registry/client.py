@@ -49,27 +49,27 @@ class RegistryClient:
 
     def subjects(self) -> list[str]:
         """Return the names of all subjects, sorted. Raises RegistryError."""
-        return sorted(self._ask(self.client.get_subjects) or ())
+        return sorted(self.ask(self.client.get_subjects) or ())
 
     def places_of(self, schema_id: int) -> list[tuple[str, int]]:
         """Return the subjects that have a schema, each with the version; none where the registry
         does not say.
         """
-        found = self._ask(lambda: self.client.get_schema_versions(schema_id)) or ()
+        found = self.ask(lambda: self.client.get_schema_versions(schema_id)) or ()
         return sorted((one.subject, one.version) for one in found if one.subject and one.version)
 
     def compatibility(self, subject: str) -> str | None:
         """Return the level by which new versions are checked: the subject's own, else that of the
         registry; None where it does not say.
         """
-        own: str | None = self._ask(lambda: self.client.get_compatibility(subject))
-        return own or self._ask(self.client.get_compatibility)
+        own: str | None = self.ask(lambda: self.client.get_compatibility(subject))
+        return own or self.ask(self.client.get_compatibility)
 
     def written(self, subject: str, number: int) -> Registered | None:
         """Return a version as it was written, without what it refers to: a Protobuf schema is
         text. None where there is none.
         """
-        found = self._ask(lambda: self.client.get_version(subject, number))
+        found = self.ask(lambda: self.client.get_version(subject, number))
         if found is None:
             return None
         kind = found.schema.schema_type or AVRO
@@ -77,7 +77,7 @@ class RegistryClient:
 
     def versions(self, subject: str) -> list[int]:
         """Return the versions of a subject, the oldest first; none where there is no subject."""
-        return sorted(self._ask(lambda: self.client.get_versions(subject)) or ())
+        return sorted(self.ask(lambda: self.client.get_versions(subject)) or ())
 
     def version(self, subject: str, number: int) -> Registered | None:
         """Return a version of a subject, None where there is none. Raises RegistryError."""
@@ -86,22 +86,22 @@ class RegistryClient:
 
     def latest(self, subject: str) -> Registered | None:
         """Return the newest version of a subject, None where there is none."""
-        found = self._ask(lambda: self.client.get_latest_version(subject, fmt=_SERIALIZED))
+        found = self.ask(lambda: self.client.get_latest_version(subject, fmt=_SERIALIZED))
         return found and self._with_references(
             found.schema_id, found.schema, subject, found.version or 0, [0]
         )
 
     def for_serializer(self, schema: Registered) -> Any:
         """Return a schema as confluent-kafka's serializers take it."""
-        return self._ask(lambda: self.client.get_schema(schema.id, fmt=_SERIALIZED))
+        return self.ask(lambda: self.client.get_schema(schema.id, fmt=_SERIALIZED))
 
     def schema(self, schema_id: int) -> Registered | None:
         """Return the schema of an id, None where there is none. Raises RegistryError."""
-        found = self._ask(lambda: self.client.get_schema(schema_id, fmt=_SERIALIZED))
+        found = self.ask(lambda: self.client.get_schema(schema_id, fmt=_SERIALIZED))
         return found and self._with_references(schema_id, found, "", 0, [0])
 
     def _version(self, subject: str, number: int) -> Any:
-        return self._ask(lambda: self.client.get_version(subject, number, fmt=_SERIALIZED))
+        return self.ask(lambda: self.client.get_version(subject, number, fmt=_SERIALIZED))
 
     def _with_references(
         self, schema_id: int, schema: Any, subject: str, number: int, count: list[int]
@@ -125,7 +125,7 @@ class RegistryClient:
         kind = schema.schema_type or AVRO
         return Registered(schema_id, kind, schema.schema_str, subject, number, tuple(references))
 
-    def _ask(self, request: Callable[[], _T]) -> _T | None:
+    def ask(self, request: Callable[[], _T]) -> _T | None:
         """Return the answer, None for "not found"."""
         from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
 

@@ -24,6 +24,9 @@ class RegistryServer:
         self.fail_with: list[int] = []  # the status of the next answers
         self.user = ""
         self.url = ""
+        self.levels: dict[str, str] = {}
+        self.is_compatible = True
+        """What the checks of new versions say."""
 
     def register(
         self,
@@ -78,7 +81,42 @@ class RegistryServer:
             for one in self.subjects.get(match[1], ()):
                 if one["version"] == int(match[2]):
                     return 200, one
+        match = re.fullmatch(r"/config(?:/(.+))?", path)
+        if match and (match[1] or "") in self.levels:
+            return 200, {"compatibilityLevel": self.levels[match[1] or ""]}
         return 404, {"error_code": 40401, "message": "not there"}
+
+    def change(self, method: str, path: str, document: Any) -> tuple[int, Any]:
+        """The answer to POST, PUT and DELETE."""
+        self.asked.append(f"{method} {path}")
+        if self.fail_with:
+            return self.fail_with.pop(0), {"error_code": 50001, "message": "down"}
+        path = unquote(path.partition("?")[0])
+        gone = 404, {"error_code": 40401, "message": "not there"}
+        if match := re.fullmatch(r"/compatibility/subjects/(.+)/versions", path):
+            if match[1] not in self.subjects:
+                return gone
+            return 200, {"is_compatible": self.is_compatible}
+        if method == "POST" and (match := re.fullmatch(r"/subjects/(.+)/versions", path)):
+            if not self.is_compatible:
+                return 409, {"error_code": 409, "message": "incompatible"}
+            kind, used = document.get("schemaType", "AVRO"), document.get("references") or ()
+            return 200, {"id": self.register(match[1], document["schema"], kind, tuple(used))}
+        if method == "PUT" and (match := re.fullmatch(r"/config/(.+)", path)):
+            self.levels[match[1]] = document["compatibility"]
+            return 200, document
+        if method == "DELETE" and (match := re.fullmatch(r"/subjects/(.+)/versions/(\d+)", path)):
+            versions = self.subjects.get(match[1], [])
+            kept = [each for each in versions if each["version"] != int(match[2])]
+            if len(kept) == len(versions):
+                return gone
+            self.subjects[match[1]] = kept
+            return 200, int(match[2])
+        if method == "DELETE" and (match := re.fullmatch(r"/subjects/(.+)", path)):
+            if match[1] not in self.subjects:
+                return gone
+            return 200, [each["version"] for each in self.subjects.pop(match[1])]
+        return gone
 
 
 @contextlib.contextmanager
@@ -88,7 +126,16 @@ def run_registry() -> Iterator[RegistryServer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, document = registry.answer(self.path, self.headers.get("Authorization", ""))
+            self.respond(*registry.answer(self.path, self.headers.get("Authorization", "")))
+
+        def do_POST(self) -> None:
+            size = int(self.headers.get("Content-Length", 0))
+            document = json.loads(self.rfile.read(size) or b"{}")
+            self.respond(*registry.change(self.command, self.path, document))
+
+        do_PUT = do_DELETE = do_POST  # noqa: N815 (names of http.server's)
+
+        def respond(self, status: int, document: Any) -> None:
             body = json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

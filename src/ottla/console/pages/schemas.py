@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple, TypeVar
 
 from starlette.responses import RedirectResponse, Response
 
 from ottla.console.errors import NotFoundError, VisitError
+from ottla.console.login import SaslLogin
 from ottla.console.pages.paging import paging_of
 from ottla.console.schemas import Schemas
 from ottla.console.templates import address
 from ottla.console.visit import Visit
+from ottla.registry.changes import FORMATS, LEVELS, Reference, RegistryChanges
 from ottla.registry.client import RegistryError
 from ottla.registry.registered import PROTOBUF, Registered
 from ottla.wording.errors import unknown
@@ -57,6 +59,8 @@ def schemas(visit: Visit) -> Response:
         part=part,
         page=paging.page,
         pages=paging.pages,
+        may_change=may_change(visit),
+        formats=FORMATS,
     )
 
 
@@ -88,6 +92,12 @@ def schema(visit: Visit) -> Response:
         against=against,
         lines=lines,
         compatibility=asked(lambda: registry.client.compatibility(subject)),
+        may_change=may_change(visit),
+        formats=FORMATS,
+        levels=LEVELS,
+        references=written_references(
+            asked(lambda: RegistryChanges(registry.client).references_of(subject, number))
+        ),
     )
 
 
@@ -109,6 +119,18 @@ def registry_of(visit: Visit) -> Schemas:
             "this console has no schema registry.", "Start it with --registry http://HOST:PORT."
         )
     return visit.console.schemas
+
+
+def may_change(visit: Visit) -> bool:
+    """Whether this visitor is offered changes. All would make them as the same user of the
+    registry: not where each has his own rights (SASL).
+    """
+    return not visit.console.read_only and not isinstance(visit.console.login, SaslLogin)
+
+
+def written_references(references: Sequence[Reference]) -> str:
+    """For a form: `NAME = SUBJECT : VERSION` lines."""
+    return "".join(f"{each.name} = {each.subject} : {each.version}\n" for each in references)
 
 
 def version_of(registry: Schemas, subject: str, number: int) -> Registered:
