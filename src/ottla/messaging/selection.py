@@ -8,6 +8,7 @@ from heapq import heappush, heappushpop
 from itertools import count
 from typing import Any
 
+from ottla.messaging.json_values import parsed
 from ottla.messaging.patterns import PatternError, compiled
 from ottla.messaging.record_headers import known_headers
 
@@ -76,7 +77,7 @@ def json_matcher(text: str) -> Matches:
         if is_utf_8 and b"\\" not in data and not all(each in data for each in needed):
             return False
         try:
-            found = json.loads(data)
+            found = parsed(data)
         except (ValueError, RecursionError):
             return False
         for step in steps:
