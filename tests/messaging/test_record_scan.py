@@ -63,9 +63,10 @@ def test_the_newest_come_first_and_what_is_left_is_known(ottla_topic: Topic) -> 
     scan = RecordScan(settings, {zero: (0, 100), one: (0, 100)}, value, newest_first=True)
     found = scan.step(5.0, 16)
     scan.close()
-    # One offset of each partition, as nothing is known of their size, then eight.
-    assert found == [b"%d" % number for number in range(199, 181, -1)]
-    assert scan.rest == {zero: (0, 91), one: (0, 91)}
+    # One offset of each partition, as nothing is known of their size, then eight, of which the
+    # oldest are left out.
+    assert found == [b"%d" % number for number in range(199, 183, -1)]
+    assert scan.rest == {zero: (0, 92), one: (0, 92)}
 
 
 def test_a_search_stops_with_enough_and_goes_on(ottla_topic: Topic) -> None:
@@ -118,3 +119,25 @@ def test_a_tail_shows_the_newest_and_counts_what_it_skips(ottla_topic: Topic) ->
     assert not tail.is_away
     tail.close()
     assert tail.step(0.1, 10) == []
+
+
+@pytest.mark.ottla_topic(partitions=2)
+def test_of_a_window_with_many_that_match_only_the_newest_are_kept(ottla_topic: Topic) -> None:
+    """And what is left out is said to be left."""
+    produce(ottla_topic, [(number % 2, b"%d" % number) for number in range(400)])
+    zero, one = (TopicPartition(ottla_topic.name, number) for number in range(2))
+    settings = {"bootstrap.servers": ottla_topic.bootstrap}
+
+    def is_old(record: Any) -> bool:
+        return bool(int(record.value()) < 380)
+
+    spans = {zero: (0, 200), one: (0, 200)}
+    scan = RecordScan(settings, spans, value, is_old, newest_first=True)
+    found: list[bytes] = []
+    while len(found) < 5:
+        found += scan.step(5.0, 5 - len(found))
+    rest = scan.rest
+    scan.close()
+    assert found == [b"%d" % number for number in range(379, 374, -1)]
+    # Those that were shown last and those of the same window that were not.
+    assert rest == {zero: (0, 188), one: (0, 187)}

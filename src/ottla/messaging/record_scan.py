@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from heapq import heappush, heappushpop
 from threading import Lock
 from typing import Any, Final
 from uuid import uuid4
@@ -149,6 +150,38 @@ def size_of(record: Any) -> int:
     return len(record.value() or b"") + len(record.key() or b"") + 64
 
 
+class _Found:
+    """What matches in a step. With `most` the newest are kept, as a window may have very many;
+    `left_out`: the end of those of each partition that are not.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self.rows: list[tuple[int, int, int, TopicPartition, Any]] = []
+        """Time, offset, a number, partition and what is kept; a heap, the oldest first, if only
+        some are kept.
+        """
+        self.left_out: dict[TopicPartition, int] = {}
+        self._most = most
+        self._number = 0
+
+    def add(self, at_ms: int, offset: int, key: TopicPartition, seen: Any) -> None:
+        self._number += 1  # else two of the same place in different partitions are compared
+        row = at_ms, offset, self._number, key, seen
+        if self._most is None:
+            self.rows.append(row)
+        elif len(self.rows) < self._most:
+            heappush(self.rows, row)
+        else:
+            _, left, _, where, _ = heappushpop(self.rows, row)
+            self.left_out[where] = max(left + 1, self.left_out.get(where, 0))
+
+    def in_order(self, *, newest_first: bool) -> list[Any]:
+        rows = (
+            sorted(self.rows, key=lambda row: row[:2], reverse=True) if newest_first else self.rows
+        )
+        return [row[4] for row in rows]
+
+
 class RecordScan:
     """Looks at each record of these spans until it is done or nobody wants more.
 
@@ -182,6 +215,7 @@ class RecordScan:
         """What was not asked for yet."""
         self._at: dict[TopicPartition, int] = {}
         self._begins: dict[TopicPartition, int] = {}
+        self._left_out: dict[TopicPartition, int] = {}
         self._is_closed = False
 
     @property
@@ -201,7 +235,7 @@ class RecordScan:
 
     @property
     def rest(self) -> dict[TopicPartition, Span]:
-        """The spans that were not looked at."""
+        """The spans that were not looked at, or of which not all was returned."""
         found = dict(self._rest)
         for key, end in self._waiting.items():
             if self._newest_first:
@@ -209,6 +243,9 @@ class RecordScan:
                 found[key] = begin, end
             else:
                 found[key] = self._at[key], end
+        for key, end in self._left_out.items():
+            begin = found[key][0] if key in found else self.spans[key][0]
+            found[key] = begin, max(end, found[key][1] if key in found else 0)
         return found
 
     def step(self, within_s: float, most: int | None = None) -> list[Any]:
@@ -218,17 +255,17 @@ class RecordScan:
         with self._lock:
             if self._is_closed:
                 return []
-            found: list[tuple[tuple[int, int], Any]] = []
+            found = _Found(most if self._newest_first else None)
             until_s = time.monotonic() + within_s
             while not self.is_done and time.monotonic() < until_s:
                 if not self._waiting:
                     self._begin_window()
                 self._read_window(found, until_s, most)
-                if most is not None and len(found) >= most:
+                if most is not None and len(found.rows) >= most:
                     break
-            if self._newest_first:
-                found.sort(key=lambda each: each[0], reverse=True)
-            return [each for _, each in found]
+            for key, end in found.left_out.items():
+                self._left_out[key] = max(end, self._left_out.get(key, 0))
+            return found.in_order(newest_first=self._newest_first)
 
     def _begin_window(self) -> None:
         """Ask for the next records of each partition."""
@@ -249,9 +286,7 @@ class RecordScan:
         self._waiting = {key: end for key, (_, end) in spans.items()}
         self._source.assign(self._begins)
 
-    def _read_window(
-        self, found: list[tuple[tuple[int, int], Any]], until_s: float, most: int | None
-    ) -> None:
+    def _read_window(self, found: _Found, until_s: float, most: int | None) -> None:
         """Until it is over; one that is read forward also until there are `most` or time is up."""
         event_s = time.monotonic()
         while self._waiting:
@@ -263,11 +298,11 @@ class RecordScan:
                 raise LibrdkafkaError(f"no records arrived for {SILENT_S:g} s.")
             self._take(events, found)
             if not self._newest_first and (
-                now_s >= until_s or (most is not None and len(found) >= most)
+                now_s >= until_s or (most is not None and len(found.rows) >= most)
             ):
                 return
 
-    def _take(self, events: list[Any], found: list[tuple[tuple[int, int], Any]]) -> None:
+    def _take(self, events: list[Any], found: _Found) -> None:
         """Look at what has arrived: records of one partition come in runs, so that what is known of
         it is looked up once for each of them.
         """
@@ -293,7 +328,7 @@ class RecordScan:
                 looked_at += 1
                 self._at[key] = offset + 1
                 if matches is None or matches(event):
-                    found.append(((event.timestamp()[1], offset), seen(event)))
+                    found.add(event.timestamp()[1], offset, key, seen(event))
                 if offset < end - 1:
                     continue
             # It is over; or the brokers have no offset `begin` (any more), and librdkafka began
