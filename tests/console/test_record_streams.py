@@ -18,6 +18,7 @@ from ottla.client.topic_partition import TopicPartition
 from ottla.console.login import PasswordLogin
 from ottla.console.record_query import RecordQuery
 from ottla.console.record_streams import MAX_STREAMS, Opened, _Streamed, exported
+from ottla.console.schemas import Unasked
 from ottla.console.workers import Workers
 from ottla.messaging.record_scan import RecordScan
 from ottla.messaging.rendering import render_json
@@ -158,7 +159,7 @@ async def test_an_export_that_breaks_off_says_so() -> None:
     settings = {"bootstrap.servers": "127.0.0.1:1"}
     scan = RecordScan(settings, {key: (0, 5)}, render_json)
     console.readers = Workers(1, -1)  # none is free
-    opened: Opened = ("t", NOTHING_ASKED, scan)
+    opened: Opened = ("t", NOTHING_ASKED, scan, Unasked())
     lines = [part async for part in exported(console, opened)]
     assert [*json.loads(lines[0])] == ["error"]
     assert len(lines) == 1

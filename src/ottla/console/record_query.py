@@ -13,7 +13,7 @@ from ottla.client.errors import ClientError
 from ottla.client.metadata import Topic
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import BadFormError
-from ottla.console.schemas import Schemas
+from ottla.console.schemas import Schemas, Unasked
 from ottla.console.seen_record import SeenRecord, seen_record
 from ottla.console.visit import Visit
 from ottla.messaging.positions import parse_time
@@ -54,24 +54,36 @@ class RecordQuery:
     def newest_first(self) -> bool:
         return self.start == "newest"
 
-    def matches(self, schemas: Schemas | None = None, *, surely: bool = False) -> Matches | None:
+    def matches(
+        self,
+        schemas: Schemas | None = None,
+        *,
+        surely: bool = False,
+        unasked: Unasked | None = None,
+    ) -> Matches | None:
         """What a record has to be; None: any. A key is compared as it is stored or as it is
         decoded, text and JSON are looked for in what `schemas` make of it. Raises PatternError.
-        With `surely` the function raises NotDecodedError where the registry does not say it.
+        Where the registry does not say it, `unasked` notes it, and with `surely` the function
+        raises NotDecodedError.
         """
+
+        def decoding(matches: Matches) -> Matches:
+            if schemas is None:
+                return matches
+            read = schemas.decoded
+            return lambda record: matches(read(record, surely=surely, unasked=unasked))
+
         chosen: Matches | None = None
         # What is quick is asked first.
         if self.key:
             of_key = key_matcher(self.key)
-            chosen = (
-                of_key if schemas is None else either(of_key, decoding(schemas, of_key, surely))
-            )
+            chosen = of_key if schemas is None else either(of_key, decoding(of_key))
         if self.header:
             chosen = both(chosen, header_matcher(self.header))
         if self.text:
-            chosen = both(chosen, decoding(schemas, matcher(self.text, "The text"), surely))
+            chosen = both(chosen, decoding(matcher(self.text, "The text")))
         if self.json:
-            chosen = both(chosen, decoding(schemas, json_matcher(self.json), surely))
+            chosen = both(chosen, decoding(json_matcher(self.json)))
         return chosen
 
     def seen(self, schemas: Schemas | None = None) -> Callable[[Any], SeenRecord]:
@@ -88,14 +100,6 @@ class RecordQuery:
         found["start"] = "" if self.start == "newest" else self.start
         found["form"] = "" if self.form == "auto" else self.form
         return found
-
-
-def decoding(schemas: Schemas | None, matches: Matches, surely: bool) -> Matches:
-    """The same for decoded records."""
-    if schemas is None:
-        return matches
-    decoded = schemas.decoded
-    return lambda record: matches(decoded(record, surely=surely))
 
 
 def either(one: Matches, other: Matches) -> Matches:

@@ -27,6 +27,7 @@ from ottla.console.failure_page import failure_page
 from ottla.console.opened_scan import opened_scan
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.record_query import RecordQuery, known_edges, record_query, spans_of
+from ottla.console.schemas import Unasked
 from ottla.console.seen_record import SeenRecord
 from ottla.console.templates import environment
 from ottla.console.visit import THEME_COOKIE, Visit, own_url, to_login, visited
@@ -48,8 +49,8 @@ EXPORT_STEP: Final = 5000
 MAX_STREAMS: Final = 16
 """At a time: each has a consumer, with up to 16 MB that wait to be looked at."""
 
-Opened = tuple[str, RecordQuery, Any]
-"""The topic, what was asked for, and the scan or the tail."""
+Opened = tuple[str, RecordQuery, Any, Unasked]
+"""The topic, what was asked for, the scan or the tail, and what was searched as bytes."""
 Open = Callable[[Visit], Opened]
 Stream = Callable[[Console, Opened], AsyncIterator[str | bytes]]
 
@@ -83,7 +84,7 @@ def stream(console: Console, opens: Open, streams: Stream, kind: str) -> Callabl
             # A browser asks again for a stream that ends: it is told why, and that it is over.
             return Response(event("failed", said(error)), media_type=kind)
         (opened,) = kept
-        topic, _, reading = opened
+        topic, _, reading, _ = opened
 
         async def parts() -> AsyncIterator[str | bytes]:
             async for part in streams(console, opened):
@@ -140,6 +141,11 @@ def error_line(why: str) -> str:
     return json.dumps({"error": why}) + "\n"
 
 
+def said_of(unasked: Unasked) -> dict[str, Any]:
+    """In the state, if there is something to say."""
+    return {"unasked": unasked.count, "why": unasked.why} if unasked.count else {}
+
+
 def event(name: str, data: str) -> str:
     """As a browser reads it: each line of the data on its own."""
     lines = "".join(f"data: {line}\n" for line in data.splitlines() or [""])
@@ -162,35 +168,37 @@ def open_tail(visit: Visit) -> Opened:
             "Choose one.",
         )
     _, ends = known_edges(visit.client, [TopicPartition(topic.name, each) for each in numbers])
+    schemas, unasked = visit.console.schemas, Unasked()
     tail = RecordTail(
-        visit.access.settings,
-        ends,
-        query.seen(visit.console.schemas),
-        query.matches(visit.console.schemas),
+        visit.access.settings, ends, query.seen(schemas), query.matches(schemas, unasked=unasked)
     )
-    return topic.name, query, tail
+    return topic.name, query, tail, unasked
 
 
 def open_search(visit: Visit) -> Opened:
     topic, query = existing_topic(visit), record_query(visit)
-    schemas, spans = visit.console.schemas, spans_of(visit.client, topic, query)
-    seen, matches = query.seen(schemas), query.matches(schemas)
-    return topic.name, query, opened_scan(visit, topic, query, spans, seen, matches)
+    schemas, unasked = visit.console.schemas, Unasked()
+    spans = spans_of(visit.client, topic, query)
+    seen, matches = query.seen(schemas), query.matches(schemas, unasked=unasked)
+    scan = opened_scan(visit, topic, query, spans, seen, matches)
+    return topic.name, query, scan, unasked
 
 
 def open_export(visit: Visit) -> Opened:
     topic, query = existing_topic(visit), record_query(visit)
     spans = spans_of(visit.client, topic, query)
-    matches = query.matches(visit.console.schemas)
+    # A file that lacks what the registry did not say would look whole.
+    matches = query.matches(visit.console.schemas, surely=True)
     if query.newest_first:
         # In the order of each partition: a file is read from its beginning.
         query = replace(query, start="oldest")
-    return topic.name, query, opened_scan(visit, topic, query, spans, render_json, matches)
+    scan = opened_scan(visit, topic, query, spans, render_json, matches)
+    return topic.name, query, scan, Unasked()
 
 
 async def tailed(console: Console, opened: Opened) -> AsyncIterator[str | bytes]:
     """New records as they arrive, without end."""
-    topic, _, tail = opened
+    topic, _, tail, unasked = opened
     assert isinstance(tail, RecordTail)
 
     def step() -> str:
@@ -205,12 +213,13 @@ async def tailed(console: Console, opened: Opened) -> AsyncIterator[str | bytes]
         if rows:
             yield event("rows", rows)
         state = {"looked": tail.looked_at, "skipped": tail.skipped, "away": tail.is_away}
+        state |= said_of(unasked)
         yield event("state", json.dumps(state))
 
 
 async def searched(console: Console, opened: Opened) -> AsyncIterator[str | bytes]:
     """What matches, with how much was looked at, to the end."""
-    topic, _, scan = opened
+    topic, _, scan, unasked = opened
     assert isinstance(scan, RecordScan | KeyScan)
     found = 0
 
@@ -232,10 +241,11 @@ async def searched(console: Console, opened: Opened) -> AsyncIterator[str | byte
             "passed": scan.passed_offsets,
             "total": scan.total_offsets,
             "found": found,
+            **said_of(unasked),
         }
         yield event("state", json.dumps(state))
         if scan.is_done or found >= MAX_FOUND:
-            yield event("done", "whole" if scan.is_done else f"{MAX_FOUND:,}")
+            yield event("done", f"{MAX_FOUND:,}" if scan.rest else "whole")
             return
 
 
@@ -243,7 +253,7 @@ async def exported(console: Console, opened: Opened) -> AsyncIterator[str | byte
     """JSON lines. One that breaks off ends with a line that is no record, which programs refuse:
     `{"error": "why"}`.
     """
-    _, _, scan = opened
+    _, _, scan, _ = opened
     assert isinstance(scan, RecordScan | KeyScan)
     while not scan.is_done:
         try:

@@ -24,6 +24,9 @@ UNKNOWN_FOR_S: Final = 30.0
 AWAY_FOR_S: Final = 5.0
 SLOW_S: Final = 1.0
 MAX_ASKED_A_SECOND: Final = 50
+BUSY: Final = 429
+FAILED: Final = 500
+"""The first of the statuses that say that a server fails."""
 
 
 class Decoded(NamedTuple):
@@ -36,6 +39,25 @@ class Decoded(NamedTuple):
     format: str = ""
     why: str = ""
     is_unasked: bool = False
+
+
+class Unasked:
+    """How many records were looked at as bytes, because the registry was not asked or did not
+    answer; and why. For one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.why = ""
+        self._last: tuple[int, int] | None = None
+
+    def note(self, record: Any, why: str) -> None:
+        """A record is looked at once for each part of a filter."""
+        place = record.partition(), record.offset()
+        if place != self._last:
+            self._last = place
+            self.count += 1
+        self.why = why
 
 
 class NotDecodedError(VisitError):
@@ -53,16 +75,17 @@ class Schemas:
         self._decoder = Decoder(client)
         self._lock = Lock()
         self._known: set[int] = set()
-        self._unknown: OrderedDict[int, tuple[float, str]] = OrderedDict()
-        """Until when it is not asked again, and why."""
+        self._unknown: OrderedDict[int, tuple[float, str, bool]] = OrderedDict()
+        """Until when it is not asked again, why, and whether the registry has refused to say it."""
         self._away_until_s = 0.0
         self._why_away = ""
         self._second = 0
         self._asked = 0
 
-    def decoded(self, record: Any, *, surely: bool = False) -> Any:
-        """The record with what can be decoded as JSON; the record itself if nothing is framed. With
-        `surely` raises NotDecodedError if it is not known what it has.
+    def decoded(self, record: Any, *, surely: bool = False, unasked: Unasked | None = None) -> Any:
+        """The record with what can be decoded as JSON; the record itself if nothing is framed. If
+        it is not known what it has, `unasked` notes it, and with `surely` NotDecodedError is
+        raised.
         """
         key, value = record.key(), record.value()
         if not _is_framed(key) and not _is_framed(value):
@@ -73,8 +96,10 @@ class Schemas:
             if surely and each.is_unasked:
                 raise NotDecodedError(
                     f"which records match is not known: schema {each.schema}. {each.why}",
-                    "Nothing was sent. Try it again in a moment.",
+                    "Try it again in a moment.",
                 )
+            if each.is_unasked and unasked is not None:
+                unasked.note(record, each.why)
         return DecodedRecord(record, parts[0].data, parts[1].data)
 
     def read(self, data: bytes | None, topic: str, field: str) -> Decoded:
@@ -83,8 +108,8 @@ class Schemas:
         if data is None or number is None:
             return Decoded(data)
         known = self._unknown_now(number)
-        if known:
-            return Decoded(data, number, why=known)
+        if known is not None:
+            return Decoded(data, number, why=known[0], is_unasked=known[1])
         why = self._why_not_asked(number)
         if why:
             return Decoded(data, number, why=why, is_unasked=True)
@@ -105,11 +130,13 @@ class Schemas:
             return Decoded(data, number, form, f"{error}.")
         return Decoded(read, number, form)
 
-    def _unknown_now(self, number: int) -> str:
-        """Why the schema cannot be had, as the registry has said not long ago."""
+    def _unknown_now(self, number: int) -> tuple[str, bool] | None:
+        """Why the schema cannot be had, as the registry has said not long ago, and whether it has
+        refused to say.
+        """
         with self._lock:
-            until_s, why = self._unknown.get(number, (0.0, ""))
-            return why if time.monotonic() < until_s else ""
+            until_s, why, is_refused = self._unknown.get(number, (0.0, "", False))
+            return (why, is_refused) if time.monotonic() < until_s else None
 
     def _why_not_asked(self, number: int) -> str:
         now_s = time.monotonic()
@@ -134,17 +161,20 @@ class Schemas:
             self._why_away = "The registry answers slowly: load the page again in a moment."
 
     def _failed(self, number: int, error: DecodeError) -> bool:
-        """Whether the registry did not answer."""
+        """Whether the registry did not answer, or refused to."""
         cause, now_s = error.__cause__, time.monotonic()
+        is_refused = isinstance(cause, RegistryError)
         with self._lock:
-            if isinstance(cause, RegistryError) and cause.away:
+            if isinstance(cause, RegistryError) and (
+                cause.away or (cause.status or 0) >= FAILED or cause.status == BUSY
+            ):
                 self._away_until_s = now_s + AWAY_FOR_S
                 self._why_away = "The registry does not answer."
                 return True
-            self._unknown[number] = now_s + UNKNOWN_FOR_S, f"{error}."
+            self._unknown[number] = now_s + UNKNOWN_FOR_S, f"{error}.", is_refused
             while len(self._unknown) > MAX_UNKNOWN:
                 self._unknown.popitem(last=False)
-            return False
+            return is_refused
 
 
 def _is_framed(data: bytes | None) -> bool:

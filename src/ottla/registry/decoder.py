@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.registry.avro_items import has_empty_items
 from ottla.registry.client import RegistryClient, RegistryError, first_line
 from ottla.registry.framing import id_of
 from ottla.registry.registered import AVRO, JSON, PROTOBUF, Registered
@@ -79,6 +80,11 @@ class Decoder:
                 raise DecodeError(f"cannot decode {what}: {error}") from error
             if found is None:
                 raise DecodeError(f"cannot decode {what}: Schema not found")
+            if found.format == AVRO and has_empty_items(found):
+                raise DecodeError(
+                    f"cannot decode {what}: it has an array whose items take no bytes, so that a "
+                    "short record may have any number of them"
+                )
             self._schemas[schema_id] = found
         return self._schemas[schema_id]
 

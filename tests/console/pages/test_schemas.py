@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import fastavro
 import pytest
 from confluent_kafka import Producer
-from tests.console.served_console import Visitor, console_of, serving
+from tests.console.served_console import Got, Visitor, console_of, serving
 from tests.pipelines.registry.server import RegistryServer, run_registry
 
 from ottla.console.pages.schemas import Line, compared
@@ -168,6 +169,58 @@ def test_nothing_is_sent_again_while_the_registry_does_not_say_what_matches(
             assert "which records match is not known: schema 1." in refused.words.lower()
         # Which match is known without it.
         assert "2 records match" in visitor.get(page).words
+
+
+def test_who_searches_is_told_what_the_registry_does_not_say(
+    ottla_session_broker: SharedBroker, ottla_topic: Topic
+) -> None:
+    """Bytes that look like what is searched, and others that may be it, say nothing of it."""
+    producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
+    for value in (head(1) + b"x", head(1) + b"text", b"a text"):
+        producer.produce(ottla_topic.name, value, partition=0)
+    producer.flush()
+    away = Schemas(registry_at("http://127.0.0.1:1", 1.0), "")
+    place = f"/topics/{ottla_topic.name}"
+    with serving(console_of(ottla_session_broker.bootstrap, schemas=away)) as visitor:
+        found = visitor.get(f"{place}/messages?text=text")
+        assert found.status == 200
+        assert "2 records were searched as bytes" in found.words
+        assert "The registry does not answer." in found.words
+        searched = visitor.get(f"{place}/search?text=text").text
+        assert '"unasked": 2, "why": "The registry does not answer."' in searched
+        # A file would look whole.
+        exported = visitor.get(f"{place}/export?text=text").text.splitlines()
+        assert "which records match is not known" in json.loads(exported[-1])["error"].lower()
+        # Nothing is said where nothing is searched in what the registry knows.
+        assert "were searched" not in shown(visitor.get(f"{place}/messages"))
+        assert "unasked" not in visitor.get(f"{place}/search?header=h").text
+        assert len(visitor.get(f"{place}/export").text.splitlines()) == 3
+
+
+def shown(page: Got) -> str:
+    """Without the warning that is hidden."""
+    assert 'id="unasked" hidden' in page.text
+    return re.sub(r'<p class="hint" id="unasked" hidden>.*?</p>', "", page.text)
+
+
+@pytest.mark.parametrize("status", [401, 429, 503])
+def test_a_registry_that_refuses_does_not_say_that_there_is_no_schema(
+    schemas: Schemas, registry: RegistryServer, status: int
+) -> None:
+    registry.fail_with = [status] * 100
+    for _ in range(2):
+        assert schemas.read(head(1) + b"x", "t", "value").is_unasked
+
+
+def test_an_array_of_items_without_bytes_is_not_decoded(
+    schemas: Schemas, registry: RegistryServer
+) -> None:
+    number = registry.register("t-value", {"type": "array", "items": "null"})
+    many = head(number) + b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f\x00"
+    read = schemas.read(many, "t", "value")
+    assert read.data == many
+    assert "items take no bytes" in read.why
+    assert not read.is_unasked
 
 
 def test_texts_of_a_few_lines_in_turn_are_compared_too() -> None:

@@ -16,6 +16,7 @@ from ottla.client.topic_partition import TopicPartition
 from ottla.console.opened_scan import opened_scan
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.record_query import RecordQuery, record_query, spans_of, written_rest
+from ottla.console.schemas import Unasked
 from ottla.console.seen_record import SeenRecord
 from ottla.console.templates import address
 from ottla.console.visit import Visit
@@ -33,7 +34,8 @@ def messages(visit: Visit) -> Response:
     topic = existing_topic(visit)
     query = record_query(visit)
     spans = spans_of(visit.client, topic, query)
-    rows, rest, looked_at = looked_up(visit, topic, spans, query)
+    unasked = Unasked()
+    rows, rest, looked_at = looked_up(visit, topic, spans, query, unasked)
     path = f"/topics/{topic.name}/messages"
     continued = written_rest(rest)
     values = query.values()
@@ -44,6 +46,7 @@ def messages(visit: Visit) -> Response:
         query=query,
         rows=rows,
         looked_at=looked_at,
+        unasked=unasked,
         left=sum(end - begin for begin, end in rest.values()),
         total=sum(end - begin for begin, end in spans.values()),
         next=address(path, **values, rest=continued) if rest and continued is not None else None,
@@ -56,13 +59,17 @@ def messages(visit: Visit) -> Response:
 
 
 def looked_up(
-    visit: Visit, topic: Topic, spans: dict[TopicPartition, Span], query: RecordQuery
+    visit: Visit,
+    topic: Topic,
+    spans: dict[TopicPartition, Span],
+    query: RecordQuery,
+    unasked: Unasked,
 ) -> tuple[list[SeenRecord], dict[TopicPartition, Span], int]:
     """The rows of one page, what was not looked at, and at how many records it looked. Raises
     PatternError, LibrdkafkaError and RefusedError.
     """
     schemas = visit.console.schemas
-    matches = query.matches(schemas)
+    matches = query.matches(schemas, unasked=unasked)
     if not any(begin < end for begin, end in spans.values()):
         return [], {}, 0
     scan = opened_scan(visit, topic, query, spans, query.seen(schemas), matches)

@@ -17,6 +17,7 @@ from ottla.console.errors import BadFormError, BusyError, ConflictError, NotFoun
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.pages.message import producer_to
 from ottla.console.record_query import record_query, spans_of, written_rest
+from ottla.console.schemas import NotDecodedError
 from ottla.console.templates import address
 from ottla.console.visit import Visit
 from ottla.messaging.jsonlines import Outgoing
@@ -165,6 +166,8 @@ def looked_through(
                 raise BadFormError(
                     f"it takes too long: only {share} % of the records were looked at.", NARROW
                 )
+    except NotDecodedError as error:
+        raise NotDecodedError(error.message, f"Nothing was sent. {error.hint}") from None
     finally:
         scan.close()
     return count

@@ -40,6 +40,7 @@ function show(html, tail) {
 }
 
 function say(state, tail) {
+  if (!state.lost) warn(state);
   const progress = find("progress");
   if (state.lost) progress.textContent = "The console does not respond. Connecting again …";
   else if (state.away) progress.textContent = "No broker responds. Waiting for one …";
@@ -49,6 +50,13 @@ function say(state, tail) {
     find("bar").value = state.total ? state.passed / state.total : 1;
     progress.textContent = `${number(state.found)} found; looked at ${number(state.looked)} records, ${state.total ? Math.floor((100 * state.passed) / state.total) : 100} %`;
   }
+}
+
+// What was searched as bytes because the registry is away: what matches there is not known.
+function warn(state) {
+  const place = find("unasked");
+  place.hidden = !state.unasked;
+  if (state.unasked) place.textContent = `${number(state.unasked)} records were searched as bytes, because the registry does not say what is in them: ${state.why}`;
 }
 
 function end(words) {
