@@ -105,11 +105,13 @@ class ShownLoss:
     removed: int
     records: int
     goes_in_ms: int | None
+    is_estimate: bool = False
 
     def __str__(self) -> str:
         from ottla.client.admin.losses import Loss
 
-        return str(Loss(self.topic, self.partition, self.removed, self.records, self.goes_in_ms))
+        its = (self.topic, self.partition, self.removed, self.records, self.goes_in_ms)
+        return str(Loss(*its, self.is_estimate))
 
 
 @row
@@ -140,7 +142,8 @@ class GroupDescription:
             title += f", {oldest} behind"
         show_rows(self.partitions, title=title, like=GroupPartition)
         for loss in self.losses or ():
-            say(f"{loss}{' at the earliest' if loss.goes_in_ms else ''}.")
+            is_earliest = loss.goes_in_ms and not loss.is_estimate
+            say(f"{loss}{' at the earliest' if is_earliest else ''}.")
         for each in self.members:
             if not each.partitions:
                 say(f"no partition assigned: {each.name}")

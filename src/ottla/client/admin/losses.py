@@ -3,7 +3,7 @@
 What is known from outside: `retention.ms` of the topic (DescribeConfigs) and which offset the first
 record from a time on has (ListOffsets). A record goes once the newest one of its segment is older
 than retention.ms, so the times here are the earliest ones. `retention.bytes` depends on what will
-be written, and is not looked at.
+be written: `growth` estimates it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from ottla.client.admin.committed_offsets import all_commits
 from ottla.client.admin.configs import topic_settings
 from ottla.client.admin.groups import SHARE, listed_groups
+from ottla.client.admin.growth import Growth, growths
 from ottla.client.admin.offsets import EARLIEST, LATEST, Offsets, asked_offsets, known_offsets
 from ottla.client.admin.share_offsets import share_commits_of
 from ottla.client.client import Client
@@ -28,6 +29,7 @@ STEPS: Final = 1_000
 than a second: ten questions to the leaders."""
 MAX_NAMED: Final = 5
 RETENTION: Final = "retention.ms"
+BYTES: Final = "retention.bytes"
 POLICY: Final = "cleanup.policy"
 
 Positions = Mapping[TopicPartition, int]
@@ -39,7 +41,7 @@ class Loss(NamedTuple):
 
     `removed`: how many are gone already. `records`: how many more go within the time that was
     looked ahead, the first of them in `goes_in_ms` at the earliest (0: at any moment; None if none
-    goes).
+    goes). `is_estimate`: because of `retention.bytes`, if the partition grows as it did lately.
     """
 
     topic: str
@@ -47,6 +49,7 @@ class Loss(NamedTuple):
     removed: int
     records: int
     goes_in_ms: int | None
+    is_estimate: bool = False
 
     def __str__(self) -> str:
         name = f"{self.topic}-{self.partition}"
@@ -57,7 +60,8 @@ class Loss(NamedTuple):
         if self.records:
             when = "now" if not self.goes_in_ms else f"in {format_elapsed(self.goes_in_ms)}"
             verb = "goes" if self.records == 1 else "go"
-            parts.append(f"{plural(self.records, 'unread record')} of {name} {verb} {when}")
+            why = " (an estimate: retention.bytes, by its growth)" if self.is_estimate else ""
+            parts.append(f"{plural(self.records, 'unread record')} of {name} {verb} {when}{why}")
         return ", ".join(parts)
 
 
@@ -114,12 +118,15 @@ def records_at_risk(client: Client, within_ms: int, now_ms: int) -> dict[str, in
 
 class _Logs(NamedTuple):
     """`cutoffs`: the records before this time are removed by the end of what is looked ahead.
-    `survivors`: the first record that is not. `silent`: partitions that exist and did not answer.
+    `by_time`: the first record that is not. `survivors`: the same with what `growths` estimate.
+    `silent`: partitions that exist and did not answer.
     """
 
     starts: Offsets
     ends: Offsets
     cutoffs: Mapping[TopicPartition, int]
+    by_time: Offsets
+    growths: Mapping[TopicPartition, Growth]
     survivors: Offsets
     silent: list[TopicPartition]
 
@@ -162,17 +169,23 @@ def _look(client: Client, groups: Mapping[str, Positions], within_ms: int, now_m
     leaders = client.metadata(sorted({each.topic for each in wanted})).leaders
     places = [each for each in wanted if each in leaders]
     (starts, ends), _ = known_offsets(client, places, EARLIEST, LATEST)
-    kept_ms = _retention_ms(client, sorted({each.topic for each in ends}))
+    kept_ms, kept_bytes = _retention(client, sorted({each.topic for each in ends}))
     cutoffs = {
         each: at_ms
         for each in ends
         # What has no time is not taken for a record from before 1970.
         if each.topic in kept_ms and (at_ms := now_ms + within_ms - kept_ms[each.topic]) > 0
     }
-    survivors = _survivors(client, cutoffs, ends)
+    by_time = _survivors(client, cutoffs, ends)
+    limits = {each: kept_bytes[each.topic] for each in ends if each.topic in kept_bytes}
+    growing, unsized = growths(client, limits, starts, ends, now_ms)
+    survivors = dict(by_time)
+    for each, growth in growing.items():
+        survivors[each] = max(survivors.get(each, 0), growth.survivor(within_ms))
     silent = [each for each in places if each not in ends or each not in starts]
-    silent += [each for each in cutoffs if each not in survivors]
-    return _Logs(starts, ends, cutoffs, survivors, silent)
+    silent += [each for each in cutoffs if each not in by_time]
+    silent += [each for each in unsized if each not in silent]
+    return _Logs(starts, ends, cutoffs, by_time, growing, survivors, silent)
 
 
 def _unread(positions: Positions, logs: _Logs) -> dict[TopicPartition, int]:
@@ -199,17 +212,14 @@ def _losses(
     for group, positions in groups.items():
         unread, at_risk = _unread(positions, logs), _at_risk(positions, logs)
         gone = {each: at - positions[each] for each, at in unread.items()}
-        goes_in = _goes_in_ms(client, at_risk, logs.cutoffs, logs.ends, within_ms)
-        its = [
-            Loss(
-                *each,
-                removed=gone[each],
-                records=logs.survivors[each] - at if each in at_risk else 0,
-                goes_in_ms=goes_in.get(each),
-            )
-            for each, at in unread.items()
-            if gone[each] or each in at_risk
-        ]
+        by_time = {each: at for each, at in at_risk.items() if logs.by_time.get(each, 0) > at}
+        goes_in = _goes_in_ms(client, by_time, logs.cutoffs, logs.ends, within_ms)
+        its = []
+        for each, at in unread.items():
+            if gone[each] or each in at_risk:
+                records = logs.survivors[each] - at if each in at_risk else 0
+                goes_in_ms, is_estimate = _first(each, at, records, goes_in.get(each), logs)
+                its.append(Loss(*each, gone[each], records, goes_in_ms, is_estimate))
         if its:
             last = within_ms + 1
             found[group] = sorted(
@@ -218,18 +228,36 @@ def _losses(
     return found
 
 
-def _retention_ms(client: Client, topics: list[str]) -> dict[str, int]:
-    """Of the topics of which retention removes records by their age."""
+def _first(
+    place: TopicPartition, at: int, records: int, by_time_ms: int | None, logs: _Logs
+) -> tuple[int | None, bool]:
+    """When the record at this offset goes, by time or by size; and whether the answer, or how many
+    go with it, is an estimate."""
+    growth = logs.growths.get(place)
+    if not records or growth is None:
+        return by_time_ms, False
+    by_size_ms = growth.goes_in_ms(at)
+    times = [each for each in (by_time_ms, by_size_ms) if each is not None]
+    is_more = logs.survivors[place] > logs.by_time.get(place, 0)
+    is_sooner = by_size_ms is not None and (by_time_ms is None or by_size_ms < by_time_ms)
+    return min(times, default=None), is_more or is_sooner
+
+
+def _retention(client: Client, topics: list[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """For how long topics keep records, and how many bytes of each partition; without those that
+    have no such limit."""
+    kept_ms: dict[str, int] = {}
+    kept_bytes: dict[str, int] = {}
     if not topics:
-        return {}
-    found: dict[str, int] = {}
-    for topic, settings in topic_settings(client, topics, (RETENTION, POLICY)).items():
+        return kept_ms, kept_bytes
+    for topic, settings in topic_settings(client, topics, (RETENTION, BYTES, POLICY)).items():
         values = {each.name: each.value or "" for each in settings}
         policy = [each.strip() for each in values.get(POLICY, "").split(",")]
-        kept_ms = int(values.get(RETENTION) or -1)
-        if "delete" in policy and kept_ms >= 0:
-            found[topic] = kept_ms
-    return found
+        for name, found in ((RETENTION, kept_ms), (BYTES, kept_bytes)):
+            limit = int(values.get(name) or -1)
+            if "delete" in policy and limit >= 0:
+                found[topic] = limit
+    return kept_ms, kept_bytes
 
 
 def _survivors(client: Client, times: Mapping[TopicPartition, int], ends: Offsets) -> Offsets:
