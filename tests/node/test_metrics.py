@@ -9,6 +9,8 @@ from prometheus_client.core import Metric
 
 from ottla.node.loop_watchdog import LoopWatchdog
 from ottla.node.metrics import BrokerCollector, serve_metrics
+from ottla.protocol.errors import ErrorCode
+from ottla.share.stored import ShareKey
 
 
 async def collect(node_call: Any, watchdog: LoopWatchdog | None = None) -> dict[str, Metric]:
@@ -32,6 +34,35 @@ async def test_the_metrics_match_the_partitions(node_call: Any) -> None:
         for each in found["ottla_partition_end_offset"].samples
     }
     assert ends == {("t", "0"): 0, ("u", "0"): 2, ("u", "1"): 4}
+
+
+async def test_what_groups_lose_soon(start_node: Any) -> None:
+    call = await start_node(
+        offsets_topic_num_partitions="1", share_coordinator_state_topic_num_partitions="1"
+    )
+    await call.create("t")
+    now_ms = call.node.clock.now_ms()
+    time_ms = now_ms - 7 * 24 * 3_600_000 + 3_600_000
+    await call.produce("t", call.batch(b"a", b"b", b"c", time_ms=time_ms))
+    await call.node.topic_creation.ensure_offsets_topic()
+    build = call.request(8, 8)
+    part = build.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata=""
+    )
+    topic = build.OffsetCommitRequestTopic(name="t", partitions=(part,))
+    commit = build.OffsetCommitRequest(group_id="g", topics=(topic,))
+    async with asyncio.timeout(60):
+        while (await call.ask(commit)).topics[0].partitions[0].error_code is not ErrorCode.none:
+            await asyncio.sleep(0.01)  # the coordinator is loading
+    await call.node.shares.persister.initialize(ShareKey("workers", call.topic_id("t"), 0), 1, 2)
+    found = await collect(call)
+    records = {
+        (each.labels["group"], each.labels["topic"]): each.value
+        for each in found["ottla_group_unread_going"].samples
+    }
+    assert records == {("g", "t"): 2, ("workers", "t"): 1}
+    seconds = [each.value for each in found["ottla_group_unread_going_seconds"].samples]
+    assert all(3_500 < each < 3_601 for each in seconds)
 
 
 async def test_dead_letters(node_call: Any) -> None:

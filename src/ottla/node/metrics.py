@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from ottla.controller.image import NO_LEADER
 from ottla.node.loop_watchdog import HELD_MS, LoopWatchdog
+from ottla.node.loss_metrics import LossMetrics
 from ottla.protocol.versions import APIS
 from ottla.replica.partition_role import Role
 from ottla.security.acl import word
@@ -34,6 +35,7 @@ class BrokerCollector(Collector):
         self._node = node
         self._watchdog = watchdog
         self._loop = loop
+        self._losses = LossMetrics(node)
 
     def collect(self) -> Iterable[Metric]:
         gathered = asyncio.run_coroutine_threadsafe(self._gather(), self._loop)
@@ -44,6 +46,7 @@ class BrokerCollector(Collector):
             *_of_broker(self._node),
             *_of_loop(self._watchdog),
             *_of_topics(self._node),
+            *await self._losses.gather(),
         ]
 
 
