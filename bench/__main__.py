@@ -33,6 +33,7 @@ from bench.figures.kfake import Kfake
 from bench.figures.latency import ClusterLatency, Latency
 from bench.figures.leader_loss import LeaderLoss
 from bench.figures.memory import Memory
+from bench.figures.mirror import Mirror
 from bench.figures.partitions import Partitions
 from bench.figures.read_committed import ReadCommitted
 from bench.figures.secured_connections import SecuredConnections
@@ -73,6 +74,7 @@ FIGURES: tuple[Figure, ...] = (
     TransactionsCopy(),
     ReadCommitted(),
     CommitVisibility(),
+    Mirror(),
     SecuredThroughput("1 KB", 1000, 1_000_000),
     SecuredThroughput("100 B", 100, 4_000_000),
     SecuredRequests(),

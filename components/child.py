@@ -49,6 +49,11 @@ class Child:
         """Resident memory now."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES
 
+    def peak_rss_bytes(self) -> int:
+        """The most resident memory that it has had."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
     def last_words(self, lines: int = 12) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
