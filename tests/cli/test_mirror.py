@@ -34,11 +34,22 @@ def test_options_come_before_the_file(tmp_path: Path) -> None:
         (["--source", "h:1", "--name", "a b"], "name must have"),
         (["--source", "h:1", "("], "'(' is not a regular expression"),
         (["--source", "h:1", "--file", "no.toml"], "cannot read no.toml"),
+        (["--source", "a:b"], "--source must be HOST:PORT, not 'a:b'"),
+        (["--source", "h:1", "-b", "a:b"], "--bootstrap must be HOST:PORT, not 'a:b'"),
+        (["--source", "h:1", "--source-config", "x=1"], "--source-config: No such"),
+        (["--source", "h:1", "--client-config", "x=1"], "--client-config: No such"),
     ],
 )
 def test_wrong_usage(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert carry_out(["mirror", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_source_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert carry_out(["mirror", "--source", "127.0.0.1:1"]) == 1
+    said = capsys.readouterr().err
+    assert "connection refused, at the source." in said
+    assert "give another address with --source HOST:PORT" in said
 
 
 def test_a_profile_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:

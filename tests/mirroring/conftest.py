@@ -18,9 +18,9 @@ from ottla.testing import Broker
 WITHIN_S = 60.0
 
 
-def side(broker: Any) -> Side:
+def side(broker: Any, name: str) -> Side:
     address = getattr(broker, "bootstrap", None) or broker.address
-    return Side(address, {"bootstrap.servers": address})
+    return Side(address, {"bootstrap.servers": address}, name)
 
 
 class Run:
@@ -30,8 +30,8 @@ class Run:
         self.events: list[Event] = []
         self.mirror = Mirror(
             MirrorSpec(**{"refresh_every_s": 1.0, "commit_every_s": 0.1, **spec}),
-            side(source),
-            side(target),
+            side(source, "source"),
+            side(target, "target"),
             self.events.append,
         )
 

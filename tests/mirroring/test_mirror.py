@@ -20,6 +20,7 @@ from ottla.client.admin.offsets import end_offsets
 from ottla.client.admin.records import delete_records
 from ottla.client.admin.topics import add_partitions, delete_topic
 from ottla.client.client import Client
+from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition as Partition
 from ottla.mirroring import events, map_reader
 from ottla.mirroring.mirror import MirrorError
@@ -76,6 +77,14 @@ def produce(broker: Broker, topic: str, value: bytes, partition: int = 0) -> Non
     producer = Producer({"bootstrap.servers": broker.bootstrap, "message.max.bytes": 10_000_000})
     producer.produce(topic, value, partition=partition)
     assert producer.flush(30) == 0
+
+
+def values_of(broker: Broker, topic: str) -> dict[int, list[bytes | None]]:
+    """By partition, in order."""
+    found: dict[int, list[bytes | None]] = {}
+    for each in broker.consume(topic):
+        found.setdefault(each.partition, []).append(each.value)
+    return found
 
 
 def write_in_transactions(broker: Broker, topic: str, count: int) -> None:
@@ -224,6 +233,61 @@ def test_a_topic_that_is_made_again_is_not_mirrored_in_silence(brokers: Brokers)
     with Run(source, target, topics=(name,), name=name) as run:
         run.to_the_end()
     assert [each.text for each in target.consume(name)] == ["of the new topic", "x", "y", "z"]
+
+
+def test_a_copy_that_is_deleted_is_mirrored_again_whole(brokers: Brokers) -> None:
+    """While the mirror runs, too: the new copy does not begin in the middle, nor twice."""
+    source, target = brokers
+    name = name_of("copy")
+    topic = source.create_topic(name, partitions=2)
+    topic.produce("a", "b", "c", partition=0)
+    with Run(source, target, topics=(name,), name=name) as run:
+        run.to_the_end()
+        with Client(target.bootstrap) as client:
+            delete_topic(client, name)
+        topic.produce("d", partition=0)
+        topic.produce("e", partition=1)
+        run.until(lambda: run.mirror.progress.records == 8)
+    assert run.kinds().count(events.CREATED) == 2
+    assert not run.mirror.losses
+    with Run(source, target, topics=(name,), name=name) as run:
+        topic.produce("f", partition=1)
+        run.to_the_end()
+        assert run.mirror.progress.records == 1
+    # The offsets may be others: a transaction was aborted.
+    assert values_of(target, name) == values_of(source, name)
+    group = name_of("g")
+    commit(source, group, name, {0: 2, 1: 0})
+    with Run(source, target, topics=(name,), name=name) as run:
+        run.to_the_end()
+        run.mirror.switch(group)
+    assert sorted(read_on(target, group, name, [0, 1])) == [b"c", b"d", b"e", b"f"]
+
+
+def test_a_group_is_not_moved_by_a_map_that_was_deleted(brokers: Brokers) -> None:
+    source, target = brokers
+    name = name_of("lost")
+    topic = source.create_topic(name)
+    topic.produce("a", "b", "c")
+    with Run(source, target, topics=(name,), name=name) as run:
+        run.to_the_end()
+    with Client(target.bootstrap) as client:
+        delete_topic(client, f"ottla-mirror-{name}")
+    group = name_of("g")
+    commit(source, group, name, {0: 1})
+    topic.produce("d")
+    with Run(source, target, topics=(name,), name=name, groups=(group,)) as run:
+        run.to_the_end()
+        run.mirror.settle_groups()
+        assert committed(target, group, name) == {}
+        assert [each.kind for each in run.events if "does not reach back" in each.text] == [
+            events.GROUP
+        ]
+        with pytest.raises(ClientError, match="does not reach back"):
+            run.mirror.switch(group)
+        commit(source, group, name, {0: 3})
+        run.mirror.settle_groups()
+    assert read_on(target, group, name, [0]) == [b"d"]
 
 
 def test_a_deleted_topic_is_reported_and_stays(brokers: Brokers) -> None:

@@ -36,6 +36,13 @@ def test_an_offset_without_a_record_means_the_next_record() -> None:
     assert [found.translate(at) for at in range(12)] == [0, 1, 3, 3, 4, 5, 5, 5, 5, 5, 5, 6]
 
 
+def test_a_map_without_its_beginning_knows_nothing_before_its_first_run() -> None:
+    """Its topic was deleted at the target; records before the first run may be there."""
+    found = OffsetMap()
+    found.extend([Run(100, 90, 5)])
+    assert [found.translate(at) for at in (99, 100, 104, 105)] == [None, 90, 94, 95]
+
+
 def test_before_the_first_and_after_the_last_record() -> None:
     found = OffsetMap()
     assert found.translate(0) is None

@@ -30,15 +30,27 @@ def test_what_a_transaction_commits() -> None:
 
 def test_an_aborted_transaction_is_read_again() -> None:
     share = taken()
-    share.next[ONE] = 9
+    share.move(ONE, 9, epoch=3)
     share.rewind()
-    assert share.next_offsets() == {TopicPartition("t", 0): 5, TopicPartition("u", 1): 0}
+    assert share.next_offsets() == {
+        TopicPartition("t", 0): (5, None),
+        TopicPartition("u", 1): (0, None),
+    }
+
+
+def test_the_epoch_is_that_of_the_record_just_before() -> None:
+    share = taken()
+    share.move(ONE, 9, epoch=3)
+    assert share.changed() == {ONE: Position(9, ORIGIN, 3)}
+    # Behind a marker, which may be of a later epoch.
+    share.move(ONE, 10)
+    assert share.changed() == {ONE: Position(10, ORIGIN, None)}
 
 
 def test_a_topic_is_left_out() -> None:
     share = taken()
     share.drop("p.t")
     assert share.by_source == {("u", 1): TWO}
-    assert share.next_offsets() == {TopicPartition("u", 1): 0}
+    assert share.next_offsets() == {TopicPartition("u", 1): (0, None)}
     share.clear()
     assert not share.committed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition
-from ottla.mirroring import events, mirror
+from ottla.mirroring import events, identity, mirror
 from ottla.mirroring.clusters import Side
 from ottla.mirroring.events import Event
 from ottla.mirroring.mirror import Mirror
@@ -19,7 +20,7 @@ from ottla.mirroring.source_reader import News
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.topic_plan import SourceTopic, TopicPlan
 
-ORIGIN = Origin("id", "there", ("cluster",))
+ORIGIN = Origin("id", "id", ("cluster",))
 ONE, TWO = TopicPartition("t", 0), TopicPartition("u", 0)
 
 
@@ -58,9 +59,20 @@ class FakeWriter:
 class FakeClient:
     """Knows topics t and u."""
 
+    def __init__(self) -> None:
+        self.forgetful_looks = 0
+        """So often it does not know topic t, as a broker that has just started."""
+        self.topics = {name: SimpleNamespace(id="id", partitions={0: None}) for name in ("t", "u")}
+
     def metadata(self, _topics: Iterable[str]) -> Any:
-        topic = SimpleNamespace(id="id", partitions={0: None})
-        return SimpleNamespace(topics={"t": topic, "u": topic})
+        found = dict(self.topics)
+        if self.forgetful_looks:
+            self.forgetful_looks -= 1
+            del found["t"]
+        return SimpleNamespace(topics=found)
+
+    def asked(self) -> Any:
+        return nullcontext()
 
     def close(self) -> None:
         pass
@@ -81,9 +93,11 @@ def told() -> list[Event]:
 @pytest.fixture
 def loop(told: list[Event], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(mirror, "id_of", lambda topic: None)
-    side = Side("127.0.0.1:1", {"bootstrap.servers": "127.0.0.1:1"})
+    side = Side("127.0.0.1:1", {"bootstrap.servers": "127.0.0.1:1"}, "source")
+    monkeypatch.setattr(identity, "id_of", lambda topic: topic.id)
+    monkeypatch.setattr(identity, "LOOK_PAUSE_S", 0.0)
     made: Any = Mirror(MirrorSpec(), side, side, told.append)
-    made._source = made._target = FakeClient()
+    made._source, made._target = FakeClient(), FakeClient()
     made._writer = FakeWriter()
     made._reader = SimpleNamespace(assign=lambda positions: None)
     made._plan = plan("t", "u")
@@ -99,6 +113,7 @@ def record(topic: str, offset: int) -> Any:
             "topic": lambda _: topic,
             "partition": lambda _: 0,
             "offset": lambda _: offset,
+            "leader_epoch": lambda _: None,
             "key": lambda _: None,
             "__len__": lambda _: 1,
         },
@@ -145,6 +160,24 @@ def test_a_log_that_was_cut_above_what_is_committed(
     assert not told
     assert loop._share.next == {ONE: 4}, "what the source has not any more is not mirrored"
     assert not loop._writer.added
+
+
+def test_a_broker_that_does_not_know_the_topic_yet(loop: Any, told: list[Event]) -> None:
+    loop._share.take(ONE, "t", Position(0, ORIGIN))
+    loop._add([record("t", 0)])
+    loop._source.forgetful_looks = 3
+    loop._commit()
+    assert loop._writer.committed == [ONE]
+    assert not told
+
+
+def test_a_topic_that_stays_away_is_left_out(loop: Any) -> None:
+    loop._share.take(ONE, "t", Position(0, ORIGIN))
+    loop._add([record("t", 0)])
+    del loop._source.topics["t"]
+    with pytest.raises(mirror.RecreatedError) as failed:
+        loop._commit()
+    assert failed.value.names == ["t"]
 
 
 def test_what_fails_again_is_said_again(loop: Any, told: list[Event]) -> None:

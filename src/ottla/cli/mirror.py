@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ from click.core import ParameterSource
 from ottla.cli.command import command
 from ottla.cli.complete import complete_group
 from ottla.cli.context import Cluster, cluster_of, cluster_options, complete_profile
-from ottla.cli.failures import EXIT_FAILED, UsageFailed
+from ottla.cli.failures import EXIT_FAILED, UsageFailed, as_failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import column, document, row, show_rows
 from ottla.cli.screen import note, say, write
 from ottla.cli.value_types import Number, WholeNumber
+from ottla.wording.errors import ReportedError
 
 if TYPE_CHECKING:
     from ottla.mirroring.clusters import Side
@@ -146,16 +148,20 @@ def mirror(
     # Imported late: what was typed is checked first.
     from ottla.mirroring.mirror import Mirror
 
-    here = side_of(named_cluster(found.source, source_config))
-    there = side_of(target_of(cluster, found.target))
-    if switch is not None:
-        check_group(here, switch)
-    running = Mirror(found.spec, here, there, printed(as_json))
-    try:
-        moved = carried_out(running, once=once or switch is not None, switch=switch)
-        show_end(running, moved, switch, as_json=as_json)
-    finally:
-        running.close()
+    with options_of_the_source():
+        here = side_of(named_cluster(found.source, source_config), "source")
+        # A client checks the address and the settings.
+        here.client().close()
+    there = side_of(target_of(cluster, found.target), "target")
+    with options_of_the_source(", at the source."):
+        if switch is not None:
+            check_group(here, switch)
+        running = Mirror(found.spec, here, there, printed(as_json))
+        try:
+            moved = carried_out(running, once=once or switch is not None, switch=switch)
+            show_end(running, moved, switch, as_json=as_json)
+        finally:
+            running.close()
     if once and running.losses:
         raise click.exceptions.Exit(EXIT_FAILED)
 
@@ -190,6 +196,24 @@ def named_cluster(name: str, config: Sequence[str] = ()) -> Cluster:
     return cluster_of(context, name, config, name)
 
 
+@contextmanager
+def options_of_the_source(failed_at: str = "") -> Iterator[None]:
+    """What fails is named with the options of the source, if its message ends with this."""
+    try:
+        yield
+    except ReportedError as error:
+        failed = as_failed(error)
+        if failed.message.endswith(failed_at):
+            failed.message = for_the_source(failed.message)
+            failed.hint = failed.hint and for_the_source(failed.hint)
+        raise failed from error
+
+
+def for_the_source(text: str) -> str:
+    """With the source's options in the place of the target's."""
+    return text.replace("--bootstrap", "--source").replace("--client-config", "--source-config")
+
+
 def target_of(cluster: Cluster, named: str | None) -> Cluster:
     """The file's target, unless the command line names one."""
     context = click.get_current_context()
@@ -200,11 +224,11 @@ def target_of(cluster: Cluster, named: str | None) -> Cluster:
     return cluster if named is None or is_typed else named_cluster(named)
 
 
-def side_of(cluster: Cluster) -> Side:
+def side_of(cluster: Cluster, name: str) -> Side:
     """For the mirror. Raises UsageFailed."""
     from ottla.mirroring.clusters import Side
 
-    return Side(cluster.bootstrap, cluster.settings)
+    return Side(cluster.bootstrap, cluster.settings, name)
 
 
 def check_group(source: Side, group: str) -> None:

@@ -4,7 +4,8 @@ Pure: `spec` (what is asked for), `names`, `topic_plan` (which topics match, wha
 change, what is refused), `position` (what is committed at the target), `offset_map` and
 `offset_map_records` (which source offset has which target offset), `group_plan` (which offsets of
 groups to set). Driving: `clusters` (both clusters, as librdkafka and `client` reach them), `topics`
-(carries out the plan of topics), `source_reader`, `target_writer` (records, positions and the
+(carries out the plan of topics), `identity` (whether topics are still those that were mirrored),
+`source_reader`, `target_writer` (records, positions and the
 offset map in one transaction), `share`, `map_reader`, `map_tidying`, `group_offsets`, `keeper`
 (topics and groups, in a thread), `mirror` (the loop). `mirror_file` reads a mirror from TOML,
 `events` and `progress` are what it tells.

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from ottla.client.admin.committed_offsets import Commit, commit_offsets, commits_of
 from ottla.client.admin.groups import described_groups, listed_groups
 from ottla.client.admin.offsets import end_offsets, stable_offsets
-from ottla.client.client import Client
 from ottla.client.errors import ClientError, RefusedError, reason_of
 from ottla.client.topic_partition import TopicPartition
 from ottla.mirroring import events
+from ottla.mirroring.clusters import SideClient
 from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.group_plan import offsets_to_set
 from ottla.mirroring.map_reader import MapReader
@@ -21,6 +21,7 @@ from ottla.mirroring.told_once import ToldOnce
 from ottla.mirroring.topic_plan import Matches, SourceTopic
 
 EMPTY: Final = "empty"
+NOT_IN_MAP: Final = "the map of offsets at the target does not reach back to the group's offset."
 Mirrored = Mapping[str, SourceTopic]
 
 
@@ -40,8 +41,8 @@ class GroupOffsets:
     def __init__(
         self,
         spec: MirrorSpec,
-        source: Client,
-        target: Client,
+        source: SideClient,
+        target: SideClient,
         reader: MapReader,
         matches: Matches,
         tell: Tell,
@@ -58,36 +59,46 @@ class GroupOffsets:
         """Sets the offsets of all groups that are meant and have no members at the target. Raises
         ClientError and LibrdkafkaError.
         """
-        groups = [
-            each.group
-            for each in listed_groups(self._source)
-            if not is_of_a_mirror(each.group) and self._matches(each.group)
-        ]
+        with self._source.asked():
+            groups = [
+                each.group
+                for each in listed_groups(self._source)
+                if not is_of_a_mirror(each.group) and self._matches(each.group)
+            ]
         if not groups:
             return
         self.read_map()
         ends = self._ends(mirrored)
-        there = described_groups(self._target, groups)
+        with self._target.asked():
+            there = described_groups(self._target, groups)
         for group in groups:
             known = there.get(group)
             if known is not None and known.state != EMPTY:
                 continue
-            self._keep_up(group, self.translated(commits_of(self._source, group), mirrored, ends))
+            with self._source.asked():
+                commits = commits_of(self._source, group)
+            translated = self.translated(commits, mirrored, ends)
+            begun = {each: commit for each, commit in commits.items() if each in self._reader.maps}
+            unknown = untranslated(begun, mirrored, translated)
+            if unknown:
+                self._say_once(f"Group {group} is not kept up in {unknown}: {NOT_IN_MAP}", group)
+            self._keep_up(group, translated)
 
     def read_map(self) -> None:
         """Reads the map up to its end now."""
         topic = TopicPartition(map_topic_of(self._spec.name), 0)
-        self._reader.read_to(stable_offsets(self._target, [topic])[topic])
+        with self._target.asked():
+            end = stable_offsets(self._target, [topic])[topic]
+        self._reader.read_to(end)
 
     def _ends(self, mirrored: Mirrored) -> dict[TopicPartition, int]:
-        return end_offsets(
-            self._target,
-            [
-                TopicPartition(name, index)
-                for name, topic in mirrored.items()
-                for index in range(topic.partitions)
-            ],
-        )
+        partitions = [
+            TopicPartition(name, index)
+            for name, topic in mirrored.items()
+            for index in range(topic.partitions)
+        ]
+        with self._target.asked():
+            return end_offsets(self._target, partitions)
 
     def translated(
         self,
@@ -118,7 +129,9 @@ class GroupOffsets:
         if not wanted:
             return
         last = self._last_set.setdefault(group, {})
-        there = {each: commit.offset for each, commit in commits_of(self._target, group).items()}
+        with self._target.asked():
+            commits = commits_of(self._target, group)
+        there = {each: commit.offset for each, commit in commits.items()}
         moves = offsets_to_set(wanted, there, last)
         if not moves:
             return
@@ -147,13 +160,19 @@ class GroupOffsets:
         check_empty(self._source, group, "source")
         check_empty(self._target, group, "target")
         self.read_map()
-        found = self.translated(commits_of(self._source, group), mirrored, self._ends(mirrored))
-        refused = commit_offsets(
-            self._target,
-            group,
-            {each.partition: each.target for each in found},
-            {each.partition: each.metadata for each in found},
-        )
+        with self._source.asked():
+            commits = commits_of(self._source, group)
+        found = self.translated(commits, mirrored, self._ends(mirrored))
+        unknown = untranslated(commits, mirrored, found)
+        if unknown:
+            raise ClientError(
+                f"cannot move group {group!r} in {unknown}: {NOT_IN_MAP}",
+                "It can be set there by time: ottla group reset GROUP --to-time TIME",
+            )
+        offsets = {each.partition: each.target for each in found}
+        texts = {each.partition: each.metadata for each in found}
+        with self._target.asked():
+            refused = commit_offsets(self._target, group, offsets, texts)
         if refused:
             raise ClientError(
                 f"cannot set the offsets of group {group!r} at the target: "
@@ -162,9 +181,25 @@ class GroupOffsets:
         return found
 
 
-def check_empty(client: Client, group: str, side: str) -> None:
+def untranslated(
+    commits: Mapping[TopicPartition, Commit], mirrored: Mirrored, found: Iterable[Translated]
+) -> str:
+    """The partitions of mirrored topics whose offsets are not in the map, as words."""
+    names = {topic.name: name for name, topic in mirrored.items()}
+    known = {each.partition for each in found}
+    return ", ".join(
+        str(each)
+        for each in sorted(commits)
+        if each.topic in names
+        and each.partition < mirrored[names[each.topic]].partitions
+        and TopicPartition(names[each.topic], each.partition) not in known
+    )
+
+
+def check_empty(client: SideClient, group: str, side: str) -> None:
     """Raises ClientError if the group has members."""
-    found = described_groups(client, [group]).get(group)
+    with client.asked():
+        found = described_groups(client, [group]).get(group)
     if found is not None and found.state != EMPTY:
         raise ClientError(
             f"group {group!r} still reads at the {side} ({found.state}).",
@@ -172,9 +207,11 @@ def check_empty(client: Client, group: str, side: str) -> None:
         )
 
 
-def check_committed(client: Client, group: str) -> None:
+def check_committed(client: SideClient, group: str) -> None:
     """Raises ClientError if the group has committed nothing."""
-    if not commits_of(client, group):
+    with client.asked():
+        commits = commits_of(client, group)
+    if not commits:
         raise ClientError(
             f"there is no group {group!r} with committed offsets at the source.",
             "To list all groups: ottla group list --bootstrap HOST:PORT",

@@ -69,7 +69,8 @@ class MapReader:
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
                 self._read_to = max(self._read_to, event.offset())
-            elif not error.retriable():
+            elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED and not error.retriable():
+                # librdkafka asks for a coordinator that nobody needs.
                 raise LibrdkafkaError(f"cannot read the offset map: {explain(error)}")
             return
         self._read_to = max(self._read_to, event.offset() + 1)

@@ -13,10 +13,9 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from ottla.client.admin.offsets import first_offsets
-from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError, explain, quiet, rejected
-from ottla.mirroring.clusters import Side
+from ottla.mirroring.clusters import Side, SideClient
 from ottla.mirroring.map_reader import MapReader
 from ottla.mirroring.offset_map_records import entry_key
 from ottla.mirroring.topic_plan import SourceTopic
@@ -28,7 +27,7 @@ FULL_PAUSE_S: Final = 0.1
 class MapTidying:
     """For the thread of the reader. Connects when there is something to delete."""
 
-    def __init__(self, source: Client, target: Side, topic: str, reader: MapReader) -> None:
+    def __init__(self, source: SideClient, target: Side, topic: str, reader: MapReader) -> None:
         self._source = source
         self._target = target
         self._topic = topic
@@ -47,7 +46,9 @@ class MapTidying:
             if each.partition < known.get(each.topic, 0) and self._reader.may_be_tidied(each)
         ]
         count = 0
-        for each, first in first_offsets(self._source, partitions).items():
+        with self._source.asked():
+            firsts = first_offsets(self._source, partitions)
+        for each, first in firsts.items():
             for begin in self._reader.forget_before(each, first):
                 self._delete(each, begin)
                 count += 1

@@ -16,6 +16,7 @@ from ottla.mirroring import events
 from ottla.mirroring.clusters import Side, id_of
 from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.group_offsets import Translated
+from ottla.mirroring.identity import replaced_topics
 from ottla.mirroring.keeper import Keeper
 from ottla.mirroring.names import group_of
 from ottla.mirroring.patterns import Patterns
@@ -113,7 +114,8 @@ class Mirror:
         """Makes the topics, and joins the group. Raises ClientError, LibrdkafkaError,
         RejectedSettingsError and MirrorError.
         """
-        self.source_cluster = str(self._source.metadata([]).cluster_id)
+        with self._source.asked():
+            self.source_cluster = str(self._source.metadata([]).cluster_id)
         plan = self.keeper.begin()
         if not plan.mirrored and plan.refused:
             name, reason = min(plan.refused.items())
@@ -137,9 +139,9 @@ class Mirror:
             for name, topic in self._plan.mirrored.items()
             for index in range(topic.partitions)
         }
-        return {
-            partitions[each]: at for each, at in stable_offsets(self._source, partitions).items()
-        }
+        with self._source.asked():
+            ends = stable_offsets(self._source, partitions)
+        return {partitions[each]: at for each, at in ends.items()}
 
     def run(
         self, is_stopped: Callable[[], bool], until: Mapping[TopicPartition, int] | None = None
@@ -239,10 +241,14 @@ class Mirror:
         if found is None:
             if time.monotonic() - self._waiting_since_s > WAITING_NOTE_S:
                 self._waiting_since_s = time.monotonic()
-                text = "Waiting until the transaction of another instance has ended ..."
+                text = (
+                    "Waiting for the positions at the target: a transaction of another instance "
+                    "has not ended, or the target does not answer ..."
+                )
                 self._tell(Event(events.WAITING, text))
             return
-        there = self._target.metadata(sorted({each.topic for each in wanted})).topics
+        with self._target.asked():
+            there = self._target.metadata(sorted({each.topic for each in wanted})).topics
         fresh: list[TopicPartition] = []
         for each in wanted:
             topic = self._plan.mirrored[each.topic]
@@ -269,16 +275,18 @@ class Mirror:
     def _begin_with(self, fresh: list[TopicPartition], origins: Mapping[str, Origin]) -> None:
         """Commits where the mirror begins, before it writes the first record."""
         names = {each.topic: self._plan.mirrored[each.topic].name for each in fresh}
-        firsts = first_offsets(
-            self._source, [TopicPartition(names[each.topic], each.partition) for each in fresh]
-        )
+        with self._source.asked():
+            firsts = first_offsets(
+                self._source, [TopicPartition(names[each.topic], each.partition) for each in fresh]
+            )
         positions = {
             each: Position(
                 firsts[TopicPartition(names[each.topic], each.partition)], origins[each.topic]
             )
             for each in fresh
         }
-        starts = end_offsets(self._target, fresh)
+        with self._target.asked():
+            starts = end_offsets(self._target, fresh)
         self._writer.commit(positions, names, starts, lambda: None)
         for each, position in positions.items():
             self._share.take(each, names[each.topic], position)
@@ -288,6 +296,7 @@ class Mirror:
     def _add(self, records: list[Any]) -> None:
         by_source, next_ = self._share.by_source, self._share.next
         add = self._writer.add
+        last: dict[TopicPartition, Any] = {}
         for record in records:
             partition = by_source.get((record.topic(), record.partition()))
             if partition is None:
@@ -297,22 +306,28 @@ class Mirror:
                 continue
             add(partition, record)
             next_[partition] = offset + 1
+            last[partition] = record
             self._records += 1
             self._bytes += len(record) + len(record.key() or b"")
+        for partition, record in last.items():
+            self._share.epochs[partition] = record.leader_epoch()
         if records:
             self._writer.serve()
 
     def _take_news(self, news: News) -> None:
         for source, end in news.ends.items():
             partition = self._share.by_source.get(source)
-            if partition is not None:
+            if partition is not None and end > self._share.next[partition]:
                 # Behind the markers of transactions, which are no records.
-                self._share.next[partition] = max(self._share.next[partition], end)
+                self._share.move(partition, end)
         lost = {
             self._share.by_source[each] for each in news.out_of_range & self._share.by_source.keys()
         }
         if lost:
             self._go_on_after_loss(lost)
+        cut = {self._share.by_source[each] for each in news.cut & self._share.by_source.keys()}
+        if cut:
+            self._leave_out_cut(cut)
         gone = {
             each.topic for each in self._share.committed if self._share.sources[each] in news.gone
         }
@@ -323,8 +338,9 @@ class Mirror:
         """The source does not have the offset any more. Raises RecreatedError."""
         self._check_ids({each.topic for each in lost})
         sources = {each: self._share.source_of(each) for each in lost}
-        firsts = first_offsets(self._source, sources.values())
-        ends = end_offsets(self._source, sources.values())
+        with self._source.asked():
+            firsts = first_offsets(self._source, sources.values())
+            ends = end_offsets(self._source, sources.values())
         if any(self._share.next[each] > ends[source] for each, source in sources.items()):
             # What the open transaction has from there, the source has not any more.
             self._abort()
@@ -338,7 +354,7 @@ class Mirror:
                 )
                 facts |= {"first": at, "last": first - 1}
                 self._tell(Event(events.REMOVED, text, facts))
-                self._share.next[each] = first
+                self._share.move(each, first)
             elif at > end:
                 text = (
                     f"The log of {source} was cut at the source: it ends at {end:,}, and records "
@@ -350,23 +366,47 @@ class Mirror:
             self._share.drop(topic)
         self._reader.assign(self._share.next_offsets())
 
+    def _leave_out_cut(self, cut: set[TopicPartition]) -> None:
+        """The source's logs were cut below what was read of them, and have grown again."""
+        self._abort()
+        for each in cut:
+            source, at = self._share.source_of(each), self._share.next[each]
+            text = (
+                f"The log of {source} was cut at the source: it has other records than those that "
+                f"were mirrored up to {at - 1:,}. Topic {source.topic} is not mirrored on."
+            )
+            facts = {"topic": source.topic, "partition": source.partition, "mirrored": at}
+            self._tell(Event(events.CUT, text, facts))
+            self._put_out(each.topic)
+        for topic in {each.topic for each in cut}:
+            self._share.drop(topic)
+        self._reader.assign(self._share.next_offsets())
+
     def _check_ids(self, topics: Iterable[str]) -> None:
         """Whether these topics are still those that were read. Raises RecreatedError."""
         wanted = {
-            each.topic: (self._share.sources[each], position.origin.topic_id)
+            self._share.sources[each]: position.origin.topic_id
             for each, position in self._share.committed.items()
             if each.topic in topics
         }
-        found = self._source.metadata(sorted({name for name, _ in wanted.values()})).topics
-        other = [
-            topic
-            for topic, (name, id_) in wanted.items()
-            if name not in found
-            or not found[name].partitions
-            or not is_same(id_of(found[name]), id_)
-        ]
+        other = set(replaced_topics(self._source, wanted))
         if other:
-            raise RecreatedError(other)
+            raise RecreatedError(
+                {each.topic for each, name in self._share.sources.items() if name in other}
+            )
+
+    def _check_copies(self, topics: Iterable[str]) -> None:
+        """Whether these topics of the target are those that were written to. Raises
+        TransactionFailed; the positions are looked at again then.
+        """
+        ids = {
+            each.topic: position.origin.target_id
+            for each, position in self._share.committed.items()
+            if each.topic in topics
+        }
+        other = replaced_topics(self._target, ids)
+        if other:
+            raise TransactionFailed(f"topic {other[0]!r} was deleted at the target.")
 
     def _leave_out(self, names: Iterable[str]) -> None:
         """These topics were deleted, and perhaps created again: nothing of them is mirrored on."""
@@ -395,12 +435,13 @@ class Mirror:
         positions = self._share.changed()
         if not positions:
             return
-        self._writer.commit(
-            positions,
-            self._share.names(positions),
-            {},
-            lambda: self._check_ids({each.topic for each in positions}),
-        )
+        topics = {each.topic for each in positions}
+
+        def check() -> None:
+            self._check_ids(topics)
+            self._check_copies(topics)
+
+        self._writer.commit(positions, self._share.names(positions), {}, check)
         self._share.note_committed(positions)
         self.progress.add(self._records, self._bytes)
         self._records = self._bytes = self._failures = 0
@@ -437,7 +478,8 @@ class Mirror:
             text = f"A transaction was aborted, and its records are read again: {failed.reason}"
             time.sleep(FAILED_PAUSE_S)
         self._tell(Event(events.WAITING, text))
-        self._reader.assign(self._share.next_offsets())
+        # Topics of the target may be others than before: all positions are looked at again.
+        self._has_changed = True
 
     # The end
 
@@ -456,7 +498,8 @@ class Mirror:
             return False
         if not left:
             return True
-        there = commits_of(self._target, group_of(self._spec.name))
+        with self._target.asked():
+            there = commits_of(self._target, group_of(self._spec.name))
         return all(each in there and there[each].offset >= end for each, end in left.items())
 
     def settle_groups(self) -> None:

@@ -46,6 +46,8 @@ class OffsetMap:
         self._sources = array("q")
         self._targets = array("q")
         self._counts = array("q")
+        self._is_whole = False
+        """Whether it is known where the mirror began."""
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -55,6 +57,7 @@ class OffsetMap:
         for each in (self._sources, self._targets, self._counts):
             del each[:]
         self._append(Run(source, target, 0))
+        self._is_whole = True
 
     def extend(self, runs: Iterable[Run]) -> None:
         """Records that were written later. Those that are known are skipped: a reader may see
@@ -79,13 +82,14 @@ class OffsetMap:
 
     def translate(self, source: int) -> int | None:
         """The target offset of the first record at or after this source offset; after the last
-        record, the offset that follows it. None if nothing is known.
+        record, the offset that follows it. None if it is not known: a map whose topic was deleted
+        lacks its beginning, and there may be records before its first run.
         """
         if not self._sources:
             return None
         at = bisect_right(self._sources, source) - 1
         if at < 0:
-            return self._targets[0]
+            return self._targets[0] if self._is_whole else None
         step = source - self._sources[at]
         if step < self._counts[at]:
             return self._targets[at] + step

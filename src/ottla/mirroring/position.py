@@ -26,6 +26,10 @@ class Position(NamedTuple):
 
     offset: int
     origin: Origin
+    epoch: int | None = None
+    """The leader epoch of the record before, by which the source's leader knows whether its log has
+    it still (KIP-320). None if there is no record just before.
+    """
 
 
 def written(origin: Origin) -> str:

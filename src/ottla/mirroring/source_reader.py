@@ -13,12 +13,14 @@ from confluent_kafka import TopicPartition as PartitionAt
 from ottla.client.errors import Needs, RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
-from ottla.mirroring.clusters import Side
+from ottla.mirroring.clusters import Side, partition_at
 from ottla.protocol.errors import ErrorCode
 
 BATCH_RECORDS: Final = 2_000
 QUEUED_KB: Final = 64 * 1024
 """Of records that were fetched and not read yet."""
+CUT: Final = KafkaError(KafkaError._LOG_TRUNCATION).str()
+"""Part of the text of the error: its code is that of an offset out of range."""
 GONE: Final = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -37,6 +39,8 @@ class News:
     """Read to its end: the offset there, behind the markers of transactions."""
     out_of_range: set[TopicPartition] = field(default_factory=set)
     """The log has no such offset; nothing is read until another one is assigned."""
+    cut: set[TopicPartition] = field(default_factory=set)
+    """The log does not have the record before the offset any more, but others (KIP-320)."""
     gone: set[str] = field(default_factory=set)
     """Topics that the source does not know."""
 
@@ -63,9 +67,13 @@ class SourceReader:
         except KafkaException as error:
             raise rejected(error, "consume") from error
 
-    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Reads these partitions and no others, from these offsets on."""
-        self._consumer.assign([PartitionAt(*key, at) for key, at in positions.items()])
+    def assign(self, positions: Mapping[TopicPartition, tuple[int, int | None]]) -> None:
+        """Reads these partitions and no others, from these offsets on. With an offset, the leader
+        epoch of the record before it, if there is one.
+        """
+        self._consumer.assign(
+            [partition_at(key, at, epoch) for key, (at, epoch) in positions.items()]
+        )
 
     def read(self, within_s: float) -> tuple[list[Any], News]:
         """The next records, each partition's in order. Raises LibrdkafkaError and RefusedError."""
@@ -84,7 +92,10 @@ class SourceReader:
         if code == KafkaError._PARTITION_EOF:
             news.ends[TopicPartition(topic, event.partition())] = event.offset()
         elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            news.out_of_range.add(TopicPartition(topic, event.partition()))
+            is_cut = CUT in error.str()
+            (news.cut if is_cut else news.out_of_range).add(
+                TopicPartition(topic, event.partition())
+            )
         elif code in GONE:
             news.gone.add(topic)
         elif code == KafkaError.TOPIC_AUTHORIZATION_FAILED:

@@ -12,6 +12,7 @@ by the next process of this instance at its start, or by the target after TRANSA
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,15 +21,22 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as PartitionAt
 
+from ottla.client.errors import Needs, RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
 from ottla.messaging.record_headers import headers_of
-from ottla.mirroring.clusters import Side
+from ottla.mirroring.clusters import Side, at_side, partition_at
 from ottla.mirroring.names import group_of, map_topic_of, transactional_id_of
 from ottla.mirroring.offset_map import Run, runs_of
 from ottla.mirroring.offset_map_records import map_records, start_record
-from ottla.mirroring.position import Position, metadata_of, read_origin, written
+from ottla.mirroring.position import (
+    Position,
+    metadata_of,
+    read_origin,
+    written,
+)
 from ottla.mirroring.spec import MirrorSpec
+from ottla.protocol.errors import ErrorCode
 
 TRANSACTION_TIMEOUT_MS: Final = 30_000
 SESSION_TIMEOUT_MS: Final = 10_000
@@ -42,6 +50,16 @@ MAX_RECORD_BYTES: Final = 1_000_000_000
 UNSTABLE: Final = frozenset(
     {KafkaError._TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError._TRANSPORT}
 )
+NEEDED: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+"""A permission is missing."""
+SILENT: Final = logging.Logger("ottla.mirroring", logging.CRITICAL + 1)
+"""librdkafka logs what is fatal at every level, beside the error that it returns."""
 TAKEN_OVER: Final = frozenset(
     {
         KafkaError._FENCED,
@@ -81,6 +99,8 @@ class TargetWriter:
         self._sources: dict[TopicPartition, list[int]] = {}
         self._targets: dict[TopicPartition, list[int]] = {}
         self._problem: Any = None
+        self._refusing: str | None = None
+        """The topic that the problem is of."""
         self._fatal: Any = None
         self.is_open = False
         try:
@@ -115,6 +135,7 @@ class TargetWriter:
             **({"batch.num.messages": 1} if one_by_one else {}),
             **quiet(self._side.settings),
             "error_cb": self._trouble,
+            "logger": SILENT,
         }
 
     def _trouble(self, error: Any) -> None:
@@ -148,7 +169,10 @@ class TargetWriter:
 
     def poll(self) -> None:
         """Lets the group's callbacks run. Raises TakenOverError."""
-        self._member.poll(0)
+        event: Any = self._member.poll(0)
+        error = None if event is None else event.error()
+        if error is not None and error.code() in NEEDED:
+            raise self._refused(error)
         if self._fatal is not None:
             raise self._taken_over(self._fatal)
 
@@ -194,7 +218,7 @@ class TargetWriter:
             origin = read_origin(metadata_of(each)) if each.offset >= 0 else None
             if origin is not None:
                 positions[TopicPartition(each.topic, each.partition)] = Position(
-                    each.offset, origin
+                    each.offset, origin, each.leader_epoch
                 )
         return positions
 
@@ -259,6 +283,7 @@ class TargetWriter:
         """In the order of a partition's records: the producer is idempotent."""
         if error is not None:
             self._problem = self._problem or error
+            self._refusing = self._refusing or record.topic()
         else:
             key = TopicPartition(record.topic(), record.partition())
             self._targets[key].append(record.offset())
@@ -286,7 +311,7 @@ class TargetWriter:
             for key, value in map_records(of, runs):
                 self._write_map(key, value)
         offsets = [
-            PartitionAt(*partition, position.offset, metadata=written(position.origin))
+            partition_at(partition, position.offset, position.epoch, written(position.origin))
             for partition, position in positions.items()
         ]
         check()
@@ -302,6 +327,8 @@ class TargetWriter:
     def _write_map(self, key: bytes, value: bytes) -> None:
         def delivered(error: Any, _record: Any) -> None:
             self._problem = self._problem or error
+            if error is not None:
+                self._refusing = self._refusing or self._map_topic
 
         self._produce(self._map_topic, value, key, partition=0, on_delivery=delivered)
 
@@ -334,7 +361,7 @@ class TargetWriter:
 
     def _ended(self) -> None:
         self.is_open = False
-        self._problem = None
+        self._problem = self._refusing = None
         self._sources.clear()
         self._targets.clear()
 
@@ -360,14 +387,31 @@ class TargetWriter:
             reason = error.args[0]
             if reason.code() in TAKEN_OVER:
                 raise self._taken_over(reason) from error
+            if reason.code() in NEEDED:
+                raise self._refused(reason) from error
             raise failure(error, "write to the target") from error
 
     def _failed(self, reason: Any) -> Exception:
         """The failure to raise: of the transaction, or of this instance."""
         if reason.code() in TAKEN_OVER:
             return self._taken_over(reason)
+        if reason.code() in NEEDED:
+            return self._refused(reason)
         is_too_large = reason.code() == KafkaError.MSG_SIZE_TOO_LARGE
         return TransactionFailed(explain(reason), is_too_large=is_too_large)
+
+    def _refused(self, reason: Any) -> RefusedError:
+        """For lack of a permission; which topic lacks it is not always known."""
+        spec = self._spec
+        needs = {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED: Needs("Write", self._refusing),
+            KafkaError.GROUP_AUTHORIZATION_FAILED: Needs("Read", group_of(spec.name)),
+            KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Needs(
+                "Write", transactional_id_of(spec.name, spec.instance)
+            ),
+        }[reason.code()]
+        error = RefusedError("write", ErrorCode(reason.code()), None, needs)
+        return at_side(self._side, error)
 
     def _taken_over(self, reason: Any) -> LibrdkafkaError:
         if reason.code() in TAKEN_OVER:

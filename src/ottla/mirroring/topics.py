@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from ottla.client.admin.acls import acls, create_acls
@@ -11,6 +12,7 @@ from ottla.client.admin.configs import alter_settings, topic_settings
 from ottla.client.admin.groups import listed_groups
 from ottla.client.admin.offsets import end_offsets
 from ottla.client.admin.partitions import in_chunks
+from ottla.client.admin.permissions import topic_permissions
 from ottla.client.admin.topics import (
     DEFAULT,
     NewTopic,
@@ -19,10 +21,11 @@ from ottla.client.admin.topics import (
     known_topics,
 )
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
+from ottla.client.errors import Needs, RefusedError
+from ottla.client.metadata import Topic
 from ottla.client.topic_partition import TopicPartition
 from ottla.mirroring import events
-from ottla.mirroring.clusters import id_of
+from ottla.mirroring.clusters import SideClient, id_of
 from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.names import BEGIN, group_of, map_topic_of
 from ottla.mirroring.position import Origin, is_same, read_origin
@@ -38,13 +41,14 @@ from ottla.mirroring.topic_plan import (
     chosen,
     plan_topics,
 )
-from ottla.protocol.access import Resource
+from ottla.protocol.access import Operation, Resource
 from ottla.protocol.errors import ErrorCode
-from ottla.security.acl import Acl, Pattern, PatternType
+from ottla.security.acl import Acl, Pattern, PatternType, word
 from ottla.wording.plural import plural
 
 MAX_CREATED: Final = 50
 """Of one request."""
+TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MAP_SETTINGS: Final = {"cleanup.policy": "compact"}
 
 
@@ -54,8 +58,8 @@ class TopicWork:
     def __init__(
         self,
         spec: MirrorSpec,
-        source: Client,
-        target: Client,
+        source: SideClient,
+        target: SideClient,
         wanted: Matches,
         unwanted: Matches,
         tell: Tell,
@@ -67,13 +71,26 @@ class TopicWork:
         self._unwanted = unwanted
         self._tell = tell
         self._tell_once = ToldOnce(tell)
+        self._permitted: set[str] = set()
+        """Topics of the target whose permissions have been looked at."""
+        self._made: set[str] = set()
+        """Topics that were created here. What is in them before a position is committed are the
+        records of an aborted transaction: the mirror was writing as the copy before was deleted.
+        """
 
     def make_map_topic(self) -> None:
         """Makes the topic of the offset map, unless it is there."""
         name = map_topic_of(self._spec.name)
-        if not known_topics(self._target, [name]):
-            new = NewTopic(name, 1, self._factor, settings=MAP_SETTINGS)
-            ignoring_existing(lambda: create_topics(self._target, [new]))
+        with self._target.asked():
+            if not known_topics(self._target, [name]):
+                new = NewTopic(name, 1, self._factor, settings=MAP_SETTINGS)
+                ignoring_existing(lambda: create_topics(self._target, [new]))
+            found = topic_permissions(self._target, [name])
+            for operation in (Operation.READ, Operation.WRITE):
+                if lacks(found.get(name), operation):
+                    code = ErrorCode.topic_authorization_failed
+                    needs = Needs(word(operation), name)
+                    raise RefusedError("use the topic of the offset map", code, None, needs)
 
     @property
     def _factor(self) -> int:
@@ -84,14 +101,16 @@ class TopicWork:
         ClientError.
         """
         plan = self._plan()
-        self._create(plan.create)
-        for name, partitions in plan.extend.items():
-            add_partitions(self._target, name, partitions)
-            facts = {"topic": name, "partitions": partitions}
-            text = f"Topic {name} has {partitions} partitions now, as in the source."
-            self._tell(Event(events.EXTENDED, text, facts))
-        for each in plan.alter:
-            self._alter(each)
+        with self._target.asked():
+            self._create(plan.create)
+            for name, partitions in plan.extend.items():
+                add_partitions(self._target, name, partitions)
+                facts = {"topic": name, "partitions": partitions}
+                text = f"Topic {name} has {partitions} partitions now, as in the source."
+                self._tell(Event(events.EXTENDED, text, facts))
+            for each in plan.alter:
+                self._alter(each)
+        self._leave_out_forbidden(plan)
         for name, reason in plan.refused.items():
             self._say_once(events.REFUSED, name, f"Topic {name} is not mirrored: {reason}")
         for name in plan.deleted:
@@ -101,18 +120,57 @@ class TopicWork:
             self._copy_acls(plan.mirrored)
         return plan
 
+    def _leave_out_forbidden(self, plan: TopicPlan) -> None:
+        """Topics that may not be read at the source, or not be written at the target."""
+        new = {each: topic.name for each, topic in plan.mirrored.items()}
+        new = {each: name for each, name in new.items() if each not in self._permitted}
+        # TxnOffsetCommit needs Read on the topics whose offsets are committed.
+        sides = (
+            (self._source, new, (Operation.READ,)),
+            (self._target, {each: each for each in new}, (Operation.READ, Operation.WRITE)),
+        )
+        for client, names, operations in sides:
+            with client.asked():
+                found = topic_permissions(client, sorted(names.values()))
+            for each, name in names.items():
+                lacking = [one for one in operations if lacks(found.get(name), one)]
+                if lacking and each in plan.mirrored:
+                    del plan.mirrored[each]
+                    plan.refused[new[each]] = client.lacks(word(lacking[0]), "topic", name)
+        self._permitted |= new.keys() & plan.mirrored.keys()
+
+    def _tell_hidden(self, plan: TopicPlan, known: Collection[str]) -> None:
+        """Topics that are meant by their whole names, or were mirrored: that this client does not
+        see them at the source may be for lack of a permission.
+        """
+        gone = {name.removeprefix(self._spec.prefix): name for name in plan.deleted}
+        names = {each for each in self._spec.topics if TOPIC_NAME.fullmatch(each)} - set(known)
+        names |= gone.keys()
+        with self._source.asked():
+            found = topic_permissions(self._source, sorted(names))
+        for name, allowed in found.items():
+            if allowed is not None and not allowed:
+                plan.refused[name] = self._source.lacks("Read", "topic", name)
+                if name in gone:
+                    plan.deleted.remove(gone[name])
+
     def _say_once(self, kind: str, topic: str, text: str) -> None:
         self._tell_once(Event(kind, text, {"topic": topic}))
 
     def _plan(self) -> TopicPlan:
-        here, there = self._source.metadata(None), self._target.metadata(None)
-        names = [
-            name
-            for name in chosen(list(here.topics), self._wanted, self._unwanted)
-            if here.topics[name].partitions
-        ]
-        mirrored_from = self._mirrored_from()
-        settings = own_settings(self._source, names)
+        with self._source.asked():
+            here = self._source.metadata(None)
+            names = [
+                name
+                for name in chosen(list(here.topics), self._wanted, self._unwanted)
+                if here.topics[name].partitions
+            ]
+            mirrored_from = self._mirrored_from()
+            settings = own_settings(self._source, names)
+        with self._target.asked():
+            there = self._target.metadata(None)
+            known = [f"{self._spec.prefix}{name}" for name in names]
+            target, origins = self._copies(known, there.topics)
         source = [
             SourceTopic(
                 name,
@@ -123,31 +181,7 @@ class TopicWork:
             )
             for name in names
         ]
-        origins = self._origins()
-        known = [f"{self._spec.prefix}{name}" for name in names]
-        known = [name for name in known if name in there.topics and there.topics[name].partitions]
-        found = own_settings(self._target, known)
-        doubtful = [
-            TopicPartition(name, index)
-            for name in known
-            if name not in origins
-            or not is_same(id_of(there.topics[name]), origins[name].target_id)
-            for index in there.topics[name].partitions
-        ]
-        filled = {each.topic for each, end in end_offsets(self._target, doubtful).items() if end}
-        if filled:
-            # An instance may have begun since: it commits its position before the first record.
-            origins = self._origins()
-        target = {
-            name: TargetTopic(
-                len(there.topics[name].partitions),
-                id_of(there.topics[name]),
-                found.get(name, {}),
-                name in filled,
-            )
-            for name in known
-        }
-        return plan_topics(
+        plan = plan_topics(
             self._spec,
             source,
             target,
@@ -156,11 +190,50 @@ class TopicWork:
             source_cluster=str(here.cluster_id),
             target_cluster=str(there.cluster_id),
         )
+        self._tell_hidden(plan, here.topics)
+        return plan
+
+    def _copies(
+        self, names: Sequence[str], there: Mapping[str, Topic]
+    ) -> tuple[dict[str, TargetTopic], dict[str, Origin]]:
+        """Those of these topics that the target has, and where this mirror has topics from."""
+        origins = self._origins()
+        known = [name for name in names if name in there and there[name].partitions]
+        found = own_settings(self._target, known)
+        doubtful = [
+            TopicPartition(name, index)
+            for name in known
+            if name not in self._made
+            and (name not in origins or not is_same(id_of(there[name]), origins[name].target_id))
+            for index in there[name].partitions
+        ]
+        filled = {each.topic for each, end in end_offsets(self._target, doubtful).items() if end}
+        if filled:
+            # An instance may have begun since: it commits its position before the first record.
+            origins = self._origins()
+        target = {
+            name: TargetTopic(
+                len(there[name].partitions),
+                id_of(there[name]),
+                found.get(name, {}),
+                name in filled,
+            )
+            for name in known
+        }
+        return target, origins
 
     def _origins(self) -> dict[str, Origin]:
         """By topic at the target: where this mirror has it from."""
         found: dict[str, Origin] = {}
-        for each, commit in commits_of(self._target, group_of(self._spec.name)).items():
+        group = group_of(self._spec.name)
+        try:
+            commits = commits_of(self._target, group)
+        except RefusedError as error:
+            if error.code is ErrorCode.group_authorization_failed:
+                # Membership needs more than what was just asked.
+                error.needs = Needs("Read", group)
+            raise
+        for each, commit in commits.items():
             origin = read_origin(commit.metadata)
             if origin is not None:
                 found[each.topic] = origin
@@ -185,6 +258,7 @@ class TopicWork:
                 for each in some:
                     self._create_alone(each)
         for each in topics:
+            self._made.add(each.name)
             text = f"Created topic {each.name} with {plural(each.partitions, 'partition')}."
             facts = {"topic": each.name, "partitions": each.partitions}
             self._tell(Event(events.CREATED, text, facts))
@@ -235,18 +309,27 @@ class TopicWork:
     def _copy_acls(self, mirrored: Mapping[str, SourceTopic]) -> None:
         """Those of the topics themselves. None is deleted: the target may have its own."""
         names = {topic.name: name for name, topic in mirrored.items()}
+        with self._source.asked():
+            found = acls(self._source)
         wanted = [
             Acl(Pattern(Resource.TOPIC, names[pattern.name], PatternType.LITERAL), entry)
-            for pattern, entry in acls(self._source)
+            for pattern, entry in found
             if pattern.resource is Resource.TOPIC
             and pattern.type is PatternType.LITERAL
             and pattern.name in names
         ]
-        missing = sorted(set(wanted) - set(acls(self._target)))
+        with self._target.asked():
+            missing = sorted(set(wanted) - set(acls(self._target)))
+            if missing:
+                create_acls(self._target, missing)
         if missing:
-            create_acls(self._target, missing)
             text = f"Added {plural(len(missing), 'ACL')} of topics, as in the source."
             self._tell(Event(events.ACLS, text, {"acls": len(missing)}))
+
+
+def lacks(allowed: frozenset[Operation] | None, operation: Operation) -> bool:
+    """Whether this is known to be missing."""
+    return allowed is not None and operation not in allowed
 
 
 def own_settings(client: Client, topics: Sequence[str]) -> dict[str, dict[str, str]]:
