@@ -22,19 +22,33 @@ def fetched() -> Flink:
         pytest.skip(f"Flink could not be fetched: {error}")
 
 
-def engine_of(fetched: Flink, name: str, bootstrap: str, folder: Path) -> Engine:
+def engine_of(
+    fetched: Flink, name: str, bootstrap: str, folder: Path, *, pools: bool = False
+) -> Engine:
+    text = engine_page.program("flink.md", "python", f"{name}.py")
     program = folder / f"{name}.py"
-    program.write_text(engine_page.program("flink.md", "python", f"{name}.py"))
+    program.write_text(with_pooling(text) if pools else text)
     arguments = (bootstrap, str(folder / "checkpoints"), str(fetched.connector))
     command = [str(fetched.python), str(program), *arguments]
     return Engine(command, folder / "flink.log", fetched.environment)
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_sql_writes_each_large_order_once(fetched: Flink, tmp_path: Path, count: int) -> None:
+def with_pooling(program: str) -> str:
+    """The program with transactional ids that are used again: Flink asks which are open."""
+    prefix = "'sink.transactional-id-prefix'"
+    assert program.count(prefix) == 1
+    return program.replace(prefix, f"'sink.transaction-naming-strategy' = 'POOLING', {prefix}")
+
+
+@pytest.mark.parametrize(
+    ("count", "pools"), [(1, False), (3, False), (1, True)], ids=["1", "3", "1 with pooling"]
+)
+def test_sql_writes_each_large_order_once(
+    fetched: Flink, tmp_path: Path, count: int, pools: bool
+) -> None:
     with running(count, tmp_path) as brokers:
         orders = Orders(brokers.bootstrap, brokers.replicas, "large-orders")
-        engine = engine_of(fetched, "large_orders", brokers.bootstrap, tmp_path)
+        engine = engine_of(fetched, "large_orders", brokers.bootstrap, tmp_path, pools=pools)
         written = Written(brokers.bootstrap, "large-orders")
         orders.send(500)
         engine.start()
