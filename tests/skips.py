@@ -22,6 +22,7 @@ NAMED_SKIPS = {
     "tests/pipelines/spark/jvm/test_required.py": "Spark Connect needs",
     "tests/pipelines/spark/test_class_archive.py": "no Java on the PATH with an archive of its own",
     "tests/system/test_engine_hadoop.py": "no Java compiler on the PATH",
+    "tests/system/test_engine_beam.py": "no Java compiler on the PATH",
     "tests/system/test_kafka_streams.py": "no Java compiler on the PATH",
     "tests/system/test_start.py": "root may read everything",
     "tests/system/test_console_in_browser.py": "no Chromium on the PATH",

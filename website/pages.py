@@ -27,8 +27,9 @@ ENGINES: Final = (
     "docs/engines/kafka-streams.md",
     "docs/engines/spark.md",
     "docs/engines/flink.md",
-    "docs/engines/hadoop.md",
     "docs/engines/kafka-connect.md",
+    "docs/engines/hadoop.md",
+    "docs/engines/beam.md",
 )
 """The engines around Kafka, each with a program that a test runs."""
 
