@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import pytest
 from tests.pipelines.model.iceberg import FakeTable
-from tests.pipelines.model.walk import walk
+from tests.pipelines.model.walk import CHANGES, WEIGHTS, walk
 from tests.pipelines.model.world import ONCE, ModelLease, SilentError
 
 from ottla.pipelines.checkpoint import changes
 from ottla.pipelines.checkpoint import next_batch as rule
 from ottla.pipelines.checkpoint.next_batch import Answer, Held, Planned, Refuse, Skip, Write
 from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.rejects.decided import DECIDED
 from ottla.pipelines.run import batch, begin, first_offsets, plan, start
 from ottla.pipelines.sinks.delta import merge
 from ottla.pipelines.sinks.delta import sink as delta
@@ -26,6 +27,7 @@ from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.sinks.topic import task as topic_task
 
 AT_MOST_ONCE: Final = "at-most-once"
+KEEP_REJECTS: Final = ("delta", "iceberg", "postgresql", "files")
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -37,7 +39,7 @@ def first_seed(
     plant(patch)
     for seed in range(FIRST.get(plant, 0), below):
         try:
-            walk(seed, kind, delivery)
+            walk(seed, kind, delivery, weights=CHANGES if plant in CHANGED else WEIGHTS)
         except SilentError:
             return seed
     return -1
@@ -208,6 +210,31 @@ def expired_snapshots_are_not_missed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(IcebergSink, "forgets", lambda _: "")
 
 
+def a_repeated_batch_is_decided_as_now(patch: pytest.MonkeyPatch) -> None:
+    """Which rows of a batch were refused that the target has, the settings of now say."""
+    patch.setattr(batch.BatchRunner, "_former", lambda *_: None)
+
+
+def a_decision_is_noted_after_its_batch(patch: pytest.MonkeyPatch) -> None:
+    """The checkpoint says by what a batch was decided when its rejected rows are written."""
+    reject, former_of = batch.BatchRunner._reject, batch.BatchRunner._former
+
+    def late(
+        runner: Any, frame: Any, execution: Any, of: Any, former: Any, *, skipped: bool
+    ) -> None:
+        reject(runner, frame, execution, of, former, skipped=skipped)
+        former_of(runner, of.query_id, of.number)
+
+    def before(runner: Any, query_id: str, number: int) -> Any:
+        found = DECIDED.read(runner.files)
+        if found is None or found.query_id != query_id or found.decision == runner.decision:
+            return None
+        return found.decision
+
+    patch.setattr(batch.BatchRunner, "_former", before)
+    patch.setattr(batch.BatchRunner, "_reject", late)
+
+
 def _change(patch: pytest.MonkeyPatch, name: str, words: str, to: str) -> None:
     """Put other words into a statement of a MERGE."""
     shipped = getattr(merge, name)
@@ -262,7 +289,13 @@ PLANTED: Final[tuple[tuple[str, Plant, str], ...]] = (
     ("delta-history", late_records_are_not_seen, ONCE),
     ("delta-upsert", no_check_of_the_age, ONCE),
     ("delta-marked", restores_are_not_seen, ONCE),
+    *((kind, a_repeated_batch_is_decided_as_now, ONCE) for kind in KEEP_REJECTS),
+    ("delta", a_repeated_batch_is_decided_as_now, AT_MOST_ONCE),
+    ("delta", a_decision_is_noted_after_its_batch, ONCE),
 )
+
+CHANGED: Final = (a_repeated_batch_is_decided_as_now, a_decision_is_noted_after_its_batch)
+"""What is found where the user expects something else of the rows."""
 
 # Few walks find these: the search begins shortly before the first that does.
 FIRST: Final[dict[Plant, int]] = {

@@ -75,8 +75,13 @@ class Frame:
     """A streaming frame of the topic, or a batch of it with `rows`."""
 
     def __init__(
-        self, session: Session, rows: tuple[Any, ...] = (), columns: tuple[str, ...] = ()
+        self,
+        session: Session,
+        rows: tuple[Any, ...] = (),
+        columns: tuple[str, ...] = (),
+        each: int | None = None,
     ) -> None:
+        self.each = each  # what is expected: see `rejected`
         self.isStreaming = True
         self.schema = session.world.schema
         self.columns = columns or tuple(self.schema.names)
@@ -150,7 +155,8 @@ class Writer:
     def start(self) -> MicroBatches:
         assert self.batch is not None
         session = self.frame.sparkSession
-        session.query = MicroBatches(session, self.settings["checkpointLocation"], self.batch)
+        location = self.settings["checkpointLocation"]
+        session.query = MicroBatches(session, location, self.batch, self.frame.each)
         return session.query
 
 
@@ -158,8 +164,13 @@ class MicroBatches:
     """`MicroBatchExecution`: one query, from its start to its end."""
 
     def __init__(
-        self, session: Session, checkpoint: str, batch: Callable[[Frame, int], None]
+        self,
+        session: Session,
+        checkpoint: str,
+        batch: Callable[[Frame, int], None],
+        each: int | None = None,
     ) -> None:
+        self._each = each
         self._session = session
         self._files = MemoryFiles(session, checkpoint)
         self._batch = batch
@@ -201,7 +212,7 @@ class MicroBatches:
                 raise QueryFailedError("Concurrent update to the log")
             self.is_planned = True
         self.rows = world.read(self.at, self.ends)
-        self._batch(Frame(self._session, self.rows), self.number)
+        self._batch(Frame(self._session, self.rows, each=self._each), self.number)
         if not self._files.create(f"commits/{self.number}", "v1\n{}"):
             raise QueryFailedError("Concurrent update to the log")
         self.at, self.is_planned = self.ends, False
@@ -251,25 +262,6 @@ class _Node:
 
     def size(self) -> int:
         return 0
-
-
-class NoRejects:
-    """`rejects.rejects.Rejects` where every row parses."""
-
-    def __init__(self, *of: Any) -> None:
-        self.sources = of[3]
-        self.told: dict[int, Any] = {}
-        self.may_reject = False
-        self.reason = None
-
-    def written_until(self, execution: Any) -> dict[str, Any]:
-        return {}
-
-    def write(self, *_: Any, **__: Any) -> None: ...
-
-    def recover(self, look_up: Any) -> None: ...
-
-    def finish(self) -> None: ...
 
 
 def nothing(*_: Any, **__: Any) -> Iterator[Any]:

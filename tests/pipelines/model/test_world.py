@@ -20,9 +20,10 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.pipelines.model.planted import a_first_batch_trusts_its_start
+from tests.pipelines.model.planted import KEEP_REJECTS, a_first_batch_trusts_its_start
+from tests.pipelines.model.rejected import NUMBERS
 from tests.pipelines.model.targets import TARGETS
-from tests.pipelines.model.walk import LENGTH, stopped_start, walk
+from tests.pipelines.model.walk import CHANGES, LENGTH, stopped_start, walk
 from tests.pipelines.model.world import (
     CHECKPOINTS,
     KINDS,
@@ -155,6 +156,10 @@ class Machine(RuleBasedStateMachine):
         self.world.replay(count)
         self.world.steps.kill_at = -1
 
+    @rule(each=st.sampled_from(NUMBERS))
+    def expect(self, each: int | None) -> None:
+        self.world.expect(each)
+
     @rule(of=checkpoints, to=checkpoints)
     def copy_checkpoint(self, of: str, to: str) -> None:
         if of != to and not self.world.running_on(to):
@@ -243,6 +248,37 @@ def test_no_row_is_lost_or_doubled_on_a_walk(
     install(monkeypatch)
     for seed in range(WALKS):
         walk(seed, kind, delivery, LENGTH)
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+@pytest.mark.parametrize("kind", KEEP_REJECTS)
+def test_no_row_is_lost_where_other_rows_are_expected_after_a_kill(
+    kind: str, delivery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    for seed in range(WALKS):
+        walk(seed, kind, delivery, LENGTH, CHANGES)
+
+
+@pytest.mark.parametrize("kind", KEEP_REJECTS)
+def test_each_row_is_in_one_of_both_wherever_a_batch_is_killed(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    for at in range(12):
+        with in_world(kind) as world:
+            for each in (2, None, 3, 2):
+                world.expect(each)
+                world.append(0, 5)
+                for kill_at in (at, at, -1):
+                    world.steps.kill_at = kill_at
+                    run = world.start("a")
+                    world.batch(run, 9)
+                    world.steps.kill_at = -1
+                    world.stop(run)
+                    world.expect(3 if world.each == 2 else 2)
+            both = [*world.held, *world.beside(world.path).rows]
+            assert sorted(row[2] for row in both) == list(range(20)), at
 
 
 FOUND = {

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
+from tests.pipelines.model.rejected import NUMBERS
 from tests.pipelines.model.world import CHECKPOINTS, Run, SilentError, World, in_world
 
 LENGTH = 60
+Weights: TypeAlias = "dict[Callable[[Walker], Any], int]"
 
 
 class Walker:
     """Draws what happens next in a world."""
 
-    def __init__(self, world: World, draw: random.Random) -> None:
+    def __init__(self, world: World, draw: random.Random, weights: Weights) -> None:
         self.world = world
         self.draw = draw
+        self.weights = weights
         self.log: list[str] = []
 
     def run(self) -> Run | None:
@@ -27,7 +30,7 @@ class Walker:
         return self.draw.choice(CHECKPOINTS)
 
     def step(self) -> None:
-        chosen = self.draw.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        chosen = self.draw.choices(list(self.weights), list(self.weights.values()))[0]
         self.log.append(chosen.__name__)
         chosen(self)
 
@@ -122,7 +125,11 @@ def retention(walker: Walker) -> None:
     walker.world.retention(walker.draw.randint(1, 4))
 
 
-WEIGHTS: dict[Callable[[Walker], Any], int] = {
+def expect(walker: Walker) -> None:
+    walker.world.expect(walker.draw.choice(NUMBERS))
+
+
+WEIGHTS: Weights = {
     append: 20,
     start: 14,
     batch: 24,
@@ -149,10 +156,16 @@ WEIGHTS: dict[Callable[[Walker], Any], int] = {
 }
 
 
-def walk(seed: int, kind: str, delivery: str, length: int = LENGTH) -> World:
+CHANGES: Weights = WEIGHTS | {expect: 10, killed: 16}
+"""Steps among which the user often expects something else of the rows."""
+
+
+def walk(
+    seed: int, kind: str, delivery: str, length: int = LENGTH, weights: Weights = WEIGHTS
+) -> World:
     """Take so many steps. Raises SilentError, with the steps, where rows were lost or doubled."""
     with in_world(kind, delivery) as world:
-        walker = Walker(world, random.Random(seed))
+        walker = Walker(world, random.Random(seed), weights)
         try:
             for _ in range(length):
                 walker.step()

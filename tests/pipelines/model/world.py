@@ -20,12 +20,12 @@ from tests.pipelines.model.errors import QueryFailedError
 from tests.pipelines.model.files import Killed, MemoryFiles, Steps
 from tests.pipelines.model.iceberg import FakeTable, IcebergTarget, committing, set_written
 from tests.pipelines.model.keyed import Records
+from tests.pipelines.model.rejected import Beside, expectations, install_rejected
 from tests.pipelines.model.spark import (
     SCHEMA,
     TOPIC,
     FakeExecution,
     Frame,
-    NoRejects,
     Session,
     nothing,
 )
@@ -62,7 +62,6 @@ from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.target.commit_metadata import CommitMetadata
-from ottla.pipelines.target.expectations import Expectations
 from ottla.pipelines.target.keyed_table import KeyedTable
 from ottla.pipelines.target.port import Batch
 
@@ -135,6 +134,7 @@ class Run:
         self.is_blind = False
         self.is_busy = False
         self.topic_id = ""
+        self.each = world.each
 
     def specification(self) -> Any:
         return SimpleNamespace(
@@ -156,7 +156,7 @@ class Run:
             time_zone="UTC",
             ends_by_itself=False,
             mode="append",
-            expectations=Expectations(()),
+            expectations=expectations(self.each),
         )
 
     def start(self) -> str:
@@ -226,6 +226,9 @@ class World:
         self.twice: set[Any] = set()
         self.backups: dict[str, Any] = {}
         self.begun: tuple[str, tuple[Any, ...]] | None = None  # a replay that was cut off
+        self.each: int | None = None  # what is expected of the rows: see `rejected`
+        self._has_changed = False
+        self._beside: dict[str, Beside] = {}
         self._numbers = 0
         self._starts = 0
         self.topic_id = self.new_id("topic")
@@ -444,7 +447,23 @@ class World:
         if text := folder.get(lease.FILE):
             folder[lease.FILE] = json.dumps(json.loads(text) | {"host": "elsewhere"})
 
+    def expect(self, each: int | None) -> None:
+        """The user expects something else of the rows, from the next start on.
+
+        Not where a checkpoint has copies: what a copy decided, the checkpoint does not say.
+        """
+        if self.records is not None or self.kind == "topic" or self._has_copies():
+            return
+        self._has_changed = self._has_changed or each != self.each
+        self.each = each
+
+    def beside(self, path: str) -> Beside:
+        """Return the rejected rows beside a target."""
+        return self._beside.setdefault(path, Beside())
+
     def copy_checkpoint(self, of: str, to: str) -> None:
+        if self._has_changed:
+            return
         copied = dict(self.folders.get(f"/cp/{of}", {}))
         copied.pop(lease.FILE, None)
         self.folders[f"/cp/{to}"] = copied
@@ -453,6 +472,8 @@ class World:
         self.folders.pop(f"/cp/{checkpoint}", None)
 
     def back_up_checkpoint(self, checkpoint: str) -> None:
+        if self._has_changed:
+            return
         self.backups[checkpoint] = dict(self.folders.get(f"/cp/{checkpoint}", {}))
 
     def restore_checkpoint(self, checkpoint: str) -> None:
@@ -464,7 +485,8 @@ class World:
 
     def back_up_target(self) -> None:
         if self.kind != "topic":
-            self.backups["target"] = self.path, self.target.backup(self.path)
+            beside = self.beside(self.path).copied()
+            self.backups["target"] = self.path, (self.target.backup(self.path), beside)
 
     def restore_target(self) -> None:
         """A backup of the whole target is restored: its folder or its database."""
@@ -473,7 +495,9 @@ class World:
             if self.kind in ("delta", "iceberg"):  # nobody takes away a folder that is written to
                 for run in self.runs:
                     self.kill(run)
-            self.target.restore(path, backup)
+            rows, beside = backup
+            self.target.restore(path, rows)
+            self._beside[path] = beside.copied()
             self._blind()
 
     def restore_table(self, version: int) -> None:
@@ -533,6 +557,7 @@ class World:
         self.begun = None
         self.folders = {}
         self.backups.clear()
+        self._has_changed = False
         self.excused = {
             (self.topic_id, partition, offset)
             for partition, first in self.first.items()
@@ -610,7 +635,7 @@ class World:
         at = query.at
         wanted = [one for one in self._records(at) if one not in self.excused]
         if self.records is None:
-            rows = set(self.held)
+            rows = set(self.held) | set(self.beside(self.path).rows)
             missing = [one for one in wanted if one not in rows]
         else:
             missing = self.records.missing(self.target.rows(self.path), wanted)
@@ -692,13 +717,13 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(specification, "require_jvm", nothing)
     patch.setattr(start, "route_failures", nothing)
     patch.setattr(start, "nodes", nothing)
-    patch.setattr(start, "Rejects", NoRejects)
     patch.setattr(start, "topic_ids_now", lambda *_: lambda: {TOPIC: CURRENT[-1].topic_id})
     patch.setattr(start, "destination_of", lambda *_: None)
     patch.setattr(start, "local_files", lambda *_: contextlib.nullcontext())
     patch.setattr(begin, "Lease", ModelLease)
     patch.setattr(begin, "write_initial_offsets", write_initial_offsets)
     _install_topics(patch)
+    install_rejected(patch)
     patch.setattr(batch, "Execution", FakeExecution)
     patch.setattr(batch, "log", BatchLog())
     patch.setattr(query, "supervised", supervised)

@@ -26,7 +26,9 @@ from ottla.pipelines.target.port import NO_VERSION, Batch
 AT_MOST_ONCE = DeliveryGuarantee.AT_MOST_ONCE
 KAFKA = read_settings("b:9092")
 EMPTY: Any = SimpleNamespace(sparkSession=None, columns=[])
-FRAME: Any = SimpleNamespace(sparkSession=None, columns=[], limit=lambda count: EMPTY)
+FRAME: Any = SimpleNamespace(
+    sparkSession=None, columns=[], limit=lambda count: EMPTY, drop=lambda *_: FRAME
+)
 METADATA = CommitMetadata("query-1", "query-1", 4, "cluster", {}, {"in": {0: 5}}).text()
 ROWS = Source("in", KAFKA, {"value": StructType().add("id", "long")})
 FIRST_BLOCK = [(0, 0)]

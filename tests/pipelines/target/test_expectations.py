@@ -15,6 +15,7 @@ from ottla.pipelines.target.expectations import (
     check_conditions,
     expecting,
     read_expectations,
+    settled,
 )
 
 pytestmark = pytest.mark.spark
@@ -75,7 +76,7 @@ def test_rows_are_dropped_or_spared(spark: Any) -> None:
     frame = spark.createDataFrame([(2, False), (11, False), (None, True)], "n INT, t BOOLEAN")
     asked = expecting(frame, Expectations(SHORT, "drop", "t"))
     assert not is_marked(asked)
-    assert sorted(map(tuple, asked.collect()), key=str) == [(2, False), (None, True)]
+    assert sorted(map(tuple, settled(asked).collect()), key=str) == [(2, False), (None, True)]
 
 
 class Job:

@@ -47,7 +47,15 @@ class LeftOutRows:
         """Return nothing: no rejected rows are written."""
         return {}
 
-    def write(self, execution: Execution, batch: Batch, refused: Any, *, skipped: bool) -> None:
+    def write(
+        self,
+        execution: Execution,
+        batch: Batch,
+        refused: Any,
+        *,
+        skipped: bool,
+        former: Any = None,
+    ) -> None:
         """Note where the rejected rows of a batch lie, and warn of them once."""
         counted = execution.counted()
         found = (

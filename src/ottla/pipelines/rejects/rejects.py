@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.kafka.brokers import TopicState
     from ottla.pipelines.kafka.settings import KafkaSettings
+    from ottla.pipelines.rejects.decided import Decision
     from ottla.pipelines.spark.jvm.files import Files
     from ottla.pipelines.target.port import Sink
 
@@ -139,19 +140,27 @@ class Rejects:
         return found
 
     def write(
-        self, execution: Execution, batch: Batch, refused: RowsOf | None, *, skipped: bool
+        self,
+        execution: Execution,
+        batch: Batch,
+        refused: RowsOf | None,
+        *,
+        skipped: bool,
+        former: Decision | None = None,
     ) -> None:
         """Write or note the rejected rows of the batch that the query has just written.
 
         `refused` gives the rows that violate a constraint of the table, which may have none.
         `skipped`: the batch was not read, as the sink had it already; nothing was counted then.
+        `former`: by what the run decided that wrote it, where that is not how rows are read now.
         Raises PipelineError when there are more than `max_rows` in this run.
         """
         self.told, self._earlier = self._earlier, {}
         if not self.sources and refused is None:
             return
         counted = {} if skipped else execution.counted()
-        parts = self._find_parts(execution, counted)
+        rejecting = self._rejecting if former is None else self._as_in(former)
+        parts = self._find_parts(rejecting, execution, counted)
         violated = _violated(counted)
         if violated == 0:
             refused = None
@@ -193,11 +202,26 @@ class Rejects:
         if dropped is not None:
             self.count += number - dropped.counted
 
+    def _as_in(self, former: Decision) -> list[Source]:
+        """Return the sources as they were read then."""
+        return [
+            replace(
+                source,
+                schemas=_read_schemas(former.sources[source.name]["schemas"]),
+                unknown_fields=former.sources[source.name]["unknown_fields"],
+            )
+            for source in self.sources
+            if source.name in former.sources
+        ]
+
     def _find_parts(
-        self, execution: Execution, counted: Mapping[str, dict[str, Any]]
+        self,
+        rejecting: Iterable[Source],
+        execution: Execution,
+        counted: Mapping[str, dict[str, Any]],
     ) -> list[Part]:
         parts = []
-        for source in self._rejecting:
+        for source in rejecting:
             span = execution.range_of(source.name)
             found = find_part(
                 source,

@@ -47,7 +47,7 @@ from ottla.pipelines.source.topic import only_rejected
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.constraints import fitting, is_marked, refused
-from ottla.pipelines.target.expectations import expecting
+from ottla.pipelines.target.expectations import expecting, settled
 from ottla.pipelines.target.port import Batch
 from ottla.pipelines.target.record_position import OFFSET, PARTITION
 
@@ -270,7 +270,7 @@ class Replay:
         if not source.can_reject:
             failed = failed.limit(0)
         rows = self.specification.with_deletes(self.frame_of(raw, source))
-        made = expecting(self.sink.constrained(rows), self.specification.expectations)
+        made = settled(expecting(self.sink.constrained(rows), self.specification.expectations))
         return complete(failed, source.name), made
 
     def _outcomes(self, selected: DataFrame, failed: DataFrame, number: int) -> DataFrame:

@@ -21,6 +21,7 @@ from ottla.pipelines.checkpoint.next_batch import Planned, Refuse, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.locations import shown_location
+from ottla.pipelines.rejects.decided import DECIDED, Decided, refuse, wrong_query
 from ottla.pipelines.rejects.first_batch import check_first_batch
 from ottla.pipelines.run.far_ahead import FarAhead
 from ottla.pipelines.run.kept_state import keep_state
@@ -30,8 +31,8 @@ from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.source.source import TOMBSTONES, read_committed_of
 from ottla.pipelines.spark.jvm.execution import EARLIEST, Execution
 from ottla.pipelines.target.commit_metadata import CommitMetadata
-from ottla.pipelines.target.constraints import fitting, is_marked, refused
-from ottla.pipelines.target.expectations import dropped_in
+from ottla.pipelines.target.constraints import fitting, is_marked, mark_again, refused
+from ottla.pipelines.target.expectations import dropped_in, settled, unasked
 from ottla.pipelines.target.port import NO_VERSION, Batch
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.checkpoint.topic_watch import TopicWatch
     from ottla.pipelines.destination import Destination
     from ottla.pipelines.rejected_offsets import Told
+    from ottla.pipelines.rejects.decided import Decision
     from ottla.pipelines.rejects.left_out import LeftOutRows
     from ottla.pipelines.rejects.rejects import Rejects
     from ottla.pipelines.run.late_rows import LateRows
@@ -64,7 +66,8 @@ class BatchRunner:
     of a new query, that no other query has written to the target since, and `check_first` after it.
     `check_kept` checks, before the first batch of a run, that the checkpoint is still the run's.
     `versions`, `offsets` and `told` have what became of the last MAX_KEPT batches: the version that
-    holds each (None: it was not written), where it ended, and what it rejected.
+    holds each (None: it was not written), where it ended, and what it rejected. `decision`: by what
+    the rows are decided now; None for a target that keeps no rejected rows.
     """
 
     spark: SparkSession
@@ -88,6 +91,8 @@ class BatchRunner:
     told: dict[int, Told] = field(default_factory=dict)
     dropped: int = 0
     unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
+    decision: Decision | None = None
+    _noted: Decision | None = None
     _query_id: str = ""
     _promised: int | None = None
     _warned_of_tombstones: bool = False
@@ -139,9 +144,11 @@ class BatchRunner:
         if was_begun:
             self._leave_out(frame, execution, batch, ends)
             return
+        former = self._former(query_id, number)
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
         marked = is_marked(frame)
-        rows = fitting(frame) if marked else frame
+        kept = settled(frame)
+        rows = fitting(kept) if marked else kept
         undo = functools.partial(self._undo, query_id, number)
         with (
             _adaptive(frame.sparkSession, is_on=not self.sink.capabilities.in_parts),
@@ -164,15 +171,29 @@ class BatchRunner:
             # Now: each further reading of the batch is counted, too.
             self.dropped += dropped_in(execution.counted())
         self._far_ahead.look(execution, self.sink, number)
-        batch = replace(
-            batch, promised=None, begins=None
-        )  # not each batch has rows for the targets beside
-        rows_refused = functools.partial(refused, frame) if marked else None
-        self.rejects.write(execution, batch, rows_refused, skipped=skipped)
-        self.told[number] = self.rejects.told
+        # Not each batch has rows for the targets beside.
+        batch = replace(batch, promised=None, begins=None)
+        if not skipped:
+            former = None  # it was written again, as rows are read now
+        self._reject(frame, execution, batch, former, skipped=skipped)
         if self.late is not None:
             self.late.write(frame.sparkSession, execution, batch, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
+
+    def _reject(
+        self,
+        frame: DataFrame,
+        execution: Execution,
+        batch: Batch,
+        former: Decision | None,
+        *,
+        skipped: bool,
+    ) -> None:
+        """Write the rejected rows of a batch that is in the target."""
+        refusing = frame if former is None else self._as_in(frame, former, batch.number)
+        rows_refused = functools.partial(refused, refusing) if is_marked(refusing) else None
+        self.rejects.write(execution, batch, rows_refused, skipped=skipped, former=former)
+        self.told[batch.number] = self.rejects.told
 
     def _leave_out(
         self, frame: DataFrame, execution: Execution, batch: Batch, ends: Offsets
@@ -181,11 +202,14 @@ class BatchRunner:
 
         A run on a copy of the checkpoint then finds the batch in the target, and does not write it.
         """
-        version = self.sink.write(frame.limit(0), batch)
+        former = self._former(batch.query_id, batch.number)
+        version = self.sink.write(unasked(frame).limit(0), batch)
         self._promised = batch.number
         has_it = version is None
         if has_it:
             self._check_skipped(batch.query_id, batch.number, ends)
+            beside = replace(batch, promised=None, begins=None)
+            self._reject(frame, execution, beside, former, skipped=True)
         else:
             log.warning(
                 "Batch %d was begun by a run that was cut off; at-most-once does not write it "
@@ -197,6 +221,43 @@ class BatchRunner:
         keep_state(frame, execution.plan())
         written = self.sink.version_of(batch.query_id, batch.number) if has_it else None
         self._keep(batch.number, written, ends)
+
+    def _former(self, query_id: str, number: int) -> Decision | None:
+        """Return by what another run decided about this batch, which the target has.
+
+        None where the batch is decided as rows are read now, which the checkpoint then says.
+        Raises PipelineError where the rejected rows of that batch cannot be found.
+        """
+        now = self.decision
+        if now is None or now == self._noted:
+            return None
+        found = DECIDED.read(self.files)
+        if found is not None and found.query_id == query_id and found.decision != now:
+            held = self.sink.held(query_id)
+            if held.batch is not None and held.batch >= number:
+                path = self._shown_checkpoint()
+                if wrong := wrong_query(found.decision, now, path, number, self.sink.name):
+                    raise PipelineError(wrong)
+                return found.decision
+            found = None
+        if found is None or found.query_id != query_id:
+            DECIDED.write(self.files, Decided(query_id, now))
+        self._noted = now
+        return None
+
+    def _as_in(self, frame: DataFrame, former: Decision, number: int) -> DataFrame:
+        """Return the rows of a batch with the marks that another run gave them.
+
+        Raises PipelineError.
+        """
+        rows = unasked(frame)
+        if not former.asked.conditions:
+            return rows
+        marked = mark_again(rows, former.asked)
+        if marked is None:
+            path = self._shown_checkpoint()
+            raise PipelineError(refuse(former, path, number, self.sink.name))
+        return marked
 
     def _check_partitions(self, execution: Execution) -> None:
         """Refuse a batch with new partitions where a key must stay in its own.

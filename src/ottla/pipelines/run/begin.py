@@ -15,6 +15,7 @@ from ottla.pipelines.checkpoint.lease import Lease
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.progress.report import report_query
+from ottla.pipelines.rejects.decided import decision_of
 from ottla.pipelines.rejects.pending import write_pending
 from ottla.pipelines.run.plan import Plan
 from ottla.pipelines.run.specification import Specification
@@ -180,6 +181,8 @@ def stream_writer(
     specification, sink = checked.specification, runner.sink
     location = checked.checkpoint.files.location
     rows = expecting(sink.constrained(frame), specification.expectations)
+    if sink.capabilities.keeps_rejects:
+        runner.decision = decision_of(frame, rows, runner.rejects.sources)
     writer = rows.writeStream.foreachBatch(write)
     writer = writer.option("checkpointLocation", location)
     if specification.mode != "append":

@@ -11,10 +11,11 @@ are not null either), and a field's `__CHAR_VARCHAR_TYPE_STRING`, such as `varch
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.spark.column_names import quoted
 
@@ -26,6 +27,9 @@ METRIC: Final = "ottla.constraints"  # the name of the count in the query's prog
 VIOLATED: Final = "violated"
 REASON: Final = "_ottla_violated"
 ROW: Final = "row"
+ASKED: Final = "ottla.asked"
+"""What the metadata of REASON says: the conditions with their reasons, and the columns of the table
+that the rows lack."""
 
 _CHECK: Final = "delta.constraints."
 _LENGTH: Final = "__CHAR_VARCHAR_TYPE_STRING"
@@ -39,6 +43,38 @@ class Constraint:
 
     condition: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of the rows of a frame: the first condition that is not true gives the reason.
+
+    `added`: columns that the conditions may name and the rows lack, with their types; null.
+    """
+
+    conditions: tuple[Constraint, ...] = ()
+    added: tuple[tuple[str, str], ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "conditions": [[one.condition, one.reason] for one in self.conditions],
+            "added": [list(one) for one in self.added],
+        }
+
+    def also(self, conditions: tuple[Constraint, ...]) -> Asked:
+        """Return these conditions with others after them."""
+        return Asked((*self.conditions, *conditions), self.added)
+
+
+def read_asked(document: Mapping[str, Any]) -> Asked:
+    """Return what `document` gave. Raises KeyError, TypeError or ValueError for another one."""
+    return Asked(
+        tuple(
+            Constraint(str(condition), str(reason)) for condition, reason in document["conditions"]
+        ),
+        tuple((str(name), str(kind)) for name, kind in document["added"]),
+    )
 
 
 def read_constraints(properties: Mapping[str, str], schema: StructType) -> tuple[Constraint, ...]:
@@ -86,32 +122,66 @@ def mark(frame: DataFrame, table: StructType, constraints: tuple[Constraint, ...
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    padded = _with_missing_columns(frame, table)
+    added = _missing_columns(frame, table)
+    padded = _with_columns(frame, added)
     proven = {f"`{field.name}` IS NOT NULL" for field in frame.schema.fields if not field.nullable}
-    asked = [one for one in constraints if one.condition not in proven and _resolves(padded, one)]
-    if not asked:
+    found = [one for one in constraints if one.condition not in proven and _resolves(padded, one)]
+    if not found:
         return frame
-    reason: Column = F.lit(None).cast("string")
-    for constraint in reversed(asked):
-        fits = F.coalesce(F.expr(constraint.condition), F.lit(False))
-        reason = F.when(~fits, F.lit(constraint.reason)).otherwise(reason)
-    marked = padded.withColumn(REASON, reason).select(*map(quoted, frame.columns), REASON)
-    return marked.observe(METRIC, F.count(REASON).alias(VIOLATED))
+    asked = Asked(tuple(found), added)
+    return _marked(frame, asked).observe(METRIC, F.count(REASON).alias(VIOLATED))
 
 
-def _with_missing_columns(frame: DataFrame, table: StructType) -> DataFrame:
-    """Add the table's columns that a frame lacks: Delta writes null there."""
+def mark_again(frame: DataFrame, asked: Asked) -> DataFrame | None:
+    """Mark the rows of a frame by what was asked of it once; nothing is counted.
+
+    None where a condition cannot be evaluated on the frame.
+    """
+    padded = _with_columns(frame, asked.added)
+    if not all(_resolves(padded, one) for one in asked.conditions):
+        return None
+    return _marked(frame, asked)
+
+
+def _marked(frame: DataFrame, asked: Asked) -> DataFrame:
+    """Add the column REASON, which says in its metadata what was asked."""
     from pyspark.sql import functions as F  # noqa: N812
 
+    reason: Column = F.lit(None).cast("string")
+    for constraint in reversed(asked.conditions):
+        fits = F.coalesce(F.expr(constraint.condition), F.lit(False))
+        reason = F.when(~fits, F.lit(constraint.reason)).otherwise(reason)
+    marked = _with_columns(frame, asked.added).withColumn(REASON, reason)
+    return saying(marked.select(*map(quoted, frame.columns), REASON), asked)
+
+
+def saying(marked: DataFrame, asked: Asked) -> DataFrame:
+    """Return a marked frame whose column REASON says what was asked."""
+    return marked.withMetadata(REASON, {ASKED: json.dumps(asked.document())})
+
+
+def asked_of(frame: DataFrame) -> Asked:
+    """Return what was asked of the rows of a frame: nothing of one that is not marked."""
+    if not is_marked(frame):
+        return Asked()
+    text = frame.schema[REASON].metadata.get(ASKED)
+    return Asked() if text is None else read_asked(json.loads(text))
+
+
+def _missing_columns(frame: DataFrame, table: StructType) -> tuple[tuple[str, str], ...]:
+    """Return the table's columns that a frame lacks, with their types: Delta writes null there."""
     known = {name.lower() for name in frame.columns}
-    return frame.withColumns(
-        {
-            field.name: F.lit(None).cast(field.dataType)
-            for field in table.fields
-            if field.name.lower() not in known
-            and not any(name in field.metadata for name in _COMPUTED)
-        }
+    return tuple(
+        (field.name, field.dataType.simpleString())
+        for field in table.fields
+        if field.name.lower() not in known and not any(name in field.metadata for name in _COMPUTED)
     )
+
+
+def _with_columns(frame: DataFrame, added: tuple[tuple[str, str], ...]) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return frame.withColumns({name: F.lit(None).cast(kind) for name, kind in added})
 
 
 def _resolves(frame: DataFrame, constraint: Constraint) -> bool:

@@ -6,6 +6,9 @@
 
 They are asked in the plan of the stream, after the constraints of the target. A row does not fulfil
 a condition that is false or null. A tombstone has no values to ask, and fulfils all.
+
+The plan only marks the rows. They are left out where the batch is written (`settled`), so that a
+batch that another run wrote can be decided as that run did.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.marks import UNEXPECTED
 from ottla.pipelines.spark.column_names import quoted
-from ottla.pipelines.target.constraints import REASON, Constraint, is_marked
+from ottla.pipelines.target.constraints import REASON, Constraint, asked_of, is_marked, saying
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,6 +30,8 @@ METRIC: Final = "ottla.expectations"
 REJECTED: Final = "unexpected"
 DROPPED: Final = "dropped"
 _OWN: Final = "_ottla_unexpected"
+_DROPPED: Final = "_ottla_dropped"
+_STOPS: Final = "_ottla_stops"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +108,15 @@ def check_condition(frame: DataFrame, condition: str, argument: str) -> None:
 def expecting(frame: DataFrame, expectations: Expectations) -> DataFrame:
     """Ask the expectations of each row of a frame that the target may have marked.
 
-    With "reject" the frame that is returned is marked; see `constraints.fitting`.
+    The rows are all there, with marks; see `settled` and `constraints.fitting`.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     if not expectations.conditions:
         return frame
+    conditions = expectations.constraints()
     own: Column = F.lit(None).cast("string")
-    for one in reversed(expectations.constraints()):
+    for one in reversed(conditions):
         own = F.when(~F.coalesce(F.expr(one.condition), F.lit(False)), one.reason).otherwise(own)
     names = [quoted(name) for name in frame.columns]
     if is_marked(frame):
@@ -120,16 +126,30 @@ def expecting(frame: DataFrame, expectations: Expectations) -> DataFrame:
         values = [quoted(name) for name in frame.columns if name != REASON]
         row = F.to_json(F.struct(*values), {"ignoreNullFields": "false"})
         words = F.concat(F.lit(f"{UNEXPECTED} "), F.col(_OWN), F.lit(": "), row)
-        stops = F.when(F.col(_OWN).isNotNull(), F.raise_error(words).cast("boolean"))
-        return asked.where(F.coalesce(stops, F.lit(True))).select(*names)
+        return asked.select(*names, words.alias(_STOPS))
     if expectations.otherwise == "drop":
         counted = asked.observe(METRIC, F.count(_OWN).alias(DROPPED))
-        return counted.where(F.col(_OWN).isNull()).select(*names)
+        return counted.withColumnRenamed(_OWN, _DROPPED)
     counted = asked.observe(METRIC, F.count(_OWN).alias(REJECTED))
-    if is_marked(frame):
-        reason = F.coalesce(REASON, _OWN)
-        return counted.withColumn(REASON, reason).select(*names)
-    return counted.withColumnRenamed(_OWN, REASON)
+    reason = F.coalesce(REASON, _OWN) if is_marked(frame) else F.col(_OWN)
+    marked = counted.withColumn(REASON, reason).drop(_OWN)
+    return saying(marked, asked_of(frame).also(conditions))
+
+
+def settled(frame: DataFrame) -> DataFrame:
+    """Return the rows of an asked frame but those to be dropped; reading one that stops fails."""
+    # As text, like `constraints.fitting`.
+    if _DROPPED in frame.columns:
+        return frame.where(f"{_DROPPED} IS NULL").drop(_DROPPED)
+    if _STOPS in frame.columns:
+        stops = f"if({_STOPS} IS NULL, true, CAST(raise_error({_STOPS}) AS BOOLEAN))"
+        return frame.where(stops).drop(_STOPS)
+    return frame
+
+
+def unasked(frame: DataFrame) -> DataFrame:
+    """Return all rows of an asked frame, without any marks."""
+    return frame.drop(REASON, _DROPPED, _STOPS)
 
 
 def rejected_in(counted: Mapping[str, Mapping[str, Any]]) -> int | None:

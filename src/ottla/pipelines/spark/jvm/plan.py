@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.spark.jvm.attributes import java_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+MAX_FIELDS: Final = 100_000
+"""So many parts of a list does a text name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,11 @@ class Node(TreeNode):
         return int(self._java.cteId())
 
     @property
+    def text(self) -> str:
+        """What it does, in one line, with the numbers that columns have in this plan."""
+        return str(self._java.simpleString(MAX_FIELDS))
+
+    @property
     def join(self) -> str:
         """The type of a Join, such as LeftSemi."""
         return str(self._java.joinType().toString())
@@ -124,6 +133,13 @@ class Node(TreeNode):
 def plan_of(frame: DataFrame) -> Node:
     """Return the root of a frame's analyzed plan."""
     return Node(java_frame(frame).queryExecution().analyzed())
+
+
+def described(frame: DataFrame) -> Iterator[str]:
+    """Return the steps of a frame's plan as lines; of a stream that is read only its kind."""
+    for node in nodes(frame):
+        is_read = node.is_streaming and not node.children
+        yield node.kind if is_read else node.text
 
 
 def nodes(frame: DataFrame) -> Iterator[Node]:
