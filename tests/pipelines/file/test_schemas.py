@@ -85,3 +85,30 @@ def test_unknown_fields_are_those_of_a_json_object() -> None:
     (problem,) = problems('schema = "_unknown INT"\nunknown_fields = "keep"')
     assert problem.endswith("which the schema has: give that one another name")
     assert problems('registry = "http://r:8081"\nunknown_fields = "keep"') == []
+
+
+EVENTS = 'schema = "id INT NOT NULL"\nsource_format = "debezium"'
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('truncate = "ignore"', "source.truncate: is for source_format = 'debezium'"),
+        ('source_format = "debezium"', "source.schema: source_format = 'debezium' needs the"),
+        (f'{EVENTS}\ntombstones = "mark"', "source.tombstones: is not for source_format ="),
+        (f'{EVENTS}\nrejects = "keep"', "source.rejects: is not for source_format ="),
+        (f'{EVENTS}\nunknown_fields = "keep"', "source.unknown_fields: 'keep' is not for"),
+        (
+            'registry = "http://r:8081"\nsource_format = "debezium"',
+            "source.source_format: 'debezium' is for JSON: leave out registry",
+        ),
+    ],
+)
+def test_what_events_of_debezium_cannot_be_is_told(source: str, said: str) -> None:
+    (problem,) = problems(source)
+    assert problem.startswith(said)
+
+
+def test_the_columns_of_events_of_debezium() -> None:
+    assert problems(f'{EVENTS}\ntruncate = "ignore"', 'partition_by = ["op"]') == []
+    assert len(problems("", 'partition_by = ["op"]')) == 1

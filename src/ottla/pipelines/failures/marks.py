@@ -17,6 +17,8 @@ SHARED = "OTTLA_SHARED_POSITION"
 """A key with several rows of one record, which have no order."""
 UNEXPECTED = "OTTLA_UNEXPECTED_ROW"
 """A row that does not fulfil an expectation, where the query is to stop."""
+TRUNCATED = "OTTLA_TRUNCATED"
+"""An event of Debezium which says that the table was truncated, where the query is to stop."""
 SET_BACK = (
     "The checkpoint {checkpoint} was set back, for example by a backup that was restored, or is a "
     "copy: {found}. To continue would lose rows or write them twice. Use the newest checkpoint, or "

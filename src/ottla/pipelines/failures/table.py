@@ -17,6 +17,7 @@ from ottla.pipelines.failures.marks import (
     NO_PROTOBUF,
     SEVERAL,
     SHARED,
+    TRUNCATED,
     UNEXPECTED,
     UNKNOWN_ID,
     UNORDERED,
@@ -87,6 +88,12 @@ OTHERS: Final = (
         "A row of {topics} {1}. Nothing of its batch is written: filter or mend such rows in the "
         "query, or write on_unexpected='reject' or 'drop'",
         text=rf"{UNEXPECTED} (.*?\}})(?=\s|$)",
+    ),
+    Known(
+        "The record of {topics} in partition {1} says that the database's table was "
+        "truncated. Nothing of its batch is written: delete the rows of the target that are gone "
+        "there, and write truncate='ignore' to go on after it",
+        text=rf"{TRUNCATED} (\d+ at offset \d+)",
     ),
     Known(
         words.row,

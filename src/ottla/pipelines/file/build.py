@@ -109,6 +109,8 @@ def _topic(spark: SparkSession, source: SourceSpec) -> DataFrame:
         rejects=source.rejects,
         tombstones=source.tombstones,
         unknown_fields=source.unknown_fields,
+        source_format=source.source_format,
+        truncate=source.truncate,
     )
 
 

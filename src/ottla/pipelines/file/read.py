@@ -17,7 +17,12 @@ from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.python_source import DEFAULT_FUNCTION, PythonSource, read_python
-from ottla.pipelines.file.schemas import check_columns, check_schema, check_unknown_fields
+from ottla.pipelines.file.schemas import (
+    check_columns,
+    check_format,
+    check_schema,
+    check_unknown_fields,
+)
 from ottla.pipelines.file.sink import read_sink
 from ottla.pipelines.file.variables import replace_variables
 from ottla.pipelines.kafka.settings import KafkaSettings
@@ -203,6 +208,7 @@ class _File:
             elif schema is not None and not is_wanted(schema):
                 check_schema(fields, name, schema)
         check_unknown_fields(fields, spec)
+        check_format(fields, spec)
         fields.end(_ELSEWHERE)
         return spec
 

@@ -6,6 +6,7 @@ What only Spark can judge is left to it.
 from __future__ import annotations
 
 from ottla.pipelines.source.ddl import DdlError, read_ddl
+from ottla.pipelines.source.debezium import ABOUT, DEBEZIUM, TRUNCATES
 from ottla.pipelines.spec.fields import Fields, listed, nearest
 from ottla.pipelines.spec.pipeline import SourceSpec, TransformSpec
 from ottla.pipelines.spec.sink import SinkSpec
@@ -63,6 +64,42 @@ def check_unknown_fields(fields: Fields, source: SourceSpec) -> None:
         )
 
 
+def check_format(fields: Fields, source: SourceSpec) -> None:
+    """Add a problem where events of Debezium are to be what they cannot be.
+
+    `source.topic` says the same of arguments that are given in Python.
+    """
+    if source.source_format != DEBEZIUM:
+        if source.truncate != TRUNCATES[0]:
+            fields.problem("truncate", "is for source_format = 'debezium': leave it out")
+        return
+    if source.registry is not None:
+        fields.problem(
+            "source_format",
+            "'debezium' is for JSON: leave out registry. Of events in a registry's formats select "
+            "the row from the envelope: value.after.*, and value.op = 'd' AS tombstone",
+        )
+        return
+    try:
+        kind = read_ddl(source.schema or "string")
+    except DdlError:
+        return  # said already
+    if kind is not None and kind.name != "struct":
+        fields.problem(
+            "schema",
+            "source_format = 'debezium' needs the columns of the database's table here, such as "
+            "'id INT NOT NULL, name STRING'",
+        )
+    for name, given, taken in (
+        ("rejects", source.rejects, "separate"),
+        ("tombstones", source.tombstones, None),
+    ):
+        if given != taken:
+            fields.problem(name, "is not for source_format = 'debezium': leave it out")
+    if source.unknown_fields == "keep":
+        fields.problem("unknown_fields", "'keep' is not for source_format = 'debezium'")
+
+
 def check_columns(
     fields: Fields, source: SourceSpec, transform: TransformSpec | None, sink: SinkSpec
 ) -> None:
@@ -73,6 +110,8 @@ def check_columns(
     if transform is None or transform.sql is not None or transform.function is not None:
         return
     columns = ["key", "value", "partition", "offset", "timestamp", "headers"]
+    if source.source_format == DEBEZIUM:
+        columns += ["before", *ABOUT, "tombstone"]
     if source.tombstones == "mark":
         columns.append("tombstone")
     if source.rejects == "keep":

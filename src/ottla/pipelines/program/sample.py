@@ -28,7 +28,13 @@ def read_sample(
     schema = "registry" if source.registry is not None and source.schema is None else source.schema
     topic = cluster.topics[source.topic]
     return parse_newest(
-        source.kafka, topic, schema, source.key_schema, source.unknown_fields, limit
+        source.kafka,
+        topic,
+        schema,
+        source.key_schema,
+        source.unknown_fields,
+        limit,
+        source_format=source.source_format,
     )
 
 

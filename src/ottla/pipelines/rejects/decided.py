@@ -3,7 +3,8 @@
 `<checkpoint>/ottla-decided.json`, one JSON object, replaced as a whole:
 
     {"version": 1, "id": "<query id>", "query": "<digest>",
-     "sources": {"<topic>": {"schemas": {"<column>": <type>}, "unknown_fields": "drop"}},
+     "sources": {"<topic>": {"schemas": {"<column>": <type>}, "unknown_fields": "drop",
+                             "format": "plain"}},
      "asked": {"conditions": [["<SQL>", "<reason>"]], "added": [["<column>", "<type>"]]}}
 
 The rows of a batch and its rejected rows are two commits. A kill between them leaves a batch that
@@ -46,7 +47,8 @@ objects, queries, frames and lambdas, and the name that no record has (`source.p
 class Decision:
     """What decides about the rows of a batch.
 
-    `sources`: of each topic whose rows may not parse, the `schemas` as JSON and `unknown_fields`.
+    `sources`: of each topic whose rows may not parse, the `schemas` as JSON, `unknown_fields`
+    and the `format` of its values.
     `query`: a digest of how the rows are computed. `asked`: what the rows must fulfil.
     """
 
@@ -69,6 +71,7 @@ def decision_of(frame: DataFrame, marked: DataFrame, sources: Sequence[Source]) 
         source.name: {
             "schemas": {name: kind.jsonValue() for name, kind in source.schemas.items()},
             "unknown_fields": source.unknown_fields,
+            "format": source.source_format,
         }
         for source in sources
         if source.can_reject
@@ -115,7 +118,11 @@ def _build(decided: Decided) -> dict[str, Any]:
 
 def _parse(document: dict[str, Any]) -> Decided:
     sources = {
-        str(name): {"schemas": dict(of["schemas"]), "unknown_fields": str(of["unknown_fields"])}
+        str(name): {
+            "schemas": dict(of["schemas"]),
+            "unknown_fields": str(of["unknown_fields"]),
+            "format": str(of.get("format", "plain")),
+        }
         for name, of in document["sources"].items()
     }
     decision = Decision(sources, str(document["query"]), read_asked(document["asked"]))

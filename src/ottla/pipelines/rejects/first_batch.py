@@ -42,7 +42,13 @@ def check_first_batch(spark: SparkSession, sources: Iterable[Source], execution:
         except PipelineError as error:
             log.warning("The first batch of %s is not checked: %s", source.name, error)
             continue
-        parsed = parse(raw, source.schemas, name_fields=True, unknown_fields=source.unknown_fields)
+        parsed = parse(
+            raw,
+            source.schemas,
+            name_fields=True,
+            unknown_fields=source.unknown_fields,
+            source_format=source.source_format,
+        )
         rows = parsed.select(REASON).collect()
         check_reasons(source.name, [row[0] for row in rows])
 

@@ -5,7 +5,7 @@
     {"version": 1, "due": [{"query": "<query id>", "batch": n, "once": true,
       "metadata": "<userMetadata of batch n>",
       "parts": [{"topic": "<name>", "id": "<topic id>", "schemas": {"<column>": <type>},
-                 "unknown_fields": "drop", "keep" or "reject",
+                 "unknown_fields": "drop", "keep" or "reject", "format": "plain" or "debezium",
                  "first": {"<partition>": offset}, "end": {"<partition>": offset},
                  "count": rows or null}]}]}
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.checkpoint.document import Document
+from ottla.pipelines.source.debezium import SourceFormat
 from ottla.pipelines.source.words import UnknownFields
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Part:
     """A range of a topic that holds rejected rows, or may: `count` is None where not known.
 
     `schemas` gives the types of key and value, as Spark's JSON, by which the rows were rejected;
-    `unknown_fields` whether fields that they lack were a reason.
+    `unknown_fields` whether fields that they lack were a reason; `source_format` is that of values.
     """
 
     topic: str
@@ -43,6 +44,7 @@ class Part:
     end: dict[int, int]
     count: int | None
     unknown_fields: UnknownFields = "drop"
+    source_format: SourceFormat = "plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ def _build(due: list[PendingReject]) -> dict[str, Any]:
                     "id": part.topic_id,
                     "schemas": part.schemas,
                     "unknown_fields": part.unknown_fields,
+                    "format": part.source_format,
                     "first": part.first,
                     "end": part.end,
                     "count": part.count,
@@ -116,6 +119,7 @@ def _read_part(part: dict[str, Any]) -> Part:
         {int(partition): int(offset) for partition, offset in part["end"].items()},
         None if part["count"] is None else int(part["count"]),
         part.get("unknown_fields", "drop"),
+        part.get("format", "plain"),
     )
 
 

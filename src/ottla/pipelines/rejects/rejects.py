@@ -209,6 +209,7 @@ class Rejects:
                 source,
                 schemas=_read_schemas(former.sources[source.name]["schemas"]),
                 unknown_fields=former.sources[source.name]["unknown_fields"],
+                source_format=former.sources[source.name]["format"],
             )
             for source in self.sources
             if source.name in former.sources
@@ -375,7 +376,7 @@ class Rejects:
         kafka = {source.name: source.kafka for source in self.sources}
         alike: dict[str, list[Part]] = {}
         for part in parts:
-            how = json.dumps([part.topic, part.schemas, part.unknown_fields])
+            how = json.dumps([part.topic, part.schemas, part.unknown_fields, part.source_format])
             alike.setdefault(how, []).append(part)
         frames = []
         for group in alike.values():
@@ -385,6 +386,7 @@ class Rejects:
                 kafka[name],
                 _read_schemas(group[0].schemas),
                 unknown_fields=group[0].unknown_fields,
+                source_format=group[0].source_format,
             )
             frames.append(only_rejected(read_parts(self.spark, source.kafka, group), source))
         return frames
@@ -441,7 +443,8 @@ def find_part(
 def whole_part(source: Source, topic_id: str, first: dict[int, int], end: dict[int, int]) -> Part:
     """Return a range of a source in which any row may be rejected."""
     schemas = {name: schema.jsonValue() for name, schema in source.schemas.items()}
-    return Part(source.name, topic_id, schemas, dict(first), dict(end), None, source.unknown_fields)
+    how = source.unknown_fields, source.source_format
+    return Part(source.name, topic_id, schemas, dict(first), dict(end), None, *how)
 
 
 def _read_schemas(schemas: Mapping[str, Any]) -> dict[str, DataType | Framed]:

@@ -307,7 +307,7 @@ class BatchRunner:
         counted = execution.counted()
         for source in self.rejects.sources:
             count = counted.get(source.metric, {}).get(TOMBSTONES, 0)
-            if source.tombstones == "skip" and count:
+            if source.tombstones == "skip" and count and not source.is_debezium:
                 self._warned_of_tombstones = True
                 log.warning(
                     "%d tombstones of %s are skipped, and delete no row of %s: to delete, write "

@@ -138,6 +138,12 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
 
 def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source], ...]) -> None:
     """Refuse tombstones that cannot be told from rows of nulls."""
+    events = [source.name for _, source in sources if source.is_debezium]
+    if keyed is not None and events and not (keyed.has_tombstones or keyed.is_result):
+        raise PipelineError(
+            f"topic({events[0]!r}, source_format='debezium') marks the events that delete a row in "
+            "the column tombstone, and the frame has no such column: select it too"
+        )
     marked = [source.name for _, source in sources if source.tombstones == "mark"]
     if keyed is not None and marked and not keyed.has_tombstones:
         raise PipelineError(

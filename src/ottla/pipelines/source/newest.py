@@ -8,6 +8,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.records import RangeReader
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.source.ddl import DdlError, Kind, read_ddl
+from ottla.pipelines.source.debezium import DEBEZIUM, SourceFormat, envelope_kind
 from ottla.pipelines.source.judge import Sample, judge_all
 from ottla.pipelines.source.words import UnknownFields
 
@@ -48,6 +49,8 @@ def parse_newest(
     key_schema: str | None,
     unknown_fields: UnknownFields = "drop",
     limit: int = MAX_RECORDS,
+    *,
+    source_format: SourceFormat = "plain",
 ) -> Sample | str:
     """Return what becomes of the newest records; a text says why they are not checked.
 
@@ -61,6 +64,9 @@ def parse_newest(
         kinds["value"] = read_ddl("string" if schema is None else schema)
     except DdlError as error:
         return str(error)
+    row = kinds["value"]
+    if source_format == DEBEZIUM and row is not None and row.name == "struct":
+        kinds["value"] = envelope_kind(row)
     first, end = newest_ranges(state, limit)
     try:
         with RangeReader(kafka, "the newest records") as reader:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.framed import Framed
+from ottla.pipelines.source import debezium
 from ottla.pipelines.source import framed_columns as framing
 from ottla.pipelines.source.changed import changed_in_json, changed_in_text, written_in_json
 from ottla.pipelines.source.checks import checks
+from ottla.pipelines.source.debezium import SourceFormat
 from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.mismatches import name_mismatch
 from ottla.pipelines.source.plain import plain
@@ -97,6 +99,7 @@ def parse(
     *,
     name_fields: bool = False,
     unknown_fields: UnknownFields = "drop",
+    source_format: SourceFormat = "plain",
 ) -> DataFrame:
     """Add to Kafka's raw rows the parsed columns and the reason (null: it parsed).
 
@@ -105,6 +108,7 @@ def parse(
     `name_fields`: a value that does not fit is named in the reason. That takes further passes
     over the rejected rows, so the pass that only counts them leaves it out.
     `unknown_fields`: those of a value that is a JSON object; UNKNOWN has their names.
+    `source_format`: "debezium" for a value that is an event of Debezium.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -139,6 +143,8 @@ def parse(
         if name in changed:
             fault = F.col(_CHANGED + name)
             faults.append((fault.isNotNull(), fault))
+        if name == "value" and source_format == debezium.DEBEZIUM:
+            faults += debezium.faults(F.col(_PARSED + name))
         if name == "value" and name in objects and unknown_fields == "reject":
             words = F.concat(F.lit(f"value {IS_UNKNOWN}: "), F.col(UNKNOWN))
             faults.append((F.col(UNKNOWN).isNotNull(), words))

@@ -12,6 +12,7 @@ from ottla.pipelines.kafka.settings import READ_COMMITTED, KafkaSettings
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source.ddl import Kind
+from ottla.pipelines.source.debezium import DEBEZIUM, SourceFormat, Truncate
 from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.parse import as_json_object, never_fails
 from ottla.pipelines.source.words import UnknownFields
@@ -50,14 +51,21 @@ class Source:
     max_rows: int | None = None
     registry: RegistrySettings | None = None
     unknown_fields: UnknownFields = "drop"
+    source_format: SourceFormat = "plain"
+    truncate: Truncate = "stop"
 
     @property
     def metric(self) -> str:
         types = [schema.json() for schema in self.schemas.values()]
         how = [str(self.starting), self.rejects, self.tombstones, self.max_rows]
-        how.append(self.unknown_fields)
+        how += [self.unknown_fields, self.source_format, self.truncate]
         spec = json.dumps([self.kafka.bootstrap_servers, *types, *how])
         return f"ottla.{self.name}.{zlib.crc32(spec.encode()):08x}"
+
+    @property
+    def is_debezium(self) -> bool:
+        """Whether the values are events of Debezium."""
+        return self.source_format == DEBEZIUM
 
     @property
     def can_reject(self) -> bool:

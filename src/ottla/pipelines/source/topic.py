@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.kafka.settings import read_settings
@@ -19,6 +19,14 @@ from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
+from ottla.pipelines.source import debezium
+from ottla.pipelines.source.debezium import (
+    DEBEZIUM,
+    SOURCE_FORMATS,
+    TRUNCATES,
+    SourceFormat,
+    Truncate,
+)
 from ottla.pipelines.source.observed import observed_blocks
 from ottla.pipelines.source.parse import (
     GIVEN,
@@ -71,6 +79,8 @@ def topic(
     rejects: Literal["separate", "keep"] = "separate",
     tombstones: Literal["skip", "keep", "mark"] | None = None,
     unknown_fields: UnknownFields = "drop",
+    source_format: SourceFormat = "plain",
+    truncate: Truncate = "stop",
 ) -> DataFrame:
     """Return the topic as a streaming DataFrame of the rows that parse.
 
@@ -108,6 +118,13 @@ def topic(
             them out; "keep" has them as JSON in one more field of `value`, `_unknown`, null without
             any; "reject" rejects the row. With "drop" and "keep" the query's progress and its state
             count the rows and name the fields.
+        source_format: "debezium" for events of Debezium as JSON, with or without their schema.
+            `schema` has the columns of the database's table, `value` is the row: that after the
+            change, or of a deletion that before it. More columns: `before`, `op`, `ts_ms`, `source`
+            and `transaction` (JSON as text), and `tombstone`, which is true in deletions: select it
+            for a table with keys. The tombstones after deletions are left out.
+        truncate: what an event of Debezium does which says that the table was truncated: "stop" the
+            query before its batch is written, or "ignore" it.
 
     Raises:
         PipelineError: a wrong schema, start or setting; a registry that does not answer or whose
@@ -118,6 +135,7 @@ def topic(
     source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     source = replace(source, **_checked_rows(source, max_rows, rejects, tombstones))
     source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
+    source = _checked_format(source, source_format, truncate, tombstones)
     keep(source)
     raw = _stream(spark, source)
     watch_rejects(spark)
@@ -131,6 +149,7 @@ def rows_of(raw: DataFrame, source: Source) -> DataFrame:
         source.schemas,
         name_fields=source.rejects == "keep",
         unknown_fields=source.unknown_fields,
+        source_format=source.source_format,
     )
     return _rows(parsed, source)
 
@@ -154,6 +173,10 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
     if source.tombstones == "skip":
         frame = frame.where(~tombstone)
     columns = take_parsed(frame, source.schemas)
+    if source.is_debezium:
+        key, value = columns
+        events = debezium.rows(frame, key, value, _POSITION)
+        return debezium.without_truncates(events, source.truncate)
     marks = [tombstone.alias("tombstone")] if source.tombstones == "mark" else []
     if source.rejects == "separate":
         return frame.select(*columns, *_POSITION, *marks)
@@ -193,6 +216,7 @@ def rejected(
     kafka: Mapping[str, Any] | None = None,
     registry: str | Mapping[str, Any] | None = None,
     unknown_fields: UnknownFields = "drop",
+    source_format: SourceFormat = "plain",
 ) -> DataFrame:
     """Return the rows of a topic that `topic`, with the same arguments, keeps apart.
 
@@ -204,6 +228,7 @@ def rejected(
     require_jvm(spark)
     source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
+    source = _checked_format(source, source_format, "stop", None)
     return only_rejected(_stream(spark, source), source)
 
 
@@ -212,7 +237,11 @@ def only_rejected(raw: DataFrame, source: Source) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     frame = parse(
-        raw, source.schemas, name_fields=True, unknown_fields=source.unknown_fields
+        raw,
+        source.schemas,
+        name_fields=True,
+        unknown_fields=source.unknown_fields,
+        source_format=source.source_format,
     ).where(F.col(REASON).isNotNull())
     return frame.select("topic", *_POSITION, "key", "value", F.col(REASON).alias("reason"))
 
@@ -283,6 +312,44 @@ def _checked_unknown(source: Source, unknown_fields: Any) -> UnknownFields:
         )
     found: UnknownFields = unknown_fields
     return found
+
+
+def _checked_format(source: Source, source_format: Any, truncate: Any, tombstones: Any) -> Source:
+    """Return the source whose values are what `source_format` says. Raises PipelineError."""
+    if source_format not in SOURCE_FORMATS:
+        raise PipelineError(f"source_format={source_format!r}: write 'plain' or 'debezium'")
+    if truncate not in TRUNCATES:
+        raise PipelineError(f"truncate={truncate!r}: write 'stop' or 'ignore'")
+    if source_format != DEBEZIUM:
+        if truncate != TRUNCATES[0]:
+            raise PipelineError(
+                f"truncate={truncate!r} is for source_format='debezium': leave it out"
+            )
+        return source
+    row = source.schemas["value"]
+    if isinstance(row, Framed):
+        raise PipelineError(
+            "source_format='debezium' is for JSON: leave out registry. Of events in a registry's "
+            "formats select the row from the envelope: value.after.*, and value.op = 'd' AS "
+            "tombstone"
+        )
+    if not is_object(row):
+        raise PipelineError(
+            "source_format='debezium' needs the columns of the database's table in schema, such "
+            "as schema='id INT NOT NULL, name STRING'"
+        )
+    if source.rejects != "separate" or source.unknown_fields == "keep":
+        raise PipelineError(
+            "source_format='debezium' takes neither rejects='keep' nor unknown_fields='keep': "
+            "leave them out"
+        )
+    if tombstones is not None:
+        raise PipelineError(
+            f"tombstones={tombstones!r} is not for source_format='debezium', whose deletions are "
+            "events: the tombstones after them are left out"
+        )
+    schemas = source.schemas | {"value": debezium.envelope(cast("StructType", row))}
+    return replace(source, schemas=schemas, source_format=source_format, truncate=truncate)
 
 
 def _stream(spark: SparkSession, source: Source) -> DataFrame:

@@ -10,6 +10,12 @@ from typing import Literal, TypeAlias
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.registry.settings import RegistrySettings
+from ottla.pipelines.source.debezium import (
+    SOURCE_FORMATS,
+    TRUNCATES,
+    SourceFormat,
+    Truncate,
+)
 from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
 from ottla.pipelines.spec.option import option
 from ottla.pipelines.spec.sink import SinkSpec
@@ -50,6 +56,16 @@ class SourceSpec:
     )
     unknown_fields: UnknownFields = option(
         "fields that the schema lacks", default="drop", choices=UNKNOWN_FIELDS
+    )
+    source_format: SourceFormat = option(
+        "`debezium`: the values are events of Debezium, and `schema` has the columns of the table",
+        default="plain",
+        choices=SOURCE_FORMATS,
+    )
+    truncate: Truncate = option(
+        "with `debezium`: the table was truncated: stop before the batch, or ignore the event",
+        default="stop",
+        choices=TRUNCATES,
     )
     registry: RegistrySettings | None = option(
         "the schema registry", "other", default=None, takes="URL, or a table with `url`"
