@@ -13,7 +13,10 @@ from ottla.pipelines.spec.read_options import read_options
 from ottla.pipelines.spec.sink import Reading, SinkSpec, check
 from ottla.pipelines.target.far_ahead import read_length_s
 
-_FOR_KEYS: Final = ("order_by", "history", "deletes", "max_ahead", "apply_as_deletes", "mode")
+_FOR_KEYS: Final = (
+    *("order_by", "history", "track", "ignore_nulls", "deletes", "max_ahead"),
+    *("apply_as_deletes", "mode"),
+)
 
 
 def read_sink(

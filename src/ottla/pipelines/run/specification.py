@@ -68,6 +68,8 @@ class Specification:
     deletes: str = "remove"
     max_ahead: str | None = None
     apply_as_deletes: str | None = None
+    track: str | Sequence[str] = ()
+    ignore_nulls: bool = False
     mode: str = "append"
     expect: Mapping[str, str] | tuple[tuple[str, str], ...] | None = None
     on_unexpected: str = "reject"
@@ -111,6 +113,7 @@ class Specification:
         if len({name.lower() for name in self.partition_columns}) < len(self.partition_columns):
             raise PipelineError(f"partition_by={self.partition_by!r} names a column twice")
         _check_one_of("deletes", self.deletes, DELETES)
+        self._check_versions()
         if not self.key_columns and (
             self.order_by is not None or self.history or self.deletes != DELETES[0]
         ):
@@ -132,6 +135,21 @@ class Specification:
                     "max_ahead is for tables with keys and order_by: leave it out, or filter the "
                     "rows in the query"
                 )
+
+    def _check_versions(self) -> None:
+        _check_columns("track", self.track, "city")
+        if self.track and not self.history:
+            raise PipelineError(
+                f"track={self.track!r} says which columns make a new version of a key: it is for "
+                "tables with history=True. Without it a table has no versions"
+            )
+        if type(self.ignore_nulls) is not bool:
+            raise PipelineError(f"ignore_nulls={self.ignore_nulls!r}: write True or False")
+        if self.ignore_nulls and (not self.key_columns or self.mode == "update"):
+            raise PipelineError(
+                "ignore_nulls keeps what the row of a key has where a record is null: it is for "
+                "tables with keys, such as keys=['id'], and not for mode='update'"
+            )
 
     def with_deletes(self, frame: DataFrame) -> DataFrame:
         """Return a frame of the query with the mark of the rows that `apply_as_deletes` names."""
@@ -223,6 +241,8 @@ class Specification:
             deletes=self.deletes,
             streaming=self.frame.isStreaming,
             position=position_of(self.frame),
+            track=(self.track,) if isinstance(self.track, str) else self.track,
+            ignore_nulls=self.ignore_nulls,
         )
         check_max_ahead(self.max_ahead, keyed, self.frame.schema)
         return keyed

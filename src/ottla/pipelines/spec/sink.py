@@ -136,6 +136,9 @@ class TableOptions(SinkSpec):
     )
 
 
+IGNORE_NULLS: Final = "a null in a record keeps the value that its key has"
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedOptions(TableOptions):
     """What a table takes that may have keys."""

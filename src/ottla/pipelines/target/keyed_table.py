@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError
@@ -48,7 +48,8 @@ class KeyedTable:
     record a row is; empty where none do. `is_shared`: several rows may be of one record.
     `deletes`: a tombstone removes its row, or marks it as deleted. `is_result`: a row is no record
     but the result of all records of its key so far; that of
-    the later batch wins.
+    the later batch wins. `track`: the columns whose change makes a version of a history; empty:
+    each record is one. `ignore_nulls`: a null of a record keeps what its key had.
     """
 
     keys: tuple[str, ...]
@@ -60,6 +61,8 @@ class KeyedTable:
     history: bool = False
     deletes: str = "remove"
     is_result: bool = False
+    track: tuple[str, ...] = ()
+    ignore_nulls: bool = False
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -184,6 +187,8 @@ def read_keyed_table(
     deletes: str = "remove",
     streaming: bool = True,
     position: RecordPosition | None = None,
+    track: Sequence[str] = (),
+    ignore_nulls: bool = False,
 ) -> KeyedTable:
     """Return which column of a frame is what; a frame that is not streaming is one batch.
 
@@ -243,7 +248,9 @@ def read_keyed_table(
         has_tombstones,
         history,
         deletes,
+        ignore_nulls=ignore_nulls,
     )
+    table = replace(table, track=_tracked(frame, table, track))
     taken = [name for name in table.added if name in {column.lower() for column in columns}]
     if taken:
         raise PipelineError(
@@ -251,6 +258,25 @@ def read_keyed_table(
             "another name"
         )
     return table
+
+
+def _tracked(frame: StructType, table: KeyedTable, track: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of `track`. Raises PipelineError for one that cannot be tracked."""
+    found = tuple(find_column(frame, name, "track").name for name in track)
+    own = {
+        **dict.fromkeys(table.order, "each record has another one"),
+        **dict.fromkeys(table.keys, "it is the same in all versions of a key"),
+        TOMBSTONE: "a deletion always ends a version",
+    }
+    for name in found:
+        if name in own:
+            raise PipelineError(
+                f"track={list(track)!r}: the column {name} says nothing about a change, because "
+                f"{own[name]}: name columns of the value, such as track=['city']"
+            )
+    if len(set(found)) < len(found):
+        raise PipelineError(f"track={list(track)!r} names a column twice")
+    return found
 
 
 def _check_position(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from ottla.pipelines.failures.marks import SEVERAL, SHARED, UNORDERED
 from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.target.folded_statement import folded_rows
 from ottla.pipelines.target.keyed_table import (
     IS_DELETED,
     TOMBSTONE,
@@ -25,10 +26,13 @@ from ottla.pipelines.target.keyed_table import (
 def upsert_statement(keyed: KeyedTable, table: str, view: str) -> str:
     """Return the statement that merges the rows of a view into a table, as SQL names it."""
     clauses = [*_clauses(keyed)]
+    rows = last_records(keyed, view)
+    if keyed.ignore_nulls:
+        rows = folded_rows(keyed, table, single_rows(keyed, view))
     return "\n".join(
         (
             f"MERGE INTO {table} AS t",
-            f"USING ({last_records(keyed, view)}) AS s",
+            f"USING ({rows}) AS s",
             f"ON {same_key(keyed, 't', 's')}",
             *clauses,
         )
@@ -71,7 +75,7 @@ def single_rows(keyed: KeyedTable, view: str) -> str:
 
 
 def _clauses(keyed: KeyedTable) -> Sequence[str]:
-    newer = _is_newer(keyed)
+    newer = "" if keyed.ignore_nulls else _is_newer(keyed)  # the rows of the table are in it
     when = f" AND {newer}" if newer else ""
     values = {quoted(name): f"s.{quoted(name)}" for name in keyed.columns}
     marks = keyed.deletes == "mark"

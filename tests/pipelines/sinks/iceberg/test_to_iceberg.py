@@ -18,6 +18,7 @@ from ottla.pipelines.file.read import read_text
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.iceberg import IcebergSpec
 from ottla.pipelines.sinks.iceberg.jvm import MARK
+from ottla.pipelines.sinks.iceberg.sink import IcebergSink
 from ottla.pipelines.spark.jvm.attributes import java_class, java_session
 from ottla.pipelines.spec.problem import FileError
 from ottla.pipelines.spec.sink import SinkSpec
@@ -71,6 +72,32 @@ def job(
     spark: Any, bootstrap: str, new_topic: Callable[..., str], catalog: str, tmp_path: Path
 ) -> Job:
     return Job(spark, bootstrap, new_topic(), catalog, tmp_path)
+
+
+def test_a_null_keeps_what_the_row_of_its_key_has_over_a_kill(
+    job: Job, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(*records: tuple[int, str | None]) -> None:
+        rows = [("k", json.dumps({"id": id_, "word": word})) for id_, word in records]
+        produce(job.name, rows, partition=0)
+
+    def killed(*_: Any, **__: Any) -> int:
+        raise PipelineError("killed")
+
+    how: dict[str, Any] = {"keys": "id", "ignore_nulls": True}
+    send((1, "a"), (2, None), (1, None))
+    job.run(**how)
+    send((1, None), (2, "b"), (2, None), (3, None))
+    with monkeypatch.context() as patch:
+        patch.setattr(IcebergSink, "_find_written", killed)
+        with pytest.raises(PipelineError, match="killed"):
+            job.run(**how)
+    job.run(**how)
+    send((1, "c"))
+    job.run(**how)
+
+    found = sorted(map(tuple, job.rows("id, word, offset")))
+    assert found == [(1, "c", 7), (2, "b", 5), (3, None, 6)]
 
 
 def test_rows_arrive_once_and_the_snapshot_says_of_which_batch(

@@ -8,7 +8,8 @@ Delta skips a batch that the table has. The id is always given: a merge that cha
 commit without it.
 
 A history has two statements: a shorter one for batches in order, and one for all batches, which
-follows if the first finds a late record. Until then nothing has been written.
+follows if the first finds a late record. Until then nothing has been written. One that tracks
+columns or ignores nulls has a statement of its own (`tracked_statement`).
 
 Another job may change the table at the same time: then the statement is run again (`busy_table`).
 """
@@ -23,6 +24,7 @@ from ottla.pipelines.sinks.delta.busy_table import tried_again
 from ottla.pipelines.sinks.delta.history_statement import history_statement
 from ottla.pipelines.sinks.delta.in_order_statement import OUT_OF_ORDER, in_order_statement
 from ottla.pipelines.sinks.delta.session_settings import settings_of
+from ottla.pipelines.sinks.delta.tracked_statement import tracked_statement
 from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.spark.jvm.sessions import broadcast_limit_bytes, copied, is_same
 from ottla.pipelines.target.delta_table import DeltaTable, forget_last_commit, last_commit
@@ -59,7 +61,7 @@ def merge(
     """
     view = f"ottla_batch_{secrets.token_hex(8)}"
     # A history may read the batch more than once, and Spark would count its rows each time.
-    cached = frame.persist() if keyed.history else None
+    cached = frame.persist() if keyed.history or keyed.ignore_nulls else None
     own = frame.sparkSession
     session = copied(own) if is_same(own, users) else own
     table = DeltaTable(session, location)
@@ -68,6 +70,8 @@ def merge(
         forget_last_commit(session)
         if not keyed.history:
             session.sql(upsert_statement(keyed, f"delta.{quoted(location)}", view))
+        elif keyed.track or keyed.ignore_nulls:
+            session.sql(tracked_statement(keyed, location, view))
         elif not _merge_in_order(session, in_order_statement(keyed, location, view), order):
             frame.count()  # now Spark knows how large it is, and whether to send it to all
             session.sql(history_statement(keyed, location, view))

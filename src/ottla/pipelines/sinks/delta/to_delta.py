@@ -16,7 +16,7 @@ from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
 from ottla.pipelines.spark.jvm.required import require_delta
 from ottla.pipelines.spec.option import option
-from ottla.pipelines.spec.sink import KeyedOptions, LakeOptions
+from ottla.pipelines.spec.sink import IGNORE_NULLS, KeyedOptions, LakeOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,13 @@ class DeltaSpec(KeyedOptions, LakeOptions):
         "the columns that a new table is partitioned by", "names", default=(), example="'carrier'"
     )
     history: bool = option("keep every version of a key", "flag", default=False)
+    track: tuple[str, ...] = option(
+        "with `history`: the columns whose change makes a version; others are updated in place",
+        "names",
+        default=(),
+        example="'city'",
+    )
+    ignore_nulls: bool = option(IGNORE_NULLS, "flag", default=False)
     compact_after: int = option(
         "join small files after so many new ones; 0: never",
         "count",
@@ -109,6 +116,8 @@ def to_delta(  # noqa: PLR0913
     keys: str | tuple[str, ...] | list[str] = (),
     order_by: str | None = None,
     history: bool = False,
+    track: str | tuple[str, ...] | list[str] = (),
+    ignore_nulls: bool = False,
     deletes: str = "remove",
     max_ahead: str | None = None,
     apply_as_deletes: str | None = None,
@@ -152,6 +161,10 @@ def to_delta(  # noqa: PLR0913
             partitions; a record that is older than its row is ignored.
         history: keep every version of a key, with the columns `valid_from`, `valid_to` and
             `is_current`, by `order_by` or else by the topic's `timestamp`.
+        track: for a history: a record makes a new version only where one of these columns has
+            another value; its other columns are updated in the version that is there. None: each
+            record is a version.
+        ignore_nulls: a null in a record keeps the value that its key has, until a deletion.
         deletes: "remove" the row of a deleted key, or "mark" it in the column `is_deleted`, so
             that an older record that comes later is still known as older.
         max_ahead: how far ahead of the clock `order_by` (or `timestamp`, of a history) may be, such
