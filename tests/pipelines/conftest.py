@@ -47,8 +47,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.ui.enabled": False,
             "spark.ui.showConsoleProgress": False,
             "spark.databricks.delta.snapshotPartitions": 1,
-            # Tests run each thing once: compiling it well takes longer than running it.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # Tests run each thing once: compiling it well takes longer than running it. With one
+            # level of compilation Java keeps 48 MB of compiled code, which a file of tests fills;
+            # then it compiles nothing more, and fails where it needs to.
+            "spark.driver.extraJavaOptions": (
+                "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+            ),
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.local.dir": str(folder / "local"),
         },
