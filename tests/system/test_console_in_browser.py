@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -135,6 +136,39 @@ def test_a_tail_and_a_search(reader: Reader, ottla_topic: Topic) -> None:
     expect(page.locator("#rows")).to_contain_text("value-1xx9")
     page.click("#stop")
     expect(page.locator("#progress")).to_contain_text("Stopped")
+
+
+def test_a_tail_of_more_than_it_can_show(reader: Reader, ottla_topic: Topic) -> None:
+    """The page says what it has skipped, keeps few rows, and still does what its reader asks."""
+    page = reader.open(f"/topics/{ottla_topic.name}/messages")
+    page.click("#tail")
+    expect(page.locator("#progress")).to_contain_text("looked at")
+    stop = threading.Event()
+
+    def produce_many() -> None:
+        producer = Producer({"bootstrap.servers": ottla_topic.bootstrap, "linger.ms": 20})
+        while not stop.wait(0.05):
+            for number in range(1000):
+                producer.produce(ottla_topic.name, f"value {number} " + "x" * 100, "k")
+            producer.flush()
+
+    thread = threading.Thread(target=produce_many)
+    thread.start()
+    try:
+        progress = page.locator("#progress")
+        expect(progress).to_have_text(re.compile("skipped .too fast to show."), timeout=30_000)
+        page.keyboard.press("?")
+        expect(page.locator("dialog[open]")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#rows tr").nth(100)).to_be_attached(timeout=30_000)
+        page.click("#stop")
+        expect(progress).to_contain_text("Stopped")
+    finally:
+        stop.set()
+        thread.join()
+    assert page.locator("#rows tr").count() <= 1000
+    page.click("#rows a >> nth=0")
+    expect(page.locator("main")).to_contain_text("value")
 
 
 def test_keys(reader: Reader, ottla_topic: Topic) -> None:
