@@ -26,6 +26,7 @@ NAMED_SKIPS = {
     "tests/system/test_kafka_streams.py": "no Java compiler on the PATH",
     "tests/system/test_start.py": "root may read everything",
     "tests/system/test_console_in_browser.py": "no Chromium on the PATH",
+    "tests/system/test_console_on_apache_kafka.py": "no Chromium on the PATH",
     "tests/system/test_websocket_page.py": "no Chromium on the PATH",
     "tests/website/pictures/test_console.py": "no Chromium on the PATH",
 }
