@@ -1,4 +1,4 @@
-"""Scripts of requests about streams groups (KIP-1071), as far as Apache Kafka 4.3 has them.
+"""Scripts of requests about streams groups (KIP-1071).
 
 The assignor breaks ties in the order of a hash table, so here no two processes are equally loaded
 where a task is to be given.
@@ -60,7 +60,7 @@ def topology(
     regex: str | None = None,
 ) -> Any:
     """One subtopology."""
-    build = session.build(_HEARTBEAT, 0)
+    build = session.build(_HEARTBEAT, 1)
     infos: tuple[Any, ...] = ()
     if changelog is not None:
         name = session.name(changelog) if changelog.isalnum() else changelog
@@ -78,7 +78,7 @@ def topology(
 
 
 def tasks(session: Session, *partitions: int) -> Any:
-    build = session.build(_HEARTBEAT, 0)
+    build = session.build(_HEARTBEAT, 1)
     return (build.TaskIds(subtopology_id="0", partitions=partitions),) if partitions else ()
 
 
@@ -93,7 +93,7 @@ def beat(
     **fields: Any,
 ) -> Any:
     """A member's heartbeat; one that joins says all, another one what it has, or nothing (None)."""
-    build = session.build(_HEARTBEAT, 0)
+    build = session.build(_HEARTBEAT, 1)
     joins = epoch == 0
     active = tasks(session, *(owned or ())) if joins or owned is not None else None
     request = {
@@ -112,7 +112,7 @@ def beat(
 
 
 def describe(session: Session, *groups: str) -> None:
-    build = session.build(_DESCRIBE, 0)
+    build = session.build(_DESCRIBE, 1)
     for group in groups or ("g",):
         request = build.StreamsGroupDescribeRequest(group_ids=(session.name(group),))
         session.ask(f"describe {group}", request)
@@ -202,6 +202,91 @@ def streams_standby_tasks(session: Session) -> None:
     describe(session)
 
 
+def streams_static_members(session: Session) -> None:
+    """One that leaves for a while, comes back under another id, and two that claim one place."""
+    session.create("t", 4)
+    configure(session)
+    beat(session, "a", 0, instance_id="one", process_id="p")
+    beat(session, "b", 0, instance_id="two", process_id="q")
+    beat(session, "a", 2, (0, 1), instance_id="one")
+    beat(session, "a", 2, (0, 1))
+    beat(session, "b", 3, (), instance_id="two")
+    # Not before: see `known.CLAIMED`.
+    beat(session, "c", 0, instance_id="one", process_id="p", label="claims it")
+    beat(session, "a", 0, instance_id="one", process_id="p", label="again")
+    beat(session, "a", 3, (0, 1), instance_id="one")
+    beat(session, "c", 3, (), instance_id="two")
+    beat(session, "c", 3, (), instance_id="three")
+    beat(session, "a", -2, instance_id="two")
+    beat(session, "a", -2, instance_id="three")
+    beat(session, "a", -2, instance_id="one")
+    describe(session)
+    beat(session, "a", 3, (0, 1), instance_id="one")
+    beat(session, "d", 0, instance_id="one", process_id="p", label="takes its place")
+    beat(session, "a", 3, (0, 1), instance_id="one")
+    beat(session, "a", 3, (0, 1))
+    beat(session, "a", -2, instance_id="one")
+    beat(session, "a", -1, instance_id="one")
+    beat(session, "d", -2, instance_id="one")
+    beat(session, "d", 0, instance_id="one", process_id="r", label="of another process")
+    beat(session, "b", 3, (2, 3), instance_id="two")
+    describe(session)
+    beat(session, "b", -2, instance_id="two")
+    beat(session, "b", 0, instance_id="two", process_id="q", rack_id="r", label="of a rack")
+    beat(session, "b", 0, instance_id="two", process_id="q", rebalance_timeout=1)
+    beat(session, "e", 0, process_id="s")
+    beat(session, "e", 0, process_id="s", instance_id="three", label="is static now")
+    beat(session, "e", 0, process_id="s", instance_id="four", label="by another id")
+    describe(session)
+    beat(session, "e", -2, instance_id="four")
+    beat(session, "f", 0, process_id="s", instance_id="three", label="of the first id")
+    beat(session, "e", 0, process_id="s", instance_id="four", label="comes back itself")
+    describe(session)
+    beat(session, "d", -1, instance_id="one")
+    beat(session, "b", -1)
+    describe(session)
+
+
+def a_claimed_place(session: Session) -> None:
+    """Another process claims the place of a static member that has tasks to give up."""
+    session.create("t", 4)
+    configure(session)
+    beat(session, "a", 0, instance_id="one")
+    beat(session, "b", 0, process_id="q")
+    beat(session, "c", 0, instance_id="one", label="claims it")
+    beat(session, "a", 2, (0, 1), instance_id="one")
+    describe(session)
+
+
+def streams_task_offsets(session: Session) -> None:
+    """How far members are with their tasks, and who gets the standby task then."""
+    session.create("t")
+    session.create("c")
+    configure(session, AT_ONCE | {"streams.num.standby.replicas": "1"})
+    stateful = topology(session, "t", changelog="c")
+
+    def at(*offsets: int) -> Any:
+        build = session.build(_HEARTBEAT, 1)
+        return tuple(
+            build.TaskOffset(subtopology_id="0", partition=number, offset=offset)
+            for number, offset in enumerate(offsets)
+        )
+
+    beat(session, "a", 0, topology=stateful)
+    beat(session, "b", 0, topology=stateful, task_offsets=at(3))
+    beat(session, "a", 2, (0, 1), task_offsets=at(5, 6), task_end_offsets=at(7, 8, 9))
+    beat(session, "a", 2, (0,), (1,), task_offsets=at(1) + at(2))
+    beat(session, "a", 2, (0,), (1,), task_offsets=())
+    beat(session, "b", 3, (), (0,))
+    beat(session, "b", 3, (1,), (0,), task_end_offsets=at(4))
+    describe(session)
+    beat(session, "c", 0, topology=stateful, task_offsets=at(50, 60))
+    beat(session, "b", -1)
+    beat(session, "a", 4, (0,), (1,))
+    beat(session, "c", 4, (), ())
+    describe(session)
+
+
 def streams_topics_that_are_missing(session: Session) -> None:
     configure(session)
     beat(session, "a", 0, topology=topology(session, "t", changelog="c"))
@@ -211,7 +296,7 @@ def streams_topics_that_are_missing(session: Session) -> None:
     beat(session, "a", 2, ())
 
     def has_tasks() -> bool:
-        build = session.build(_HEARTBEAT, 0)
+        build = session.build(_HEARTBEAT, 1)
         request = build.StreamsGroupHeartbeatRequest(
             group_id=session.name("g"), member_id="a", member_epoch=0, rebalance_timeout=60_000,
             topology=topology(session, "t", changelog="c"), process_id="process-a",
@@ -231,13 +316,14 @@ def streams_topics_that_are_missing(session: Session) -> None:
 def streams_requests_that_say_too_little(session: Session) -> None:
     session.create("t")
     configure(session)
-    build = session.build(_HEARTBEAT, 0)
+    build = session.build(_HEARTBEAT, 1)
     tag = build.KeyValue(key="zone", value="a")
     for fields in (
         {"member_id": ""},
         {"group_id": ""},
         {"group_id": " "},
         {"rack_id": ""},
+        {"instance_id": ""},
         {"rebalance_timeout": -1},
         {"topology": None},
         {"active_tasks": None},
@@ -319,6 +405,9 @@ STREAMS_SCRIPTS: Final = (
     a_streams_member,
     streams_members_share,
     streams_standby_tasks,
+    streams_static_members,
+    a_claimed_place,
+    streams_task_offsets,
     streams_topics_that_are_missing,
     streams_requests_that_say_too_little,
     streams_groups_and_others,

@@ -15,6 +15,7 @@ from conformance.differential.normal import differences
 from conformance.differential.scripts import SCRIPTS, Script
 from conformance.differential.session import Answer, Introduce, NotInTimeError, Session
 from conformance.differential.streams_scripts import STREAMS_SCRIPTS
+from conformance.differential.streams_walks import STREAMS_WALKS
 from conformance.differential.walks import walk
 from conformance.outcome import Outcome, State
 from ottla.client.errors import NoAnswerError
@@ -26,12 +27,15 @@ MAX_SHOWN: Final = 6
 
 
 def scripts() -> dict[str, Script]:
-    """By name: the scripts, the walks of some seeds, and those of 200 seeds of groups."""
+    """By name: the scripts, the walks of some seeds, those of 200 seeds of groups, and of 100 of
+    streams groups.
+    """
     walks = {f"walk_{seed}": partial(walk, seed=seed) for seed in SEEDS}
     return (
         {each.__name__: each for each in (*SCRIPTS, *GROUP_SCRIPTS, *STREAMS_SCRIPTS)}
         | walks
         | GROUP_WALKS
+        | STREAMS_WALKS
     )
 
 

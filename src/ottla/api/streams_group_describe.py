@@ -8,13 +8,13 @@ from ottla.api.context import Context
 from ottla.api.describe_groups import ALL_OPERATIONS, NOT_REQUESTED
 from ottla.api.group_assignments import task_ids
 from ottla.api.streams_group_heartbeat import is_enabled
-from ottla.groups.streams.describe import DescribedTopology
-from ottla.groups.streams.member import Member
+from ottla.groups.streams.describe import DescribedMember, DescribedTopology
+from ottla.groups.streams.offsets import TaskOffsets
 from ottla.groups.streams.tasks import HeldTasks, Tasks
 from ottla.groups.streams.topology import TopicInfo
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.runtime.slices import Slices
+from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 89
 ACCESS: Final = (
@@ -48,8 +48,8 @@ async def _described(group_id: str, request: Any, context: Context, slices: Slic
             authorized_operations=NOT_REQUESTED,
         )
     members = []
-    for member, target in group.members:
-        members.append(await _member(member, target, build, slices))
+    for each in group.members:
+        members.append(await _member(each, build, slices))
     requested = request.include_authorized_operations
     return build.DescribedGroup(
         group_id=group.group,
@@ -59,6 +59,7 @@ async def _described(group_id: str, request: Any, context: Context, slices: Slic
         topology=await _topology(group.topology, build, slices),
         members=tuple(members),
         authorized_operations=ALL_OPERATIONS if requested else NOT_REQUESTED,
+        assignor_name=group.assignor,
     )
 
 
@@ -97,7 +98,8 @@ def _pairs(pairs: tuple[tuple[str, str], ...], build: Any) -> Any:
     return tuple(build.KeyValue(key=key, value=value) for key, value in pairs)
 
 
-async def _member(member: Member, target: Tasks, build: Any, slices: Slices) -> Any:
+async def _member(described: DescribedMember, build: Any, slices: Slices) -> Any:
+    member, target, offsets = described
     endpoint = member.endpoint
     return build.Member(
         member_id=member.member_id,
@@ -112,12 +114,24 @@ async def _member(member: Member, target: Tasks, build: Any, slices: Slices) -> 
             None if endpoint is None else build.Endpoint(host=endpoint.host, port=endpoint.port)
         ),
         client_tags=_pairs(member.client_tags, build),
-        task_offsets=(),
-        task_end_offsets=(),
+        task_offsets=await _offsets(offsets.offsets, build, slices),
+        task_end_offsets=await _offsets(offsets.end_offsets, build, slices),
         assignment=await _assignment(member.assigned, build, slices),
         target_assignment=await _assignment(target, build, slices),
         is_classic=False,
     )
+
+
+async def _offsets(offsets: TaskOffsets, build: Any, slices: Slices) -> Any:
+    """Sorted by task."""
+    made: list[Any] = []
+    for some in parts(sorted(offsets)):
+        await slices.count(len(some))
+        made += [
+            build.TaskOffset(subtopology_id=name, partition=number, offset=offsets[name, number])
+            for name, number in some
+        ]
+    return tuple(made)
 
 
 async def _assignment(tasks: HeldTasks | Tasks, build: Any, slices: Slices) -> Any:

@@ -18,9 +18,10 @@ from ottla.api.streams_topology import topology_of
 from ottla.controller.features import STREAMS_VERSION
 from ottla.controller.topics import NewTopic
 from ottla.groups.streams.member import Endpoint
+from ottla.groups.streams.offsets import MAX_TASK_OFFSETS, TaskOffsets
 from ottla.groups.streams.requests import EndpointPartitions, HeartbeatRequest, HeartbeatResult
 from ottla.groups.streams.status import Status, StatusCode
-from ottla.groups.streams.tasks import Partitions
+from ottla.groups.streams.tasks import Partitions, TaskId
 from ottla.groups.streams.topology import TopicInfo
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -78,6 +79,9 @@ async def handle(request: Any, context: Context) -> Any:
         member_id=result.member_id,
         member_epoch=result.epoch,
         heartbeat_interval=result.heartbeat_interval_ms,
+        task_offset_interval=result.task_offset_interval_ms,
+        # Of another type in version 0, where Kafka says 0.
+        acceptable_recovery_lag=result.acceptable_recovery_lag if build.version > 0 else 0,
         status=tuple(
             build.Status(status_code=each.code, status_detail=_told(each.detail))
             for each in statuses
@@ -109,8 +113,8 @@ async def _request(request: Any, context: Context, slices: Slices) -> HeartbeatR
         process_id=request.process_id,
         endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
         client_tags=None if tags is None else _tags(tags),
-        task_offsets=request.task_offsets,
-        task_end_offsets=request.task_end_offsets,
+        task_offsets=await _offsets(request.task_offsets, slices),
+        task_end_offsets=await _offsets(request.task_end_offsets, slices),
         shuts_down=request.shutdown_application,
     )
 
@@ -139,6 +143,30 @@ async def _owned(tasks: Any, slices: Slices) -> Partitions | None:
             await slices.count(1 + len(some) // 100)
             numbers.update(some)
     return {name: frozenset(numbers) for name, numbers in owned.items()}
+
+
+async def _offsets(said: Sequence[Any] | None, slices: Slices) -> TaskOffsets | None:
+    """Raises ApiError (INVALID_REQUEST) where a task comes twice, or for too many."""
+    if said is None:
+        return None
+    if len(said) > MAX_TASK_OFFSETS:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"Task offsets are {len(said)}; at most {MAX_TASK_OFFSETS} are allowed.",
+        )
+    found: dict[TaskId, int] = {}
+    for some in parts(said):
+        await slices.count(len(some))
+        for each in some:
+            task = each.subtopology_id, each.partition
+            if task in found:
+                raise ApiError(
+                    ErrorCode.invalid_request,
+                    "Task offsets contain a duplicate entry for subtopology"
+                    f" {each.subtopology_id} and partition {each.partition}.",
+                )
+            found[task] = each.offset
+    return found
 
 
 async def _endpoints(

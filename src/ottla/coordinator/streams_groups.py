@@ -50,7 +50,8 @@ class StreamsGroups:
             raise
 
     async def _heartbeat(self, request: HeartbeatRequest) -> HeartbeatResult:
-        if not all(map(fits_string, (request.group, request.member_id))):
+        named = (request.group, request.member_id, request.instance_id or "")
+        if not all(map(fits_string, named)):
             raise ApiError(ErrorCode.invalid_request, "A name is longer than 32,767 bytes.")
         index = self._partition_for(request.group)
         begin = partial(_heartbeat, request)

@@ -278,7 +278,7 @@ class GroupApi:
         )  # fmt: skip
         return self.struct("Topology", 88, 0, epoch=epoch, subtopologies=(subtopology,))
 
-    async def streams_beat(self, **fields: Any) -> Any:
+    async def streams_beat(self, version: int = 0, **fields: Any) -> Any:
         """A heartbeat of a streams group's member; it joins unless it says more."""
         request = {
             "group_id": "g",
@@ -291,7 +291,7 @@ class GroupApi:
             "warmup_tasks": (),
             "process_id": "p",
         }
-        return await self.ask("streams_group_heartbeat", 0, **(request | fields))
+        return await self.ask("streams_group_heartbeat", version, **(request | fields))
 
     async def streams_assigned(self) -> None:
         """The group has waited for members long enough."""

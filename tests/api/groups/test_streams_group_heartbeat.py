@@ -72,9 +72,7 @@ async def test_missing_topics_are_created(api: Any) -> None:
         ({"group_id": ""}, "GroupId can't be empty."),
         ({"member_id": " "}, "MemberId can't be empty."),
         ({"rack_id": " "}, "RackId can't be empty."),
-        ({"instance_id": "i"}, "Static membership is not yet supported."),
-        ({"task_offsets": ()}, "TaskOffsets are not supported yet."),
-        ({"task_end_offsets": ()}, "TaskEndOffsets are not supported yet."),
+        ({"instance_id": " "}, "InstanceId can't be empty."),
         ({"topology": None}, "Topology must be non-null when (re-)joining."),
         ({"rebalance_timeout": -1}, "RebalanceTimeoutMs must be provided in first request."),
         ({"member_epoch": 1}, "Topology can only be provided when (re-)joining."),
@@ -90,13 +88,51 @@ async def test_what_a_request_must_say(api: Any, fields: dict[str, Any], message
 
 async def test_tasks_of_one_that_joins(api: Any) -> None:
     owned = (api.struct("TaskIds", 88, 0, subtopology_id="0", partitions=(0,)),)
-    for name in ("active", "standby"):
+    for name in ("active", "standby", "warmup"):
         answer = await api.streams_beat(**{f"{name}_tasks": owned})
         assert answer.error_message == (
             f"{name.capitalize()}Tasks must be empty when (re-)joining."
         )
-    answer = await api.streams_beat(warmup_tasks=owned)
-    assert answer.error_message == "WarmupTasks are not supported yet."
+
+
+async def test_a_static_member_comes_back(api: Any) -> None:
+    await api.streams_beat(instance_id="i")
+    await api.streams_assigned()
+    working = await api.streams_beat(member_epoch=1, instance_id="i", **QUIET)
+    taken = await api.streams_beat(member_id="n", instance_id="i")
+    assert (taken.error_code, taken.member_id) == (ErrorCode.unreleased_instance_id, "")
+    away = await api.streams_beat(member_epoch=-2, instance_id="i", **QUIET)
+    assert (away.error_code, away.member_id, away.member_epoch) == (ErrorCode.none, "m", -2)
+    back = await api.streams_beat(member_id="n", instance_id="i")
+    assert (back.member_id, back.member_epoch) == ("n", working.member_epoch)
+    assert tasks(back) == tasks(working) == {"0": (0, 1)}
+    fenced = await api.streams_beat(member_epoch=2, instance_id="i", **QUIET)
+    assert fenced.error_code is ErrorCode.fenced_instance_id
+
+
+async def test_offsets_of_tasks(api: Any) -> None:
+    def at(*offsets: tuple[str, int, int]) -> Any:
+        names = ("subtopology_id", "partition", "offset")
+        return tuple(
+            api.struct("TaskOffset", 88, 1, **dict(zip(names, each, strict=True)))
+            for each in offsets
+        )
+
+    said = await api.streams_beat(1, task_offsets=at(("0", 1, 7), ("0", 0, 2)))
+    assert (said.task_offset_interval, said.acceptable_recovery_lag) == (60_000, 10_000)
+    former = await api.streams_beat(0, task_end_offsets=at(("0", 1, 9)))
+    assert (former.task_offset_interval, former.acceptable_recovery_lag) == (60_000, 0)
+    (group,) = (await api.ask("streams_group_describe", 1, group_ids=("g",))).groups
+    (member,) = group.members
+    assert [(each.partition, each.offset) for each in member.task_offsets] == [(0, 2), (1, 7)]
+    assert [(each.partition, each.offset) for each in member.task_end_offsets] == [(1, 9)]
+    assert group.assignor_name == "sticky"
+    twice = await api.streams_beat(1, task_offsets=at(("0", 1, 7), ("0", 1, 7)))
+    assert twice.error_message == (
+        "Task offsets contain a duplicate entry for subtopology 0 and partition 1."
+    )
+    many = await api.streams_beat(1, task_offsets=at(*(("0", n, 0) for n in range(10_001))))
+    assert many.error_message == "Task offsets are 10001; at most 10000 are allowed."
 
 
 async def test_tags(api: Any) -> None:

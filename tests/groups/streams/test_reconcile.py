@@ -16,12 +16,15 @@ from ottla.groups.streams.topology import Topology
 
 CLIENTS = "abcde"
 PROCESSES = {"a": "one", "b": "one", "c": "two", "d": "two", "e": "three"}
+STATIC = "bde"
 TOPOLOGY = Topology(
     0, (*STATEFUL.subtopologies, subtopology("1", "u"), subtopology("2", "t,u", changelogs="d"))
 )
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("join", "beat", "beat", "beat", "lost", "keep", "leave", "wait", "topic")),
+        st.sampled_from(
+            ("join", "beat", "beat", "beat", "lost", "keep", "leave", "away", "wait", "topic")
+        ),
         st.sampled_from(CLIENTS),
         st.integers(1, 6),
     ),
@@ -57,14 +60,19 @@ class Play(Story):
             self.wait(f"{number}s")
         elif action == "join":
             self.epochs[client], self.owned[client] = 0, Tasks()
+            self.instances[client] = f"i{client}" if client in STATIC else None
             request = self.request(client)._replace(
                 rebalance_timeout_ms=60_000, topology=TOPOLOGY, process_id=PROCESSES[client]
             )
             self.send(client, request)
-            self.members.add(client)
+            if client in self.group.members and self.epochs[client] > 0:
+                self.members.add(client)
         elif client not in self.members:
             return
-        elif action == "leave":
+        elif action == "away" and client in STATIC:
+            self.away(client)
+            self.members.remove(client)
+        elif action in ("leave", "away"):
             self.leave(client)
             self.members.remove(client)
         elif action == "keep":
@@ -82,10 +90,14 @@ class Play(Story):
         copies: Counter[tuple[str, tuple[str, int]]] = Counter()
         for member in self.group.members.values():
             held = (member.assigned, member.pending_revocation)
-            for tasks in held:
-                active.update(each(tasks.active))
-                for kind in (tasks.active, tasks.standby):
-                    copies.update((member.process_id, task) for task in each(kind))
+            tasks = [task for kind in held for task in each(kind.active)]
+            active.update(tasks)
+            # An active task becomes a standby task before the member has said that it stopped.
+            demoted = set(each(member.assigned.standby)) & set(
+                each(member.pending_revocation.active)
+            )
+            tasks += [task for kind in held for task in each(kind.standby) if task not in demoted]
+            copies.update((member.process_id, task) for task in tasks)
         assert max(active.values(), default=0) <= 1, "an active task has two owners"
         assert max(copies.values(), default=0) <= 1, "a process has a task twice"
 
@@ -110,6 +122,10 @@ def test_tasks_have_one_owner_and_all_come_to_rest(
     play = Play(standbys)
     for step in steps:
         play.do_step(*step)
+    # Static ones that left come back.
+    for client in STATIC:
+        if client not in play.members and "g" in play.shard.groups:
+            play.do_step("join", client, 1)
     # Those that were told less than they say get there by what they are told next.
     for client in sorted(play.members):
         if client not in play.group.members:

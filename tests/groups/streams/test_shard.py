@@ -5,12 +5,15 @@ Each line before `----` is a command; the lines after it are the outcome, up to 
 
     topic t 3                        makes a topic, or changes it; 0 deletes it
     join a plain [process=p] [epoch=0] [endpoint=h:1] [version=1]
+                                     [instance=i]: a static member
                                      the topology: plain, counts or stateful; `version` is its epoch
     beat a [owned=0_0,0_1/0_2]       says what it has, active / standby; as it was told by default
     quiet a                          says nothing of what it has
     lost a                           as `beat`, but the answer does not arrive
     shutdown a                       asks for the end of the application
     leave a
+    away a                           a static member leaves for a while
+    offsets a 0_0:5 [end=0_0:9]      how far it is with its tasks
     wait 10s                         timers fire on the way
     restart                          the state is rebuilt from the records
     describe
@@ -42,7 +45,7 @@ from ottla.groups.streams.stored import (
     TargetValue,
     TopologyValue,
 )
-from ottla.groups.streams.tasks import HeldTasks, Tasks, by_subtopology, each
+from ottla.groups.streams.tasks import HeldTasks, TaskId, Tasks, by_subtopology, each
 from ottla.protocol.errors import ApiError
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("transcripts/*.txt"))
@@ -67,6 +70,15 @@ def tasks_in(text: str) -> Tasks:
     return Tasks(*kinds)
 
 
+def offsets_in(text: str) -> dict[TaskId, int]:
+    found = {}
+    for each_one in text.split(","):
+        name, _, offset = each_one.partition(":")
+        subtopology, _, number = name.rpartition("_")
+        found[subtopology, int(number)] = int(offset)
+    return found
+
+
 class Story(World):
     """Clients that remember their epoch and what they were told."""
 
@@ -76,6 +88,7 @@ class Story(World):
         self.epochs: dict[str, int] = {}
         self.owned: dict[str, Tasks] = {}
         self.endpoint_epochs: dict[str, int] = {}
+        self.instances: dict[str, str | None] = {}
 
     def tell(self, records: Sequence[StreamsRecord]) -> None:
         for key, value in records:
@@ -93,7 +106,8 @@ class Story(World):
             case TargetEpochValue(epoch, _):
                 return f"epoch {epoch}"
             case MemberValue():
-                return f"of process {value.process_id}, topology {value.topology_epoch}"
+                who = "" if value.instance_id is None else f"{value.instance_id}, "
+                return f"{who}of process {value.process_id}, topology {value.topology_epoch}"
             case TargetValue(tasks):
                 return named(tasks)
             case TopologyValue(topology):
@@ -150,6 +164,7 @@ class Story(World):
             client_id="client",
             client_host="/127.0.0.1",
             endpoint_epoch=self.endpoint_epochs.get(client, 0),
+            instance_id=self.instances.get(client),
             active=owned.active,
             standby=owned.standby,
             warmup=owned.warmup,
@@ -160,6 +175,7 @@ class Story(World):
     def join(self, client: str, topology: str, **options: str) -> None:
         self.epochs[client] = 0
         self.owned[client] = Tasks()
+        self.instances[client] = options.get("instance")
         host, _, port = options.get("endpoint", "").partition(":")
         request = self.request(client)._replace(
             rebalance_timeout_ms=60_000,
@@ -192,6 +208,16 @@ class Story(World):
     def leave(self, client: str) -> None:
         self.send(client, self.request(client)._replace(epoch=-1))
 
+    def away(self, client: str) -> None:
+        self.send(client, self.request(client)._replace(epoch=-2))
+
+    def offsets(self, client: str, offsets: str, end: str | None = None) -> None:
+        said = self.request(client)._replace(
+            task_offsets=offsets_in(offsets),
+            task_end_offsets=None if end is None else offsets_in(end),
+        )
+        self.send(client, said)
+
     def topic(self, name: str, count: str) -> None:
         self.set_topic(name, int(count))
 
@@ -210,8 +236,11 @@ class Story(World):
             self.output.append(str(error.message))
             return
         self.output.append(f"{group.state} in {group.epoch}, targets of {group.assignment_epoch}")
-        for member, target in sorted(group.members):
+        for member, target, offsets in sorted(group.members):
             has = f"{named(member.assigned)}; target {named(target)}"
+            for what, its in zip(("is at", "of"), offsets, strict=True):
+                at = ",".join(f"{name}_{number}={n}" for (name, number), n in sorted(its.items()))
+                has += f"; {what} {at}" if at else ""
             self.output.append(f"  {member.member_id} in {member.epoch}: {has}")
         for part in group.topology.subtopologies if group.topology is not None else ():
             topics = (*part.changelog_topics, *part.repartition_source_topics)

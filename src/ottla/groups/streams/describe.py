@@ -6,9 +6,12 @@ from typing import Final, NamedTuple
 
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member
+from ottla.groups.streams.offsets import NO_OFFSETS, MemberTaskOffsets
 from ottla.groups.streams.tasks import Tasks
 from ottla.groups.streams.topology import TopicInfo
 
+STICKY: Final = "sticky"
+"""The assignor of every streams group."""
 STREAMS_TYPE: Final = "streams"
 """Of ListGroups: the group's type, and the type of its protocol."""
 
@@ -28,6 +31,14 @@ class DescribedTopology(NamedTuple):
     subtopologies: tuple[DescribedSubtopology, ...]
 
 
+class DescribedMember(NamedTuple):
+    """A member, what it is to have, and how far it says that it is with its tasks."""
+
+    member: Member
+    target: Tasks
+    offsets: MemberTaskOffsets
+
+
 class DescribedStreamsGroup(NamedTuple):
     """The answer of StreamsGroupDescribe."""
 
@@ -36,8 +47,9 @@ class DescribedStreamsGroup(NamedTuple):
     epoch: int
     assignment_epoch: int
     topology: DescribedTopology | None
-    members: tuple[tuple[Member, Tasks], ...]
-    """Each with its target."""
+    members: tuple[DescribedMember, ...]
+    assignor: str = STICKY
+    """Of the next assignment (KIP-1357)."""
 
 
 def describe(group: StreamsGroup) -> DescribedStreamsGroup:
@@ -47,7 +59,14 @@ def describe(group: StreamsGroup) -> DescribedStreamsGroup:
         group.epoch,
         group.target_epoch,
         _topology(group),
-        tuple((member, group.target_of(member.member_id)) for member in group.members.values()),
+        tuple(
+            DescribedMember(
+                member,
+                group.target_of(member.member_id),
+                group.soft.task_offsets.get(member.member_id, NO_OFFSETS),
+            )
+            for member in group.members.values()
+        ),
     )
 
 

@@ -6,6 +6,7 @@ members of an application with 5,000 source topics are 5,000,000 topics in each 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
@@ -13,6 +14,7 @@ from ottla.groups.consumer.topics import Topics
 from ottla.groups.streams.configured import ConfiguredTopology
 from ottla.groups.streams.member import Member
 from ottla.groups.streams.requests import EndpointPartitions
+from ottla.groups.streams.tasks import Partitions
 
 MAX_TOPICS: Final = 200_000
 """Of all members with their endpoints: more is not told. That has some 10 MB."""
@@ -25,8 +27,8 @@ def endpoint_partitions(
 ) -> tuple[EndpointPartitions, ...] | None:
     """Of the members that have an endpoint; None if that is too much.
 
-    A topic or subtopology that is gone is left out: Kafka fails then. A topic with fewer partitions
-    than there are tasks here gets as many as it has, as in Kafka.
+    Copies are standby and warm-up tasks. A topic or subtopology that is gone is left out: Kafka
+    fails then. A topic has the tasks that it has partitions for.
     """
     reads: dict[str, _Read] = {
         name: [
@@ -42,7 +44,7 @@ def endpoint_partitions(
         EndpointPartitions(
             member.endpoint,
             _partitions(member.assigned.active, reads),
-            _partitions(member.assigned.standby, reads),
+            _partitions(_united(member.assigned.standby, member.assigned.warmup), reads),
         )
         for member in members
         if member.endpoint is not None
@@ -55,7 +57,7 @@ def count_topics(members: Iterable[Member], counts: Mapping[str, int]) -> int:
         counts.get(name, 0)
         for member in members
         if member.endpoint is not None
-        for held in (member.assigned.active, member.assigned.standby)
+        for held in member.assigned
         for name in held
     )
 
@@ -67,5 +69,18 @@ def _partitions(
     found = []
     for name in sorted(tasks):
         numbers = tuple(sorted(tasks[name]))
-        found += [(topic, numbers[:count]) for topic, count in reads.get(name, ())]
+        for topic, count in reads.get(name, ()):
+            read = numbers[: bisect_left(numbers, count)]
+            if read:
+                found.append((topic, read))
     return tuple(found)
+
+
+def _united(some: Partitions, others: Partitions) -> Partitions:
+    if not others:
+        return some
+    empty: frozenset[int] = frozenset()
+    return {
+        name: some.get(name, empty) | others.get(name, empty)
+        for name in some.keys() | others.keys()
+    }

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from ottla.groups.streams.configured import ConfiguredTopology
 from ottla.groups.streams.member import Member, MemberState
+from ottla.groups.streams.offsets import MemberTaskOffsets
 from ottla.groups.streams.stored import (
     CurrentKey,
     CurrentValue,
@@ -40,6 +41,7 @@ FIRST_EPOCH: Final = 1
 NO_EPOCH: Final = -1
 """Of the targets of a group that has none."""
 NOBODY: Final[frozenset[str]] = frozenset()
+NOBODY_SAID: Final[Mapping[str, MemberTaskOffsets]] = {}
 
 
 class GroupState(Enum):
@@ -71,6 +73,16 @@ class Soft(NamedTuple):
     """The member that asked for the end of the whole application; until the group is empty."""
     is_delayed: bool = False
     """It waits for more members before its first assignment."""
+    task_offsets: Mapping[str, MemberTaskOffsets] = NOBODY_SAID
+    """What members last said of the states of their tasks; those that have not are not in it."""
+
+    def without(self, member_id: str, *, is_empty: bool) -> Soft:
+        """Once the member is gone; `is_empty`: it was the last one."""
+        soft = self._replace(shutdown_by=None) if is_empty else self
+        if member_id in soft.task_offsets:
+            left = {name: its for name, its in soft.task_offsets.items() if name != member_id}
+            soft = soft._replace(task_offsets=left)
+        return soft
 
 
 class StreamsGroup:
@@ -78,8 +90,8 @@ class StreamsGroup:
 
     __slots__ = (
         "active_owners", "assignment_configs", "epoch", "group_id", "members", "metadata_hash",
-        "readers", "revision", "soft", "standby_owners", "target_epoch", "target_timestamp_ms",
-        "targets", "topology", "validated_topology_epoch", "warmup_owners",
+        "readers", "revision", "soft", "standby_owners", "static_members", "target_epoch",
+        "target_timestamp_ms", "targets", "topology", "validated_topology_epoch", "warmup_owners",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -94,6 +106,8 @@ class StreamsGroup:
         self.target_epoch = FIRST_EPOCH
         self.target_timestamp_ms = 0
         self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}
+        """The member of each instance id."""
         self.targets: dict[str, Tasks] = {}
         self.active_owners: dict[TaskId, str] = {}
         """The process that has each active task, also while it gives it up."""
@@ -125,6 +139,11 @@ class StreamsGroup:
             value = getattr(self, name)
             setattr(copy, name, value.copy() if isinstance(value, dict) else value)
         return copy
+
+    def static_member(self, instance_id: str) -> Member | None:
+        """The member with this instance id."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member_id: str) -> Tasks:
         """What the member is to have."""
@@ -169,9 +188,9 @@ class StreamsGroup:
             return
         if old is not None:
             self._disown(old)
+            self._release_instance(old)
             del self.members[member_id]
-        if not self.members:
-            self.soft = self.soft._replace(shutdown_by=None)
+        self.soft = self.soft.without(member_id, is_empty=not self.members)
 
     def _apply_current(self, member_id: str, value: CurrentValue | None) -> None:
         old = self.members.get(member_id)
@@ -200,13 +219,23 @@ class StreamsGroup:
     def _update(self, old: Member | None, member: Member) -> None:
         if old is not None:
             self._disown(old)
+            if old.instance_id != member.instance_id:
+                self._release_instance(old)
         self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
         process = member.process_id
         for held in (member.assigned, member.pending_revocation):
             self.active_owners.update(dict.fromkeys(each(held.active), process))
             for owners, partitions in self._shared(held):
                 for task in each(partitions):
                     owners[task] = owners.get(task, NOBODY) | {process}
+
+    def _release_instance(self, member: Member) -> None:
+        """Its instance id is nobody's, unless another member has taken it over."""
+        instance_id = member.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
+            del self.static_members[instance_id]
 
     def _disown(self, member: Member) -> None:
         process = member.process_id

@@ -1,6 +1,7 @@
 """A heartbeat of a streams group's member: what it says is stored, and it gets to know its tasks.
 
-1. The member is new or says something new: its record, and a new epoch of the group.
+1. The member is new or says something new: its record, and a new epoch of the group. A static
+   member that comes back takes the place of the one that left, in the same epoch.
 2. The group has no topology yet: it gets the member's, and keeps it.
 3. The topology is compared with the topics of the cluster, once after each change of these: is it
    ready, does it fit, which internal topics are missing? Another outcome is a new epoch.
@@ -18,13 +19,13 @@ from typing import Any, NamedTuple
 
 from ottla.groups.consumer.target import may_assign
 from ottla.groups.consumer.topics import Topics
-from ottla.groups.history.events import Why
 from ottla.groups.streams.configured import ConfiguredTopology, configure
-from ottla.groups.streams.departure import known_member, remove
+from ottla.groups.streams.departure import known_member, known_static_member, leave
 from ottla.groups.streams.endpoints import endpoint_partitions
 from ottla.groups.streams.group import Compared, Soft, StreamsGroup
-from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, Member
+from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Member
 from ottla.groups.streams.noted import note_assigned, note_change, note_reached
+from ottla.groups.streams.offsets import NO_OFFSETS
 from ottla.groups.streams.reconcile import reconcile
 from ottla.groups.streams.requests import (
     NO_REBALANCE_TIMEOUT,
@@ -35,11 +36,21 @@ from ottla.groups.streams.requests import (
 from ottla.groups.streams.status import Status, StatusCode
 from ottla.groups.streams.step import Step
 from ottla.groups.streams.stored import NOT_VALIDATED, GroupKey, GroupValue, StreamsRecord
-from ottla.groups.streams.target import compute_target
+from ottla.groups.streams.target import Arriving, compute_target
 from ottla.groups.streams.tasks import NO_TASKS, Partitions, Tasks
-from ottla.groups.streams.timers import await_heartbeat, await_members, await_revocation
+from ottla.groups.streams.timers import (
+    await_heartbeat,
+    await_members,
+    await_revocation,
+    forget,
+)
 from ottla.groups.streams.topology import Topology
-from ottla.groups.streams.written import current_record, member_record, topology_record
+from ottla.groups.streams.written import (
+    current_record,
+    member_record,
+    replacement_records,
+    topology_record,
+)
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -54,9 +65,12 @@ def heartbeat(
     group: StreamsGroup, request: HeartbeatRequest, topics: Topics, step: Step
 ) -> Decided:
     """Answers a checked request (`requests.check`); raises ApiError where it is refused."""
-    if request.epoch == LEAVE_EPOCH:
+    if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
         return _leave(group, request, step)
-    before = _joined(group, request, step)
+    before, replaced = _joined(group, request, step)
+    if replaced is not None:
+        step.records += replacement_records(group, replaced, before)
+        forget(group.group_id, replaced.member_id, step)
     after = _updated(before, request)
     if after != before:
         step.records.append(member_record(group.group_id, after))
@@ -69,15 +83,16 @@ def heartbeat(
     if configured.is_ready:
         for kind in (request.active, request.standby, request.warmup):
             _check_tasks(kind, configured)
-    epoch = _next_epoch(group, compared, step, bumps=after != before)
-    note_change(group, before, after, configured, epoch, step)
-    soft = group.soft._replace(compared=compared)
+    bumps = after != before and (
+        request.instance_id is None or _is_assigned_otherwise(before, after)
+    )
+    epoch = _next_epoch(group, compared, step, bumps=bumps)
+    note_change(group, after, replaced, configured, epoch, step, bumps=bumps)
+    soft = _with_offsets(group.soft._replace(compared=compared), request)
     if not group.members and not soft.is_delayed and step.settings.initial_rebalance_delay_ms > 0:
         await_members(group.group_id, step)
         soft = soft._replace(is_delayed=True)
-    target_epoch, target = _target(
-        group, epoch, after, configured, step, statuses, is_delayed=soft.is_delayed
-    )
+    target_epoch, target = _target(group, epoch, Arriving(after, replaced), soft, step, statuses)
     reconciled = after
     if not after.is_reconciled_to(target_epoch):
         reconciled = reconcile(after, target_epoch, target, group, request.owned)
@@ -89,8 +104,9 @@ def heartbeat(
     await_heartbeat(group.group_id, after.member_id, step)
     if request.shuts_down and soft.shutdown_by is None:
         soft = soft._replace(shutdown_by=after.member_id)
-    is_new = request.epoch == JOIN_EPOCH or reconciled.assigned != before.assigned
-    if is_new and reconciled.endpoint is not None:
+    is_moved = reconciled.assigned != before.assigned
+    is_new = request.epoch == JOIN_EPOCH or is_moved
+    if after.endpoint != before.endpoint or (is_moved and after.endpoint is not None):
         soft = soft._replace(endpoint_epoch=soft.endpoint_epoch + 1)
     if configured.problem is not None:
         statuses.append(configured.problem)
@@ -101,40 +117,74 @@ def heartbeat(
             reconciled.member_id,
             reconciled.epoch,
             step.settings.heartbeat_interval_ms,
+            step.settings.task_offset_interval_ms,
+            step.settings.acceptable_recovery_lag,
             tuple(statuses),
             reconciled.assigned if is_new or _has_missed(request, reconciled) else None,
             # Kafka tells 0 where this heartbeat makes the group.
             soft.endpoint_epoch if group.revision else 0,
-            _endpoints(group, request, reconciled, configured, topics, soft),
+            _endpoints(group, request, Arriving(reconciled, replaced), topics, soft),
             configured.missing_topics,
         ),
-        soft,
+        _kept(soft, group, Arriving(reconciled, replaced)),
     )
 
 
+def _kept(soft: Soft, group: StreamsGroup, arriving: Arriving) -> Soft:
+    """As the group has it once the records are applied: what a replaced member said is gone."""
+    old = arriving.replaced
+    if old is None:
+        return soft
+    return soft.without(old.member_id, is_empty=len(group.members) == 1)
+
+
 def _leave(group: StreamsGroup, request: HeartbeatRequest, step: Step) -> Decided:
-    remove(group, known_member(group, request.member_id), step, Why.LEFT)
+    result = leave(group, request, step)
     soft = group.soft
-    if len(group.members) == 1:
-        soft = soft._replace(shutdown_by=None)
-    elif request.shuts_down and soft.shutdown_by is None:
+    if request.shuts_down and soft.shutdown_by is None:
         soft = soft._replace(shutdown_by=request.member_id)
-    return Decided(HeartbeatResult(request.member_id, request.epoch), soft)
+    if request.epoch == LEAVE_EPOCH:
+        soft = soft.without(request.member_id, is_empty=len(group.members) == 1)
+    return Decided(result, soft)
 
 
-def _joined(group: StreamsGroup, request: HeartbeatRequest, step: Step) -> Member:
-    """The member as it is, perhaps a new one."""
-    member_id, limit = request.member_id, step.settings.max_size
+def _joined(
+    group: StreamsGroup, request: HeartbeatRequest, step: Step
+) -> tuple[Member, Member | None]:
+    """The member as it is, perhaps a new one, and the static one whose place it takes.
+
+    Raises ApiError (GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH; of a static
+    member also UNRELEASED_INSTANCE_ID where it has not left, FENCED_INSTANCE_ID where it is
+    another one by now).
+    """
+    member_id, instance_id = request.member_id, request.instance_id
     if request.epoch == JOIN_EPOCH:
-        if len(group.members) >= limit:
+        old = None if instance_id is None else group.static_member(instance_id)
+        if old is not None:
+            return _in_place_of(old, member_id), old
+        limit = step.settings.max_size
+        if len(group.members) >= limit and member_id not in group.members:
             raise ApiError(
                 ErrorCode.group_max_size_reached,
                 f"The streams group has reached its maximum capacity of {limit} members.",
             )
-        return group.members.get(member_id, Member(member_id))
-    member = known_member(group, member_id)
+        return group.members.get(member_id, Member(member_id)), None
+    if instance_id is None:
+        member = known_member(group, member_id)
+    else:
+        member = known_static_member(group, instance_id, member_id)
     _check_epoch(member, request)
-    return member
+    return member, None
+
+
+def _in_place_of(old: Member, member_id: str) -> Member:
+    if old.epoch != LEAVE_STATIC_EPOCH:
+        raise ApiError(
+            ErrorCode.unreleased_instance_id,
+            f"Static member {member_id} with instance id {old.instance_id} cannot join the group"
+            f" because the instance id is owned by {old.member_id} member.",
+        )
+    return old._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
 
 
 def _check_epoch(member: Member, request: HeartbeatRequest) -> None:
@@ -178,6 +228,7 @@ def _has_missed(request: HeartbeatRequest, member: Member) -> bool:
 def _updated(member: Member, request: HeartbeatRequest) -> Member:
     timeout_ms = request.rebalance_timeout_ms
     said: dict[str, Any] = {
+        "instance_id": request.instance_id,
         "rack_id": request.rack_id,
         "rebalance_timeout_ms": None if timeout_ms == NO_REBALANCE_TIMEOUT else timeout_ms,
         "topology_epoch": None if request.topology is None else request.topology.epoch,
@@ -186,7 +237,24 @@ def _updated(member: Member, request: HeartbeatRequest) -> Member:
         "client_tags": request.client_tags,
     }
     member = member._replace(client_id=request.client_id, client_host=request.client_host)
+    if request.epoch == JOIN_EPOCH:
+        member = member._replace(endpoint=None)
     return member._replace(**{name: value for name, value in said.items() if value is not None})
+
+
+def _is_assigned_otherwise(before: Member, after: Member) -> bool:
+    """Whether a static member says something that tasks are assigned by."""
+    return (before.topology_epoch, before.rack_id, before.client_tags, before.process_id) != (
+        after.topology_epoch, after.rack_id, after.client_tags, after.process_id,
+    )  # fmt: skip
+
+
+def _with_offsets(soft: Soft, request: HeartbeatRequest) -> Soft:
+    if request.task_offsets is None and request.task_end_offsets is None:
+        return soft
+    had = soft.task_offsets.get(request.member_id, NO_OFFSETS)
+    said = had.updated(request.task_offsets, request.task_end_offsets)
+    return soft._replace(task_offsets={**soft.task_offsets, request.member_id: said})
 
 
 def _topology(group: StreamsGroup, request: HeartbeatRequest, step: Step) -> Topology:
@@ -267,18 +335,18 @@ def _next_epoch(group: StreamsGroup, compared: Compared, step: Step, *, bumps: b
 def _target(
     group: StreamsGroup,
     epoch: int,
-    after: Member,
-    configured: ConfiguredTopology,
+    arriving: Arriving,
+    soft: Soft,
     step: Step,
     statuses: list[Status],
-    *,
-    is_delayed: bool,
 ) -> tuple[int, Tasks]:
     """For which epoch, and what the member is to have; computed now if it is time."""
-    if is_delayed:
+    compared = soft.compared
+    assert compared is not None
+    if soft.is_delayed:
         statuses.append(_delayed("initial rebalance delay"))
         return group.target_epoch, NO_TASKS
-    last = group.target_epoch, group.target_of(after.member_id)
+    last = group.target_epoch, group.target_of(arriving.former_id)
     if epoch <= group.target_epoch:
         return last
     interval_ms = step.settings.assignment_interval_ms
@@ -286,10 +354,12 @@ def _target(
         statuses.append(_delayed("assignment interval"))
         return last
     configs = step.settings.assignment_configs
-    new = compute_target(group, epoch, after, configured, configs, step.now_ms)
-    note_assigned(group, epoch, after, new.records, step)
+    new = compute_target(
+        group, epoch, arriving, compared.configured, configs, soft.task_offsets, step.now_ms
+    )
+    note_assigned(group, epoch, arriving, new.records, step)
     step.records += new.records
-    return epoch, new.tasks[after.member_id]
+    return epoch, new.tasks[arriving.member.member_id]
 
 
 def _delayed(by: str) -> Status:
@@ -300,15 +370,19 @@ def _delayed(by: str) -> Status:
 def _endpoints(
     group: StreamsGroup,
     request: HeartbeatRequest,
-    after: Member,
-    configured: ConfiguredTopology,
+    arriving: Arriving,
     topics: Topics,
     soft: Soft,
 ) -> tuple[EndpointPartitions, ...] | None:
     if soft.endpoint_epoch == request.endpoint_epoch:
         return None
-    others = [member for member in group.members.values() if member.member_id != after.member_id]
-    return endpoint_partitions((*others, after), configured, topics)
+    assert soft.compared is not None
+    # The one that comes last, and not the one that it replaces.
+    others = {**group.members}
+    for name in (arriving.member.member_id, arriving.former_id):
+        others.pop(name, None)
+    members = (*others.values(), arriving.member)
+    return endpoint_partitions(members, soft.compared.configured, topics)
 
 
 def assign_first(group: StreamsGroup, step: Step) -> None:
@@ -319,7 +393,8 @@ def assign_first(group: StreamsGroup, step: Step) -> None:
     interval_ms = step.settings.assignment_interval_ms
     if may_assign(group.target_timestamp_ms, interval_ms, step.now_ms):
         new = compute_target(
-            group, group.epoch, None, compared.configured, group.assignment_configs, step.now_ms
-        )
+            group, group.epoch, None, compared.configured, group.assignment_configs,
+            group.soft.task_offsets, step.now_ms,
+        )  # fmt: skip
         note_assigned(group, group.epoch, None, new.records, step)
         step.records += new.records

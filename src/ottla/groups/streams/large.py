@@ -62,8 +62,9 @@ def is_large(group: StreamsGroup, request: HeartbeatRequest, topics: Topics) -> 
 
 
 def held_weight(group: StreamsGroup) -> int:
-    """Members and their tasks."""
-    return sum(1 + member.assigned.size for member in group.members.values())
+    """Members, their tasks and what they say of these."""
+    said = sum(len(each.offsets) for each in group.soft.task_offsets.values())
+    return said + sum(1 + member.assigned.size for member in group.members.values())
 
 
 def is_first_assignment_large(group: StreamsGroup) -> bool:

@@ -42,7 +42,7 @@ class Member(NamedTuple):
 
     member_id: str
     instance_id: str | None = None
-    """Kafka 4.3 refuses static members; records may have one."""
+    """Of a static member (KIP-345): who comes back with it takes its place."""
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""
@@ -58,6 +58,17 @@ class Member(NamedTuple):
     state: MemberState = MemberState.STABLE
     assigned: HeldTasks = NO_HELD
     pending_revocation: HeldTasks = NO_HELD
+
+    def absent(self) -> Member:
+        """As a static member that left for a while is kept: the next process with its instance id
+        takes over, and may commit in any epoch of its own.
+        """
+        active = {name: dict.fromkeys(epochs, 0) for name, epochs in self.assigned.active.items()}
+        return self._replace(
+            epoch=LEAVE_STATIC_EPOCH,
+            assigned=self.assigned._replace(active=active),
+            pending_revocation=NO_HELD,
+        )
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch

@@ -14,6 +14,7 @@ from ottla.groups.history.events import (
     Cause,
     Caused,
     Emptied,
+    Happened,
     Reached,
     Who,
     Why,
@@ -23,6 +24,7 @@ from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member
 from ottla.groups.streams.step import Step
 from ottla.groups.streams.stored import StreamsRecord, TargetKey, TargetValue
+from ottla.groups.streams.target import Arriving
 
 
 def who_is(member: Member) -> Who:
@@ -31,19 +33,28 @@ def who_is(member: Member) -> Who:
 
 def note_change(
     group: StreamsGroup,
-    before: Member,
     after: Member,
+    replaced: Member | None,
     configured: ConfiguredTopology,
     epoch: int,
     step: Step,
+    *,
+    bumps: bool,
 ) -> None:
-    """What this member, the topics or the settings change; `epoch` is the group's then."""
+    """What this member, the topics or the settings change; `epoch` is the group's then. `bumps`:
+    the member says something that changes the epoch. `replaced`: whose place it takes.
+    """
+    if replaced is not None:
+        cause = Cause(Why.REPLACED, who_is(after), other_id=replaced.member_id)
+        kind = Caused if epoch != group.epoch else Happened
+        step.committed.append(kind(group.group_id, STREAMS, epoch, step.now_ms, cause))
+        return
     if epoch == group.epoch:
         return
     configs, had = step.settings.assignment_configs, group.assignment_configs
     if after.member_id not in group.members:
         cause = Cause(Why.JOINED, who_is(after))
-    elif after != before:
+    elif bumps:
         cause = Cause(Why.SAID_OTHER, who_is(after))
     elif had and configs != had:
         cause = Cause(Why.SETTINGS_CHANGED, details=[f"{name}={value}" for name, value in configs])
@@ -56,22 +67,23 @@ def note_change(
 def note_assigned(
     group: StreamsGroup,
     epoch: int,
-    after: Member | None,
+    arriving: Arriving | None,
     records: Iterable[StreamsRecord],
     step: Step,
 ) -> None:
-    """The targets for this epoch; those of `records` differ from before. `after`: a member as it is
-    now, perhaps a new one.
-    """
+    """The targets for this epoch; those of `records` differ from before."""
     old, new = {}, {}
     for key, value in records:
         if isinstance(key, TargetKey):
             assert isinstance(value, TargetValue)
-            old[key.member] = group.target_of(key.member).active
+            is_own = arriving is not None and key.member == arriving.member.member_id
+            former_id = arriving.former_id if arriving is not None and is_own else key.member
+            old[key.member] = group.target_of(former_id).active
             new[key.member] = value.tasks.active
     clients = {name: member.client_id for name, member in group.members.items()}
-    if after is not None:
-        clients[after.member_id] = after.client_id
+    if arriving is not None:
+        clients.pop(arriving.former_id, None)
+        clients[arriving.member.member_id] = arriving.member.client_id
     step.committed.append(Assigned(group.group_id, STREAMS, epoch, step.now_ms, clients, old, new))
 
 

@@ -20,7 +20,7 @@ A key begins with its kind (int16), a value with its version (int16, always 0); 
                                       a topic: name, partitions int32, factor int16,
                                       settings[]  name, value
 
-Message definitions: StreamsGroup…Key.json and …Value.json of Apache Kafka 4.3. Key 18 was never in
+Message definitions: StreamsGroup…Key.json and …Value.json of Apache Kafka 4.4. Key 18 was never in
 a release that reads it.
 """
 

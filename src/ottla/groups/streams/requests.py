@@ -10,6 +10,7 @@ from ottla.groups.streams.member import (
     LEAVE_STATIC_EPOCH,
     Endpoint,
 )
+from ottla.groups.streams.offsets import TaskOffsets
 from ottla.groups.streams.status import Status
 from ottla.groups.streams.tasks import HeldTasks, Partitions, Tasks
 from ottla.groups.streams.topology import TopicInfo, Topology, check_topology
@@ -25,7 +26,7 @@ class HeartbeatRequest(NamedTuple):
     member_id: str
     """The client makes it."""
     epoch: int
-    """JOIN_EPOCH, LEAVE_EPOCH or the one that it is in."""
+    """JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH or the one that it is in."""
     client_id: str
     client_host: str
     endpoint_epoch: int = 0
@@ -41,8 +42,8 @@ class HeartbeatRequest(NamedTuple):
     endpoint: Endpoint | None = None
     client_tags: tuple[tuple[str, str], ...] | None = None
     """Sorted."""
-    task_offsets: tuple[object, ...] | None = None
-    task_end_offsets: tuple[object, ...] | None = None
+    task_offsets: TaskOffsets | None = None
+    task_end_offsets: TaskOffsets | None = None
     shuts_down: bool = False
     """The member asks for the end of the whole application."""
 
@@ -68,6 +69,10 @@ class HeartbeatResult(NamedTuple):
     member_id: str
     epoch: int
     heartbeat_interval_ms: int = 0
+    task_offset_interval_ms: int = 0
+    """How often the member says how far its tasks are."""
+    acceptable_recovery_lag: int = -1
+    """So many records behind, a copy of a task counts as caught up."""
     statuses: tuple[Status, ...] = ()
     tasks: HeldTasks | None = None
     """What the member has from now on; None: as before."""
@@ -86,6 +91,7 @@ def check(request: HeartbeatRequest) -> None:
     for name, text in (
         ("MemberId", request.member_id),
         ("GroupId", request.group),
+        ("InstanceId", request.instance_id),
         ("RackId", request.rack_id),
     ):
         if text is not None and not text.strip():
@@ -93,7 +99,8 @@ def check(request: HeartbeatRequest) -> None:
     if request.epoch == JOIN_EPOCH:
         _check_joining(request)
     elif request.epoch == LEAVE_STATIC_EPOCH:
-        raise _invalid("InstanceId can't be null.")
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
     elif request.epoch < LEAVE_EPOCH:
         raise _invalid(f"MemberEpoch is {request.epoch}, but must be greater than or equal to -2.")
     kinds = (request.active, request.standby, request.warmup)
@@ -104,15 +111,7 @@ def check(request: HeartbeatRequest) -> None:
 
 
 def _check_supported(request: HeartbeatRequest) -> None:
-    """What Kafka 4.3 does not know yet."""
-    if request.instance_id is not None:
-        raise _invalid("Static membership is not yet supported.")
-    if request.task_offsets is not None:
-        raise _invalid("TaskOffsets are not supported yet.")
-    if request.task_end_offsets is not None:
-        raise _invalid("TaskEndOffsets are not supported yet.")
-    if request.warmup:
-        raise _invalid("WarmupTasks are not supported yet.")
+    """What Kafka 4.4 does not know yet."""
     if request.topology is not None:
         for subtopology in request.topology.subtopologies:
             if subtopology.source_topic_regexes:

@@ -25,6 +25,10 @@ class StreamsGroupSettings:
     """group.streams.initial.rebalance.delay.ms"""
     num_standby_replicas: int = 0
     """group.streams.num.standby.replicas"""
+    task_offset_interval_ms: int = 60_000
+    """group.streams.task.offset.interval.ms"""
+    acceptable_recovery_lag: int = 10_000
+    """group.streams.acceptable.recovery.lag: records, of all changelogs of a task"""
     max_size: int = MAX_GROUP_SIZE
     """group.streams.max.size"""
 

@@ -7,6 +7,8 @@ group decides in a thread (`groups.aside`).
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.groups.consumer.step import RebalanceExpired, SessionExpired
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.history.events import Why
@@ -15,13 +17,15 @@ from ottla.groups.streams.describe import DescribedStreamsGroup, describe
 from ottla.groups.streams.group import Soft, StreamsGroup
 from ottla.groups.streams.heartbeat import Decided, assign_first, heartbeat
 from ottla.groups.streams.large import is_first_assignment_large, is_large
-from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH
+from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from ottla.groups.streams.requests import HeartbeatRequest
 from ottla.groups.streams.step import Step, TimerEvent
 from ottla.groups.streams.stored import GroupKey, StreamsRecord
 from ottla.groups.streams.timers import forget_group, loaded
 from ottla.groups.streams.written import group_removal
 from ottla.protocol.errors import ApiError, ErrorCode
+
+_LEAVES: Final = (LEAVE_EPOCH, LEAVE_STATIC_EPOCH)
 
 
 class StreamsGroupShard:
@@ -68,7 +72,7 @@ class StreamsGroupShard:
         group = self.groups.get(request.group)
         if group is None:
             if request.epoch != JOIN_EPOCH:
-                name = "Group" if request.epoch == LEAVE_EPOCH else "Streams group"
+                name = "Group" if request.epoch in _LEAVES else "Streams group"
                 message = f"{name} {request.group} not found."
                 raise ApiError(ErrorCode.group_id_not_found, message)
             group = StreamsGroup(request.group)

@@ -1,11 +1,12 @@
 """The assignor of streams groups, "sticky": tasks stay where they were, as far as the load allows.
 
-1. An active task goes to the member that had it, then to one that had it as a standby task, both
+1. An active task goes to the member that has it, then to one that has a copy of its state, both
    within that member's share; what is left goes to the least loaded process and member.
-2. A standby task goes to another process than the others of the same task: where it was active or
-   standby before, then to the least loaded.
+2. A standby task goes to another process than the others of the same task: where the task is active
+   or where there is a copy, then to the least loaded.
 
-Kafka's StickyTaskAssignor, which assigns no warm-up tasks in 4.3.
+Who has a copy: members that have the standby task, then those that say how far they are in its
+changelogs, the furthest first. Kafka's StickyTaskAssignor of 4.4, which assigns no warm-up tasks.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.groups.streams.configured import ConfiguredSubtopology
+from ottla.groups.streams.offsets import NO_TASK_OFFSETS, TaskOffsets
 from ottla.groups.streams.process import Process, Processes
-from ottla.groups.streams.tasks import TaskId, Tasks, by_subtopology, each
+from ottla.groups.streams.tasks import HeldTasks, TaskId, Tasks, by_subtopology, each
 
 
 class MemberSpec(NamedTuple):
-    """What the assignor knows of a member: its process, and its tasks until now."""
+    """What the assignor knows of a member: its process, and its tasks now."""
 
     process_id: str
-    tasks: Tasks
+    tasks: Tasks | HeldTasks
+    offsets: TaskOffsets = NO_TASK_OFFSETS
+    """How far it says that states of tasks are."""
 
 
 def assign(
@@ -41,6 +45,18 @@ def assign(
 
 def _task_ids(subtopologies: Iterable[tuple[str, ConfiguredSubtopology]]) -> list[TaskId]:
     return [(name, index) for name, each in subtopologies for index in range(each.task_count)]
+
+
+class _Copy(NamedTuple):
+    """Of a task's state."""
+
+    member: tuple[Process, str]
+    kind: int
+    """0: it has the standby task; 1: it only says how far it is."""
+    offset: int
+
+    def rank(self) -> tuple[int, int]:
+        return self.kind, -self.offset
 
 
 class _Share:
@@ -74,12 +90,20 @@ class _Assignor:
         self._active_share = _Share(active, len(members))
         self._share = _Share(active + stateful * standby_replicas, len(members))
         self._had_active: dict[TaskId, tuple[Process, str]] = {}
-        self._had_standby: dict[TaskId, list[tuple[Process, str]]] = {}
+        copies: dict[TaskId, list[_Copy]] = {}
         for member_id, spec in members.items():
             had = self._processes.add_member(spec.process_id, member_id), member_id
             self._had_active.update(dict.fromkeys(each(spec.tasks.active), had))
-            for task in each(spec.tasks.standby):
-                self._had_standby.setdefault(task, []).append(had)
+            standby = set(each(spec.tasks.standby))
+            for task in standby:
+                copies.setdefault(task, []).append(_Copy(had, 0, spec.offsets.get(task, 0)))
+            for task, offset in spec.offsets.items():
+                if task not in standby:
+                    copies.setdefault(task, []).append(_Copy(had, 1, offset))
+        self._copies = {
+            task: [each.member for each in sorted(its, key=_Copy.rank)]
+            for task, its in copies.items()
+        }
 
     def assign_active(self, tasks: list[TaskId]) -> None:
         left = []
@@ -89,7 +113,7 @@ class _Assignor:
                 left.append(task)
         rest = []
         for task in left:
-            had = self._least_loaded_of(self._had_standby.get(task, []), None)
+            had = self._least_loaded_of(self._copies.get(task, []), None)
             if had is None or not self._give_active(*had, task):
                 rest.append(task)
         self._processes.begin_by_load()
@@ -113,19 +137,19 @@ class _Assignor:
     def _least_loaded_of(
         self, members: list[tuple[Process, str]], task: TaskId | None
     ) -> tuple[Process, str] | None:
-        """One of those that had a task, whose process does not have it now. As Kafka does, only the
-        first one's process is looked at in the end.
+        """One of those with a copy; with a task, one whose process does not have that now. As Kafka
+        does, a later one is taken only if its process and itself have less.
         """
-        if not members:
-            return None
-        candidate = first, member_id = members[0]
-        load, count = first.load, first.counts[member_id]
-        for process, member_id in members[1:]:
-            is_free = task is None or task not in process.tasks
-            if is_free and process.load < load and process.counts[member_id] < count:
-                load, count = process.load, process.counts[member_id]
+        candidate = None
+        load, count = 0.0, 0
+        for process, member_id in members:
+            if task is not None and task in process.tasks:
+                continue
+            its_load, its_count = process.load, process.counts[member_id]
+            if candidate is None or (its_load < load and its_count < count):
+                load, count = its_load, its_count
                 candidate = process, member_id
-        return candidate if task is None or task not in first.tasks else None
+        return candidate
 
     def assign_standby(self, tasks: list[TaskId]) -> None:
         to_least_loaded: list[tuple[TaskId, int]] = []
@@ -143,14 +167,14 @@ class _Assignor:
                 self._counted(count, is_active=False)
 
     def _give_standby_back(self, task: TaskId) -> bool:
-        """To a member that had the task, active or standby."""
+        """To the member that has the task, or one with a copy."""
         had = self._had_active.get(task)
         if had is not None:
             process, member_id = had
             if task not in process.tasks and self._has_room(process, member_id):
                 self._counted(process.add(member_id, task, is_active=False), is_active=False)
                 return True
-        had = self._least_loaded_of(self._had_standby.get(task, []), task)
+        had = self._least_loaded_of(self._copies.get(task, []), task)
         if had is None or not self._has_room(*had):
             return False
         process, member_id = had

@@ -64,6 +64,12 @@ def each(partitions: Mapping[str, Mapping[int, int] | frozenset[int]]) -> Iterat
             yield subtopology, number
 
 
+def has_task(partitions: Mapping[str, Mapping[int, int] | frozenset[int]], task: TaskId) -> bool:
+    """Whether the task is among them."""
+    subtopology, number = task
+    return number in partitions.get(subtopology, ())
+
+
 def by_subtopology(tasks: Iterator[TaskId] | list[TaskId]) -> Partitions:
     """Tasks by their subtopologies, which are sorted."""
     found: dict[str, set[int]] = {}

@@ -14,6 +14,7 @@ from ottla.groups.streams.stored import (
     StreamsRecord,
     TargetEpochKey,
     TargetKey,
+    TargetValue,
     TopologyKey,
     TopologyValue,
 )
@@ -53,6 +54,18 @@ def removal_records(group: str, member_id: str) -> list[StreamsRecord]:
         StreamsRecord(CurrentKey(group, member_id), None),
         StreamsRecord(TargetKey(group, member_id), None),
         StreamsRecord(MemberKey(group, member_id), None),
+    ]
+
+
+def replacement_records(group: StreamsGroup, old: Member, member: Member) -> list[StreamsRecord]:
+    """A static member comes back, perhaps under another id: it gets all that the old one had."""
+    group_id = group.group_id
+    target = TargetValue(group.target_of(old.member_id))
+    return [
+        *removal_records(group_id, old.member_id),
+        member_record(group_id, member),
+        StreamsRecord(TargetKey(group_id, member.member_id), target),
+        current_record(group_id, member),
     ]
 
 
