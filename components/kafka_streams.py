@@ -57,8 +57,8 @@ class WordCounts:
     settings: Sequence[str] = ()
     """More settings of Kafka Streams: NAME=VALUE."""
 
-    def start(self, number: int) -> Child:
-        """Starts an instance with two threads: each is a member."""
+    def start(self, number: int, *settings: str) -> Child:
+        """Starts an instance with two threads: each is a member. It has these settings, too."""
         arguments = (
             self.bootstrap,
             self.name,
@@ -66,6 +66,7 @@ class WordCounts:
             self.sink,
             str(self.folder / f"state-{number}"),
             *self.settings,
+            *settings,
         )
         source = self.folder / f"instance-{number}.java"
         source.write_text(engine_page.program(PAGE, "java"))

@@ -60,7 +60,6 @@ def departures_begin_no_epoch(patch: Patch) -> None:
         step.records[:] = [each for each in step.records if not isinstance(each.key, GroupKey)]
 
     patch.setattr(departure, "remove", remove)
-    patch.setattr(heartbeat, "remove", remove)
 
 
 def new_topics_are_not_noticed(patch: Patch) -> None:

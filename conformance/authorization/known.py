@@ -31,7 +31,16 @@ _OF_BROKERS: Final = (
     "these, and not to a client with ClusterAction (or any client, without an authorizer). Apache "
     "Kafka believes the replica id in it."
 )
+_DESCRIPTIONS: Final = (
+    "Apache Kafka takes the description of a topology (KIP-1331) only with a plug-in that keeps "
+    "it. Ottla keeps it with the group."
+)
 KNOWN: Final[tuple[Known, ...]] = (
+    Known(
+        r"streams_group_topology_description_update 0",
+        r".*error_code: \w+, unsupported_version",
+        _DESCRIPTIONS,
+    ),
     Known(
         r"api_versions [345]",
         r"(supported|finalized)_features\[.*",

@@ -41,4 +41,18 @@ def describe(build: Messages, given: Given) -> Any:
     )
 
 
-STREAMS_KINDS: Final = (Kind(88, "", heartbeat), Kind(89, "", describe))
+def describe_topology(build: Messages, given: Given) -> Any:
+    description = build.TopologyDescription(subtopologies=(), global_stores=())
+    return build.StreamsGroupTopologyDescriptionUpdateRequest(
+        group_id=given.name(GROUP),
+        member_id=MEMBER,
+        topology_epoch=0,
+        topology_description=description,
+    )
+
+
+STREAMS_KINDS: Final = (
+    Kind(88, "", heartbeat),
+    Kind(89, "", describe),
+    Kind(93, "", describe_topology),
+)

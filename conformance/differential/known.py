@@ -48,6 +48,14 @@ CLAIMED: Final = (
     "that it refines (StreamsGroup.relabelRefinedAssignment): until the next epoch the member is "
     "told to give up all its tasks, and nobody has them. Ottla changes nothing."
 )
+_CONFIGURED: Final = (
+    "The heartbeat that makes a streams group compares its topology with the topics. Kafka forgets "
+    "that, and describes the topology without numbers of partitions until the next heartbeat."
+)
+_DESCRIPTIONS: Final = (
+    "Apache Kafka asks for the description of a topology (KIP-1331) only with a plug-in that keeps "
+    "it. Ottla keeps it with the group."
+)
 
 KNOWN: Final[tuple[Known, ...]] = (
     Known(
@@ -75,4 +83,6 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known(LATE_END, "producer_id", _FENCED, answers=r"'-1', 'P\d+'"),
     Known(LATE_END, "producer_epoch", _FENCED, answers=r"-1, \d+"),
     Known("", "", CLAIMED, "a_claimed_place"),
+    Known("", "topology_description_required", _DESCRIPTIONS, answers="True, False"),
+    Known("seed", "changelog_topics[0].partitions", _CONFIGURED, answers="3, 0"),
 )

@@ -102,7 +102,7 @@ class _Walk:
             return
         if not member.is_in and member.instance is None and self._random.random() < 0.5:
             member.instance = INSTANCES[MEMBERS.index(member.name)]
-        if not member.is_in and self._random.random() < 0.5:
+        if not member.is_in and member.instance is not None and self._random.random() < 0.5:
             member.generation += 1
         member.owned = NOTHING
         process = f"{member.name}-{self._random.choice((0, 0, 0, 1))}"
@@ -127,7 +127,8 @@ class _Walk:
             owned = NOTHING
         elif self._random.random() < 0.8:
             owned = member.owned = member.told
-        if self._random.random() < 0.2:
+        if epoch != JOIN and self._random.random() < 0.2:
+            # Kafka forgets those of the heartbeat that makes the group.
             fields["task_offsets"] = self._offsets()
         answer = self._heartbeat(member, epoch, owned, **fields)
         if answer.error_code is ErrorCode.none:
@@ -136,6 +137,9 @@ class _Walk:
                 member.told = _numbers(answer.active_tasks), _numbers(answer.standby_tasks)
         elif answer.error_code is not ErrorCode.invalid_request:
             member.is_in, member.owned, member.told = False, NOTHING, NOTHING
+            if member.instance is not None:
+                # Else it would claim its own place.
+                self._heartbeat(member, LEAVE_FOR_A_WHILE)
 
     def _leave(self, member: _Member) -> None:
         """For good, a static one also for a while; it may not have been in the group at all."""

@@ -359,7 +359,7 @@ def groups(known: Mapping[str, Group], commits: Mapping[str, dict[Place, int]]) 
 
     def of_streams(address: str, request: Any) -> Any:
         """None of these groups is one."""
-        build = messages_of(STREAMS_GROUP_DESCRIBE, 0)
+        build = messages_of(STREAMS_GROUP_DESCRIBE, 1)
         return build.StreamsGroupDescribeResponse(
             groups=tuple(
                 build.DescribedGroup(

@@ -94,6 +94,35 @@ class Member:
             self.beat()
             time.sleep(0.05)
 
+    def describe_topology(self) -> None:
+        """Of its two nodes, as an application does that is asked to."""
+
+        def build(messages: Any) -> Any:
+            def node(name: str, kind: int, **fields: Any) -> Any:
+                return messages.TopologyDescriptionNode(name=name, node_type=kind, **fields)
+
+            part = messages.TopologyDescriptionSubtopology(
+                subtopology_id="0",
+                nodes=(
+                    node("in", 1, source_topics=(self.source,), successors=("count",)),
+                    node("count", 2, stores=("counts",)),
+                ),
+            )
+            return messages.StreamsGroupTopologyDescriptionUpdateRequest(
+                group_id=self.group,
+                member_id=self.member_id,
+                topology_epoch=0,
+                topology_description=messages.TopologyDescription(subtopologies=(part,)),
+            )
+
+        asked = self.client.ask_coordinators(
+            Coordinated.GROUP,
+            [self.group],
+            lambda _: Question(93, 0, build),
+            lambda response: [(self.group, response)],
+        )
+        assert asked[self.group][1].error_code is ErrorCode.none
+
     def leave(self) -> None:
         self.epoch = -1
         self.beat()

@@ -50,6 +50,28 @@ def test_the_commands_of_groups(new_broker: Any, capsys: pytest.CaptureFixture[s
         (described,) = run("describe", "g", "--json")
         assert (described["type"], len(described["partitions"])) == ("streams", 8)
         assert "1 member is reading" in run("reset", "g", "--to-earliest", "--yes", code=1)
+        assert "topology" not in described
+        member.describe_topology()
+        (described,) = run("describe", "g", "--json")
+        assert described["topology"] == [
+            {
+                "subtopology": "0",
+                "node": "in",
+                "kind": "source",
+                "topics": ["t"],
+                "stores": [],
+                "successors": ["count"],
+            },
+            {
+                "subtopology": "0",
+                "node": "count",
+                "kind": "processor",
+                "topics": [],
+                "stores": ["counts"],
+                "successors": [],
+            },
+        ]
+        assert described["assignor"] == "sticky"
         member.leave()
         moved = run("reset", "g", "--to-offset", "2", "--yes", "--json")
         assert {(each["topic"], each["after"]) for each in moved["partitions"]} == {("t", 2)}

@@ -81,8 +81,9 @@ class Application:
             self._producer.produce("lines", " ".join(words))
         assert self._producer.flush(60) == 0
 
-    def start(self, number: int) -> None:
-        self.instances[number] = self.counts.start(number)
+    def start(self, number: int, *, is_static: bool = False) -> None:
+        settings = [f"group.instance.id=i{number}"] if is_static else []
+        self.instances[number] = self.counts.start(number, *settings)
 
     def kill(self, number: int) -> None:
         self.instances.pop(number).process.kill()
@@ -121,13 +122,15 @@ class Application:
 
     def described(self) -> Any:
         def build(messages: Any) -> Any:
-            return messages.StreamsGroupDescribeRequest(group_ids=("app",))
+            return messages.StreamsGroupDescribeRequest(
+                group_ids=("app",), include_topology_description=True
+            )
 
         with Client(self.bootstrap) as client:
             asked = client.ask_coordinators(
                 Coordinated.GROUP,
                 ["app"],
-                lambda _: Question(89, 0, build),
+                lambda _: Question(89, 1, build),
                 lambda response: [("app", response.groups[0])],
             )
         return asked["app"][1]
@@ -185,6 +188,42 @@ def test_killed_and_scaled(new_broker: Any, application: Any) -> None:
     app.write(500)
     app.wait(lambda: app.is_balanced(2))
     app.check()
+
+
+def test_static_members_come_back(new_broker: Any, application: Any) -> None:
+    """An instance is restarted: its threads have the tasks that they had, and nobody else's move
+    (KIP-345, KIP-1071). The application has described itself (KIP-1331).
+    """
+    broker = new_broker(*OPTIONS, "--config", "group.streams.session.timeout.ms=60000")
+    app = application(broker.bootstrap)
+
+    def tasks() -> dict[str, Any]:
+        return {each.instance_id: each.assignment.active_tasks for each in app.described().members}
+
+    def ids() -> dict[str, str]:
+        return {each.instance_id: each.member_id for each in app.described().members}
+
+    app.write(300)
+    app.start(1, is_static=True)
+    app.start(2, is_static=True)
+    app.wait(lambda: app.is_balanced(2))
+    before, had = tasks(), ids()
+    assert len(before) == 4
+    app.write(300)
+    stop(app.instances.pop(2))
+    assert tasks() == before, "an instance that is away keeps its place"
+    app.write(300)
+    app.start(2, is_static=True)
+    app.wait(lambda: app.is_balanced(2))
+    assert tasks() == before
+    own = {name for name, member_id in ids().items() if had[name] != member_id}
+    assert {name[:2] for name in own} == {"i2"}
+    app.check()
+    group = app.described()
+    assert group.topology_description_status == 3
+    nodes = [node for each in group.topology_description.subtopologies for node in each.nodes]
+    assert {each.node_type for each in nodes} == {1, 2, 3}
+    assert [each.source_topics for each in nodes if "lines" in each.source_topics] == [("lines",)]
 
 
 def test_a_coordinator_that_fails_over(application: Any, tmp_path: Path) -> None:

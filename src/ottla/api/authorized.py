@@ -30,6 +30,7 @@ from ottla.protocol.versions import (
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_DESCRIBE,
     STREAMS_GROUP_HEARTBEAT,
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
 )
 
 Rule: TypeAlias = Callable[[Any, Context, Answer], Awaitable[Any]]
@@ -196,6 +197,7 @@ RULES: Final[dict[int, Rule]] = {
         _whole((_O.DELETE, _GROUP, "group_id")),
         _each("topics", "responses", _O.READ),
     ),
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _READ_GROUP,
     # Each partition asks: see `share_acknowledgements`.
     78: _READ_GROUP,
     79: _READ_GROUP,

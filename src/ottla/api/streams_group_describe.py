@@ -9,6 +9,7 @@ from ottla.api.describe_groups import ALL_OPERATIONS, NOT_REQUESTED
 from ottla.api.group_assignments import task_ids
 from ottla.api.streams_group_heartbeat import is_enabled
 from ottla.groups.streams.describe import DescribedMember, DescribedTopology
+from ottla.groups.streams.description import Node, decode
 from ottla.groups.streams.offsets import TaskOffsets
 from ottla.groups.streams.tasks import HeldTasks, Tasks
 from ottla.groups.streams.topology import TopicInfo
@@ -21,6 +22,10 @@ ACCESS: Final = (
     Access(Operation.DESCRIBE, Resource.GROUP),
     Access(Operation.DESCRIBE, Resource.TOPIC),
 )
+
+NOT_STORED: Final = 1
+"""TopologyDescriptionStatus."""
+AVAILABLE: Final = 3
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -60,6 +65,48 @@ async def _described(group_id: str, request: Any, context: Context, slices: Slic
         members=tuple(members),
         authorized_operations=ALL_OPERATIONS if requested else NOT_REQUESTED,
         assignor_name=group.assignor,
+        **await _description(group.description, request, build, slices),
+    )
+
+
+async def _description(
+    kept: bytes | None, request: Any, build: Any, slices: Slices
+) -> dict[str, Any]:
+    """Since version 1 (KIP-1331): of the topology, where the client asks for it."""
+    if build.version < 1 or not request.include_topology_description:
+        return {}
+    if kept is None:
+        return {"topology_description_status": NOT_STORED}
+    description = decode(kept)
+    subtopologies = []
+    for each in description.subtopologies:
+        await slices.count(1 + len(each.nodes))
+        nodes = tuple(_node(node, build) for node in each.nodes)
+        subtopologies.append(
+            build.TopologyDescriptionSubtopology(subtopology_id=each.id, nodes=nodes)
+        )
+    stores = tuple(
+        build.TopologyDescriptionGlobalStore(
+            source=_node(store.source, build), processor=_node(store.processor, build)
+        )
+        for store in description.global_stores
+    )
+    return {
+        "topology_description_status": AVAILABLE,
+        "topology_description": build.TopologyDescription(
+            subtopologies=tuple(subtopologies), global_stores=stores
+        ),
+    }
+
+
+def _node(node: Node, build: Any) -> Any:
+    return build.TopologyDescriptionNode(
+        name=node.name,
+        node_type=node.kind,
+        source_topics=node.source_topics,
+        sink_topic=node.sink_topic,
+        stores=node.stores,
+        successors=node.successors,
     )
 
 

@@ -46,6 +46,8 @@ MAX_TAGS: Final = 100
 """Of a member. Kafka Streams allows 5 itself (StreamsConfig)."""
 MAX_OWNED_AT_ONCE: Final = 10_000
 """Tasks that a member has, taken over without a pause."""
+MAX_TASK_NAME_CHARACTERS: Final = 100_000
+"""Of all subtopologies of which a member says how far it is: that is kept."""
 MAX_TOLD_CHARACTERS: Final = 4_000
 """Of an error or a status: Java's clients fail at a string of more than 32,767 bytes. Kafka does
 not answer then.
@@ -89,6 +91,7 @@ async def handle(request: Any, context: Context) -> Any:
         active_tasks=None if tasks is None else await task_ids(tasks.active, build, slices),
         standby_tasks=None if tasks is None else await task_ids(tasks.standby, build, slices),
         warmup_tasks=None if tasks is None else await task_ids(tasks.warmup, build, slices),
+        topology_description_required=result.is_to_describe,
         endpoint_information_epoch=result.endpoint_epoch,
         partitions_by_user_endpoint=await _endpoints(result.endpoints, build, slices),
     )
@@ -115,6 +118,7 @@ async def _request(request: Any, context: Context, slices: Slices) -> HeartbeatR
         client_tags=None if tags is None else _tags(tags),
         task_offsets=await _offsets(request.task_offsets, slices),
         task_end_offsets=await _offsets(request.task_end_offsets, slices),
+        knows_descriptions=context.messages.version > 0,
         shuts_down=request.shutdown_application,
     )
 
@@ -155,10 +159,12 @@ async def _offsets(said: Sequence[Any] | None, slices: Slices) -> TaskOffsets | 
             f"Task offsets are {len(said)}; at most {MAX_TASK_OFFSETS} are allowed.",
         )
     found: dict[TaskId, int] = {}
+    names: dict[str, str] = {}
+    """Each is kept once."""
     for some in parts(said):
         await slices.count(len(some))
         for each in some:
-            task = each.subtopology_id, each.partition
+            task = names.setdefault(each.subtopology_id, each.subtopology_id), each.partition
             if task in found:
                 raise ApiError(
                     ErrorCode.invalid_request,
@@ -166,6 +172,12 @@ async def _offsets(said: Sequence[Any] | None, slices: Slices) -> TaskOffsets | 
                     f" {each.subtopology_id} and partition {each.partition}.",
                 )
             found[task] = each.offset
+        if sum(map(len, names)) > MAX_TASK_NAME_CHARACTERS:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                "Task offsets name subtopologies with more than"
+                f" {MAX_TASK_NAME_CHARACTERS:,} characters.",
+            )
     return found
 
 

@@ -91,7 +91,10 @@ _STREAMS: Final = """
     group.streams.acceptable.recovery.lag group.streams.assignors
     group.streams.max.warmup.replicas group.streams.min.task.offset.interval.ms
     group.streams.num.warmup.replicas group.streams.rack.aware.assignment.tags
-    group.streams.task.offset.interval.ms group.streams.topology.description.plugin.class
+    group.streams.task.offset.interval.ms
+"""
+_DESCRIPTIONS: Final = """
+    group.streams.topology.description.plugin.class
 """
 _AUDIENCES: Final = """
     sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
@@ -174,6 +177,7 @@ _REASONS: Final = (
         "the share coordinator keeps the state of share groups; features say which groups exist",
     ),
     (_STREAMS, "streams groups work as with the defaults of these"),
+    (_DESCRIPTIONS, "the coordinator keeps descriptions of topologies itself (KIP-1331)"),
     (
         _AUDIENCES,
         "tokens are checked for sasl.oauthbearer.expected.audience and .issuer where these are set",

@@ -13,6 +13,7 @@ from ottla.groups.history.events import STREAMS
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step
 from ottla.groups.streams.describe import DescribedStreamsGroup
+from ottla.groups.streams.describe_topology import DescriptionUpdate
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.heartbeat import heartbeat
 from ottla.groups.streams.requests import HeartbeatRequest, HeartbeatResult
@@ -65,6 +66,15 @@ class StreamsGroups:
             return made.result
 
         return await self._long.decide(index, request.group, begin, work)
+
+    async def describe_topology(self, update: DescriptionUpdate) -> str | None:
+        """StreamsGroupTopologyDescriptionUpdate; returns why the description is not kept."""
+        if not all(map(fits_string, (update.group, update.member_id))):
+            raise ApiError(ErrorCode.invalid_request, "A name is longer than 32,767 bytes.")
+        return await self._runtime.decide(
+            self._partition_for(update.group),
+            lambda shard, step: shard.describe_streams_topology(update, step),
+        )
 
     async def describe(self, group: str) -> DescribedStreamsGroup:
         """StreamsGroupDescribe of one group (GROUP_ID_NOT_FOUND)."""

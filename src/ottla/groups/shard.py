@@ -112,6 +112,7 @@ from ottla.groups.stored import (
 from ottla.groups.streams import commit as streams_commit
 from ottla.groups.streams import requests as streams_requests
 from ottla.groups.streams.describe import STREAMS_TYPE, DescribedStreamsGroup
+from ottla.groups.streams.describe_topology import DescriptionUpdate
 from ottla.groups.streams.group import Soft, StreamsGroup
 from ottla.groups.streams.member import JOIN_EPOCH as STREAMS_JOIN_EPOCH
 from ottla.groups.streams.requests import HeartbeatRequest as StreamsHeartbeat
@@ -821,6 +822,16 @@ class GroupShard:
         self._keep(request.group, decided.soft, step)
         _add(inner, step)
         return decided.result
+
+    def describe_streams_topology(self, update: DescriptionUpdate, step: Step) -> str | None:
+        """StreamsGroupTopologyDescriptionUpdate; raises ApiError."""
+        if self._is_of_others(update.group, self.streams.groups):
+            raise _is_no(update.group, "streams")
+        inner = StreamsStep(step.now_ms, self._streams_settings(update.group))
+        why_not, soft = self.streams.describe_topology(update, inner)
+        self._keep(update.group, soft, step)
+        _add(inner, step)
+        return why_not
 
     def _make_room(self, request: StreamsHeartbeat, step: Step) -> None:
         """An empty classic group is replaced; raises ApiError (GROUP_ID_NOT_FOUND) for others."""

@@ -37,6 +37,7 @@ SHARE_GROUP_HEARTBEAT: Final = 76
 SHARE_GROUP_DESCRIBE: Final = 77
 STREAMS_GROUP_HEARTBEAT: Final = 88
 STREAMS_GROUP_DESCRIBE: Final = 89
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Final = 93
 DESCRIBE_SHARE_GROUP_OFFSETS: Final = 90
 
 _TABLE: Final = (
@@ -108,6 +109,12 @@ _TABLE: Final = (
     (DESCRIBE_SHARE_GROUP_OFFSETS, "describe_share_group_offsets", 0, 1),
     (91, "alter_share_group_offsets", 0, 0),
     (92, "delete_share_group_offsets", 0, 0),
+    (
+        STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+        "streams_group_topology_description_update",
+        0,
+        0,
+    ),
 )
 
 _BETWEEN_BROKERS: Final = (

@@ -133,6 +133,10 @@ async def test_offsets_of_tasks(api: Any) -> None:
     )
     many = await api.streams_beat(1, task_offsets=at(*(("0", n, 0) for n in range(10_001))))
     assert many.error_message == "Task offsets are 10001; at most 10000 are allowed."
+    long = await api.streams_beat(1, task_offsets=at(*(("n" * n, 0, 0) for n in range(1_000))))
+    assert (
+        long.error_message == "Task offsets name subtopologies with more than 100,000 characters."
+    )
 
 
 async def test_tags(api: Any) -> None:

@@ -46,7 +46,7 @@ records = st.one_of(
     st.builds(
         StreamsRecord,
         st.builds(GroupKey, texts),
-        st.builds(GroupValue, int32, int64, int32, st.none() | pairs),
+        st.builds(GroupValue, int32, int64, int32, st.none() | pairs, int32, int32),
     ),
     st.builds(
         StreamsRecord,
@@ -65,6 +65,8 @@ records = st.one_of(
     st.builds(
         StreamsRecord,
         st.builds(TopologyKey, texts),
-        st.builds(TopologyValue, st.builds(Topology, int32, subtopologies)),
+        st.builds(
+            TopologyValue, st.builds(Topology, int32, subtopologies), st.none() | st.binary()
+        ),
     ),
 )

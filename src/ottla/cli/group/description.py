@@ -115,9 +115,24 @@ class ShownLoss:
 
 
 @row
+class ShownNode:
+    """As `client.admin.streams_topology.TopologyNode`."""
+
+    subtopology: str
+    node: str
+    kind: str
+    topics: list[str] = column(cell=lambda each: ", ".join(each.topics), is_optional=True)
+    stores: list[str] = column(cell=lambda each: ", ".join(each.stores), is_optional=True)
+    successors: list[str] = column(
+        "goes to", cell=lambda each: ", ".join(each.successors), is_optional=True
+    )
+
+
+@row
 class GroupDescription:
     """A group with its members and partitions; `behind_ms` is that of its oldest unread record.
     `losses`: of unread records that retention removes within a day; None if that is not known.
+    `topology`: of a streams group whose application has described it.
     """
 
     group: str
@@ -130,6 +145,7 @@ class GroupDescription:
     lag: int
     losses: list[ShownLoss] | None
     behind_ms: int | NotAsked | None = NOT_ASKED
+    topology: list[ShownNode] | NotAsked = NOT_ASKED
 
     def show(self) -> None:
         is_silent = any(each.offsets_error for each in self.partitions)
@@ -147,6 +163,8 @@ class GroupDescription:
         for each in self.members:
             if not each.partitions:
                 say(f"no partition assigned: {each.name}")
+        if not isinstance(self.topology, NotAsked):
+            show_rows(self.topology, title="What the application does:", like=ShownNode)
 
 
 def group_description(
@@ -187,7 +205,21 @@ def group_description(
         found.lag,
         group_losses(client, found),
         NOT_ASKED if times is None else max(behind_ms.values(), default=None),
+        _nodes(group),
     )
+
+
+def _nodes(group: Group) -> list[ShownNode] | NotAsked:
+    nodes = () if group.topology is None else group.topology.nodes
+    if not nodes:
+        return NOT_ASKED
+    return [
+        ShownNode(
+            each.subtopology, each.name, each.kind, list(each.topics), list(each.stores),
+            list(each.successors),
+        )
+        for each in nodes
+    ]  # fmt: skip
 
 
 def group_losses(client: Client, found: GroupState) -> list[ShownLoss] | None:

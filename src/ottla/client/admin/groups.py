@@ -158,7 +158,7 @@ class _Describe(NamedTuple):
 _DESCRIBE_NEWER: Final = {
     CONSUMER: _Describe(CONSUMER_GROUP_DESCRIBE, 1, "ConsumerGroupDescribeRequest"),
     SHARE: _Describe(SHARE_GROUP_DESCRIBE, 1, "ShareGroupDescribeRequest"),
-    STREAMS: _Describe(STREAMS_GROUP_DESCRIBE, 0, "StreamsGroupDescribeRequest"),
+    STREAMS: _Describe(STREAMS_GROUP_DESCRIBE, 1, "StreamsGroupDescribeRequest"),
 }
 
 
@@ -170,7 +170,8 @@ def _asked(client: Client, names: Sequence[str], kind: str) -> dict[str, tuple[A
 
     def describe(some: Sequence[str]) -> Question:
         def build(messages: Messages) -> Any:
-            return getattr(messages, of.request)(group_ids=tuple(some))
+            more = {"include_topology_description": True} if kind == STREAMS else {}
+            return getattr(messages, of.request)(group_ids=tuple(some), **more)
 
         return Question(of.key, of.version, build)
 
@@ -233,7 +234,8 @@ def _streams_groups(client: Client, names: Sequence[str]) -> dict[str, Group]:
             for member in each.members
         )
         state = state_name(each.group_state)
-        found[name] = Group(name, state, STREAMS, None, broker.id, False, members, topology)
+        assignor = getattr(each, "assignor_name", None)
+        found[name] = Group(name, state, STREAMS, assignor, broker.id, False, members, topology)
     return found
 
 

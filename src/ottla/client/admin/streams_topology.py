@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ottla.client.topic_partition import TopicPartition
@@ -11,6 +11,24 @@ _STATE: Final = (
     "The application's state is as it was, and what is read again is added to it ({topics}). To"
     " begin without it, delete these topics and the instances' folders (state.dir)."
 )
+
+
+_KINDS: Final = {1: "source", 2: "processor", 3: "sink"}
+GLOBAL: Final = "global"
+"""In place of the subtopology of a store that each instance has all of."""
+
+
+class TopologyNode(NamedTuple):
+    """A processing node of the application."""
+
+    subtopology: str
+    name: str
+    kind: str
+    """`source`, `processor` or `sink`."""
+    topics: tuple[str, ...]
+    """What a source reads or a sink writes; none where that is known only when it runs."""
+    stores: tuple[str, ...]
+    successors: tuple[str, ...]
 
 
 class Topology(NamedTuple):
@@ -24,6 +42,8 @@ class Topology(NamedTuple):
     """Its state."""
     readers: Mapping[str, tuple[str, ...]]
     """What each subtopology reads."""
+    nodes: tuple[TopologyNode, ...] = ()
+    """As the application describes them (KIP-1331); none where the broker does not know them."""
 
     @property
     def what_stays(self) -> str:
@@ -52,8 +72,29 @@ def topology_of(described: Any) -> Topology:
         changelogs.update(topic.name for topic in each.state_changelog_topics)
     external = sorted(sources - repartitions)
     return Topology(
-        tuple(external), tuple(sorted(repartitions)), tuple(sorted(changelogs)), readers
+        tuple(external),
+        tuple(sorted(repartitions)),
+        tuple(sorted(changelogs)),
+        readers,
+        tuple(_nodes(getattr(described, "topology_description", None))),
     )
+
+
+def _nodes(description: Any) -> Iterator[TopologyNode]:
+    if description is None:
+        return
+    for subtopology in description.subtopologies:
+        for node in subtopology.nodes:
+            yield _node(subtopology.subtopology_id, node)
+    for store in description.global_stores:
+        yield _node(GLOBAL, store.source)
+        yield _node(GLOBAL, store.processor)
+
+
+def _node(subtopology: str, node: Any) -> TopologyNode:
+    topics = node.source_topics if node.sink_topic is None else (node.sink_topic,)
+    kind = _KINDS.get(node.node_type, str(node.node_type))
+    return TopologyNode(subtopology, node.name, kind, topics, node.stores, node.successors)
 
 
 def active_partitions(

@@ -48,6 +48,8 @@ class DescribedStreamsGroup(NamedTuple):
     assignment_epoch: int
     topology: DescribedTopology | None
     members: tuple[DescribedMember, ...]
+    description: bytes | None = None
+    """Of the topology, as `description.encode` has it."""
     assignor: str = STICKY
     """Of the next assignment (KIP-1357)."""
 
@@ -67,6 +69,7 @@ def describe(group: StreamsGroup) -> DescribedStreamsGroup:
             )
             for member in group.members.values()
         ),
+        group.description,
     )
 
 

@@ -19,6 +19,7 @@ from ottla.groups.streams.configured import ConfiguredTopology
 from ottla.groups.streams.member import Member, MemberState
 from ottla.groups.streams.offsets import MemberTaskOffsets
 from ottla.groups.streams.stored import (
+    NOT_DESCRIBED,
     CurrentKey,
     CurrentValue,
     GroupKey,
@@ -63,6 +64,16 @@ class Compared(NamedTuple):
     configured: ConfiguredTopology
 
 
+class Asked(NamedTuple):
+    """A member was asked to describe the topology."""
+
+    topology_epoch: int
+    times: int
+    """How often one was asked before."""
+    again_ms: int
+    """When another one is, if none has."""
+
+
 class Soft(NamedTuple):
     """What a group knows beside its records; a new coordinator begins without it."""
 
@@ -75,6 +86,8 @@ class Soft(NamedTuple):
     """It waits for more members before its first assignment."""
     task_offsets: Mapping[str, MemberTaskOffsets] = NOBODY_SAID
     """What members last said of the states of their tasks; those that have not are not in it."""
+
+    asked: Asked | None = None
 
     def without(self, member_id: str, *, is_empty: bool) -> Soft:
         """Once the member is gone; `is_empty`: it was the last one."""
@@ -89,9 +102,11 @@ class StreamsGroup:
     """Members, targets, topology and epochs of one group."""
 
     __slots__ = (
-        "active_owners", "assignment_configs", "epoch", "group_id", "members", "metadata_hash",
-        "readers", "revision", "soft", "standby_owners", "static_members", "target_epoch",
-        "target_timestamp_ms", "targets", "topology", "validated_topology_epoch", "warmup_owners",
+        "active_owners", "assignment_configs", "described_epoch", "description", "epoch",
+        "group_id", "members", "metadata_hash", "readers", "revision", "soft",
+        "standby_owners", "static_members", "target_epoch", "target_timestamp_ms",
+        "targets", "topology", "undescribable_epoch", "validated_topology_epoch",
+        "warmup_owners",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -101,6 +116,10 @@ class StreamsGroup:
         self.validated_topology_epoch = 0
         self.assignment_configs: tuple[tuple[str, str], ...] = ()
         self.topology: Topology | None = None
+        self.description: bytes | None = None
+        """Of the topology, as `description.encode` has it."""
+        self.described_epoch = NOT_DESCRIBED
+        self.undescribable_epoch = NOT_DESCRIBED
         self.readers: Mapping[str, str] = {}
         """The subtopology that reads each topic."""
         self.target_epoch = FIRST_EPOCH
@@ -164,8 +183,12 @@ class StreamsGroup:
                 assert isinstance(value, GroupValue), "the shard removes groups"
                 self.epoch, self.metadata_hash, self.validated_topology_epoch = value[:3]
                 self.assignment_configs = value.assignment_configs or ()
+                self.described_epoch = value.described_epoch
+                self.undescribable_epoch = value.undescribable_epoch
             case TopologyKey():
-                self.topology = value.topology if isinstance(value, TopologyValue) else None
+                self.topology, self.description = (
+                    value if isinstance(value, TopologyValue) else (None, None)
+                )
                 self.readers = {} if self.topology is None else self.topology.readers()
             case MemberKey():
                 self._apply_member(key.member, value if isinstance(value, MemberValue) else None)

@@ -21,6 +21,7 @@ from ottla.groups.consumer.target import may_assign
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.streams.configured import ConfiguredTopology, configure
 from ottla.groups.streams.departure import known_member, known_static_member, leave
+from ottla.groups.streams.describe_topology import asked
 from ottla.groups.streams.endpoints import endpoint_partitions
 from ottla.groups.streams.group import Compared, Soft, StreamsGroup
 from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Member
@@ -76,7 +77,8 @@ def heartbeat(
         step.records.append(member_record(group.group_id, after))
     statuses: list[Status] = []
     topology = _topology(group, request, step)
-    if group.topology is not None and after.topology_epoch < topology.epoch:
+    is_stale = group.topology is not None and after.topology_epoch < topology.epoch
+    if is_stale:
         statuses.append(_stale(after, topology))
     compared = _compared(group, topology, topics)
     configured = compared.configured
@@ -112,6 +114,10 @@ def heartbeat(
         statuses.append(configured.problem)
     if soft.shutdown_by is not None:
         statuses.append(_shutdown(soft.shutdown_by))
+    asking = None
+    if request.knows_descriptions and not is_stale:
+        asking = asked(group, topology.epoch, soft, step.now_ms)
+        soft = asking or soft
     return Decided(
         HeartbeatResult(
             reconciled.member_id,
@@ -125,13 +131,18 @@ def heartbeat(
             soft.endpoint_epoch if group.revision else 0,
             _endpoints(group, request, Arriving(reconciled, replaced), topics, soft),
             configured.missing_topics,
+            asking is not None,
         ),
         _kept(soft, group, Arriving(reconciled, replaced)),
     )
 
 
 def _kept(soft: Soft, group: StreamsGroup, arriving: Arriving) -> Soft:
-    """As the group has it once the records are applied: what a replaced member said is gone."""
+    """As the group has it once the records are applied: what a replaced member said is gone. Kafka
+    forgets more of a group that this heartbeat makes, such as offsets of tasks.
+    """
+    if not group.revision:
+        soft = soft._replace(endpoint_epoch=0)
     old = arriving.replaced
     if old is None:
         return soft
@@ -327,7 +338,10 @@ def _next_epoch(group: StreamsGroup, compared: Compared, step: Step, *, bumps: b
         and configs == group.assignment_configs
     ):
         return group.epoch
-    value = GroupValue(group.epoch + 1, compared.metadata_hash, validated, configs)
+    value = GroupValue(
+        group.epoch + 1, compared.metadata_hash, validated, configs, group.described_epoch,
+        group.undescribable_epoch,
+    )  # fmt: skip
     step.records.append(StreamsRecord(GroupKey(group.group_id), value))
     return group.epoch + 1
 

@@ -4,7 +4,8 @@ A key begins with its kind (int16), a value with its version (int16, always 0); 
 (compact strings and arrays, tagged fields):
 
     key 17  group              value  epoch int32, metadata hash int64; tag 0: validated topology
-                                      epoch int32; tag 1: settings[]?  name, value
+                                      epoch int32; tag 1: settings[]?  name, value; tags 2 and 3:
+                                      described and undescribable topology epoch int32
     key 19  group, member      value  instance?, rack?, client id, client host, rebalance timeout
                                       int32, topology epoch int32, process id,
                                       endpoint?  host, port uint16; client tags[]  name, value
@@ -18,7 +19,8 @@ A key begins with its kind (int16), a value with its version (int16, always 0); 
                                       changelogs[], sinks[], repartition sources[],
                                       copartition groups[]  three arrays of int16;
                                       a topic: name, partitions int32, factor int16,
-                                      settings[]  name, value
+                                      settings[]  name, value; tag 10,000, of Ottla: the
+                                      topology's description (`description`)
 
 Message definitions: StreamsGroup…Key.json and …Value.json of Apache Kafka 4.4. Key 18 was never in
 a release that reads it.
@@ -41,7 +43,6 @@ from ottla.groups.named_keys import NamedKeys
 from ottla.groups.streams.member import Endpoint
 from ottla.groups.streams.stored import (
     NO_TIMESTAMP,
-    NOT_VALIDATED,
     CurrentKey,
     CurrentValue,
     GroupKey,
@@ -77,7 +78,13 @@ _PRESENT: Final = 1
 _ABSENT: Final = -1
 _VALIDATED_TAG: Final = 0
 _CONFIGS_TAG: Final = 1
+_DESCRIBED_TAG: Final = 2
+_UNDESCRIBABLE_TAG: Final = 3
 _EPOCHS_TAG: Final = 0
+_DESCRIPTION_TAG: Final = 10_000
+"""Far from those that Kafka may add."""
+NO_TOPOLOGY_EPOCH: Final = -1
+"""The default of the tags with epochs."""
 
 
 def encode(record: StreamsRecord) -> tuple[bytes, bytes | None]:
@@ -120,18 +127,24 @@ def encode_value(value: Value | None) -> bytes | None:
             writer.int8(value.state)
             _write_held(writer, value.assigned)
             _write_held(writer, value.pending_revocation)
-        case TopologyValue(topology):
+        case TopologyValue(topology, description):
             _write_topology(writer, topology)
+            tags = {} if description is None else {_DESCRIPTION_TAG: description}
     writer.tagged_fields(tags)
     return writer.content()
 
 
 def _group_tags(value: GroupValue) -> dict[int, bytes]:
     tags: dict[int, bytes] = {}
-    if value.validated_topology_epoch != NOT_VALIDATED:
-        writer = Writer()
-        writer.int32(value.validated_topology_epoch)
-        tags[_VALIDATED_TAG] = writer.content()
+    for tag, epoch in (
+        (_VALIDATED_TAG, value.validated_topology_epoch),
+        (_DESCRIBED_TAG, value.described_epoch),
+        (_UNDESCRIBABLE_TAG, value.undescribable_epoch),
+    ):
+        if epoch != NO_TOPOLOGY_EPOCH:
+            writer = Writer()
+            writer.int32(epoch)
+            tags[tag] = writer.content()
     if value.assignment_configs is not None:
         writer = Writer()
         _write_pairs(writer, value.assignment_configs)
@@ -238,19 +251,26 @@ def decode_value(key: Key, content: bytes | None) -> Value | None:
             held = _read_held(reader, epoch), _read_held(reader, epoch)
             return CurrentValue(epoch, previous_epoch, state, *held)
         case TopologyKey():
-            return TopologyValue(_read_topology(reader))
+            topology = _read_topology(reader)
+            return TopologyValue(topology, reader.tagged_fields().get(_DESCRIPTION_TAG))
 
 
 def _read_group(reader: Reader) -> GroupValue:
     epoch, metadata_hash = reader.int32(), reader.int64()
     tags = reader.tagged_fields()
-    validated, configs = tags.get(_VALIDATED_TAG), tags.get(_CONFIGS_TAG)
+    configs = tags.get(_CONFIGS_TAG)
     return GroupValue(
         epoch,
         metadata_hash,
-        NOT_VALIDATED if validated is None else Reader(validated).int32(),
+        _read_epoch(tags, _VALIDATED_TAG),
         None if configs is None or _is_null(configs) else _read_pairs(Reader(configs)),
+        _read_epoch(tags, _DESCRIBED_TAG),
+        _read_epoch(tags, _UNDESCRIBABLE_TAG),
     )
+
+
+def _read_epoch(tags: Mapping[int, bytes], tag: int) -> int:
+    return Reader(tags[tag]).int32() if tag in tags else NO_TOPOLOGY_EPOCH
 
 
 def _is_null(array: bytes) -> bool:

@@ -44,6 +44,8 @@ class HeartbeatRequest(NamedTuple):
     """Sorted."""
     task_offsets: TaskOffsets | None = None
     task_end_offsets: TaskOffsets | None = None
+    knows_descriptions: bool = False
+    """It may be asked to describe the topology (KIP-1331)."""
     shuts_down: bool = False
     """The member asks for the end of the whole application."""
 
@@ -81,6 +83,8 @@ class HeartbeatResult(NamedTuple):
     """None: as before."""
     missing_topics: tuple[TopicInfo, ...] = ()
     """Internal topics to create."""
+    is_to_describe: bool = False
+    """The member is asked to describe the topology."""
 
 
 def check(request: HeartbeatRequest) -> None:

@@ -14,6 +14,7 @@ from ottla.groups.consumer.topics import Topics
 from ottla.groups.history.events import Why
 from ottla.groups.streams import departure, requests
 from ottla.groups.streams.describe import DescribedStreamsGroup, describe
+from ottla.groups.streams.describe_topology import DescriptionUpdate, describe_topology
 from ottla.groups.streams.group import Soft, StreamsGroup
 from ottla.groups.streams.heartbeat import Decided, assign_first, heartbeat
 from ottla.groups.streams.large import is_first_assignment_large, is_large
@@ -113,6 +114,16 @@ class StreamsGroupShard:
         if group is None:
             raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} not found.")
         return describe(group)
+
+    def describe_topology(self, update: DescriptionUpdate, step: Step) -> tuple[str | None, Soft]:
+        """StreamsGroupTopologyDescriptionUpdate: why it is not kept, and what the group knows then.
+        Raises ApiError.
+        """
+        group = self.groups.get(update.group)
+        if group is None:
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {update.group} not found.")
+        why_not = describe_topology(group, update, step)
+        return why_not, group.soft._replace(asked=None)
 
     def remove(self, group_id: str, step: Step) -> None:
         """Removes an empty group."""

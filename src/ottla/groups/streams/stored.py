@@ -17,6 +17,10 @@ NOT_VALIDATED: Final = -1
 """Instead of a topology's epoch: its topics are not all there, or do not fit."""
 
 
+NOT_DESCRIBED: Final = -1
+"""Instead of a topology's epoch."""
+
+
 class GroupKey(NamedTuple):
     group: str
 
@@ -31,6 +35,10 @@ class GroupValue(NamedTuple):
     """Of the topology if all its topics are there."""
     assignment_configs: tuple[tuple[str, str], ...] | None = None
     """The settings of the last assignment, sorted."""
+    described_epoch: int = NOT_DESCRIBED
+    """Of the topology whose description is kept (KIP-1331)."""
+    undescribable_epoch: int = NOT_DESCRIBED
+    """Of the topology whose description is refused for good."""
 
 
 class MemberKey(NamedTuple):
@@ -97,6 +105,8 @@ class TopologyValue(NamedTuple):
     """StreamsGroupTopology: what the first member brought."""
 
     topology: Topology
+    description: bytes | None = None
+    """Ottla's own: Kafka leaves it to a plug-in."""
 
 
 Key: TypeAlias = GroupKey | MemberKey | TargetEpochKey | TargetKey | CurrentKey | TopologyKey

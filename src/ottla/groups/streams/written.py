@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member
 from ottla.groups.streams.stored import (
@@ -39,13 +41,35 @@ def current_record(group: str, member: Member) -> StreamsRecord:
 
 def next_epoch_record(group: StreamsGroup) -> StreamsRecord:
     """The group gets into its next epoch, and nothing else changes."""
+    return _group_record(group, epoch=group.epoch + 1)
+
+
+def _group_record(group: StreamsGroup, **changes: Any) -> StreamsRecord:
     value = GroupValue(
-        group.epoch + 1,
+        group.epoch,
         group.metadata_hash,
         group.validated_topology_epoch,
         group.assignment_configs,
+        group.described_epoch,
+        group.undescribable_epoch,
     )
-    return StreamsRecord(GroupKey(group.group_id), value)
+    return StreamsRecord(GroupKey(group.group_id), value._replace(**changes))
+
+
+def described_records(group: StreamsGroup, description: bytes) -> list[StreamsRecord]:
+    """The group has the description of its topology."""
+    topology = group.topology
+    assert topology is not None
+    value = TopologyValue(topology, description)
+    return [
+        StreamsRecord(TopologyKey(group.group_id), value),
+        _group_record(group, described_epoch=topology.epoch),
+    ]
+
+
+def undescribable_record(group: StreamsGroup, topology_epoch: int) -> StreamsRecord:
+    """The description of that topology is refused for good: nobody is asked for it again."""
+    return _group_record(group, undescribable_epoch=topology_epoch)
 
 
 def removal_records(group: str, member_id: str) -> list[StreamsRecord]:
