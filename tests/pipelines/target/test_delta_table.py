@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -103,3 +104,56 @@ def test_a_table_without_commits_has_no_history_to_read() -> None:
     assert not table.holds("query-1", 0)
     assert table.asked == []
     assert not table.exists()
+
+
+class Asked:
+    """A session that is asked for the history of a table at a version."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.statements: list[str] = []
+
+    def sql(self, statement: str) -> Any:
+        self.statements.append(statement)
+        most = int(statement.rsplit(" ", 1)[1])
+        rows: list[dict[str, Any]] = [
+            {
+                "version": version,
+                "userMetadata": None,
+                "operation": "WRITE",
+                "operationParameters": {},
+                "time_s": 1.0,
+                "restored_s": None,
+            }
+            for version in range(self.version, -1, -1)[:most]
+        ]
+        return SimpleNamespace(selectExpr=lambda *_: SimpleNamespace(collect=lambda: rows))
+
+
+class OfSession(DeltaTable):
+    """The table whose history `Asked` tells."""
+
+    table_id = "id"
+
+    def snapshot(self) -> Snapshot:
+        spark: Any = self._spark
+        return Snapshot(spark.version, self.table_id, (), StructType([]), None)
+
+
+def test_the_history_of_a_version_is_read_once() -> None:
+    spark: Any = Asked()
+    table = OfSession(spark, "/lake/t")
+
+    def versions(most: int = MAX_HISTORY) -> list[int]:
+        return [commit.version for commit in table.commits(most)]
+
+    assert versions(1) == versions(1) == [0]
+    assert versions() == versions(1) == [0]
+    assert len(spark.statements) == 2  # the second one asked for more
+    spark.version = 2
+    assert versions() == [2, 1, 0]
+    assert versions(2) == [2, 1]
+    assert len(spark.statements) == 3
+    table.table_id = "made again"
+    assert versions() == [2, 1, 0]
+    assert len(spark.statements) == 4

@@ -57,16 +57,31 @@ class Commit:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The latest commits, at most `most` of them, as they were at a version of a table."""
+
+    table_id: str
+    version: int
+    most: int
+    commits: tuple[Commit, ...]
+
+
+_NOTHING: Final = _Read("", -1, 0, ())
+
+
 class DeltaTable:
     """One table, by the folder where it lies."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
         self.location = location
+        self._read = _NOTHING
 
     def forget(self) -> None:
         """Drop what Delta remembers of this folder: a table made again there is another table."""
         forget_table(self._spark, self.location)
+        self._read = _NOTHING
 
     def snapshot(self) -> Snapshot:
         """Return the latest snapshot."""
@@ -103,12 +118,21 @@ class DeltaTable:
         return any(one is not None and one[0] == query_id and one[1] >= batch for one in written)
 
     def commits(self, most: int = MAX_HISTORY) -> Iterator[Commit]:
-        """Return the latest commits, the newest first; none when there is no table."""
-        if not self.exists():
+        """Return the latest commits, the newest first; none when there is no table.
+
+        Several checks of a start ask for them, and the first DESCRIBE HISTORY of a JVM takes a
+        second: what was read of a version stays true.
+        """
+        snapshot = self.snapshot()
+        if snapshot.version < 0:
             return iter(())
-        quoted = self.location.replace("`", "``")
-        rows = self._spark.sql(f"DESCRIBE HISTORY delta.`{quoted}` LIMIT {most}")
-        return map(_commit, rows.selectExpr(*_OF_COMMIT).collect())
+        is_read = (self._read.table_id, self._read.version) == (snapshot.table_id, snapshot.version)
+        if not is_read or self._read.most < most:
+            quoted = self.location.replace("`", "``")
+            rows = self._spark.sql(f"DESCRIBE HISTORY delta.`{quoted}` LIMIT {most}")
+            found = tuple(map(_commit, rows.selectExpr(*_OF_COMMIT).collect()))
+            self._read = _Read(snapshot.table_id, snapshot.version, most, found)
+        return iter(self._read.commits[:most])
 
 
 def _commit(row: Any) -> Commit:

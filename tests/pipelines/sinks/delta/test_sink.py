@@ -30,6 +30,8 @@ def columns(*wanted: str) -> StructType:
 class Table:
     """A table with this schema, None where there is no table."""
 
+    location = "file:/lake/t"
+
     def __init__(
         self,
         schema: StructType | None = None,
@@ -71,7 +73,7 @@ class Table:
 
 def sink(monkeypatch: pytest.MonkeyPatch, table: Table, **how: Any) -> DeltaSink:
     def at(spark: Any, location: str) -> Table:
-        assert location == "file:/lake/t"
+        assert location == table.location
         return table
 
     monkeypatch.setattr(delta, "DeltaTable", at)

@@ -70,6 +70,7 @@ class DeltaSink(Sink):
     _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
     _version: int | None = field(default=None, init=False, repr=False)
+    _table: DeltaTable | None = field(default=None, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
 
@@ -101,7 +102,9 @@ class DeltaSink(Sink):
     @property
     def table(self) -> DeltaTable:
         """The table where it lies; for a catalog's table only when it has been made."""
-        return DeltaTable(self.spark, self.target.location)
+        if self._table is None or self._table.location != self.target.location:
+            self._table = DeltaTable(self.spark, self.target.location)
+        return self._table
 
     def rows(self) -> DataFrame | None:
         """Return what the table holds, None where there is no table."""
