@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -261,13 +261,15 @@ class FakeConnection:
         work.markers[query, int(oid)] = (int(batch), metadata, work.clock)
         return 1
 
-    def copy(self, statement: str, rows: Rows) -> None:
+    def copy(self, statement: str, chunks: Iterable[tuple[Any, ...]]) -> int:
+        rows = tuple(chunks)
         found = re.match(r"COPY (\S+) \((.*?)\)", statement)
         assert found is not None, statement
         if "ottla_rows" in found[1]:
             self._temporary = [name.strip('" ') for name in found[2].split(",")], rows
         else:
             self._work.rows += rows
+        return 0
 
     def commit(self) -> None:
         self._spark.world.steps.step(self._spark, alone=True)

@@ -14,9 +14,11 @@ from components.postgres import PostgresError as PostgresError
 
 from components import fixture
 from ottla.pipelines import PipelineError, latest_by_key
+from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.postgresql.settings import read_database
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink, UnorderedKeyError
 from ottla.pipelines.sinks.postgresql.table import read_table_name
+from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
 from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.constraints import fitting, refused
 from ottla.pipelines.target.keyed_table import read_keyed_table
@@ -45,6 +47,13 @@ def make(spark: Any, postgres: Postgres) -> Make:
         return sink
 
     return made
+
+
+@pytest.fixture(params=["computed first", "copied while computed"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways in which rows come to the connection."""
+    if request.param == "copied while computed":
+        monkeypatch.setattr(jdbc, "STREAMED_BYTES", 0)
 
 
 def batch(number: int = 0, query: str = "query", *, once: bool = True) -> Batch:
@@ -77,6 +86,7 @@ def test_values_of_each_type_arrive_as_they_are(spark: Any, postgres: Postgres, 
     assert found == [str(seconds), "t", "t"]
 
 
+@pytest.mark.usefixtures("way")
 def test_rows_of_several_chunks_and_partitions_arrive_as_they_are(
     spark: Any, postgres: Postgres, make: Make
 ) -> None:
@@ -122,6 +132,7 @@ def test_texts_that_look_like_parts_of_a_line_arrive_as_they_are(
     assert postgres.query("SELECT count(*), count(word) FROM alone") == [["11", "10"]]
 
 
+@pytest.mark.usefixtures("way")
 def test_a_setting_that_compresses_the_rows_is_refused(
     spark: Any, postgres: Postgres, make: Make
 ) -> None:
@@ -181,6 +192,7 @@ def test_a_batch_that_does_not_begin_where_the_one_before_ends_is_refused(
     assert sink.write(frame, replace(batch(4), checkpoint="cp", begins=ends)) == NO_VERSION
 
 
+@pytest.mark.usefixtures("way")
 def test_a_batch_is_there_once_and_says_what_it_is(
     spark: Any, postgres: Postgres, make: Make
 ) -> None:
@@ -219,6 +231,29 @@ def test_a_batch_is_there_once_and_says_what_it_is(
     assert list(sink.metadata()) == []
 
 
+def test_a_query_of_many_rows_copies_them_while_they_are_computed(
+    spark: Any, postgres: Postgres, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = spark.range(0, 9_000, 1, 3)
+    sink = make(frame)
+    monkeypatch.setattr(jdbc, "STREAMED_BYTES", 10_000)
+    before: list[Any] = []
+
+    def computed_first(lines: Any) -> Any:
+        before.append(lines)
+        return chunks_of(lines)
+
+    monkeypatch.setattr(jdbc, "chunks_of", computed_first)
+    for number in range(3):
+        sink.write(frame, batch(number))
+    assert len(before) == 1
+    # A row behind a shuffle may be computed twice.
+    sink.write(frame.repartition(2), batch(3))
+    assert len(before) == 2
+    assert postgres.query("SELECT count(*), count(DISTINCT id) FROM t") == [["36000", "9000"]]
+
+
+@pytest.mark.usefixtures("way")
 def test_a_batch_that_fails_leaves_nothing(spark: Any, postgres: Postgres, make: Make) -> None:
     frame = spark.range(10)
     sink = make(frame)

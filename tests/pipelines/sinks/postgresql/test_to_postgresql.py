@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from components import fixture
 from ottla.pipelines import PipelineError, to_postgresql, topic
+from ottla.pipelines.sinks.postgresql import sink as jdbc
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 postgres = fixture.postgres
@@ -203,9 +204,15 @@ def test_failures_are_one_sentence(job: Job, produce: Callable[..., None], tmp_p
     assert job.ids() == list(range(5))
 
 
+@pytest.mark.parametrize("streamed_bytes", [0, jdbc.STREAMED_BYTES])
 def test_a_stop_ends_a_query_inside_a_batch(
-    job: Job, produce: Callable[..., None], tmp_path: Path
+    job: Job,
+    produce: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    streamed_bytes: int,
 ) -> None:
+    monkeypatch.setattr(jdbc, "STREAMED_BYTES", streamed_bytes)
     produce(job.name, records(0, 5))
     slow = ("value.id", "java_method('java.lang.Thread', 'sleep', 3000L) AS word")
     query = job.start(tmp_path / "checkpoint", columns=slow)

@@ -43,8 +43,8 @@ class Texts:
 
 @pytest.fixture
 def without_a_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    java = SimpleNamespace(ints=list, texts=lambda batches: iter([f"text {batches}"]))
-    monkeypatch.setattr(arrow_texts, "_java", lambda context: java)
+    java = SimpleNamespace(ints=list, all_texts=lambda batches: iter([f"text {batches}"]))
+    monkeypatch.setattr(arrow_texts, "reader_of", lambda context: java)
 
 
 @pytest.mark.usefixtures("without_a_jvm")

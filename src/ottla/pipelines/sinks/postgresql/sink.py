@@ -10,9 +10,10 @@ rows are appended.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +32,9 @@ from ottla.pipelines.sinks.postgresql.table import (
     new_columns,
     table_constraints,
 )
+from ottla.pipelines.spark.jvm.arrow_stream import streamed
 from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
+from ottla.pipelines.spark.jvm.computed_once import computes_once
 from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, Connection
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.target.constraints import Constraint, mark
@@ -70,6 +73,8 @@ SELECT (SELECT json_agg(a.attname) FROM pg_attribute AS a WHERE a.attrelid = i.i
 FROM pg_index AS i WHERE i.indrelid = CAST(? AS oid) AND i.indisunique AND i.indisvalid
   AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"""
 _TABLES: Final = ("r", "p")
+STREAMED_BYTES: Final = 4_000_000
+"""After a batch of so much text the next one is copied while it is computed."""
 
 
 @dataclass
@@ -87,6 +92,7 @@ class JdbcSink(Sink):
     keyed: KeyedTable | None = None
     max_ahead: str | None = None
     _columns: tuple[TableColumn, ...] = field(default=(), init=False, repr=False)
+    _copied_bytes: int = field(default=0, init=False, repr=False)  # of the last batch
     _line: tuple[Sequence[str], Column] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -338,7 +344,7 @@ class JdbcSink(Sink):
             if self.keyed is None:
                 names = self.schema.names
                 copy = statements.append_rows(self.table, names)
-                connection.copy(copy, self._chunks(frame, names))
+                self._copy(connection, copy, frame, names)
             else:
                 self._upsert(connection, frame, self.keyed)
             connection.commit()
@@ -361,7 +367,7 @@ class JdbcSink(Sink):
         names = [*columns, TOMBSTONE] if keyed.has_tombstones else columns
         connection.execute(statements.create_rows(self.table, columns))
         copy = statements.copy_rows(columns, has_tombstones=keyed.has_tombstones)
-        connection.copy(copy, self._chunks(_last(frame, keyed), names))
+        self._copy(connection, copy, _last(frame, keyed), names)
         if (unordered := statements.find_unordered(self.table, keyed)) and (
             found := connection.query(unordered)
         ):
@@ -371,7 +377,7 @@ class JdbcSink(Sink):
             connection.execute(delete)
         connection.execute(statements.upsert_rows(self.table, keyed, self.schema, columns))
 
-    def _chunks(self, rows: DataFrame, names: Sequence[str]) -> Iterator[Any]:
+    def _chunks(self, rows: DataFrame, names: Sequence[str]) -> Generator[Any, None, None]:
         """Return the rows as lines of COPY, with these columns.
 
         Each part of a column's expression is a call of the JVM: it is made once.
@@ -379,7 +385,16 @@ class JdbcSink(Sink):
         if self._line is None or self._line[0] != names:
             kinds = {one.name: one.dataType for one in self.schema.fields}
             self._line = names, copy_line({name: kinds[name] for name in names})
-        return chunks_of(rows.select(self._line[1]))
+        lines = rows.select(self._line[1])
+        # Python's workers take a second to start, so a query of few rows does without.
+        is_large = self._copied_bytes >= STREAMED_BYTES and computes_once(lines)
+        yield from streamed(lines) if is_large else chunks_of(lines)
+
+    def _copy(
+        self, connection: Connection, statement: str, rows: DataFrame, names: Sequence[str]
+    ) -> None:
+        with contextlib.closing(self._chunks(rows, names)) as chunks:
+            self._copied_bytes = connection.copy(statement, chunks)
 
     def _connect(self) -> Connection:
         return Connection(self.spark, self.database.url, self.database.properties())

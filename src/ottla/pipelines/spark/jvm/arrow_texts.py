@@ -39,22 +39,28 @@ def chunks_of(texts: DataFrame) -> Iterator[ArrowBuffer]:
     computed and held by the driver at a time. Raises PipelineError where Spark compresses them.
     """
     spark = texts.sparkSession
-    before = spark.conf.get(_ARROW_ROWS)
-    spark.conf.set(_ARROW_ROWS, str(_LINES_A_CHUNK))
-    try:
-        batches = java_frame(texts).toArrowBatchRdd().toJavaRDD()
-    finally:
-        spark.conf.set(_ARROW_ROWS, str(before))
+    batches = arrow_batches(texts)
     count, cores = int(batches.getNumPartitions()), spark.sparkContext.defaultParallelism
-    java = _java(spark.sparkContext)
+    java = reader_of(spark.sparkContext)
     for first in range(0, count, cores):
         found = batches.collectPartitions(java.ints(range(first, min(first + cores, count))))
         for partition in found:
-            yield from java.texts(partition.toArray())
+            yield from java.all_texts(partition.toArray())
+
+
+def arrow_batches(texts: DataFrame) -> Any:
+    """Return the JVM's RDD of byte arrays: a frame in Arrow's batches, as IPC has them."""
+    spark = texts.sparkSession
+    before = spark.conf.get(_ARROW_ROWS)
+    spark.conf.set(_ARROW_ROWS, str(_LINES_A_CHUNK))
+    try:
+        return java_frame(texts).toArrowBatchRdd().toJavaRDD()
+    finally:
+        spark.conf.set(_ARROW_ROWS, str(before))
 
 
 @dataclass(frozen=True, slots=True)
-class _Java:
+class BatchReader:
     """Java's classes and methods that read Arrow's batches.
 
     To find a class the JVM looks into each jar: they are looked up once.
@@ -76,7 +82,7 @@ class _Java:
             array[index] = number
         return array
 
-    def texts(self, batches: Any) -> Iterator[ArrowBuffer]:
+    def all_texts(self, batches: Any) -> Iterator[ArrowBuffer]:
         """Return the only column's values of some of Arrow's batches: a Java array of byte arrays.
 
         py4j would copy a byte array to Python and back, so Java itself passes each one on. Raises
@@ -85,25 +91,30 @@ class _Java:
         arguments = self.new_arguments()
         for number in range(len(batches)):
             self.copy_array(batches, number, arguments, 0, 1)
-            channel = self.new_channel(self.bytes_stream.newInstance(arguments))
-            batch = self.read_batch(self.read_channel(channel), self.allocator)
-            try:
-                if number == 0 and batch.getBodyCompression().getCodec() != _NOT_COMPRESSED:
-                    raise PipelineError(
-                        "to_postgresql cannot read what Spark compresses for Arrow: leave out the "
-                        "setting spark.sql.execution.arrow.compression.codec"
-                    )
-                # Which values are null, where each begins, and the values.
-                yield batch.getBuffers().get(2)
-            finally:
-                batch.close()
+            yield from self.texts(self.bytes_stream.newInstance(arguments))
+
+    def texts(self, source: Any) -> Iterator[ArrowBuffer]:
+        """Return the only column's values of the batch in a Java stream; raises the same."""
+        channel = self.read_channel(self.new_channel(source))
+        batch = self.read_batch(channel, self.allocator)
+        try:
+            if batch.getBodyCompression().getCodec() != _NOT_COMPRESSED:
+                raise PipelineError(
+                    "to_postgresql cannot read what Spark compresses for Arrow: leave out the "
+                    "setting spark.sql.execution.arrow.compression.codec"
+                )
+            # Which values are null, where each begins, and the values.
+            yield batch.getBuffers().get(2)
+        finally:
+            batch.close()
 
 
 @functools.lru_cache(maxsize=1)
-def _java(context: SparkContext) -> _Java:
+def reader_of(context: SparkContext) -> BatchReader:
+    """Return the reader of a session's JVM."""
     classes = java_class(context, "java.lang.Class")
     streams = classes.forName("java.io.ByteArrayInputStream").getConstructors()
-    return _Java(
+    return BatchReader(
         functools.partial(gateway().new_array, java_class(context, "int")),
         functools.partial(gateway().new_array, java_class(context, "java.lang.Object"), 1),
         java_class(context, "java.lang.System").arraycopy,

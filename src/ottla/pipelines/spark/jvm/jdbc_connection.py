@@ -94,14 +94,18 @@ class Connection:
         finally:
             prepared.close()
 
-    def copy(self, statement: str, chunks: Iterable[ArrowBuffer]) -> None:
-        """Run a COPY with the text in some of Arrow's buffers."""
+    def copy(self, statement: str, chunks: Iterable[ArrowBuffer]) -> int:
+        """Run a COPY with the text in some of Arrow's buffers; return how many bytes it has."""
         arguments = self._driver.new_arguments()
         arguments[0], arguments[1], arguments[2] = self._java, statement, _COPY_BUFFER_BYTES
         stream = self._driver.copy_stream.newInstance(arguments)
+        total = 0
         for chunk in chunks:
-            chunk.getBytes(0, stream, int(chunk.readableBytes()))
+            count = int(chunk.readableBytes())
+            chunk.getBytes(0, stream, count)
+            total += count
         stream.close()
+        return total
 
     def commit(self) -> None:
         """Make what was done visible, all at once."""
