@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from components.apache_kafka import VERSION, ZOOKEEPER_VERSION, KafkaJars
 
-from components import cache, fetch, ivy, kafka_streams
+from components import cache, fetch, ivy, kafka_streams, packages
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +33,7 @@ def test_all_versions_are_fetched_only_if_asked_for(
         assert alone == ("kafka-streams" in coordinates[0])
         fetched.append(coordinates)
 
+    monkeypatch.setattr(fetch, "ENGINES", {})
     monkeypatch.setattr(ivy, "fetch", fetch_jars)
     monkeypatch.setattr(sys, "argv", ["fetch", "--all"])
     assert fetch.main() == 0
@@ -42,6 +43,31 @@ def test_all_versions_are_fetched_only_if_asked_for(
     ] + [[f"org.apache.kafka:kafka-streams:{VERSION}"]]
     assert KafkaJars.at_hand(ZOOKEEPER_VERSION) is not None
     assert "Fetching Apache Kafka 3.9.1" in capsys.readouterr().out
+
+
+def test_engines_are_fetched_only_if_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fetched: list[str] = []
+
+    def refuse(_: Path | None) -> None:
+        raise packages.PackageError("no such package")
+
+    for version in (VERSION, ZOOKEEPER_VERSION):
+        with cache.making(KafkaJars.cached_in(version)):
+            pass
+    with cache.making(kafka_streams.cached_in()):
+        pass
+    engines = {"One": lambda _: fetched.append("one"), "Two": refuse}
+    monkeypatch.setattr(fetch, "ENGINES", engines)
+    monkeypatch.setattr(sys, "argv", ["fetch"])
+    assert fetch.main() == 0
+    assert fetched == []
+    monkeypatch.setattr(sys, "argv", ["fetch", "--all"])
+    assert fetch.main() == 1
+    assert fetched == ["one"]
+    said = capsys.readouterr().err
+    assert "Two could not be fetched, so the tests that need it are skipped: no such" in said
 
 
 def test_a_repository_without_kafka_is_reported(
