@@ -20,7 +20,7 @@ from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.replica.partition_role import Role
 from ottla.tracing import key_offsets, segment_search
-from ottla.tracing.key_offsets import find_offsets
+from ottla.tracing.key_offsets import find_in, find_offsets
 
 COUNT = 240
 
@@ -124,6 +124,17 @@ async def test_aborted_records_are_found_and_markers_are_not(tmp_path: Path) -> 
     # The key of an abort marker: version 0, type 0.
     marks = await find_offsets(partition, bytes(4), 0, 9, from_end=True, most=9)
     assert marks.offsets == []
+
+
+def test_a_search_in_parts_finds_what_lies_across_two() -> None:
+    """CHUNK_BYTES is 300 here."""
+    data = bytearray(b"-" * 1000)
+    for at in (0, 299, 298, 300, 599, 997):
+        data[at : at + 3] = b"key"
+        for begin, end in ((0, 1000), (at, 1000), (at, at + 3), (at + 1, 1000), (0, at + 2)):
+            assert find_in(bytes(data), b"key", begin, end) == bytes(data).find(b"key", begin, end)
+        data[at : at + 3] = b"---"
+    assert find_in(b"", b"key", 0, 0) == -1
 
 
 async def test_a_follower_does_not_answer(log: Log) -> None:

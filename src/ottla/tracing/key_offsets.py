@@ -128,16 +128,27 @@ def _in_chunk(chunk: bytes, passed: Batches, needle: bytes, begin: int, end: int
     for at in passed.compressed:
         found += _in_batch(chunk, at, needle, begin, end)
     packed = set(passed.compressed)
-    batch_from, at = 0, chunk.find(needle, 0, passed.end)
+    batch_from, at = 0, find_in(chunk, needle, 0, passed.end)
     while at >= 0:
         to_it = pass_batches(chunk, batch_from, at + 1)
         if to_it.last_at not in packed:
             found += _in_batch(chunk, to_it.last_at, needle, begin, end)
         batch_from = to_it.end
-        at = chunk.find(needle, batch_from, passed.end)
+        at = find_in(chunk, needle, batch_from, passed.end)
     if packed:
         found.sort()
     return found
+
+
+def find_in(data: bytes, needle: bytes, begin: int, end: int) -> int:
+    """As `data.find(needle, begin, end)`, which lets no other thread run until it is done: a batch
+    may have hundreds of megabytes.
+    """
+    for at in range(begin, end, CHUNK_BYTES):
+        found = data.find(needle, at, min(end, at + CHUNK_BYTES + len(needle) - 1))
+        if found >= 0:
+            return found
+    return -1
 
 
 def _in_batch(chunk: bytes, at: int, needle: bytes, begin: int, end: int) -> list[int]:
@@ -146,7 +157,7 @@ def _in_batch(chunk: bytes, at: int, needle: bytes, begin: int, end: int) -> lis
         return []
     packed = memoryview(chunk)[at + HEADER_BYTES : at + header.size_bytes]
     records = bytes(decompress(header.compression, packed))
-    if needle not in records:
+    if find_in(records, needle, 0, len(records)) < 0:
         return []
     first = header.base_offset
     return [first + each for each in deltas_with_key(records, header.count, needle, take_turns)]
