@@ -56,7 +56,7 @@ def check_task_owners(group: Any, where: str) -> None:
     which. Raises Violation.
     """
     active: dict[TaskId, Any] = {}
-    copies: dict[TaskId, set[str]] = {}
+    copies: dict[TaskId, dict[str, Any]] = {}
     for member in group.members.values():
         for held in (member.assigned, member.pending_revocation):
             for task in each(held.active):
@@ -67,16 +67,20 @@ def check_task_owners(group: Any, where: str) -> None:
                         f" {member.member_id} both have task {task}"
                     )
             for task in each(held.standby):
-                copies.setdefault(task, set()).add(member.process_id)
+                copies.setdefault(task, {})[member.process_id] = member
     for task, member in active.items():
-        if member.process_id in copies.get(task, ()):
+        beside = copies.get(task, {}).get(member.process_id)
+        is_both = task in set(each(member.assigned.active)) & set(each(member.assigned.standby))
+        # A member may have it as a standby task while it gives the active one up.
+        if is_both or beside not in (None, member):
             raise Violation(
                 f"group {group.group_id} on {where}: {member.process_id} has task {task} active and"
                 " as a standby task"
             )
     known = {task: member.process_id for task, member in active.items()}
-    if known != group.active_owners or copies != group.standby_owners:
+    having = {task: set(processes) for task, processes in copies.items()}
+    if known != group.active_owners or having != group.standby_owners:
         raise Violation(
             f"group {group.group_id} on {where}: it has owners {group.active_owners} and"
-            f" {group.standby_owners}, its members {known} and {copies}"
+            f" {group.standby_owners}, its members {known} and {having}"
         )

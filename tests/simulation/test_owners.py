@@ -58,6 +58,10 @@ def test_each_task_has_one_owner() -> None:
     giving_up = b._replace(assigned=HeldTasks(), pending_revocation=HeldTasks({"0": {0: 3}}))
     with pytest.raises(Violation, match=r"members a and b both have task \('0', 0\)"):
         check_task_owners(tasks_of(a, giving_up), "broker 1")
+    becomes_standby = a._replace(
+        assigned=HeldTasks({}, {"0": frozenset({0})}), pending_revocation=HeldTasks({"0": {0: 5}})
+    )
+    check_task_owners(tasks_of(becomes_standby), "broker 1")
     beside = b._replace(process_id="p")
     with pytest.raises(Violation, match=r"p has task .* active and as a standby task"):
         check_task_owners(tasks_of(a, beside), "broker 1")

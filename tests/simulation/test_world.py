@@ -417,3 +417,11 @@ def test_a_seed_that_found_something_in_conversions(
     seed: int, faults: tuple[Fault, ...] | None
 ) -> None:
     assert run(seed, faults, conversions=True).violation is None
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(2004, id="2004: an active task becomes a standby task in one step")]
+)
+def test_a_seed_that_found_something_in_streams_groups(seed: int) -> None:
+    """The checker was wrong: a member may have both while it gives the active one up."""
+    assert run(seed, streams=True).violation is None
