@@ -18,6 +18,7 @@ from ottla.log.opening import open_log
 from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
+from ottla.replica.share_history import ShareHistory
 from ottla.timelines.recorder import TimelineRecorder
 from ottla.tracing.find_message import JourneyError, MessageQuery
 
@@ -35,6 +36,9 @@ class StillClock:
 class NoGroups:
     async def offsets_of(self, topic: str, partition: int, within_ms: int) -> dict[int, Any]:
         return {}
+
+    async def share_groups_of(self, topic_id: UUID, partition: int) -> list[str]:
+        return []
 
 
 class Partitions:
@@ -84,6 +88,7 @@ def context(tmp_path: Path) -> Any:
         timelines=journey,
         partitions=partitions,
         groups=NoGroups(),
+        shared_partitions=SimpleNamespace(groups_of=lambda place: [], history=ShareHistory()),
         image=SimpleNamespace(topics={"t": image}, topic={"t": image}.get, brokers={1: None}),
         peers=None,
     )

@@ -14,6 +14,7 @@ from ottla.config.offset_reset import OffsetReset
 from ottla.controller.plan import DONE, Outcome
 from ottla.node.share_wiring import ShareCoordinators, group_terms
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replica.shared_partition import GroupTerms
 from ottla.share.share_partition import ShareSettings
 from ottla.share.stored import ShareKey
 
@@ -23,7 +24,8 @@ KEY = ShareKey("g", UUID(int=7), 0)
 def test_the_terms_of_a_group_are_its_own_settings() -> None:
     broker = BrokerConfig({"group.share.delivery.count.limit": "3"})
     terms = group_terms(group_config(broker))
-    assert terms == (ShareSettings(2_000, 3, 30_000, True), False, OffsetReset("latest"))
+    records = ShareSettings(2_000, 3, 30_000, True)
+    assert terms == GroupTerms(records, committed_only=False, reset=OffsetReset("latest"))
     own = {
         "share.record.lock.duration.ms": "20000",
         "share.partition.max.record.locks": "500",
@@ -34,6 +36,16 @@ def test_the_terms_of_a_group_are_its_own_settings() -> None:
     terms = group_terms(group_config(broker, own))
     assert terms.records == ShareSettings(500, 3, 20_000, False)
     assert (terms.committed_only, terms.reset) == (True, OffsetReset("by_duration", 3_600_000))
+
+
+def test_a_group_with_a_topic_of_dead_letters() -> None:
+    """They are written where share.version allows it."""
+    group = group_config(BrokerConfig(), {"errors.deadletterqueue.topic.name": "dlq.t"})
+    terms = group_terms(group, has_dead_letters=True)
+    assert (terms.records.has_dead_letters, terms.dead_letters) == (True, "dlq.t")
+    terms = group_terms(group)
+    assert (terms.records.has_dead_letters, terms.dead_letters) == (False, "")
+    assert not group_terms(group_config(BrokerConfig()), has_dead_letters=True).dead_letters
 
 
 async def test_the_leader_of_the_partition_coordinates() -> None:

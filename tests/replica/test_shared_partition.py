@@ -13,6 +13,7 @@ import pytest
 
 from ottla.config.offset_reset import OffsetReset
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replica.share_history import ShareHistory
 from ottla.replica.shared_partition import GroupTerms, SharedPartition, Surroundings
 from ottla.runtime.background import Background
 from ottla.share.acquisition import AcquireMode, LogBatch, Wish
@@ -30,6 +31,7 @@ class Letters:
     def __init__(self) -> None:
         self.got: list[Letter] = []
         self.written = self.given_up = 0
+        self.given_up_from: int | None = None
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -39,10 +41,11 @@ class Letters:
         group_id: str,
         letters: Sequence[Letter],
         is_wanted: Callable[[], bool],
-    ) -> None:
+    ) -> int | None:
         assert group_id == KEY.group_id
         self.got += letters
         await self.gate.wait()
+        return self.given_up_from
 
 
 class Bench:
@@ -61,9 +64,13 @@ class Bench:
         self.terms = GroupTerms(ShareSettings(), False, OffsetReset("earliest"))
         self.shared: SharedPartition
         self.letters = Letters()
+        self.history = ShareHistory()
 
     def monotonic_ms(self) -> int:
         return self.time_ms
+
+    def now_ms(self) -> int:
+        return 1_000_000 + self.time_ms
 
     async def read(self, key: ShareKey, leader_epoch: int) -> StoredState:
         if self.read_error is not None:
@@ -83,12 +90,13 @@ class Bench:
     async def load(self) -> SharedPartition:
         around: Any = Surroundings(
             self,
-            self,  # type: ignore[arg-type]
+            self,
             SimpleNamespace(),  # type: ignore[arg-type]
             self.background,
             lambda group: self.terms,
             self.first_offset,
             self.letters,
+            self.history,
         )
         self.shared = SharedPartition(KEY, self.partition, around)
         while self.shared.is_loading:
@@ -277,7 +285,8 @@ async def test_a_timer_that_is_always_late_ends_locks_all_the_same(bench: Bench)
 
 
 def dead_lettered(bench: Bench) -> None:
-    bench.terms = bench.terms._replace(records=ShareSettings(has_dead_letters=True))
+    records = ShareSettings(has_dead_letters=True)
+    bench.terms = bench.terms._replace(records=records, dead_letters="dlq.t")
 
 
 async def test_a_rejected_record_is_archived_once_its_dead_letter_is_written(
@@ -340,3 +349,39 @@ async def test_a_deposed_leader_does_not_archive(
     bench.letters.gate.set()
     await asyncio.sleep(0.01)
     assert len(bench.writes) == 1
+
+
+async def test_what_happened_to_a_record_is_kept(
+    bench: Bench, eventually: Callable[..., Any]
+) -> None:
+    dead_lettered(bench)
+    shared = await bench.load()
+    bench.own()
+    bench.time_ms = 5
+    bench.write_errors = [ErrorCode.network_exception]
+    said = shared.acknowledge("m", [AckBatch(0, 9, [3])])
+    assert said is not None
+    with pytest.raises(ApiError):
+        await said
+    place = shared.where(4)
+    assert place is not None
+    where, start, end = place
+    lock_ms = bench.terms.records.lock_ms
+    assert where == (RecordState.ACQUIRED, 1, "m", 1_000_000 + lock_ms)
+    assert (start, end) == (0, 10)
+    bench.letters.given_up_from = 7
+    bench.time_ms = 9
+    said = shared.acknowledge("m", [AckBatch(0, 9, [3])])
+    assert said is not None
+    await said
+    await eventually(lambda: shared.is_idle)
+
+    def told(offset: int) -> list[tuple[int, str, str]]:
+        known = bench.history.of(KEY, offset)
+        assert known.since_ms is None
+        return [(at_ms - 1_000_000, note.what.value, note.who) for at_ms, note in known.notes]
+
+    common = [(5, "acquired", "m"), (5, "rejected", "m"), (5, "not_stored", "m")]
+    assert told(4) == [*common, (9, "rejected", "m"), (9, "letter_written", "dlq.t")]
+    assert told(7)[-1] == (9, "letter_given_up", "dlq.t")
+    assert told(99) == []

@@ -14,6 +14,7 @@ import pytest
 from ottla.config.offset_reset import OffsetReset
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica import shared_partition
+from ottla.replica.share_history import ShareHistory
 from ottla.replica.share_session import Member, TopicPartition
 from ottla.replica.shared_partition import GroupTerms, SharedPartition, Surroundings
 from ottla.replica.shared_partitions import PART, PARTITION_WEIGHT, SharedPartitions
@@ -36,12 +37,13 @@ class Bench:
         self.background = Background(logging.getLogger("tests"), "sharing")
         around: Any = Surroundings(
             self,
-            SimpleNamespace(monotonic_ms=lambda: 0),
+            SimpleNamespace(monotonic_ms=lambda: 0, now_ms=lambda: 0),
             SimpleNamespace(),  # type: ignore[arg-type]
             self.background,
             lambda group: self.terms,
             self.first_offset,
             SimpleNamespace(),
+            ShareHistory(),
         )
         self.shares = SharedPartitions(self, around, 10)  # type: ignore[arg-type]
 
@@ -113,7 +115,8 @@ async def test_a_partition_that_left_the_session_is_forgotten_with_its_lock(
     session.partitions.clear()
     bench.shares.sessions.end(session)
     assert len(bench.shares) == 1
-    shared._around = shared._around._replace(clock=SimpleNamespace(monotonic_ms=lambda: 20))
+    clock: Any = SimpleNamespace(monotonic_ms=lambda: 20, now_ms=lambda: 20)
+    shared._around = shared._around._replace(clock=clock)
     shared._arm(0)
     await eventually(lambda: not len(bench.shares))
 

@@ -44,6 +44,10 @@ class Groups:
         assert (topic, partition) == ("t", 0)
         return dict(self.by_shard)
 
+    async def share_groups_of(self, topic_id: UUID, partition: int) -> list[str]:
+        assert (topic_id, partition) == (UUID(int=7), 0)
+        return [f"shared-{number}" for number in self.by_shard]
+
 
 class Brokers:
     """Broker 1 asks broker 2, which has the step of a group; `leaders` of `__consumer_offsets`."""
@@ -105,6 +109,7 @@ async def test_every_coordinator_tells_positions_and_steps() -> None:
     )
     assert found.known == KnownGroups()
     assert found.known.is_complete
+    assert found.share_groups == ("shared-0", "shared-1")
 
 
 async def test_only_some_brokers_are_asked_for_earlier_steps() -> None:

@@ -113,9 +113,10 @@ class DeadLetters:
         group_id: str,
         letters: Sequence[Letter],
         is_wanted: Callable[[], bool],
-    ) -> None:
+    ) -> int | None:
         """The dead letters of these records of a partition that this broker leads, or as many as
-        can be written. Ends before that once they are not wanted any more."""
+        can be written: from which offset on they are given up, None if they are not. Ends before
+        that once they are not wanted any more."""
         origin = Origin(group_id, partition.topic, partition.index)
         at: int | None = letters[0].first
         try:
@@ -126,6 +127,8 @@ class DeadLetters:
         except ApiError as error:
             assert at is not None
             self._give_up(origin, letters, at, error)
+            return at
+        return None
 
     def _give_up(self, origin: Origin, letters: Sequence[Letter], at: int, error: ApiError) -> None:
         lost = sum(each.last + 1 - max(each.first, at) for each in letters if each.last >= at)

@@ -537,6 +537,13 @@ class GroupCoordinator:
             await asyncio.sleep(0)
         return found
 
+    async def share_groups_of(self, topic_id: uuid.UUID, partition: int) -> list[str]:
+        """The share groups of this coordinator with state of one partition; raises ApiError."""
+        found = await self._runtime.decide_in_each(
+            lambda shard, _: shard.share.groups_of(topic_id, partition)
+        )
+        return sorted(group for groups in found for group in groups)
+
     async def delete_offsets(
         self, group: str, topics: tuple[tuple[str, tuple[int, ...]], ...]
     ) -> list[list[ErrorCode]]:

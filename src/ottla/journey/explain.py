@@ -39,6 +39,7 @@ from ottla.journey.rejection import Rejection, rejection_of
 from ottla.journey.replica_history import leadership_at, leaderships
 from ottla.journey.retention_bounds import bound_retention
 from ottla.journey.retention_rules import Counts, RecordFacts, explain_retention
+from ottla.journey.shared import explain_shared
 from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
 from ottla.journey.unknown_fields import unknown_fields_of
@@ -133,6 +134,7 @@ def explain(facts: Facts) -> Document:
         "read_committed": _read_committed(facts),
         "read": explain_groups(facts, state, gone_ms, written, jumps),
         "groups": known_groups(facts),
+        "shared": explain_shared(facts.shared, facts.offset),
         "delivered": _delivered(facts, written, jumps, may_lack=_may_lack(facts, state, was))
         if was_written
         else [],

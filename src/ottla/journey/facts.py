@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from ottla.journey.key_elsewhere import KeyElsewhere
 from ottla.journey.record_in_batch import RecordInBatch
 from ottla.journey.retention_rules import SegmentFacts
+from ottla.journey.shared import SharedFacts
 from ottla.journey.table_rows import KeyHistory
 from ottla.journey.transactions import TransactionFacts
 from ottla.log.config import LogConfig
@@ -116,3 +117,5 @@ class Facts:
     """The steps, with those of segments before its own that have such messages; None: `steps`."""
     key_elsewhere: KeyElsewhere | None = None
     """Messages of its key in other partitions; None where it is not asked."""
+    shared: Sequence[SharedFacts] = ()
+    """Of each share group of the partition."""

@@ -7,8 +7,11 @@ from typing import Any, Final
 
 Document = dict[str, Any]
 
-_UNREAD: Final = frozenset({"not_yet", "set_back", "no_offset", "unknown"})
-"""States of a group that may still read the message."""
+_UNREAD: Final = frozenset(
+    {"not_yet", "set_back", "no_offset", "unknown", "available", "acquired", "archiving"}
+)
+"""States of a group, maybe a share group, that may still read the message or is not done with it.
+"""
 _GONE: Final = frozenset({"removed", "compacted"})
 """States of a message that nobody gets any more."""
 
@@ -26,9 +29,9 @@ class Outcome(Enum):
 
 
 def outcome_of(document: Document, group: str | None) -> Outcome:
-    """Of one group; or of all that have committed offsets for the partition."""
+    """Of one group; or of all that have committed offsets for the partition, or share it."""
     if group is None:
-        states = [each["state"] for each in document["read"]]
+        states = [each["state"] for each in (*document["read"], *document.get("shared", ()))]
     else:
         states = [document["asked_group"]["state"]]
     waiting = [state for state in states if state in _UNREAD]

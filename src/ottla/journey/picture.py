@@ -48,6 +48,16 @@ _READ_STATES: Final = {
     "missed": LOST,
     "not_known": UNKNOWN,
 }
+_SHARED_STATES: Final = {
+    "not_yet": WAITING,
+    "available": WAITING,
+    "acquired": WAITING,
+    "archiving": WAITING,
+    "rejected": LOST,
+    "too_often": LOST,
+    "done": UNKNOWN,
+    "unknown": UNKNOWN,
+}
 
 
 class Event(NamedTuple):
@@ -208,6 +218,19 @@ def _read(document: Document) -> Iterator[Event]:
         else:
             said = {WAITING: "has not read it", LOST: "missed it"}.get(tone, "not known")
             yield Event(READ, group["group"], tone, said=said)
+    for group in document.get("shared", ()):
+        yield _shared(group)
+
+
+def _shared(group: Document) -> Event:
+    """When the state of a share group's record began, as far as that is recorded."""
+    tone = _SHARED_STATES.get(group["state"], DONE)
+    said = group["state"].replace("_", " ")
+    if group["events"]:
+        at_ms = group["events"][-1]["at_ms"]
+        when = {"since_ms": at_ms, "until_ms": at_ms, "exact": True}
+        return _known(READ, group["group"], when, tone, said)
+    return Event(READ, group["group"], tone, said=said)
 
 
 def _retention(document: Document) -> Iterator[Event]:

@@ -26,6 +26,7 @@ from ottla.protocol.internal_topics import SHARE_TOPIC
 from ottla.replica.disk_reads import DiskReads
 from ottla.replica.partition import Partition
 from ottla.replica.partitions import Partitions
+from ottla.replica.share_history import ShareHistory
 from ottla.replica.shared_partition import GroupTerms, Surroundings
 from ottla.replica.shared_partitions import SharedPartitions
 from ottla.runtime.background import Background
@@ -74,6 +75,7 @@ def group_terms(group: GroupConfig, *, has_dead_letters: bool = False) -> GroupT
         ),
         group.reads_committed,
         group.offset_reset,
+        group.errors_deadletterqueue_topic_name if has_dead_letters else "",
     )
 
 
@@ -110,7 +112,9 @@ def shared_partitions(
         )
 
     background = Background(logger, "sharing records")
-    around = Surroundings(persister, clock, reads, background, terms, first_offset, dead_letters)
+    around = Surroundings(
+        persister, clock, reads, background, terms, first_offset, dead_letters, ShareHistory()
+    )
     return SharedPartitions(partitions, around, config.group_share_max_share_sessions)
 
 

@@ -23,6 +23,7 @@ from ottla.config.offset_reset import OffsetReset
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.disk_reads import DiskReads
 from ottla.replica.partition import Partition
+from ottla.replica.share_history import ShareHistory
 from ottla.replica.share_reads import ReadBatches, read_batches
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
@@ -34,6 +35,7 @@ from ottla.share.share_partition import (
     SharePartition,
     ShareSettings,
     StoredState,
+    Where,
     Write,
 )
 from ottla.share.stored import NO_OFFSET, ShareKey
@@ -75,6 +77,8 @@ class GroupTerms(NamedTuple):
     records: ShareSettings
     committed_only: bool
     reset: OffsetReset
+    dead_letters: str = ""
+    """The topic of dead letters; empty: the group has none."""
 
 
 class Persister(Protocol):
@@ -99,7 +103,7 @@ class DeadLetterWriter(Protocol):
         group_id: str,
         letters: Sequence[Letter],
         is_wanted: Callable[[], bool],
-    ) -> None: ...
+    ) -> int | None: ...
 
 
 class Surroundings(NamedTuple):
@@ -114,6 +118,7 @@ class Surroundings(NamedTuple):
     first_offset: Callable[[Partition, OffsetReset], Awaitable[int]]
     """Where a group begins that has no offset yet; raises ApiError."""
     dead_letters: DeadLetterWriter
+    history: ShareHistory
 
 
 class Handed(NamedTuple):
@@ -230,6 +235,25 @@ class SharedPartition:
         self._said = []
         wake(self)
 
+    # For journeys.
+
+    def _keep_notes(self, shares: SharePartition) -> None:
+        if notes := shares.take_notes():
+            self._around.history.add(self.key, notes, self._around.clock.now_ms())
+
+    def where(self, offset: int) -> tuple[Where, int, int] | None:
+        """Where one record is, and the group's start and next offset; None while that is loading.
+        The time of a lock is one of the wall clock."""
+        shares = self._shares
+        if shares is None or not self.is_current:
+            return None
+        where = shares.where(offset)
+        if where.lock_until_ms is not None:
+            clock = self._around.clock
+            left_ms = where.lock_until_ms - clock.monotonic_ms()
+            where = where._replace(lock_until_ms=clock.now_ms() + left_ms)
+        return where, shares.start_offset, shares.next_offset
+
     # Members get records.
 
     @property
@@ -292,6 +316,7 @@ class SharedPartition:
             acquired = shares.acquire(
                 wish, offset, read.batches, terms.records, now_ms, read.aborted
             )
+            self._keep_notes(shares)
         finally:
             self._is_reading = False
             if self.waiters:
@@ -322,6 +347,7 @@ class SharedPartition:
         shares.move_start(self.partition.log.start_offset)
         records = self._terms.records
         shares.acknowledge(member, batches, records, self._around.clock.monotonic_ms())
+        self._keep_notes(shares)
         self._arm(records.lock_ms)
         if not shares.has_unwritten:
             return None
@@ -339,6 +365,7 @@ class SharedPartition:
         """A member's session has ended: others get what it had."""
         if self._shares is not None and self.is_current:
             if self._shares.release(member, self._terms.records):
+                self._keep_notes(self._shares)
                 self._write_soon()
             wake(self)
 
@@ -369,6 +396,7 @@ class SharedPartition:
             return
         self._is_grace = False
         if shares.expire_locks(self._terms.records, now_ms):
+            self._keep_notes(shares)
             self._write_soon()
             wake(self)
         self._arm_for_next()
@@ -435,6 +463,7 @@ class SharedPartition:
                 # The state is gone: the group or the topic was deleted.
                 self.end()
         shares.end_write(is_written=error is None)
+        self._keep_notes(shares)
         if not self.is_gone:
             self._arm_for_next()
             self._write_letters_soon(shares)
@@ -453,12 +482,14 @@ class SharedPartition:
         writes them then. The records are archived also where that fails."""
         try:
             while self.is_current and (letters := shares.take_letters(self._terms.records)):
-                await self._around.dead_letters.write(
+                topic = self._terms.dead_letters
+                given_up_from = await self._around.dead_letters.write(
                     self.partition, self.key.group_id, letters, lambda: self.is_current
                 )
                 if self.is_current:
                     for each in letters:
-                        shares.end_letter(each)
+                        shares.end_letter(each, topic, given_up_from)
+                    self._keep_notes(shares)
                     self._write_soon()
         finally:
             self._is_writing_letters = False

@@ -36,6 +36,7 @@ class SharedPartitions:
         self.terms: Final = around.terms
         """What a group's settings say of its records."""
         self.dead_letters: Final = around.dead_letters
+        self.history: Final = around.history
         self._shared: dict[ShareKey, SharedPartition] = {}
         self._of_group: dict[str, set[ShareKey]] = {}
         self._ended: deque[Iterator[int]] = deque()
@@ -61,6 +62,10 @@ class SharedPartitions:
             self._forget(shared)
             return None
         return shared
+
+    def groups_of(self, partition: TopicPartition) -> list[str]:
+        """The groups that share this partition here now."""
+        return sorted(key.group_id for key in self._shared if key[1:] == tuple(partition))
 
     def find(self, group_id: str, partition: TopicPartition) -> SharedPartition:
         """One that this broker shares from now on, and that may be loading.

@@ -32,6 +32,7 @@ from typing import Final, NamedTuple
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.share.acquisition import Acquired, Acquisition, LogBatch, Terms, Wish
 from ottla.share.in_flight import BEING_WRITTEN, UNWRITTEN, WRITTEN, Batch, InFlight, Run
+from ottla.share.note import Note, What
 from ottla.share.record_state import STATE_AFTER, TERMINAL, AckType, Cause, RecordState
 from ottla.share.state_batch import StateBatch, add_joined
 
@@ -40,6 +41,13 @@ _last_of = attrgetter("last")
 MAX_RUNS: Final = 10_000
 """Runs of one state in flight: each write looks at all of them, and stores them in one record. A
 batch of the log may have a million records, of which a member says something else of each."""
+SAID: Final = {
+    AckType.GAP: What.MISSING,
+    AckType.ACCEPT: What.ACCEPTED,
+    AckType.RELEASE: What.RELEASED,
+    AckType.REJECT: What.REJECTED,
+    AckType.RENEW: What.RENEWED,
+}
 MAX_RUNS_ACQUIRED: Final = MAX_RUNS // 2
 """Beyond that, acquisitions make no more: the rest is for what members say of what they have."""
 
@@ -94,6 +102,15 @@ class Letter(NamedTuple):
     cause: Cause
 
 
+class Where(NamedTuple):
+    """Where one record is. `state` None: over, if it is before the start, else in no run."""
+
+    state: RecordState | None
+    delivery_count: int = 0
+    member: str = ""
+    lock_until_ms: int | None = None
+
+
 class _Decision(NamedTuple):
     """What is to be done with some records that are in flight, once all of a request is valid."""
 
@@ -118,6 +135,7 @@ class SharePartition:
         self._is_start_new = is_start_new
         self._is_start_in_write = False
         self._is_writing = False
+        self._notes: list[Note] = []
         self._load(stored.batches)
         self._advance()
 
@@ -153,6 +171,25 @@ class SharePartition:
     def runs(self) -> Sequence[Run]:
         """The records in flight, in order; not to be changed."""
         return self._in_flight.runs
+
+    def where(self, offset: int) -> Where:
+        """What a member said holds here once it is written."""
+        for run in self._in_flight.overlapping(offset, offset):
+            if run.ending is not None:
+                ending = run.ending
+                count = run.delivery_count
+                return Where(RecordState.ACQUIRED, count, ending.member, ending.lock_until_ms)
+            until_ms = run.lock_until_ms if run.is_acquired else None
+            return Where(run.state, run.delivery_count, run.member, until_ms)
+        return Where(None)
+
+    def take_notes(self) -> Sequence[Note]:
+        """What happened since this was asked last, in order."""
+        notes, self._notes = self._notes, []
+        return notes
+
+    def _note(self, what: What, run: Run, who: str = "") -> None:
+        self._notes.append(Note(what, run.first, run.last, who, run.delivery_count))
 
     def next_fetch_offset(self) -> int:
         """From where the log is read for the next member."""
@@ -229,6 +266,10 @@ class SharePartition:
             else (acquisition.acquired)
         )
         self._advance()
+        self._notes += [
+            Note(What.ACQUIRED, each.first, each.last, wish.member, each.delivery_count)
+            for each in acquired
+        ]
         return acquired
 
     def _archive_missing(self, first: int, first_after: int) -> None:
@@ -290,10 +331,14 @@ class SharePartition:
             )
         for each in decisions:
             for run in self._in_flight.within(each.first, each.last):
+                self._note(SAID[each.type], run, member)
                 if each.type is AckType.RENEW:
                     run.lock_until_ms = now_ms + settings.lock_ms
                 else:
-                    run.end(*_after(each.type, run, settings))
+                    state, cause = _after(each.type, run, settings)
+                    run.end(state, cause)
+                    if each.type is AckType.RELEASE and state is not RecordState.AVAILABLE:
+                        self._note(What.TOO_OFTEN, run)
 
     def _decisions(
         self, member: str, batch: AckBatch, settings: ShareSettings
@@ -346,19 +391,24 @@ class SharePartition:
 
     def expire_locks(self, settings: ShareSettings, now_ms: int) -> bool:
         """Takes back what was locked until now. Whether there is something to write."""
-        return self._end_locks(lambda run: run.lock_until_ms <= now_ms, settings)
+        return self._end_locks(lambda run: run.lock_until_ms <= now_ms, settings, What.LOCK_ENDED)
 
     def release(self, member: str, settings: ShareSettings) -> bool:
         """Takes back everything that a member has: its session has ended. Whether there is
         something to write."""
-        return self._end_locks(lambda run: run.member == member, settings)
+        return self._end_locks(lambda run: run.member == member, settings, What.MEMBER_LEFT)
 
-    def _end_locks(self, is_meant: Callable[[Run], bool], settings: ShareSettings) -> bool:
+    def _end_locks(
+        self, is_meant: Callable[[Run], bool], settings: ShareSettings, what: What
+    ) -> bool:
         found = False
         for run in self._in_flight:
             if run.is_acquired and run.ending is None and is_meant(run):
+                self._note(what, run, run.member)
                 state, cause = _after(AckType.RELEASE, run, settings)
                 run.settle(state, UNWRITTEN, cause)
+                if state is not RecordState.AVAILABLE:
+                    self._note(What.TOO_OFTEN, run)
                 found = self._may_have_available = True
         if found:
             self._in_flight.join()
@@ -384,9 +434,16 @@ class SharePartition:
                 found.append(Letter(run.first, run.last, run.delivery_count, cause))
         return found
 
-    def end_letter(self, letter: Letter) -> None:
+    def end_letter(self, letter: Letter, topic: str = "", given_up_from: int | None = None) -> None:
         """It is written, or cannot be: the records are archived, which is to be written. The log
-        may begin behind them by now."""
+        may begin behind them by now. `given_up_from`: the letters from this offset on are not
+        written."""
+        first, last, count, _ = letter
+        split = last + 1 if given_up_from is None else min(max(first, given_up_from), last + 1)
+        if first < split:
+            self._notes.append(Note(What.LETTER_WRITTEN, first, split - 1, topic, count))
+        if split <= last:
+            self._notes.append(Note(What.LETTER_GIVEN_UP, split, last, topic, count))
         for run in self._in_flight.within(letter.first, letter.last):
             if run.has_letter:
                 run.settle(RecordState.ARCHIVED, UNWRITTEN)
@@ -457,6 +514,7 @@ class SharePartition:
                     run.ending = None
                     run.written = WRITTEN
                 else:
+                    self._note(What.NOT_STORED, run, run.ending.member)
                     run.take_back()
         self._may_have_available = True
         self._in_flight.join()

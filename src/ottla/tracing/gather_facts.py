@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from ottla.controller.image import PartitionState
 from ottla.journey.facts import Facts, LogLocation, Position
@@ -13,6 +13,7 @@ from ottla.journey.key_elsewhere import KeyElsewhere, is_asked
 from ottla.journey.offset_history import destinations
 from ottla.journey.record_in_batch import RecordInBatch, find_record
 from ottla.journey.retention_rules import SegmentFacts
+from ottla.journey.shared import SharedFacts
 from ottla.log import names
 from ottla.log.errors import CorruptIndexError, storage_error
 from ottla.log.log import Log
@@ -32,6 +33,9 @@ from ottla.tracing.superseding import Superseding, find_superseding
 from ottla.tracing.transaction_coordinators import FindTransactions
 from ottla.tracing.transaction_search import transaction_facts
 
+FindShared: TypeAlias = Callable[[Sequence[str], int], Awaitable[Sequence[SharedFacts]]]
+"""Takes names of share groups, and an offset of the partition."""
+
 
 class Around(NamedTuple):
     """What the partition itself does not know."""
@@ -47,6 +51,8 @@ class Around(NamedTuple):
     """Searches a key in the topic's other partitions."""
     elsewhere: KeyElsewhere | None = None
     """What it found, if it was asked already."""
+    find_shared: FindShared | None = None
+    """None: there are no share groups."""
     state: PartitionState = PartitionState(-1, -1, (), (), -1)
 
 
@@ -91,6 +97,9 @@ async def gather(
                 key_steps = tuple(dict.fromkeys((*earlier, *told, *steps)))
             if elsewhere is None and around.partition_count > 1 and any(map(is_asked, to)):
                 elsewhere = await around.find_elsewhere(record.key)
+    shared: Sequence[SharedFacts] = ()
+    if around.find_shared is not None:
+        shared = await around.find_shared(groups.share_groups, offset)
     return Facts(
         topic=partition.topic,
         partition=partition.index,
@@ -124,6 +133,7 @@ async def gather(
         key_history=key_history,
         key_steps=key_steps,
         key_elsewhere=elsewhere,
+        shared=shared,
     )
 
 

@@ -6,11 +6,13 @@ timeline recorded. The request between brokers (key 20002, JSON):
     request   {"journey_groups": 1, "topic": "flights", "partition": 2, "offset": 1234}
     response  {"journey_groups": 1, "shards": [3, 7],
                "positions": [["readers", 1300, 4, "", 1795259617608]],
-               "left_out": 0, "steps": "base64 of a timeline file"}
+               "left_out": 0, "steps": "base64 of a timeline file",
+               "share_groups": ["workers"]}
 
 `shards` are the partitions of `__consumer_offsets` for which it answers. A position is the group,
 its offset, leader epoch and metadata, and when it was committed. `steps` are those of the groups
 that say something about the offset, also of groups that another broker coordinates by now.
+`share_groups` are those with state of the partition; older brokers do not tell them.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from ottla.groups.stored import OffsetCommitValue
 from ottla.journey.facts import Position
 from ottla.journey.group_steps import about
 from ottla.journey.moment import Document
+from ottla.protocol.errors import ApiError
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.replica.partitions import Partitions
 from ottla.timelines.delivery_metadata import is_note, read_delivery
@@ -41,6 +44,8 @@ MAX_GROUPS: Final = 1_000
 """Groups with a position in one partition that one broker tells; the others are counted."""
 MAX_ANSWER_CHARS: Final = 2 << 20
 """Names and metadata of an answer: it is parsed on the event loop, in at most 10 ms."""
+MAX_SHARE_GROUPS: Final = 100
+"""That one broker tells."""
 SHARDS_WITHIN_MS: Final = 600
 """For what is being loaded or committed; less than the other broker waits."""
 
@@ -52,6 +57,7 @@ class GroupsOfPartition(NamedTuple):
     positions: dict[str, Position]
     left_out: int
     steps: Sequence[Step]
+    share_groups: Sequence[str] = ()
 
 
 class Coordinator(Protocol):
@@ -85,7 +91,21 @@ async def own_groups(
         )
         for group, value in told
     }
-    return GroupsOfPartition(frozenset(by_shard), positions, left_out, steps)
+    shared = await _share_groups(topic, partition, broker)
+    return GroupsOfPartition(frozenset(by_shard), positions, left_out, steps, shared)
+
+
+async def _share_groups(topic: str, partition: int, broker: Coordinator) -> Sequence[str]:
+    """Those that this broker coordinates; none while it is loading them."""
+    known = broker.image.topic(topic)
+    if known is None:
+        return ()
+    try:
+        async with asyncio.timeout(SHARDS_WITHIN_MS / 1000):
+            found = await broker.groups.share_groups_of(known.topic_id, partition)
+    except (ApiError, TimeoutError):
+        return ()
+    return found[:MAX_SHARE_GROUPS]
 
 
 async def _steps(
@@ -134,6 +154,7 @@ def answer_document(known: GroupsOfPartition) -> Document:
         ],
         "left_out": known.left_out,
         "steps": base64.b64encode(HEAD + encode(known.steps)).decode(),
+        "share_groups": list(known.share_groups),
     }
 
 
@@ -149,7 +170,8 @@ def read_answer(document: Document, broker_id: int) -> GroupsOfPartition:
         shards = frozenset(map(int, document["shards"]))
         told = decode(base64.b64decode(document["steps"], validate=True))
         steps = [step._replace(broker=broker_id) for step in told]
-        return GroupsOfPartition(shards, positions, int(document["left_out"]), steps)
+        shared = tuple(map(str, document.get("share_groups", ())))
+        return GroupsOfPartition(shards, positions, int(document["left_out"]), steps, shared)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"broker {broker_id} gave another answer: {error}") from None
 

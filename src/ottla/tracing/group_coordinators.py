@@ -41,6 +41,7 @@ class FoundGroups(NamedTuple):
     positions: dict[str, Position]
     steps: tuple[Step, ...]
     known: KnownGroups
+    share_groups: tuple[str, ...] = ()
 
 
 FindGroups: TypeAlias = Callable[[int], Awaitable[FoundGroups]]
@@ -82,7 +83,8 @@ async def find_groups(topic: str, partition: int, offset: int, broker: AskingBro
         missing.count(NO_LEADER),
         sum(answer.left_out for answer in answers.values()),
     )
-    return FoundGroups(positions, joined_steps(answers.values()), known)
+    shared = sorted({group for answer in answers.values() for group in answer.share_groups})
+    return FoundGroups(positions, joined_steps(answers.values()), known, tuple(shared))
 
 
 async def steps_of_some(

@@ -27,12 +27,13 @@ from ottla.tracing.find_message import (
 )
 from ottla.tracing.gather_facts import Around, gather
 from ottla.tracing.group_coordinators import AskingBroker, find_groups, steps_of_some
+from ottla.tracing.share_groups import SharingBroker, shared_facts
 from ottla.tracing.transaction_coordinators import CoordinatingBroker, find_transactions
 
 _STORAGE: Final = (ErrorCode.kafka_storage_error, ErrorCode.corrupt_message)
 
 
-class TracedBroker(Cluster, CoordinatingBroker, AskingBroker, Protocol):
+class TracedBroker(Cluster, CoordinatingBroker, AskingBroker, SharingBroker, Protocol):
     """The parts of a broker that know something about a message."""
 
     clock: Clock
@@ -94,6 +95,9 @@ async def _facts(
         lambda at, whom: turn.away(steps_of_some(topic, partition.index, at, whom, broker)),
         lambda key: find_key_elsewhere(key, topic, partition.index, broker),
         elsewhere,
+        lambda names, at: turn.away(
+            shared_facts(names, image.topic_id, partition.index, at, broker)
+        ),
         state,
     )
     return await gather(partition, offset, around, broker.clock.now_ms)

@@ -133,6 +133,15 @@ class ShareGroupShard:
         topics = {} if group is None else group.states.initialized
         return {topic_id: topic.partitions for topic_id, topic in topics.items()}
 
+    def groups_of(self, topic_id: UUID, partition: int) -> list[str]:
+        """The groups with state of this partition."""
+        return [
+            name
+            for name, group in self.groups.items()
+            if (topic := group.states.initialized.get(topic_id)) is not None
+            and partition in topic.partitions
+        ]
+
     def remove(self, group_id: str, step: Step) -> None:
         """Removes an empty group; raises ApiError (GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP)."""
         administration.remove(self.known(group_id), step)

@@ -20,6 +20,7 @@ from ottla.journey.words.readers import (
 )
 from ottla.journey.words.replicas import grow_replicated
 from ottla.journey.words.retention import grow_removed, grow_retention
+from ottla.journey.words.shared import grow_shared
 from ottla.journey.words.transaction import grow_transaction
 
 
@@ -81,6 +82,8 @@ def _readers(top: Branch, document: Document, title: str, clock: Clock | None = 
     for group in document["read"]:
         if group["state"] in NOT_REACHED:
             grow_not_reached(branch, group)
+    for group in document.get("shared", ()):
+        grow_shared(branch, group, clock)
     unknown = format_unknown_groups(document.get("groups"))
     if not branch.below and not unknown:
         branch.parts.append(("  no group has committed offsets for this partition", ""))
