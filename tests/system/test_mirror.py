@@ -228,6 +228,15 @@ def test_a_clean_stop(number: int) -> None:
         assert [each.text for each in target.consume("t")] == ["a", "b", "c"]
 
 
+def test_a_mirror_that_has_nothing_to_do_ends() -> None:
+    """Also while it still joins its group: an assignment within librdkafka's close() blocks it."""
+    with Broker() as source, Broker() as target:
+        source.create_topic("t", partitions=2).produce("a")
+        for records in (1, 0, 0, 0, 0, 0):
+            events = finished(source.bootstrap, target.bootstrap, "t", "--once")
+            assert events[-1]["records"] == records
+
+
 def mirrored(target: Broker) -> bool:
     with Client(target.bootstrap) as client:
         if "t" not in client.metadata(None).topics:

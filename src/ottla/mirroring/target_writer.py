@@ -42,6 +42,8 @@ TRANSACTION_TIMEOUT_MS: Final = 30_000
 SESSION_TIMEOUT_MS: Final = 10_000
 CALL_WITHIN_S: Final = 30.0
 CLOSE_WITHIN_S: Final = 5.0
+LEAVE_WITHIN_S: Final = 5.0
+LEAVE_POLL_S: Final = 0.2
 FULL_PAUSE_S: Final = 0.1
 MAX_LOOKS: Final = 20
 LOOK_PAUSE_S: Final = 0.1
@@ -427,4 +429,11 @@ class TargetWriter:
         if self.is_open:
             with suppress(KafkaException):
                 self._producer.abort_transaction(CLOSE_WITHIN_S)
+        # librdkafka's close() may never return if an assignment arrives within it, as of a mirror
+        # that has nothing to do and ends while it still joins: it is taken before.
+        self._member.unsubscribe()
+        until = time.monotonic() + LEAVE_WITHIN_S
+        while self._member.poll(LEAVE_POLL_S) is not None or self.held:
+            if time.monotonic() > until:
+                break
         self._member.close()
