@@ -48,6 +48,14 @@ CLAIMED: Final = (
     "that it refines (StreamsGroup.relabelRefinedAssignment): until the next epoch the member is "
     "told to give up all its tasks, and nobody has them. Ottla changes nothing."
 )
+_TOLD_AGAIN: Final = (
+    "A member of a streams group that says what it has, and lacks tasks that it was given, is told "
+    "them again: the answer may have been lost. Kafka answers only what has changed since."
+)
+_ONLY_OFFSETS: Final = (
+    "The heartbeat that makes a streams group is told endpoint epoch 0. Kafka tells 1 where "
+    "offsets were committed before for a group of that id, and goes on from 0 all the same."
+)
 _CONFIGURED: Final = (
     "The heartbeat that makes a streams group compares its topology with the topics. Kafka forgets "
     "that, and describes the topology without numbers of partitions until the next heartbeat."
@@ -83,6 +91,8 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known(LATE_END, "producer_id", _FENCED, answers=r"'-1', 'P\d+'"),
     Known(LATE_END, "producer_epoch", _FENCED, answers=r"-1, \d+"),
     Known("", "", CLAIMED, "a_claimed_place"),
+    Known("", "_tasks", _TOLD_AGAIN, answers=r"\[.*\], None"),
     Known("", "topology_description_required", _DESCRIPTIONS, answers="True, False"),
+    Known("seed", "endpoint_information_epoch", _ONLY_OFFSETS, answers="0, 1"),
     Known("seed", "changelog_topics[0].partitions", _CONFIGURED, answers="3, 0"),
 )
