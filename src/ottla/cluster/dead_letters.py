@@ -69,7 +69,7 @@ TOPIC_SETTINGS: Final = (
 """Of a topic that is created for dead letters."""
 
 
-class _Place(NamedTuple):
+class _Target(NamedTuple):
     """Where dead letters go."""
 
     topic: str
@@ -196,7 +196,7 @@ class DeadLetters:
         self, origin: Origin, letters: Sequence[Letter], at: int, found: Found
     ) -> int | None:
         async with self._turns:
-            place = await self._place(origin)
+            target = await self._target(origin)
             packed = pack(
                 origin,
                 letters,
@@ -204,13 +204,13 @@ class DeadLetters:
                 found.until,
                 found.contents,
                 self._clock.now_ms(),
-                self._max_bytes(place.topic),
+                self._max_bytes(target.topic),
             )
-            await self._produce(place, packed.batch)
+            await self._produce(target, packed.batch)
         self.written += packed.size
         return packed.next_offset
 
-    async def _place(self, origin: Origin) -> _Place:
+    async def _target(self, origin: Origin) -> _Target:
         """Raises ApiError: INVALID_CONFIG if the topic may not be used, why it cannot be created,
         LEADER_NOT_AVAILABLE."""
         topic = self._settings(origin.group_id).errors_deadletterqueue_topic_name
@@ -236,9 +236,9 @@ class DeadLetters:
         leader = known.partitions[index].leader
         if leader == NO_LEADER or leader not in self._image().brokers:
             raise ApiError(ErrorCode.leader_not_available, f"{topic}-{index} has no leader.")
-        return _Place(topic, known.topic_id, index, leader)
+        return _Target(topic, known.topic_id, index, leader)
 
-    async def _produce(self, place: _Place, batch: bytes) -> None:
+    async def _produce(self, target: _Target, batch: bytes) -> None:
         """Raises ApiError."""
         build = messages_of(PRODUCE, VERSION, "request")
         request = build.ProduceRequest(
@@ -247,15 +247,15 @@ class DeadLetters:
             timeout=ACK_WITHIN_MS,
             topic_data=(
                 build.TopicProduceData(
-                    topic_id=place.topic_id,
+                    topic_id=target.topic_id,
                     partition_data=(
-                        build.PartitionProduceData(index=place.partition, records=batch),
+                        build.PartitionProduceData(index=target.partition, records=batch),
                     ),
                 ),
             ),
         )
         try:
-            response = await self._ask(place.leader, request)
+            response = await self._ask(target.leader, request)
         except PeerError as error:
             raise ApiError(ErrorCode.network_exception, str(error)) from None
         (topic,) = response.responses
@@ -263,4 +263,4 @@ class DeadLetters:
         code = ErrorCode(answer.error_code)
         if code is not ErrorCode.none:
             message = answer.error_message or code.name.replace("_", " ")
-            raise ApiError(code, f"{place.topic}-{place.partition}: {message}")
+            raise ApiError(code, f"{target.topic}-{target.partition}: {message}")
