@@ -247,8 +247,8 @@ for words, wrong, most in (
     (["pipeline", "--help"], heavy | client | {"ottla.pipelines"}, 175),
     (["topic", "list", "--bootstrap", "127.0.0.1:1"], heavy | librdkafka, 220),
     (["group", "list", "--bootstrap", "127.0.0.1:1"], heavy | librdkafka, 230),
-    (["consume", "--help"], pages, 305),
-    (["consume", "t", "--bootstrap", "127.0.0.1:1"], pages, 305),
+    (["consume", "--help"], pages, 310),
+    (["consume", "t", "--bootstrap", "127.0.0.1:1"], pages, 310),
 ):
     run_command(words)
     found = wrong & sys.modules.keys()

@@ -27,6 +27,7 @@ def pipeline(name: str, topic: str, on_rejects: str = "stop") -> Any:
             unknown_fields="drop",
             registry=None,
             rejects="separate",
+            source_format="plain",
         ),
         delivery=SimpleNamespace(
             group=f"{name}-group", guarantee="exactly once", on_rejects=on_rejects
@@ -53,7 +54,7 @@ def broker_with_topic_t(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def samples(monkeypatch: pytest.MonkeyPatch, found: Sample | str) -> None:
-    monkeypatch.setattr(sample, "parse_newest", lambda *_: found)
+    monkeypatch.setattr(sample, "parse_newest", lambda *_, **__: found)
 
 
 REASON = "key is not a JSON object of the schema"

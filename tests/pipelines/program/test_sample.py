@@ -55,8 +55,17 @@ class Topic:
         monkeypatch.setattr(sample, "read_status", self.read_status)
 
     def parse_newest(
-        self, _kafka: Any, _state: Any, _schema: Any, _key: Any, unknown: str, limit: int
+        self,
+        _kafka: Any,
+        _state: Any,
+        _schema: Any,
+        _key: Any,
+        unknown: str,
+        limit: int,
+        *,
+        source_format: str,
     ) -> Sample | str:
+        assert source_format == "plain"
         self.unknown_fields = unknown
         return self.samples[limit]
 

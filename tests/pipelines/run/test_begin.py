@@ -29,9 +29,14 @@ from ottla.pipelines.run.begin import (
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.target.expectations import Expectations
+from ottla.pipelines.target.port import Capabilities
 
 KAFKA = read_settings("b:9092")
-SINK = SimpleNamespace(short_name="/lake/late-flights", constrained=lambda frame: frame)
+SINK = SimpleNamespace(
+    short_name="/lake/late-flights",
+    constrained=lambda frame: frame,
+    capabilities=Capabilities(keeps_rejects=False),
+)
 RUNNER: Any = SimpleNamespace(query_id=lambda: "", sink=SINK)
 
 
