@@ -1,8 +1,10 @@
 """The brokers are asked before Spark waits for them."""
 
 import socket
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka import brokers
 from ottla.pipelines.kafka.settings import read_settings
+from ottla.testing.broker_process import BrokerProcess
 
 KAFKA = read_settings("b:9092")
 
@@ -123,3 +126,31 @@ def test_why_a_topic_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert brokers.why_silent([(KAFKA, "t"), (KAFKA, "u")]) is None
     assert asked == [(KAFKA, ["t"]), (KAFKA, ["u"])]
     assert brokers.why_silent([(KAFKA, "gone"), (KAFKA, "u")]) == "there is no topic gone"
+
+
+def test_a_broker_that_comes_back_is_asked_by_a_client_that_never_waited_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client that did would end this process with an assertion of librdkafka, or hang."""
+    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    with BrokerProcess(tmp_path / "data") as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        (made,) = admin.create_topics([NewTopic("t", 1, 1)]).values()
+        made.result(30)
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
+        consumer.commit(offsets=[TopicPartition("t", 0, 1, "mark")], asynchronous=False)
+        consumer.close()
+        asked = brokers.Brokers(read_settings(broker.bootstrap))
+        assert asked.committed("g", "t", [0]) == ["mark"]
+        broker.kill()
+        monkeypatch.setattr(brokers, "TIMEOUT_S", 1.0)
+        for _ in range(2):
+            with pytest.raises(PipelineError, match=r"Timed out|does not answer"):
+                asked.committed("g", "t", [0])
+        broker.start()
+        monkeypatch.undo()
+        for _ in range(3):
+            assert asked.committed("g", "t", [0]) == ["mark"]
+            time.sleep(0.5)

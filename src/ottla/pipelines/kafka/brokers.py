@@ -102,6 +102,10 @@ class Brokers:
     """The brokers of one cluster: an AdminClient whose requests end after TIMEOUT_S.
 
     Each method raises PipelineError, with one line, when the brokers do not answer or refuse.
+
+    After a request that was not answered in time the next one gets a new client. librdkafka 2.16
+    ends the whole process (an assertion in rdkafka_queue.h), or never answers again, where a
+    request to a group's coordinator timed out and the coordinator then comes back.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -111,9 +115,10 @@ class Brokers:
         self._servers = kafka.bootstrap_servers
         self._reads_committed = kafka.isolation == READ_COMMITTED
         self._errors: deque[Any] = deque(maxlen=_MAX_ERRORS)
-        settings = {**kafka.for_librdkafka(), "log_level": "0", "error_cb": self._errors.append}
+        own = {"log_level": "0", "error_cb": self._errors.append}
+        self._settings: dict[str, Any] = {**kafka.for_librdkafka(), **own}
         try:
-            self._admin: Any = AdminClient(settings)
+            self._admin: Any = AdminClient(self._settings)
         except KafkaException as error:
             raise PipelineError(f"kafka= is refused: {_one_line(error.args[0])}") from error
 
@@ -234,10 +239,16 @@ class Brokers:
 
     def _result(self, future: Any) -> Any:
         from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka.admin import AdminClient
 
         try:
             return future.result(timeout=2 * TIMEOUT_S)
+        except TimeoutError as error:
+            self._admin = AdminClient(self._settings)
+            raise PipelineError(f"{self._servers} does not answer") from error
         except KafkaException as error:
+            if error.args[0].code() == KafkaError._TIMED_OUT:
+                self._admin = AdminClient(self._settings)
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise PipelineError(
                     f"A topic of the query is no longer on {self._servers}: it was deleted"
