@@ -95,7 +95,7 @@ def check(events: Sequence[Event], policy: Policy) -> Verdict:
     found += _never_written(facts)
     found += _two_values(facts, elections, policy)
     found += _twice(facts, elections, policy)
-    found += _final_order(facts, policy)
+    found += _final_order(facts, elections, policy)
     found += transactions.check(events)
     found += consumers.check(events, elections, policy, _shown(facts))
     found += generations.check(events)
@@ -270,10 +270,11 @@ def _twice(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anoma
         yield Anomaly(Kind.duplicate, partition_of[value], what, because)
 
 
-def _final_order(facts: Facts, policy: Policy) -> Iterator[Anomaly]:
+def _final_order(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
     """In the final read, offsets are consecutive and each producer's values are in order.
 
     The first occurrence of a value counts: a retry that wrote it again (acks=1) is a duplicate.
+    A retry after the leader has changed (acks=1) may be behind later records.
     """
     for partition, final in facts.final.items():
         expected = final.start
@@ -290,7 +291,8 @@ def _final_order(facts: Facts, policy: Policy) -> Iterator[Anomaly]:
             producer, sequence = parts_of(value)
             if sequence < last.get(producer, -1):
                 what = f"{value} at offset {offset} came after {producer}-{last[producer]}"
-                yield Anomaly(Kind.reordered, partition, what)
+                because = elections.moved(policy, partition)
+                yield Anomaly(Kind.reordered, partition, what, because)
             last[producer] = max(sequence, last.get(producer, -1))
         if expected != final.end and not facts.is_transactional:
             what = f"the final read ended at {expected} and not at {final.end}"

@@ -93,6 +93,16 @@ class Elections:
                 )
         return None
 
+    def moved(self, policy: Policy, partition: int) -> str | None:
+        """Why the policy allows records of one producer to be out of order: with acks=1 and without
+        idempotence, a request to the leader before is tried again after later ones were sent to the
+        new leader. One request at a time is a limit of each connection.
+        """
+        later = self._of[partition][1:]
+        if policy is not Policy.acks_1 or not later:
+            return None
+        return f"without idempotence; broker {later[0].leader} was elected at {later[0].at_ms} ms"
+
     def led_uncleanly(self, partition: int, leader_epoch: int, until_ms: int) -> str | None:
         """Why a client may have met a log without a record of this epoch: an out-of-sync leader
         was elected later. The surviving log shows no trace of it, if another unclean election

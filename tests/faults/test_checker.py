@@ -145,7 +145,13 @@ def test_a_reordered_pair_is_found(clean_history: Clean, length: int, data: st.D
     values = [value for _, value in final_of(events, 0).records]
     values[at], values[at + 1] = values[at + 1], values[at]
     final = replace(final_of(events, 0), records=tuple(enumerate(values)))
-    assert kinds(with_final(events, final)) == {Kind.reordered}
+    events = with_final(events, final)
+    for policy in Policy:
+        assert kinds(events, policy) == {Kind.reordered}, "no leader has changed"
+    elected = [Elected(0, 0, 1, 0, (0, 1)), Elected(1, 0, 2, 1, (1,))]
+    found = kinds([*elected, *events], Policy.acks_1)
+    assert found == set(), "the request to the leader before was sent again"
+    assert kinds([*elected, *events], Policy.strict) == {Kind.reordered}
 
 
 @given(length=st.integers(2, 20), data=st.data())

@@ -104,3 +104,19 @@ def without_packages() -> list[str]:
     source = Path(__file__).parents[2] / "src"
     start = f"import sys; sys.path.insert(0, {str(source)!r})"
     return [sys.executable, "-S", "-c", start]
+
+
+@pytest.fixture
+def catalog(spark: Any, tmp_path: Path) -> str:
+    """The name of a Hadoop catalog of Iceberg: its tables are folders, and its commits renames.
+
+    Each test has its own: a session that has loaded one does not see that its folder is another.
+    """
+    if not iceberg():
+        pytest.skip("no Iceberg for this Spark")
+    name = f"lake_{uuid.uuid4().hex[:8]}"
+    setting = f"spark.sql.catalog.{name}"
+    spark.conf.set(setting, "org.apache.iceberg.spark.SparkCatalog")
+    spark.conf.set(f"{setting}.type", "hadoop")
+    spark.conf.set(f"{setting}.warehouse", str(tmp_path / "warehouse"))
+    return name

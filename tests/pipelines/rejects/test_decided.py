@@ -78,13 +78,10 @@ def job(spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Pat
 
 
 @pytest.fixture(params=["delta", "iceberg", pytest.param("postgresql", marks=pytest.mark.full)])
-def table(request: pytest.FixtureRequest, job: Job, tmp_path: Path) -> Job:
+def table(request: pytest.FixtureRequest, job: Job) -> Job:
     if request.param == "iceberg":
-        conf = job.spark.conf
-        conf.set("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
-        conf.set("spark.sql.catalog.lake.type", "hadoop")
-        conf.set("spark.sql.catalog.lake.warehouse", str(tmp_path / "lake"))
-        job.write, job.target = to_iceberg, f"lake.db.{job.name.replace('-', '_')}"
+        catalog = request.getfixturevalue("catalog")
+        job.write, job.target = to_iceberg, f"{catalog}.db.{job.name.replace('-', '_')}"
     elif request.param == "postgresql":
         database: Postgres = request.getfixturevalue("postgres")
         job.spark.sql(f"ADD JAR '{fetched_driver()}'")

@@ -143,10 +143,8 @@ def job(
     if request.param == "json":
         sink += '\nformat = "json"'
     elif request.param == "iceberg":
-        spark.conf.set("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
-        spark.conf.set("spark.sql.catalog.lake.type", "hadoop")
-        spark.conf.set("spark.sql.catalog.lake.warehouse", str(tmp_path / "lake"))
-        sink = f'format = "iceberg"\ntarget = "lake.db.{topic.replace("-", "_")}"'
+        catalog = request.getfixturevalue("catalog")
+        sink = f'format = "iceberg"\ntarget = "{catalog}.db.{topic.replace("-", "_")}"'
     elif request.param == "postgresql":
         database: Postgres = request.getfixturevalue("postgres")
         spark.sql(f"ADD JAR '{fetched_driver()}'")
