@@ -291,7 +291,7 @@ def _final_order(facts: Facts, elections: Elections, policy: Policy) -> Iterator
             producer, sequence = parts_of(value)
             if sequence < last.get(producer, -1):
                 what = f"{value} at offset {offset} came after {producer}-{last[producer]}"
-                because = elections.moved(policy, partition)
+                because = elections.moved(policy, partition, offset)
                 yield Anomaly(Kind.reordered, partition, what, because)
             last[producer] = max(sequence, last.get(producer, -1))
         if expected != final.end and not facts.is_transactional:

@@ -93,15 +93,20 @@ class Elections:
                 )
         return None
 
-    def moved(self, policy: Policy, partition: int) -> str | None:
-        """Why the policy allows records of one producer to be out of order: with acks=1 and without
-        idempotence, a request to the leader before is tried again after later ones were sent to the
-        new leader. One request at a time is a limit of each connection.
+    def moved(self, policy: Policy, partition: int, offset: int) -> str | None:
+        """Why the policy allows that the record here comes after later ones of its producer.
+
+        With acks=1 and without idempotence, a request to the leader before is tried again after
+        later ones were sent to the new leader: one request at a time is a limit of each connection.
+        So the record was appended by a leader that was elected.
         """
-        later = self._of[partition][1:]
-        if policy is not Policy.acks_1 or not later:
+        if policy is not Policy.acks_1:
             return None
-        return f"without idempotence; broker {later[0].leader} was elected at {later[0].at_ms} ms"
+        for election in self._of[partition][1:]:
+            start = self._start(partition, election.leader_epoch)
+            if election.leader != -1 and start is not None and start <= offset:
+                return f"broker {election.leader} was elected in epoch {election.leader_epoch}"
+        return None
 
     def led_uncleanly(self, partition: int, leader_epoch: int, until_ms: int) -> str | None:
         """Why a client may have met a log without a record of this epoch: an out-of-sync leader
