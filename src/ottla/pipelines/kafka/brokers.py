@@ -110,7 +110,6 @@ class Brokers:
 
     def __init__(self, kafka: KafkaSettings) -> None:
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient
 
         self._servers = kafka.bootstrap_servers
         self._reads_committed = kafka.isolation == READ_COMMITTED
@@ -118,9 +117,14 @@ class Brokers:
         own = {"log_level": "0", "error_cb": self._errors.append}
         self._settings: dict[str, Any] = {**kafka.for_librdkafka(), **own}
         try:
-            self._admin: Any = AdminClient(self._settings)
+            self._admin = self._new_admin()
         except KafkaException as error:
             raise PipelineError(f"kafka= is refused: {_one_line(error.args[0])}") from error
+
+    def _new_admin(self) -> Any:
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient(self._settings)
 
     def metadata(self) -> Any:
         """Return the metadata of the cluster and of all topics."""
@@ -239,16 +243,15 @@ class Brokers:
 
     def _result(self, future: Any) -> Any:
         from confluent_kafka import KafkaError, KafkaException
-        from confluent_kafka.admin import AdminClient
 
         try:
             return future.result(timeout=2 * TIMEOUT_S)
         except TimeoutError as error:
-            self._admin = AdminClient(self._settings)
+            self._admin = self._new_admin()
             raise PipelineError(f"{self._servers} does not answer") from error
         except KafkaException as error:
             if error.args[0].code() == KafkaError._TIMED_OUT:
-                self._admin = AdminClient(self._settings)
+                self._admin = self._new_admin()
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise PipelineError(
                     f"A topic of the query is no longer on {self._servers}: it was deleted"
