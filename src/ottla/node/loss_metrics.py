@@ -130,19 +130,19 @@ class LossMetrics:
         self, partitions: Iterable[Partition]
     ) -> dict[Partition, list[tuple[str, int]]]:
         """Where the share groups are of which this broker keeps the state."""
-        places: dict[tuple[UUID, int], Partition] = {}
+        keys: dict[tuple[UUID, int], Partition] = {}
         for partition in partitions:
             topic = self._node.image.topic(partition.topic)
             if topic is not None:
-                places[topic.topic_id, partition.index] = partition
-        if not places:
+                keys[topic.topic_id, partition.index] = partition
+        if not keys:
             return {}
         found: dict[Partition, list[tuple[str, int]]] = {}
         by_shard = await self._node.shares.runtime.decide_in_each(
-            lambda shard, _: _starts(shard, places)
+            lambda shard, _: _starts(shard, keys)
         )
-        for place, group, offset in (each for starts in by_shard for each in starts):
-            found.setdefault(places[place], []).append((group, offset))
+        for key, group, offset in (each for starts in by_shard for each in starts):
+            found.setdefault(keys[key], []).append((group, offset))
         return found
 
 
@@ -158,13 +158,13 @@ def _pieces(log: Log) -> list[Piece]:
 
 
 def _starts(
-    shard: ShareShard, places: Container[tuple[UUID, int]]
+    shard: ShareShard, keys: Container[tuple[UUID, int]]
 ) -> list[tuple[tuple[UUID, int], str, int]]:
     """Where share groups are with these partitions; those that have not begun have no offset."""
     return [
         ((key.topic_id, key.partition), key.group_id, known.state.start_offset)
         for key, known in shard.known.items()
-        if (key.topic_id, key.partition) in places and known.state.start_offset >= 0
+        if (key.topic_id, key.partition) in keys and known.state.start_offset >= 0
     ]
 
 

@@ -103,7 +103,7 @@ def pack(
     max_bytes: int,
 ) -> Packed:
     """The dead letters from this offset on, as far as they fit into one batch of so many bytes, and
-    not behind the offset `until`. One at least, whatever its size. There must be some."""
+    none after the offset `until`. One at least, whatever its size. There must be some."""
     packed: list[bytes] = []
     size = HEADER_BYTES
     next_offset = None

@@ -79,8 +79,8 @@ def in_likely_order(
     key: bytes, partitions: Collection[TopicPartition], count: int
 ) -> list[TopicPartition]:
     """Those first that a common partitioner chooses for the key; the topic has `count`."""
-    place = {number: at for at, number in enumerate(likely_partitions(key, max(count, 1)))}
-    return sorted(partitions, key=lambda each: (place.get(each.partition, count), each))
+    rank = {number: at for at, number in enumerate(likely_partitions(key, max(count, 1)))}
+    return sorted(partitions, key=lambda each: (rank.get(each.partition, count), each))
 
 
 def _ask(client: Client, where: TopicPartition, body: bytes) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class DescriptionUpdate(NamedTuple):
 
 
 def asked(group: StreamsGroup, topology_epoch: int, soft: Soft, now_ms: int) -> Soft | None:
-    """What the group knows once a member is asked; None if none is to be asked now."""
+    """What the group knows once a member is asked; None if it asks none now."""
     if topology_epoch in (group.described_epoch, group.undescribable_epoch):
         return None
     last = soft.asked
