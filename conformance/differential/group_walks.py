@@ -8,14 +8,14 @@ and members of several topics ask for `range`, which decides topic by topic.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any, Final
 
-from conformance.differential.session import PAUSE_SECONDS, Session
+from conformance.differential.group_settings import set_group_settings
+from conformance.differential.session import Session
 from ottla.protocol.errors import ErrorCode
 
 STEPS: Final = 30
@@ -25,9 +25,6 @@ TOPICS: Final = {"t": 3, "u": 2, "v": 1}
 """With their partitions."""
 MEMBERS: Final = ("a", "b", "c", "d")
 INSTANCES: Final = ("i", "j")
-GROUP: Final = 32
-"""The type of the resource that has a group's settings."""
-SET: Final = 0
 INTERVAL: Final = "consumer.assignment.interval.ms"
 JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
 
@@ -275,42 +272,13 @@ class _Walk:
         return self._session.ask(f"seed {self._seed}: {label}", request)
 
 
-def _without_pauses(session: Session, groups: Sequence[str]) -> None:
-    """Assignments of these groups follow at once."""
-    build = session.build(44, 1)
-    setting = build.AlterableConfig(name=INTERVAL, config_operation=SET, value="0")
-    request = build.IncrementalAlterConfigsRequest(
-        resources=tuple(
-            build.AlterConfigsResource(
-                resource_type=GROUP, resource_name=session.name(group), configs=(setting,)
-            )
-            for group in groups
-        )
-    )
-    session.ask("settings of the groups", request)
-
-    def is_known() -> bool:
-        build = session.build(32, 4)
-        resource = build.DescribeConfigsResource(
-            resource_type=GROUP,
-            resource_name=session.name(groups[-1]),
-            configuration_keys=(INTERVAL,),
-        )
-        request = build.DescribeConfigsRequest(resources=(resource,))
-        (found,) = session.ask("settings", request, is_recorded=False).results
-        return [each.value for each in found.configs] == ["0"]
-
-    session.wait("the groups have their settings", is_known)
-    # Kafka tells the coordinators of them a moment later.
-    time.sleep(5 * PAUSE_SECONDS)
-
-
 def group_walks(session: Session, first: int) -> None:
     """The walks of ten seeds from the first one on."""
     seeds = range(first, first + SEEDS_OF_A_SCRIPT)
     for topic, partitions in TOPICS.items():
         session.create(topic, partitions)
-    _without_pauses(session, [f"g{seed}" for seed in seeds])
+    # Assignments of these groups follow at once.
+    set_group_settings(session, {f"g{seed}": {INTERVAL: "0"} for seed in seeds})
     for seed in seeds:
         _Walk(session, seed).run()
 

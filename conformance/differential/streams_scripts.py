@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from conformance.differential.group_settings import set_group_settings
 from conformance.differential.session import Session
 from ottla.protocol.errors import ErrorCode
 
 STREAMS_KEYS: Final = (88, 89)
-_HEARTBEAT, _DESCRIBE, _CONFIGS = 88, 89, 44
-_GROUP: Final = 32
-"""The type of the resource that has a group's settings."""
-_SET: Final = 0
+_HEARTBEAT, _DESCRIBE = 88, 89
 AT_ONCE: Final = {
     "streams.initial.rebalance.delay.ms": "0",
     "streams.assignment.interval.ms": "0",
@@ -25,30 +23,7 @@ AT_ONCE: Final = {
 
 def configure(session: Session, settings: Mapping[str, str] = AT_ONCE) -> None:
     """Gives group `g` these settings, and waits until they are in force."""
-    build, group = session.build(_CONFIGS, 1), session.name("g")
-    resource = build.AlterConfigsResource(
-        resource_type=_GROUP,
-        resource_name=group,
-        configs=tuple(
-            build.AlterableConfig(name=name, config_operation=_SET, value=value)
-            for name, value in settings.items()
-        ),
-    )
-    request = build.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-    session.ask(f"settings {settings}", request)
-
-    def is_set() -> bool:
-        build = session.build(32, 4)
-        asked = build.DescribeConfigsResource(
-            resource_type=_GROUP, resource_name=group, configuration_keys=tuple(settings)
-        )
-        answer = session.ask(
-            "settings", build.DescribeConfigsRequest(resources=(asked,)), is_recorded=False
-        )
-        (result,) = answer.results
-        return {each.name: each.value for each in result.configs} == settings
-
-    session.wait("the group's settings are in force", is_set)
+    set_group_settings(session, {"g": settings})
 
 
 def topology(

@@ -9,14 +9,14 @@ Ottla does where two are equally loaded. Nobody names the instance id of another
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any, Final
 
-from conformance.differential.session import PAUSE_SECONDS, Session
+from conformance.differential.group_settings import set_group_settings
+from conformance.differential.session import Session
 from ottla.protocol.errors import ErrorCode
 
 STEPS: Final = 30
@@ -30,11 +30,8 @@ MEMBERS: Final = ("a", "b")
 INSTANCES: Final = ("i", "j")
 PROCESSES: Final = {"a": "pppl", "b": "qqqu"}
 """Of each member, mostly the first one."""
-HEARTBEAT, DESCRIBE, CONFIGS = 88, 89, 44
-GROUP: Final = 32
-SET: Final = 0
+HEARTBEAT, DESCRIBE = 88, 89
 JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
-_INTERVAL: Final = "streams.assignment.interval.ms"
 _Owned = tuple[tuple[int, ...], tuple[int, ...]]
 """Active and standby tasks of the one subtopology."""
 NOTHING: Final[_Owned] = ((), ())
@@ -254,46 +251,13 @@ def _numbers(tasks: Any) -> tuple[int, ...]:
     return tuple(sorted(number for each in tasks for number in each.partitions))
 
 
-def _settings(session: Session, groups: Sequence[str]) -> None:
+def _settings(number: int) -> dict[str, str]:
     """Assignments follow at once; every other group has standby tasks."""
-    build = session.build(CONFIGS, 1)
-
-    def settings(number: int) -> dict[str, str]:
-        return {
-            "streams.initial.rebalance.delay.ms": "0",
-            "streams.num.standby.replicas": str(number % 2),
-            _INTERVAL: "0",
-        }
-
-    request = build.IncrementalAlterConfigsRequest(
-        resources=tuple(
-            build.AlterConfigsResource(
-                resource_type=GROUP,
-                resource_name=session.name(group),
-                configs=tuple(
-                    build.AlterableConfig(name=name, config_operation=SET, value=value)
-                    for name, value in settings(number).items()
-                ),
-            )
-            for number, group in enumerate(groups)
-        )
-    )
-    session.ask("settings of the groups", request)
-
-    def is_known() -> bool:
-        build = session.build(32, 4)
-        resource = build.DescribeConfigsResource(
-            resource_type=GROUP,
-            resource_name=session.name(groups[-1]),
-            configuration_keys=(_INTERVAL,),
-        )
-        request = build.DescribeConfigsRequest(resources=(resource,))
-        (found,) = session.ask("settings", request, is_recorded=False).results
-        return [each.value for each in found.configs] == ["0"]
-
-    session.wait("the groups have their settings", is_known)
-    # Kafka tells the coordinators of them a moment later.
-    time.sleep(5 * PAUSE_SECONDS)
+    return {
+        "streams.initial.rebalance.delay.ms": "0",
+        "streams.num.standby.replicas": str(number % 2),
+        "streams.assignment.interval.ms": "0",
+    }
 
 
 def streams_walks(session: Session, first: int) -> None:
@@ -301,7 +265,7 @@ def streams_walks(session: Session, first: int) -> None:
     seeds = range(first, first + SEEDS_OF_A_SCRIPT)
     for topic in ("t", "c"):
         session.create(topic, PARTITIONS)
-    _settings(session, [f"g{seed}" for seed in seeds])
+    set_group_settings(session, {f"g{seed}": _settings(at) for at, seed in enumerate(seeds)})
     for seed in seeds:
         _Walk(session, seed).run()
 
