@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ottla.client.admin.groups import CLASSIC, SHARE, Member, described_groups
+from ottla.client.admin.groups import CLASSIC, SHARE, Member
 from ottla.client.client import Client
 from ottla.client.coordinators import Coordinated
 from ottla.client.question import Question
@@ -39,14 +39,12 @@ def expire_member(
     KitError unless the group has exactly one member, or one with this client id.
     """
     with kit_client(bootstrap, settings=settings) as client:
-        found = described_groups(client, [group]).get(group)
-        member = only_member(group, found, client_id)
-        assert found is not None
-        if found.type == CLASSIC:
+        kind, member = only_member(client, group, client_id)
+        if kind == CLASSIC:
             _leave_classic(client, group, member)
         else:
-            instance = {} if found.type == SHARE else {"instance_id": member.instance_id}
-            beat(client, found.type, group, member.member_id, LEAVES, **instance)
+            instance = {} if kind == SHARE else {"instance_id": member.instance_id}
+            beat(client, kind, group, member.member_id, LEAVES, **instance)
     return member.member_id
 
 

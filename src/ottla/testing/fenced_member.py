@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ottla.client.admin.groups import CLASSIC, SHARE, STREAMS, Member, described_groups
+from ottla.client.admin.groups import CLASSIC, SHARE, STREAMS, Member
 from ottla.client.client import Client
 from ottla.client.coordinators import Coordinated
 from ottla.client.question import Question
@@ -51,13 +51,11 @@ def fence_member(
     member without a group.instance.id, which Kafka never fences.
     """
     with kit_client(bootstrap, settings=settings) as client:
-        found = described_groups(client, [group]).get(group)
-        member = only_member(group, found, client_id)
-        assert found is not None
-        if found.type == CLASSIC:
+        kind, member = only_member(client, group, client_id)
+        if kind == CLASSIC:
             _take_place(client, group, member)
         else:
-            _run_ahead(client, found.type, group, member.member_id)
+            _run_ahead(client, kind, group, member.member_id)
     return member.member_id
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from ottla.client.admin.groups import CONSUMER, SHARE, STREAMS, Group, Member
+from ottla.client.admin.groups import CONSUMER, SHARE, STREAMS, Member, described_groups
 from ottla.client.client import Client
 from ottla.client.coordinators import Coordinated
 from ottla.client.question import Question
@@ -70,12 +70,15 @@ def described(client: Client, group_type: str, group: str) -> Any:
     return asked[group][1]
 
 
-def only_member(name: str, group: Group | None, client_id: str | None) -> Member:
-    """The group's only member, or its only one with this client id. Raises KitError."""
+def only_member(client: Client, name: str, client_id: str | None) -> tuple[str, Member]:
+    """The group's type, and its only member, or its only one with this client id. Raises
+    KitError.
+    """
+    group = described_groups(client, [name]).get(name)
     members = () if group is None else group.members
     found = [each for each in members if client_id in (None, each.client_id)]
-    if len(found) == 1:
-        return found[0]
+    if group is not None and len(found) == 1:
+        return group.type, found[0]
     ids = ", ".join(sorted({each.client_id for each in members})) or "no members"
     wanted = "" if client_id is None else f" with client id {client_id}"
     raise KitError(
