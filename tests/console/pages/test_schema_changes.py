@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.console import registry_console
 from tests.console.served_console import Visitor, console_of, serving
-from tests.pipelines.registry.server import RegistryServer, run_registry
+from tests.pipelines.registry.server import RegistryServer
 
 from ottla.console.errors import BadFormError
 from ottla.console.pages.schema_changes import MAX_TEXT, read_references
 from ottla.console.pages.schemas import written_references
 from ottla.console.schemas import Schemas
-from ottla.registry.client import registry_at
 from ottla.testing import SharedBroker
+
+registry, schemas = registry_console.registry, registry_console.schemas
+visitor = registry_console.visitor
 
 EVIL = "a/b <script>alert(1)</script>"
 FLIGHT: dict[str, Any] = {
@@ -25,23 +27,6 @@ FLIGHT: dict[str, Any] = {
     "fields": [{"name": "id", "type": "long"}],
 }
 LATER = {**FLIGHT, "fields": [*FLIGHT["fields"], {"name": "gate", "type": "string", "default": ""}]}
-
-
-@pytest.fixture
-def registry() -> Iterator[RegistryServer]:
-    with run_registry() as found:
-        yield found
-
-
-@pytest.fixture
-def schemas(registry: RegistryServer) -> Schemas:
-    return Schemas(registry_at(registry.url), registry.url)
-
-
-@pytest.fixture
-def visitor(ottla_session_broker: SharedBroker, schemas: Schemas) -> Iterator[Visitor]:
-    with serving(console_of(ottla_session_broker.bootstrap, schemas=schemas)) as found:
-        yield found
 
 
 def hidden(text: str, name: str) -> str:

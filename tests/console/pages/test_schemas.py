@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
 import fastavro
 import pytest
 from confluent_kafka import Producer
+from tests.console import registry_console
 from tests.console.served_console import Got, Visitor, console_of, serving
-from tests.pipelines.registry.server import RegistryServer, run_registry
+from tests.pipelines.registry.server import RegistryServer
 
 from ottla.console.pages.schemas import Line, compared
 from ottla.console.schemas import MAX_ASKED_A_SECOND, Decoded, Schemas
@@ -20,6 +20,9 @@ from ottla.registry.client import registry_at
 from ottla.registry.framing import head
 from ottla.registry.protobuf_framing import write_indexes
 from ottla.testing import SharedBroker, Topic
+
+registry, schemas = registry_console.registry, registry_console.schemas
+visitor = registry_console.visitor
 
 EVIL = "<script>alert(1)</script>"
 FLIGHT: dict[str, Any] = {
@@ -35,23 +38,6 @@ def avro(schema_id: int, value: dict[str, Any]) -> bytes:
     out = BytesIO()
     fastavro.schemaless_writer(out, FLIGHT, value)
     return head(schema_id) + out.getvalue()
-
-
-@pytest.fixture
-def registry() -> Iterator[RegistryServer]:
-    with run_registry() as found:
-        yield found
-
-
-@pytest.fixture
-def schemas(registry: RegistryServer) -> Schemas:
-    return Schemas(registry_at(registry.url), registry.url)
-
-
-@pytest.fixture
-def visitor(ottla_session_broker: SharedBroker, schemas: Schemas) -> Iterator[Visitor]:
-    with serving(console_of(ottla_session_broker.bootstrap, schemas=schemas)) as found:
-        yield found
 
 
 def test_subjects_versions_and_what_changed(visitor: Visitor, registry: RegistryServer) -> None:
