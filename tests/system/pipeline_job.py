@@ -2,7 +2,7 @@
 
 `python -m tests.system.pipeline_job BOOTSTRAP TOPIC FOLDER [--delivery NAME] [--starting WHERE]
 [--table append|upsert|history] [--sink delta|iceberg|files|database] [--url URL]
-[--die MOMENT [--seed N]] [--pause MOMENT ...]`
+[--die MOMENT [--seed N]] [--pause MOMENT ...] [--streamed]`
 
 The database is that of `components.postgres`, whose driver is in the cache.
 
@@ -45,6 +45,7 @@ from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.files.sink import FilesSink
 from ottla.pipelines.sinks.iceberg.sink import IcebergSink
+from ottla.pipelines.sinks.postgresql import sink as postgresql
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink
 from ottla.pipelines.spark.jvm.jdbc_connection import Connection
 
@@ -82,6 +83,16 @@ def pause(sign: Path) -> None:
     sign.touch()
     while sign.exists():
         time.sleep(0.01)
+
+
+def stream_each_batch() -> None:
+    """Copies each batch into a database while Spark computes it, as after a large one."""
+
+    def refuse(_: Any) -> Any:
+        raise AssertionError("a batch is not streamed")
+
+    sink: Any = postgresql
+    sink.STREAMED_BYTES, sink.chunks_of = 0, refuse
 
 
 def kill_jvm(spark: Any) -> None:
@@ -252,10 +263,13 @@ def main() -> int:
     parser.add_argument("--table", default="append", choices=list(TABLES))
     parser.add_argument("--sink", default="delta", choices=list(SINKS))
     parser.add_argument("--url", default="")
+    parser.add_argument("--streamed", action="store_true")
     parser.add_argument("--die")
     parser.add_argument("--pause", action="append", default=[])
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
+    if chosen.streamed:
+        stream_each_batch()
     folder = Path(chosen.folder)
     lake = folder / "warehouse" / "db" if chosen.sink == "iceberg" else folder
     if chosen.die:

@@ -402,6 +402,16 @@ of_each_table = pytest.mark.parametrize(
     [("append", Feed, check_appended), ("upsert", KeyedFeed, check_upserted)],
     ids=["append", "upsert"],
 )
+of_each_way = pytest.mark.parametrize(
+    ("how", "feed_of", "check"),
+    [
+        (("--table", "append"), Feed, check_appended),
+        # As a batch is copied after a large one, while Spark computes it.
+        (("--table", "append", "--streamed"), Feed, check_appended),
+        (("--table", "upsert"), KeyedFeed, check_upserted),
+    ],
+    ids=["append", "streamed", "upsert"],
+)
 
 
 @pytest.mark.full
@@ -418,12 +428,12 @@ def test_an_iceberg_table_has_each_record_once_whatever_is_killed(
 
 
 @pytest.mark.full
-@of_each_table
+@of_each_way
 def test_a_database_has_each_record_once_whatever_of_spark_is_killed(
-    new_pipeline: Any, postgres: Postgres, table: str, feed_of: Any, check: Any
+    new_pipeline: Any, postgres: Postgres, how: tuple[str, ...], feed_of: Any, check: Any
 ) -> None:
     pipeline = new_pipeline("exactly-once")
-    how = ("--table", table, "--sink", "database", "--url", postgres.url)
+    how = (*how, "--sink", "database", "--url", postgres.url)
     with feed_of(pipeline.bootstrap, pipeline.topic) as feed:
         moments = (*OF_THE_BATCH, "inside the copy", "between batches", "jvm", "python", "seeded")
         for seed, moment in enumerate(moments):
@@ -432,12 +442,12 @@ def test_a_database_has_each_record_once_whatever_of_spark_is_killed(
 
 
 @pytest.mark.full
-@of_each_table
+@of_each_way
 def test_a_database_has_each_record_once_when_its_server_is_killed(
-    new_pipeline: Any, postgres: Postgres, table: str, feed_of: Any, check: Any
+    new_pipeline: Any, postgres: Postgres, how: tuple[str, ...], feed_of: Any, check: Any
 ) -> None:
     pipeline = new_pipeline("exactly-once")
-    how = ("--table", table, "--sink", "database", "--url", postgres.url)
+    how = (*how, "--sink", "database", "--url", postgres.url)
     # Before the transaction, in it, and after its commit.
     moments = ("before the commit", "inside the copy", "inside the commit", "between tables")
     pauses = [word for moment in moments for word in ("--pause", moment)]
