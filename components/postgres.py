@@ -20,6 +20,7 @@ from pathlib import Path
 
 from components import cache, ivy, pypi
 from components.child import Child
+from ottla.testing.child_process import pause_child
 from ottla.testing.ports import free_ports
 
 DRIVER = "org.postgresql:postgresql:42.7.7"
@@ -162,7 +163,7 @@ class Postgres:
     def kill(self) -> None:
         """Kill all processes of the server, as in a crash."""
         # Stopped, it starts no more of them.
-        self.child.process.send_signal(signal.SIGSTOP)
+        pause_child(self.child.process)
         listed = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text()
         children = [int(pid) for pid in listed.split()]
         self.child.kill()

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ottla.testing.child_process import start_child
+from ottla.testing.child_process import pause_child, start_child
 
 GONE_WITHIN_S = 60
 PARENT = """
 import os, sys, threading
 from pathlib import Path
-from ottla.testing.child_process import start_child
+from ottla.testing.child_process import pause_child, start_child
 children = []
 def start():
     children.append(start_child(["sleep", "600"], output=Path(sys.argv[1])))
@@ -86,3 +86,35 @@ def test_many_threads_may_start_children(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(codes) == list(range(8))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_paused_child_has_stopped_in_every_thread(tmp_path: Path) -> None:
+    program = """if True:
+        import threading, zlib
+        def work():
+            while True:
+                zlib.crc32(bytes(1_000_000))  # without the interpreter's lock
+        for _ in range(8):
+            threading.Thread(target=work).start()
+    """
+    for _ in range(20):
+        child = start_child([sys.executable, "-c", program], output=tmp_path / "output")
+        threads = Path(f"/proc/{child.pid}/task")
+        while len(list(threads.iterdir())) < 9:
+            assert child.poll() is None
+            time.sleep(0.005)
+        pause_child(child)
+        states = [
+            (each / "stat").read_text().rpartition(")")[2].split()[0] for each in threads.iterdir()
+        ]
+        child.kill()
+        child.wait()
+        assert set(states) == {"T"}
+
+
+def test_a_child_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    child = start_child(["true"], output=tmp_path / "output")
+    time.sleep(0.1)  # gone, but nobody has asked for its exit code
+    pause_child(child)
+    assert child.wait() == 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ottla.testing.child_process import start_child
+from ottla.testing.child_process import pause_child, start_child
 from ottla.testing.errors import KitError, ProcessEndedError, is_for_the_test, last_lines
 
 __tracebackhide__ = is_for_the_test
@@ -141,7 +141,7 @@ class BrokerProcess:
         """SIGSTOP: the broker stops working, but its connections stay open."""
         assert self.running, "the broker is not running"
         assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
+        pause_child(self.process)
         self.is_paused = True
 
     def resume(self) -> None:

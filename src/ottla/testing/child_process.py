@@ -17,12 +17,17 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Final
 
+from ottla.testing.errors import KitError
+
+MAX_PAUSE_S: Final = 10.0
+_LOOK_AGAIN_S: Final = 0.001
 _PR_SET_PDEATHSIG: Final = 1
 # Loaded before any fork: a forked child must not import.
 _LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -62,6 +67,26 @@ def start_child(
     _running.difference_update([each for each in _running if each.poll() is not None])
     _running.add(child)
     return child
+
+
+def pause_child(child: subprocess.Popen[bytes]) -> None:
+    """SIGSTOP, and wait until every thread of the child has stopped.
+
+    The signal alone returns before that: a thread on another processor may still answer a request
+    that is sent after it. Raises KitError if the child runs on for MAX_PAUSE_S.
+    """
+    child.send_signal(signal.SIGSTOP)
+    if sys.platform == "darwin":
+        return  # without waitid
+    options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+    end = time.monotonic() + MAX_PAUSE_S
+    try:
+        while os.waitid(os.P_PID, child.pid, options) is None:
+            if time.monotonic() > end:
+                raise KitError(f"process {child.pid} runs {MAX_PAUSE_S:.0f} s after SIGSTOP")
+            time.sleep(_LOOK_AGAIN_S)
+    except ChildProcessError:
+        return  # it has ended
 
 
 def _popen(

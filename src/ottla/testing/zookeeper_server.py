@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from ottla.testing.child_process import start_child
+from ottla.testing.child_process import pause_child, start_child
 from ottla.testing.errors import KitError, is_for_the_test, last_lines
 from ottla.testing.java import find_java
 from ottla.testing.ports import HOST, free_ports
@@ -185,17 +185,16 @@ class ZooKeeperServer:
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """SIGSTOP."""
-        self._signal(signal.SIGSTOP)
+        """SIGSTOP: from now on the server answers nothing."""
+        assert self.running
+        assert self._process is not None
+        pause_child(self._process)
 
     def resume(self) -> None:
         """SIGCONT."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals) -> None:
         assert self.running
         assert self._process is not None
-        self._process.send_signal(number)
+        self._process.send_signal(signal.SIGCONT)
 
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
