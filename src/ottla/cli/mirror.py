@@ -105,7 +105,7 @@ class Moved:
     "commit_every_s",
     type=Number(0.05),
     metavar="SECONDS",
-    help="The time of one transaction. Default: 0.5.",
+    help="The time of one transaction. Default: 0.5 while behind; less once it has caught up.",
 )
 @click.option(
     "--refresh-every",

@@ -82,9 +82,10 @@ class MapReader:
         if entry.is_start:
             found.begin(entry.runs[0].source, entry.runs[0].target)
             del begins[:]
-        elif entry.runs and (not begins or entry.runs[0].source > begins[-1]):
+        elif entry.runs and (not begins or entry.runs[0].source >= begins[-1]):
             found.extend(entry.runs)
-            begins.append(entry.runs[0].source)
+            if not begins or entry.runs[0].source > begins[-1]:
+                begins.append(entry.runs[0].source)
 
     def may_be_tidied(self, partition: TopicPartition) -> bool:
         """Whether there are enough entries that it is worth a look."""

@@ -14,6 +14,7 @@ from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError
 from ottla.mirroring import events
 from ottla.mirroring.clusters import Side, id_of
+from ottla.mirroring.commit_times import CommitTimes
 from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.group_offsets import Translated
 from ottla.mirroring.identity import replaced_topics
@@ -39,6 +40,10 @@ FAILED_PAUSE_S: Final = 1.0
 STABLE_WITHIN_S: Final = 1.0
 WAITING_NOTE_S: Final = 5.0
 LOOK_EVERY_S: Final = 0.5
+NEAR_OFFSETS: Final = 100
+"""A partition that is so near to its end has caught up: behind its last record there may be
+markers, which are offsets without a record.
+"""
 
 
 class MirrorError(ReportedError):
@@ -93,7 +98,9 @@ class Mirror:
         self._failures = 0
         self._records = 0
         self._bytes = 0
-        self._due_s = 0.0
+        self._times = CommitTimes(spec.commit_every_s)
+        self._filled: set[TopicPartition] = set()
+        """Those with records in the open transaction."""
         self.progress = Progress(time.monotonic())
         self.losses = 0
         """Events that mean that the target lacks something."""
@@ -184,13 +191,11 @@ class Mirror:
         try:
             if self._waiting:
                 self._find_positions()
-            records, news = self._reader.read(POLL_S)
-            self._add(records)
-            self._take_news(news)
-            now_s = time.monotonic()
-            is_full = self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES
-            if is_full or now_s >= self._due_s:
-                self._due_s = now_s + self._spec.commit_every_s
+            wait_s = self._times.wait_s(time.monotonic(), POLL_S) if self._filled else POLL_S
+            read = self._reader.read(wait_s)
+            self._add(read.records)
+            self._take_news(read.news)
+            if self._is_time(time.monotonic(), is_all=read.is_all):
                 self._commit()
         except TransactionFailed as failed:
             self._try_again(failed)
@@ -198,6 +203,19 @@ class Mirror:
             self._try_again(TransactionFailed(error.message))
         except RecreatedError as error:
             self._leave_out(error.names)
+
+    def _is_time(self, now_s: float, *, is_all: bool) -> bool:
+        """Whether to commit. `is_all`: nothing more has been fetched."""
+        if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES or self._times.is_due(now_s):
+            self._times.note_looked(now_s)
+            return True
+        if not (is_all and self._filled and self._times.may_commit_early(now_s)):
+            return False
+        return all(self._is_near_end(each) for each in self._filled)
+
+    def _is_near_end(self, partition: TopicPartition) -> bool:
+        end = self._reader.end_seen(self._share.source_of(partition))
+        return end is not None and end - self._share.next[partition] <= NEAR_OFFSETS
 
     # Which partitions
 
@@ -311,6 +329,9 @@ class Mirror:
             self._bytes += len(record) + len(record.key() or b"")
         for partition, record in last.items():
             self._share.epochs[partition] = record.leader_epoch()
+        if last and not self._filled:
+            self._times.note_begun(time.monotonic())
+        self._filled |= last.keys()
         if records:
             self._writer.serve()
 
@@ -444,6 +465,8 @@ class Mirror:
         self._writer.commit(positions, self._share.names(positions), {}, check)
         self._share.note_committed(positions)
         self.progress.add(self._records, self._bytes)
+        self._times.note_committed(time.monotonic(), len(self._filled))
+        self._filled.clear()
         self._records = self._bytes = self._failures = 0
 
     def _finish_transaction(self) -> None:
@@ -455,6 +478,7 @@ class Mirror:
 
     def _abort(self) -> None:
         self._writer.abort()
+        self._filled.clear()
         self._records = self._bytes = 0
         self._share.rewind()
 

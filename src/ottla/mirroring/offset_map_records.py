@@ -7,7 +7,8 @@ NAME is that of the source. `runs` are counts of records, and between two counts
 the source and the target skip. The record with "start" says where the mirror began; what lies
 before it in the topic belongs to an earlier life of the partition (its topic was deleted at the
 target and mirrored again). A record is written in the transaction of the records that it describes,
-so it is there if and only if they are.
+so it is there if and only if they are. The last record of a partition may be written again with
+more runs, under its key (`open_entries`); a reader skips the runs that it knows.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from ottla.protocol.errors import ErrorCode
 BATCH_RECORDS: Final = 2_000
 QUEUED_KB: Final = 64 * 1024
 """Of records that were fetched and not read yet."""
+QUEUE_BACKOFF_MS: Final = 5
 CUT: Final = KafkaError(KafkaError._LOG_TRUNCATION).str()
 """Part of the text of the error: its code is that of an offset out of range."""
 GONE: Final = frozenset(
@@ -45,6 +46,16 @@ class News:
     """Topics that the source does not know."""
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Records, each partition's in order, and the news."""
+
+    records: list[Any]
+    news: News
+    is_all: bool
+    """Nothing more has been fetched until now."""
+
+
 class SourceReader:
     """One consumer without a group."""
 
@@ -60,6 +71,8 @@ class SourceReader:
             "isolation.level": "read_committed",
             "check.crcs": True,
             "queued.max.messages.kbytes": QUEUED_KB,
+            # By default librdkafka fetches nothing for a second once so much is queued.
+            "fetch.queue.backoff.ms": QUEUE_BACKOFF_MS,
             **quiet(side.settings),
         }
         try:
@@ -75,14 +88,20 @@ class SourceReader:
             [partition_at(key, at, epoch) for key, (at, epoch) in positions.items()]
         )
 
-    def read(self, within_s: float) -> tuple[list[Any], News]:
-        """The next records, each partition's in order. Raises LibrdkafkaError and RefusedError."""
+    def read(self, within_s: float) -> Read:
+        """What has been fetched; waits so long if that is nothing. Raises LibrdkafkaError and
+        RefusedError.
+        """
         news = News()
         try:
-            found: list[Any] = self._consumer.consume(BATCH_RECORDS, within_s)
+            # With a number and a time, librdkafka waits for the number.
+            found: list[Any] = self._consumer.consume(1, within_s)
+            if found:
+                found += self._consumer.consume(BATCH_RECORDS, 0)
         except KafkaException as error:
             raise failure(error, "read the source") from error
-        return [each for each in found if not self._is_news(each, news)], news
+        records = [each for each in found if not self._is_news(each, news)]
+        return Read(records, news, len(found) <= BATCH_RECORDS)
 
     def _is_news(self, event: Any, news: News) -> bool:
         error = event.error()

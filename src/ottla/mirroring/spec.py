@@ -45,6 +45,7 @@ class MirrorSpec:
     into_existing: bool = False
     """Whether topics at the target may have records that this mirror did not write."""
     with_acls: bool = False
-    commit_every_s: float = 0.5
+    commit_every_s: float | None = None
+    """The time of one transaction. None: as `commit_times` says."""
     refresh_every_s: float = 10.0
     groups_every_s: float = 5.0

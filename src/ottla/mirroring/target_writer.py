@@ -29,6 +29,7 @@ from ottla.mirroring.clusters import Side, at_side, partition_at
 from ottla.mirroring.names import group_of, map_topic_of, transactional_id_of
 from ottla.mirroring.offset_map import Run, runs_of
 from ottla.mirroring.offset_map_records import map_records, start_record
+from ottla.mirroring.open_entries import OpenEntries
 from ottla.mirroring.position import (
     Position,
     metadata_of,
@@ -100,6 +101,7 @@ class TargetWriter:
         """The partitions that the group has given to this instance."""
         self._sources: dict[TopicPartition, list[int]] = {}
         self._targets: dict[TopicPartition, list[int]] = {}
+        self._entries = OpenEntries()
         self._problem: Any = None
         self._refusing: str | None = None
         """The topic that the problem is of."""
@@ -310,7 +312,7 @@ class TargetWriter:
         self._flush()
         for partition, runs in self._runs().items():
             of = TopicPartition(names[partition.topic], partition.partition)
-            for key, value in map_records(of, runs):
+            for key, value in map_records(of, self._entries.joined(partition, runs)):
                 self._write_map(key, value)
         offsets = [
             partition_at(partition, position.offset, position.epoch, written(position.origin))
@@ -324,6 +326,7 @@ class TargetWriter:
         self._guarded(lambda: self._producer.commit_transaction(CALL_WITHIN_S))
         if self._problem is not None:
             raise self._failed(self._problem)
+        self._entries.note_committed()
         self._ended()
 
     def _write_map(self, key: bytes, value: bytes) -> None:
@@ -359,6 +362,7 @@ class TargetWriter:
         """Nothing of the open transaction will be read. Raises LibrdkafkaError."""
         if self.is_open:
             self._call(lambda: self._producer.abort_transaction(CALL_WITHIN_S))
+        self._entries.forget()
         self._ended()
 
     def _ended(self) -> None:
