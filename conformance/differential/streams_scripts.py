@@ -1,8 +1,4 @@
-"""Scripts of requests about streams groups (KIP-1071).
-
-The assignor breaks ties in the order of a hash table, so here no two processes are equally loaded
-where a task is to be given.
-"""
+"""Scripts of requests about streams groups (KIP-1071)."""
 
 from __future__ import annotations
 

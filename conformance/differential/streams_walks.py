@@ -1,10 +1,8 @@
 """Seeded sequences of requests about streams groups (KIP-1071): members, static and not, join,
 beat, fall behind, leave and come back, right or wrong, and say how far they are with their tasks.
 
-What would depend on the time or on the order of a hash table is left out: assignments follow at
-once, and there are two processes at most, whose ids Java's hash table has in alphabetical order, as
-Ottla does where two are equally loaded. Nobody names the instance id of another member: see
-`known.CLAIMED`.
+What would depend on the time is left out: assignments follow at once. Nobody names the instance id
+of another member: see `known.CLAIMED`.
 """
 
 from __future__ import annotations
@@ -21,10 +19,7 @@ from ottla.protocol.errors import ErrorCode
 
 STEPS: Final = 30
 SEEDS_OF_A_SCRIPT: Final = 10
-FIRST_SEEDS: Final = (10, 20, 30, 50, 70, 80, 90)
-"""Of scripts without another tie: of two processes with one load, Kafka takes the one that got a
-task longer ago, and Ottla the one whose id comes first.
-"""
+FIRST_SEEDS: Final = range(0, 100, SEEDS_OF_A_SCRIPT)
 PARTITIONS: Final = 3
 MEMBERS: Final = ("a", "b")
 INSTANCES: Final = ("i", "j")

@@ -1,13 +1,11 @@
 """The processes of the application while tasks are assigned: their members (threads) and load.
 
-Kafka's ProcessState. Where two are equally loaded, the one whose id comes first gets the task:
-Kafka takes the one that Java's hash table has first.
+Kafka's ProcessState. Which of two that are equally loaded gets a task: see `java_order`.
 """
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-
+from ottla.groups.streams.java_order import JavaQueue, order_of_computed, order_of_puts
 from ottla.groups.streams.tasks import TaskId
 
 
@@ -24,7 +22,7 @@ class Process:
         self.standby: dict[str, list[TaskId]] = {}
         self.tasks: set[TaskId] = set()
         self.task_count = 0
-        self._by_load: list[tuple[int, str]] | None = None
+        self._by_load: JavaQueue[str] | None = None
 
     @property
     def load(self) -> float:
@@ -44,12 +42,15 @@ class Process:
 
     def add_to_least_loaded(self, task: TaskId, *, is_active: bool) -> int:
         """Gives the task to the member that has the fewest; returns how many that has now."""
+        if len(self.counts) == 1:
+            return self._add(next(iter(self.counts)), task, is_active=is_active)
         if self._by_load is None:
-            self._by_load = [(count, member_id) for member_id, count in self.counts.items()]
-            heapify(self._by_load)
-        _, member_id = heappop(self._by_load)
+            self._by_load = JavaQueue()
+            for member_id in order_of_puts(self.counts):
+                self._by_load.add(self.counts[member_id], member_id)
+        member_id = self._by_load.take()
         count = self._add(member_id, task, is_active=is_active)
-        heappush(self._by_load, (count, member_id))
+        self._by_load.add(count, member_id)
         return count
 
 
@@ -58,17 +59,22 @@ class Processes:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Process] = {}
-        self._by_load: list[tuple[float, str]] = []
+        self._of_members: list[str] = []
+        """The id of each member's process."""
+        self._by_load: JavaQueue[Process] = JavaQueue()
 
     def add_member(self, process_id: str, member_id: str) -> Process:
         process = self.by_id.setdefault(process_id, Process(process_id))
         process.counts[member_id] = 0
+        self._of_members.append(process_id)
         return process
 
     def begin_by_load(self) -> None:
         """Before the first `give`, once tasks were given to members by name."""
-        self._by_load = [(process.load, process_id) for process_id, process in self.by_id.items()]
-        heapify(self._by_load)
+        self._by_load = JavaQueue()
+        for process_id in order_of_computed(self._of_members, len(self._of_members)):
+            process = self.by_id[process_id]
+            self._by_load.add(process.load, process)
 
     def give(self, task: TaskId, *, is_active: bool) -> int | None:
         """Gives the task to the least loaded process, a standby task to the least loaded one that
@@ -77,10 +83,10 @@ class Processes:
         looked_at: list[Process] = []
         count = None
         while count is None and self._by_load:
-            process = self.by_id[heappop(self._by_load)[1]]
+            process = self._by_load.take()
             looked_at.append(process)
             if is_active or task not in process.tasks:
                 count = process.add_to_least_loaded(task, is_active=is_active)
-        for process in looked_at:
-            heappush(self._by_load, (process.load, process.process_id))
+        for process in reversed(looked_at):
+            self._by_load.add(process.load, process)
         return count

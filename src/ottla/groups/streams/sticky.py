@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.groups.streams.configured import ConfiguredSubtopology
+from ottla.groups.streams.java_order import order_of_puts
 from ottla.groups.streams.offsets import NO_TASK_OFFSETS, TaskOffsets
 from ottla.groups.streams.process import Process, Processes
 from ottla.groups.streams.tasks import HeldTasks, TaskId, Tasks, by_subtopology, each
@@ -91,7 +92,8 @@ class _Assignor:
         self._share = _Share(active + stateful * standby_replicas, len(members))
         self._had_active: dict[TaskId, tuple[Process, str]] = {}
         copies: dict[TaskId, list[_Copy]] = {}
-        for member_id, spec in members.items():
+        for member_id in order_of_puts(members):
+            spec = members[member_id]
             had = self._processes.add_member(spec.process_id, member_id), member_id
             self._had_active.update(dict.fromkeys(each(spec.tasks.active), had))
             standby = set(each(spec.tasks.standby))
