@@ -421,6 +421,55 @@ def test_a_large_record_and_small_batches(brokers: Brokers) -> None:
         assert [record.value for record in target.consume(each)] == values
 
 
+@pytest.mark.parametrize("is_expected", [True, False])
+def test_another_program_writes_between(brokers: Brokers, is_expected: bool) -> None:
+    """Each offset is translated exactly, though the target's do not follow each other."""
+    source, target = brokers
+    name = name_of("between")
+    topic = source.create_topic(name)
+    spec: dict[str, Any] = {"topics": (name,), "name": name, "commit_every_s": 0.3}
+    topic.produce("0")
+    with Run(source, target, **spec, into_existing=is_expected) as run:
+        run.to_the_end()
+    topic.produce("1", "2", "3", "4")
+    with Run(source, target, **spec, into_existing=is_expected) as run:
+        writer: Any = run.mirror._writer
+        add = writer.add
+
+        def added(partition: Partition, records: Sequence[Any]) -> None:
+            """The first of them, a record of another program, and the others."""
+            if len(records) < 3 or values_of(target, name)[0].count(b"other"):
+                add(partition, records)
+                return
+            produced = writer._produce
+
+            def produce_in_between(to: str, value: Any, key: Any, **options: Any) -> None:
+                produced(to, value, key, **options)
+                if value == records[0].value():
+                    assert writer._producer.flush(30) == 0
+                    produce(target, name, b"other")
+
+            writer._produce = produce_in_between
+            add(partition, records)
+            writer._produce = produced
+
+        writer.add = added
+        run.to_the_end()
+        written = [each for each in values_of(target, name)[0] if each != b"other"]
+        assert written == [b"0", b"1", b"2", b"3", b"4"]
+        assert (events.WAITING in run.kinds()) is not is_expected
+        for at in range(5):
+            commit(source, f"{name}-{at}", name, {0: at})
+    with Run(source, target, **spec, into_existing=True, groups=(f"{name}-.*",)) as run:
+        run.to_the_end()
+        run.mirror.settle_groups()
+    for at in range(5):
+        found = read_on(target, f"{name}-{at}", name, [0])
+        assert [each for each in found if each != b"other"] == [
+            str(each).encode() for each in range(at, 5)
+        ]
+
+
 def test_the_map_is_as_large_as_the_log_of_the_source(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

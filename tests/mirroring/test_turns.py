@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -32,8 +32,8 @@ class FakeWriter:
         self.added: list[TopicPartition] = []
         self.committed: list[TopicPartition] = []
 
-    def add(self, partition: TopicPartition, _record: object) -> None:
-        self.added.append(partition)
+    def add(self, partition: TopicPartition, records: Sequence[object]) -> None:
+        self.added += [partition] * len(records)
 
     def serve(self) -> None:
         pass

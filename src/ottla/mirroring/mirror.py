@@ -31,9 +31,9 @@ from ottla.mirroring.topic_plan import TopicPlan
 from ottla.wording.errors import ReportedError
 
 POLL_S: Final = 0.05
-MAX_RECORDS: Final = 20_000
+MAX_RECORDS: Final = 200_000
 """Of one transaction."""
-MAX_BYTES: Final = 32_000_000
+MAX_BYTES: Final = 128_000_000
 MAX_FAILURES: Final = 5
 """Transactions that fail one after the other."""
 FAILED_PAUSE_S: Final = 1.0
@@ -313,8 +313,7 @@ class Mirror:
 
     def _add(self, records: list[Any]) -> None:
         by_source, next_ = self._share.by_source, self._share.next
-        add = self._writer.add
-        last: dict[TopicPartition, Any] = {}
+        wanted: dict[TopicPartition, list[Any]] = {}
         for record in records:
             partition = by_source.get((record.topic(), record.partition()))
             if partition is None:
@@ -322,16 +321,16 @@ class Mirror:
             offset = record.offset()
             if offset < next_[partition]:
                 continue
-            add(partition, record)
             next_[partition] = offset + 1
-            last[partition] = record
+            wanted.setdefault(partition, []).append(record)
             self._records += 1
             self._bytes += len(record) + len(record.key() or b"")
-        for partition, record in last.items():
-            self._share.epochs[partition] = record.leader_epoch()
-        if last and not self._filled:
+        if wanted and not self._filled:
             self._times.note_begun(time.monotonic())
-        self._filled |= last.keys()
+        self._filled |= wanted.keys()
+        for partition, some in wanted.items():
+            self._share.epochs[partition] = some[-1].leader_epoch()
+            self._writer.add(partition, some)
         if records:
             self._writer.serve()
 

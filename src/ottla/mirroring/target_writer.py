@@ -27,7 +27,7 @@ from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet,
 from ottla.messaging.record_headers import headers_of
 from ottla.mirroring.clusters import Side, at_side, partition_at
 from ottla.mirroring.names import group_of, map_topic_of, transactional_id_of
-from ottla.mirroring.offset_map import Run, runs_of
+from ottla.mirroring.offset_map import Run
 from ottla.mirroring.offset_map_records import map_records, start_record
 from ottla.mirroring.open_entries import OpenEntries
 from ottla.mirroring.position import (
@@ -37,6 +37,7 @@ from ottla.mirroring.position import (
     written,
 )
 from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.written_records import Piece, joined
 from ottla.protocol.errors import ErrorCode
 
 TRANSACTION_TIMEOUT_MS: Final = 30_000
@@ -46,6 +47,8 @@ CLOSE_WITHIN_S: Final = 5.0
 LEAVE_WITHIN_S: Final = 5.0
 LEAVE_POLL_S: Final = 0.2
 FULL_PAUSE_S: Final = 0.1
+MAX_UNDELIVERED_BYTES: Final = 32_000_000
+"""About; twice as much where records come in turn with larger ones."""
 MAX_LOOKS: Final = 20
 LOOK_PAUSE_S: Final = 0.1
 MAX_RECORD_BYTES: Final = 1_000_000_000
@@ -71,6 +74,9 @@ TAKEN_OVER: Final = frozenset(
         KafkaError.FENCED_INSTANCE_ID,
     }
 )
+
+
+LATE: Final = "the target has not acknowledged the records in time."
 
 
 class TransactionFailed(Exception):  # noqa: N818 - an ending that is repeated, not a bug
@@ -99,8 +105,12 @@ class TargetWriter:
         self._map_topic = map_topic_of(spec.name)
         self.held: frozenset[TopicPartition] = frozenset()
         """The partitions that the group has given to this instance."""
-        self._sources: dict[TopicPartition, list[int]] = {}
-        self._targets: dict[TopicPartition, list[int]] = {}
+        self._pieces: dict[TopicPartition, list[Piece]] = {}
+        """Of the open transaction, in order."""
+        self._added_records = self._added_bytes = 0
+        """Since undelivered ones were awaited."""
+        self._shared: set[str] = set()
+        """Topics of the target that others write to also: each record's delivery is reported."""
         self._entries = OpenEntries()
         self._problem: Any = None
         self._refusing: str | None = None
@@ -228,25 +238,43 @@ class TargetWriter:
 
     # The transaction
 
-    def add(self, partition: TopicPartition, record: Any) -> None:
-        """Adds a record of the source to the transaction. Raises TransactionFailed."""
+    def add(self, partition: TopicPartition, records: Sequence[Any]) -> None:
+        """Adds records of the source to the transaction, in their order. Raises
+        TransactionFailed.
+        """
         self._open()
-        kind, timestamp_ms = record.timestamp()
-        self._produce(
-            partition.topic,
-            record.value(),
-            record.key(),
-            partition=partition.partition,
-            # Records of the oldest format have none.
-            timestamp=timestamp_ms if kind else 0,
-            headers=headers_of(record),
-            on_delivery=self._delivered,
-        )
-        sources = self._sources.get(partition)
-        if sources is None:
-            sources = self._sources[partition] = []
-            self._targets[partition] = []
-        sources.append(record.offset())
+        piece = Piece([each.offset() for each in records])
+        self._pieces.setdefault(partition, []).append(piece)
+        reports = self._reports_to(piece)
+        is_shared = self._spec.into_existing or partition.topic in self._shared
+        last = len(records) - 1
+        for at, record in enumerate(records):
+            kind, timestamp_ms = record.timestamp()
+            self._produce(
+                partition.topic,
+                record.value(),
+                record.key(),
+                partition=partition.partition,
+                # Records of the oldest format have none.
+                timestamp=timestamp_ms if kind else 0,
+                headers=headers_of(record),
+                on_delivery=reports if is_shared or at in (0, last) else None,
+            )
+            self._added_records += 1
+            self._added_bytes += len(record)
+            if self._added_bytes >= MAX_UNDELIVERED_BYTES:
+                self._await_older()
+
+    def _await_older(self) -> None:
+        """Waits for what was added before the last of these bytes, so that no more than twice as
+        many are in memory. Raises TransactionFailed.
+        """
+        deadline = time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000
+        while len(self._producer) > self._added_records and self._problem is None:
+            if time.monotonic() > deadline:
+                raise TransactionFailed(LATE)
+            self._producer.poll(FULL_PAUSE_S)
+        self._added_records = self._added_bytes = 0
 
     def _open(self) -> None:
         if not self.is_open:
@@ -283,14 +311,17 @@ class TargetWriter:
         """Takes the results of what was sent."""
         self._producer.poll(0)
 
-    def _delivered(self, error: Any, record: Any) -> None:
-        """In the order of a partition's records: the producer is idempotent."""
-        if error is not None:
-            self._problem = self._problem or error
-            self._refusing = self._refusing or record.topic()
-        else:
-            key = TopicPartition(record.topic(), record.partition())
-            self._targets[key].append(record.offset())
+    def _reports_to(self, piece: Piece) -> Callable[[Any, Any], None]:
+        """Called in the order of the records: the producer is idempotent."""
+
+        def delivered(error: Any, record: Any) -> None:
+            if error is not None:
+                self._problem = self._problem or error
+                self._refusing = self._refusing or record.topic()
+            else:
+                piece.reported.append(record.offset())
+
+        return delivered
 
     def commit(
         self,
@@ -347,15 +378,22 @@ class TargetWriter:
         if self._problem is not None:
             raise self._failed(self._problem)
         if len(self._producer):
-            raise TransactionFailed("the target has not acknowledged the records in time.")
+            raise TransactionFailed(LATE)
 
     def _runs(self) -> dict[TopicPartition, list[Run]]:
+        """Raises TransactionFailed."""
         found = {}
-        for partition, sources in self._sources.items():
-            targets = self._targets[partition]
-            assert len(sources) == len(targets)
-            if sources:
-                found[partition] = runs_of(sources, targets)
+        for partition, pieces in self._pieces.items():
+            runs: list[Run] = []
+            for piece in pieces:
+                some = piece.runs()
+                if some is None:
+                    self._shared.add(partition.topic)
+                    raise TransactionFailed(
+                        f"topic {partition.topic!r} at the target got records of others meanwhile."
+                    )
+                runs += some
+            found[partition] = joined(runs)
         return found
 
     def abort(self) -> None:
@@ -368,8 +406,8 @@ class TargetWriter:
     def _ended(self) -> None:
         self.is_open = False
         self._problem = self._refusing = None
-        self._sources.clear()
-        self._targets.clear()
+        self._pieces.clear()
+        self._added_records = self._added_bytes = 0
 
     def _guarded(self, call: Callable[[], Any]) -> None:
         """A step of a transaction, again while it may succeed. Raises TransactionFailed."""
