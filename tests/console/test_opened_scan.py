@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,7 @@ from ottla.testing import Topic
 
 ALL = RecordQuery("newest", None, None, "", "", "", "", "", "auto", "")
 BY_KEY = RecordQuery("newest", None, None, "", "k", "", "", "", "auto", "")
+BY_NUMBER = replace(BY_KEY, key="7")
 
 
 def opened(
@@ -35,7 +37,8 @@ def opened(
         scan = opened_scan.opened_scan(visit, known, query, spans, lambda each: each, None)
     found = scan.step(5.0)
     scan.close()
-    assert [each.key() for each in found] == [b"k"]
+    if query.key in ("", "k"):
+        assert [each.key() for each in found] == [b"k"]
     return scan
 
 
@@ -48,8 +51,12 @@ def test_brokers_that_find_keys_are_asked_for_them(
     access = Access(ottla_topic.bootstrap, {}, "tests")
     assert isinstance(opened(access, ottla_topic, BY_KEY), KeyScan)
     assert isinstance(opened(access, ottla_topic, ALL), RecordScan)
-    # A key may be what its data are decoded to.
-    assert isinstance(opened(access, ottla_topic, BY_KEY, schemas=object()), RecordScan)
+    # A key may be what its data are decoded to, if that is JSON.
+    assert isinstance(opened(access, ottla_topic, BY_KEY, schemas=object()), KeyScan)
+    assert isinstance(opened(access, ottla_topic, BY_NUMBER), KeyScan)
+    assert isinstance(opened(access, ottla_topic, BY_NUMBER, schemas=object()), RecordScan)
+    as_text = replace(BY_NUMBER, form="text")
+    assert isinstance(opened(access, ottla_topic, as_text, schemas=object()), KeyScan)
     asked = 0
 
     def not_ottlas(*_: Any, **__: Any) -> Any:

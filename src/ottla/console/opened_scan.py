@@ -30,8 +30,8 @@ def opened_scan(
 ) -> RecordScan | KeyScan:
     """Raises RejectedSettingsError."""
     settings, key = visit.access.settings, query.key.encode()
-    # With a registry, a key may also be what its data are decoded to.
-    if query.key and visit.console.schemas is None and len(key) <= MAX_KEY_BYTES:
+    is_stored = query.has_stored_key(visit.console.schemas)
+    if query.key and is_stored and len(key) <= MAX_KEY_BYTES:
         where = next((each for each, (begin, end) in spans.items() if begin < end), None)
         if where is not None and visit.access.kept(
             "finds keys", ASKED_AGAIN_S, lambda: finds_keys(visit.client, where)

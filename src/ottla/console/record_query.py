@@ -20,9 +20,12 @@ from ottla.messaging.positions import parse_time
 from ottla.messaging.record_scan import Matches, Span
 from ottla.messaging.selection import both, header_matcher, json_matcher, key_matcher, matcher
 from ottla.messaging.shown_bytes import FORMS
+from ottla.registry.decoder import may_be_decoded
 from ottla.wording.plural import plural
 
 STARTS: Final = ("newest", "oldest", "offset", "time")
+BYTES: Final = ("text", "hex")
+"""Forms that show what is stored, and nothing decoded."""
 MAX_CONTINUED: Final = 300
 """Partitions whose positions an address names; beyond, a list cannot be continued."""
 MAX_TEXT: Final = 2000
@@ -54,6 +57,13 @@ class RecordQuery:
     def newest_first(self) -> bool:
         return self.start == "newest"
 
+    def has_stored_key(self, schemas: Schemas | None) -> bool:
+        """Whether a record that matches has the key as it was typed, so that it can be found
+        without its schema: where text or bytes are shown, and where the key is not what a schema
+        could make of another.
+        """
+        return schemas is None or self.form in BYTES or not may_be_decoded(self.key)
+
     def matches(
         self,
         schemas: Schemas | None = None,
@@ -61,10 +71,10 @@ class RecordQuery:
         surely: bool = False,
         unasked: Unasked | None = None,
     ) -> Matches | None:
-        """What a record has to be; None: any. A key is compared as it is stored or as it is
-        decoded, text and JSON are looked for in what `schemas` make of it. Raises PatternError.
-        Where the registry does not say it, `unasked` notes it, and with `surely` the function
-        raises NotDecodedError.
+        """What a record has to be; None: any. A key is compared as it is stored or, unless
+        `has_stored_key`, as it is decoded; text and JSON are looked for in what `schemas` make of
+        it. Raises PatternError. Where the registry does not say it, `unasked` notes it, and with
+        `surely` the function raises NotDecodedError.
         """
 
         def decoding(matches: Matches) -> Matches:
@@ -77,7 +87,7 @@ class RecordQuery:
         # What is quick is asked first.
         if self.key:
             of_key = key_matcher(self.key)
-            chosen = of_key if schemas is None else either(of_key, decoding(of_key))
+            chosen = of_key if self.has_stored_key(schemas) else either(of_key, decoding(of_key))
         if self.header:
             chosen = both(chosen, header_matcher(self.header))
         if self.text:
@@ -89,7 +99,7 @@ class RecordQuery:
     def seen(self, schemas: Schemas | None = None) -> Callable[[Any], SeenRecord]:
         """What a list keeps of a record: decoded, unless text or bytes are wanted."""
         form = self.form
-        if schemas is None or form not in ("auto", "json"):
+        if schemas is None or form in BYTES:
             return lambda record: seen_record(record, form)
         decoded = schemas.decoded
         return lambda record: seen_record(decoded(record), form)

@@ -145,6 +145,16 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, default=plain).encode("utf-8", "surrogatepass")
 
 
+def may_be_decoded(text: str) -> bool:
+    """Whether data can have been decoded to this text: it is JSON, written as `as_json` does."""
+    try:
+        return as_json(json.loads(text)) == text.encode()
+    except ValueError:
+        return False
+    except RecursionError:
+        return True  # nested deeper than Python reads it: not known
+
+
 def plain(value: Any) -> Any:
     """What JSON has no type for."""
     if isinstance(value, bytes):

@@ -102,6 +102,10 @@ def test_records_are_decoded_shown_and_found(
     assert "1 found" in visitor.get(f"{page}?json=id=7").words
     assert "1 found" in visitor.get(f"{page}?text=minutes").words
     assert "00 00 00 00" in visitor.get(f"{page}?form=hex").words
+    assert "The key is looked for as it is stored: " in visitor.get(f"{page}?key=k").words
+    assert "5 found" in visitor.get(f"{page}?key=k").words
+    assert "Every record is looked at: its key may" in visitor.get(f"{page}?key=7").words
+    assert "looked for as it is stored." in visitor.get(f"{page}?key=7&form=text").words
     whole = visitor.get(f"{page}/0/0")
     assert f"by schema {of_avro} (AVRO)" in whole.words
     assert EVIL not in whole.text

@@ -44,6 +44,7 @@ def messages(visit: Visit) -> Response:
         topic=topic,
         tab="Messages",
         query=query,
+        is_key_stored=query.has_stored_key(visit.console.schemas),
         rows=rows,
         looked_at=looked_at,
         unasked=unasked,
