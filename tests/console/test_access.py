@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -119,6 +120,34 @@ def test_a_client_that_a_bug_interrupted_is_not_lent_again() -> None:
     with own.client() as new_one:
         assert new_one not in (one, other)
     own.close()
+
+
+def test_journeys_are_lent_again() -> None:
+    own = new()
+    with own.journeys() as first:
+        pass
+    with own.journeys() as again, own.journeys() as another:
+        assert again is first
+        assert another is not first
+    own.close()
+
+
+def test_what_takes_long_is_asked_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, now_s, asked = new(), [100.0], []
+    monkeypatch.setattr(access, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+
+    def ask() -> int:
+        asked.append(now_s[0])
+        now_s[0] += 3.0
+        return len(asked)
+
+    assert own.kept("a", 4.0, ask) == 1
+    now_s[0] = 103.0 + 3.0 * access.SHARE - 0.1
+    assert own.kept("a", 4.0, ask) == 1
+    now_s[0] += 0.2
+    assert own.kept("a", 4.0, ask) == 2
+    own.forget()
+    assert own.kept("a", 4.0, ask) == 3
 
 
 def test_an_error_is_not_kept() -> None:

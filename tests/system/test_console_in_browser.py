@@ -192,6 +192,24 @@ def test_keys(reader: Reader, ottla_topic: Topic) -> None:
     page.wait_for_url("**/groups")
 
 
+def test_a_page_in_the_background_asks_nothing(reader: Reader) -> None:
+    page = reader.open("/groups")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', { get: () => window.isHidden });"
+        "window.isHidden = true;"
+        "htmx.ajax('GET', '/groups', { source: document.getElementById('live') });"
+    )
+    page.evaluate("fetch('/places?q=x')")  # what was sent before it would have been seen
+    expect(page.locator("#live")).to_be_attached()
+    assert not [each for each in asked if each.endswith("/groups")]
+    with page.expect_request("**/groups"):
+        page.evaluate(
+            "window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'))"
+        )
+
+
 def test_charts_are_drawn(browser: Browser, ottla_topic: Topic) -> None:
     access = FreshAccess(ottla_topic.bootstrap, {}, "tests")
     sampler = Sampler(access, History())

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import Any, Final, TypeVar, cast
 
+from ottla.client.admin.asked_journeys import Journeys
 from ottla.client.client import Client
 from ottla.client.errors import RefusedError, UnsupportedError
 from ottla.client.patience import Patience
@@ -25,10 +26,15 @@ PATIENCE: Final = Patience(connect_s=2.0, silent_s=1.5, answer_s=8.0, retry_for_
 MAX_IDLE: Final = 4
 """Clients that stay connected."""
 SOON_AGAIN_S: Final = 5.0
+SHARE: Final = 5
+"""An answer is kept at least so many times as long as it took."""
+MAX_KEPT_S: Final = 60.0
+"""For that reason."""
 MAX_KEPT: Final = 64
 """Answers."""
 
 T = TypeVar("T")
+Lent = TypeVar("Lent", Client, Journeys)
 
 
 class Access:
@@ -41,6 +47,7 @@ class Access:
         self.principal = principal_of(settings)
         self._client_id = client_id
         self._idle: deque[Client] = deque()
+        self._idle_journeys: deque[Journeys] = deque()
         self._is_closed = False
         self._kept: dict[str, _Kept] = {}
         self._soon: dict[str, _Soon] = {}
@@ -49,30 +56,46 @@ class Access:
     @contextmanager
     def client(self) -> Iterator[Client]:
         """A client for this thread. One whose connection failed is not lent again."""
+        with self._lent(self._idle, self._new_client) as client:
+            yield client
+
+    @contextmanager
+    def journeys(self) -> Iterator[Journeys]:
+        """The same for journeys: a page that follows a message asks every second."""
+        with self._lent(self._idle_journeys, self._new_journeys) as journeys:
+            yield journeys
+
+    def _new_client(self) -> Client:
+        return Client(self.bootstrap, self.settings, client_id=self._client_id, patience=PATIENCE)
+
+    def _new_journeys(self) -> Journeys:
+        return Journeys(self.bootstrap, self.settings, client_id=self._client_id)
+
+    @contextmanager
+    def _lent(self, idle: deque[Lent], make: Callable[[], Lent]) -> Iterator[Lent]:
         try:
-            client = self._idle.popleft()
+            lent = idle.popleft()
         except IndexError:
-            client = Client(
-                self.bootstrap, self.settings, client_id=self._client_id, patience=PATIENCE
-            )
+            lent = make()
         is_well = False
         try:
-            yield client
+            yield lent
             is_well = True
         except ReportedError as error:
             # Any other exception may have left half a response in the connection.
             is_well = isinstance(error, RefusedError | UnsupportedError | VisitError)
             raise
         finally:
-            if is_well and not self._is_closed and len(self._idle) < MAX_IDLE:
-                self._idle.append(client)
+            if is_well and not self._is_closed and len(idle) < MAX_IDLE:
+                idle.append(lent)
             else:
-                client.close()
+                lent.close()
 
     def kept(self, name: str, for_s: float, ask: Callable[[], T]) -> T:
         """The answer to the question of this name, asked again only once it is older than `for_s`:
-        several tabs of one page ask the cluster once. Who comes while it is asked waits for the
-        same answer, or the same error: one after the other would wait for brokers that are away.
+        several tabs of one page ask the cluster once. What takes long is asked less often, for a
+        few times as long as it took. Who comes while it is asked waits for the same answer, or the
+        same error: one after the other would wait for brokers that are away.
         """
         came_s = time.monotonic()
         with self._lock:
@@ -85,13 +108,14 @@ class Access:
             if kept.error is not None and kept.failed_s >= came_s:
                 raise kept.error
             if time.monotonic() >= kept.until_s:
-                kept.error = None
+                kept.error, began_s = None, time.monotonic()
                 try:
                     kept.answer = ask()
                 except ReportedError as error:
                     kept.error, kept.failed_s = error, time.monotonic()
                     raise
-                kept.until_s = time.monotonic() + for_s
+                now_s = time.monotonic()
+                kept.until_s = now_s + max(for_s, min((now_s - began_s) * SHARE, MAX_KEPT_S))
             return cast(T, kept.answer)
 
     def kept_soon(self, name: str, for_s: float, ask: Callable[[Client], T]) -> T | None:
@@ -127,6 +151,8 @@ class Access:
         self._is_closed = True
         while self._idle:
             self._idle.popleft().close()
+        while self._idle_journeys:
+            self._idle_journeys.popleft().close()
 
 
 class _Soon:

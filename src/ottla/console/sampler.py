@@ -91,10 +91,10 @@ class Sampler:
         now_ms = int(time.time() * 1000)
         with self._access.client() as client:
             commits = all_commits(client)
-            leaders = client.metadata().leaders
-            (ends,), _ = known_offsets(
-                client, [key for key in leaders if leaders[key] >= 0], LATEST
-            )
+            metadata = client.metadata()
+            leaders = metadata.leaders
+            led = [key for key in leaders if leaders[key] >= 0]
+            (ends,), _ = known_offsets(client, led, LATEST, known=metadata)
         # A leader that is away takes no end away: a sum without it would fall, and rise again as if
         # all its records were new.
         before = {key: self._ends[key] for key in leaders if key in self._ends}

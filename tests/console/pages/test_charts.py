@@ -91,8 +91,8 @@ def test_a_leader_that_is_away_for_a_moment_makes_no_rate(
     with Client(ottla_topic.bootstrap) as client:
         commit_offsets(client, f"away-{ottla_topic.name}", {first: 40})
 
-    def without_it(*arguments: Any) -> Any:
-        (ends,), why = known_offsets(*arguments)
+    def without_it(*arguments: Any, **known: Any) -> Any:
+        (ends,), why = known_offsets(*arguments, **known)
         return [{key: end for key, end in ends.items() if key != first}], why
 
     for asked in (without_it, known_offsets, without_it, known_offsets):

@@ -6,6 +6,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
 from tests.console.served_console import Visitor
 
+from ottla.console.pages.journey import LATE_AGAIN_S, NEW_AGAIN_S, NEW_MS, again_s
 from ottla.testing import Topic
 
 EVIL = "<script>alert(1)</script>"
@@ -35,6 +36,11 @@ def test_a_message_is_followed_until_it_is_read(visitor: Visitor, ottla_topic: T
         assert "<script>alert" not in each.text
         for step in ("Published", "Appended", "Replicated", "Retention"):
             assert step in each.words
+
+
+def test_a_message_that_waits_for_long_is_followed_less_often() -> None:
+    assert again_s(None, 7) == again_s(1000, 1000 + NEW_MS - 1) == NEW_AGAIN_S
+    assert again_s(1000, 1000 + NEW_MS) == LATE_AGAIN_S
 
 
 def test_a_message_that_is_not_written_yet(visitor: Visitor, ottla_topic: Topic) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from ottla.client.admin.configs import topic_settings
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, Needs, RefusedError
-from ottla.client.metadata import Broker, Topic
+from ottla.client.metadata import Broker, Metadata, Topic
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
@@ -90,16 +90,24 @@ class ClusterState:
         return sum(each.live for each in self.brokers)
 
 
-def cluster_state(client: Client) -> ClusterState:
-    """Brokers with their replicas, the controller, and each partition with a problem."""
-    topics = client.metadata().topics
+def cluster_state(
+    client: Client,
+    metadata: Metadata | None = None,
+    least: Mapping[str, int] | None = None,
+) -> ClusterState:
+    """Brokers with their replicas, the controller, and each partition with a problem. What is known
+    is not asked for: `metadata` of all topics, and `least`, the `min.insync.replicas` of each.
+    """
+    topics = (metadata or client.metadata()).topics
+    if least is None:
+        least = min_in_sync(client, sorted(topics))
     view = any_brokers_view(client)
     lead = view.brokers.get(view.controller) if view.controller is not None else None
     try:
         epoch = controller_epoch(client)
     except ClientError:
         epoch = None
-    partitions = list(_partition_states(topics, min_in_sync(client, sorted(topics))))
+    partitions = list(_partition_states(topics, least))
     return ClusterState(
         view.id,
         view.controller,

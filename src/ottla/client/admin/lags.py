@@ -59,10 +59,10 @@ def lags_of(client: Client, known: AllCommits) -> Lags:
     wanted = {place for commits in known.by_group.values() for place in commits}
     if not wanted:
         return Lags([], not known.unanswered and not known.refused)
-    leaders = client.metadata(sorted({place.topic for place in wanted})).leaders
-    (ends,), why = known_offsets(
-        client, [place for place in wanted if leaders.get(place, -1) >= 0], LATEST
-    )
+    metadata = client.metadata(sorted({place.topic for place in wanted}))
+    leaders = metadata.leaders
+    led = [place for place in wanted if leaders.get(place, -1) >= 0]
+    (ends,), why = known_offsets(client, led, LATEST, known=metadata)
     return Lags(computed_lags(known.by_group, ends), not (known.unanswered or known.refused or why))
 
 

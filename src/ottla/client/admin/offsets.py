@@ -9,6 +9,7 @@ from typing import Any, Final
 from ottla.client.admin.partitions import by_leader, by_topic
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, RetriableError, reason_of
+from ottla.client.metadata import Metadata
 from ottla.client.patience import Retry
 from ottla.client.question import Question
 from ottla.client.topic_partition import TopicPartition
@@ -45,17 +46,20 @@ def asked_offsets(
     within_s: float,
     *,
     committed_only: bool = False,
+    known: Metadata | None = None,
 ) -> tuple[Offsets, Reasons]:
     """The offset of each partition at its time: EARLIEST, LATEST (the high watermark), or ms since
     1970 for the first record from then on, -1 without one. A leader has `within_s` to respond.
     `committed_only`: LATEST is the last stable offset, before which every transaction has ended.
+    `known`: metadata of these topics that the client has just read.
     """
     found: Offsets = {}
     why: Reasons = {}
     missing = dict(wanted)
     retry = Retry(replace(client.patience, retry_for_s=READY_WITHIN_S))
     while missing:
-        metadata = client.metadata(sorted({each.topic for each in missing}))
+        metadata = known or client.metadata(sorted({each.topic for each in missing}))
+        known = None
         for leader, partitions in by_leader(missing, metadata.leaders).items():
             answers: dict[TopicPartition, int | ErrorCode | str]
             if leader in metadata.brokers:
@@ -132,16 +136,21 @@ def _ask(
 
 
 def known_offsets(
-    client: Client, partitions: Iterable[TopicPartition], *times: int
+    client: Client,
+    partitions: Iterable[TopicPartition],
+    *times: int,
+    known: Metadata | None = None,
 ) -> tuple[list[Offsets], Reasons]:
     """The offsets at each of the times of partitions whose leaders respond within SHOWN_WITHIN_S;
-    and for the other partitions the reason.
+    and for the other partitions the reason. `known`: as of `asked_offsets`.
     """
     within_s = min(SHOWN_WITHIN_S, client.patience.answer_s)
     asked, found = list(partitions), []
     why: Reasons = {}
+    if asked and known is None:
+        known = client.metadata(sorted({each.topic for each in asked}))
     for time in times:
-        offsets, missing = asked_offsets(client, dict.fromkeys(asked, time), within_s)
+        offsets, missing = asked_offsets(client, dict.fromkeys(asked, time), within_s, known=known)
         found.append(offsets)
         why.update(missing)
         asked = list(offsets)  # the same leader is not waited for twice

@@ -6,11 +6,8 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from ottla.client.admin.groups import listed_groups
-from ottla.client.admin.lags import lags
-from ottla.client.errors import ClientError
 from ottla.console.pages.paging import paging_of
-from ottla.console.pages.topics import FRESH_S, LAGS_FRESH_S
+from ottla.console.shared_answers import known_lags, shared_groups
 from ottla.console.visit import Visit
 
 PER_PAGE: Final = 100
@@ -28,17 +25,11 @@ class ListedGroup(NamedTuple):
 
 def groups(visit: Visit) -> Response:
     """The page at `/groups`."""
-    client, access, part = visit.client, visit.access, visit.text("q")
+    part = visit.text("q")
     by_lag = visit.text("sort") == "lag"
-    known = access.kept("groups", FRESH_S, lambda: listed_groups(client))
-    why = None
-    try:
-        found = access.kept("lags", LAGS_FRESH_S, lambda: lags(client))
-        behind = found.by_group()
-        if not found.is_whole:
-            why = "Some groups or ends could not be read: lags may be higher."
-    except ClientError as error:
-        behind, why = {}, error.message
+    known = shared_groups(visit)
+    found, why = known_lags(visit)
+    behind = found.by_group()
     rows = [
         ListedGroup(
             each.group,

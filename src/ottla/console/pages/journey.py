@@ -5,11 +5,11 @@ The page asks again until every group of the partition has read the message.
 
 from __future__ import annotations
 
+import time
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from ottla.client.admin.asked_journeys import Journeys
 from ottla.console.errors import NotFoundError
 from ottla.console.pages.existing_topic import existing_topic
 from ottla.console.visit import Visit
@@ -18,6 +18,9 @@ from ottla.journey.picture import Lane, picture
 from ottla.journey.words.tell import tell
 
 VERSION: Final = 1
+NEW_MS: Final = 60_000
+NEW_AGAIN_S: Final = 1
+LATE_AGAIN_S: Final = 5
 LANE_PX: Final = 30
 TOP_PX: Final = 30
 LEFT_PX: Final = 250
@@ -45,15 +48,13 @@ def journey(visit: Visit) -> Response:
     """The page at `/topics/TOPIC/messages/PARTITION/OFFSET/journey`."""
     topic = existing_topic(visit)
     partition, offset = int(visit.path["partition"]), int(visit.path["offset"])
-    access = visit.access
     question = {
         "journey": VERSION,
         "topic": topic.name,
         "partition": partition,
         "offset": min(offset, 2**63 - 1),
     }
-    client_id = str(access.settings["client.id"])
-    with Journeys(access.bootstrap, access.settings, client_id=client_id) as journeys:
+    with visit.access.journeys() as journeys:
         document = journeys.ask(question)
     if "error" in document:
         raise NotFoundError(f"{document['error']['message']}.")
@@ -75,9 +76,18 @@ def journey(visit: Visit) -> Response:
         left=LEFT_PX,
         top=TOP_PX,
         is_waiting=outcome is Outcome.WAITING,
+        again_s=again_s(drawn.begin_ms, int(time.time() * 1000)),
         outcome=OUTCOMES[outcome],
         is_computed=bool(document.get("computed")),
     )
+
+
+def again_s(begin_ms: int | None, now_ms: int) -> int:
+    """When the page asks again: who has just sent a message waits for each step of it; for one that
+    lies there for minutes, a group is late.
+    """
+    is_new = begin_ms is None or now_ms - begin_ms < NEW_MS
+    return NEW_AGAIN_S if is_new else LATE_AGAIN_S
 
 
 def drawn_lanes(lanes: list[Lane]) -> list[DrawnLane]:

@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from ottla.client.admin.cluster import ClusterState, cluster_state
-from ottla.client.admin.groups import listed_groups
 from ottla.client.admin.hanging_transactions import HangingTransaction
 from ottla.client.admin.health import (
     Problem,
@@ -17,16 +15,15 @@ from ottla.client.admin.health import (
     hanging_transactions,
     problems,
 )
-from ottla.client.admin.lags import lags, left_behind
+from ottla.client.admin.lags import left_behind
 from ottla.client.admin.losses import DAY_MS, records_at_risk
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, RefusedError
+from ottla.console.shared_answers import shared_cluster, shared_groups, shared_lags
 from ottla.console.visit import Visit
 
 MAX_LINKS: Final = 12
 """Partitions that are named with a problem."""
-FRESH_S: Final = 2.0
-LAGS_FRESH_S: Final = 4.0
 HANGING_FRESH_S: Final = 30.0
 """To look for hanging transactions, each leader is asked about each of its partitions."""
 
@@ -53,7 +50,7 @@ class Risks(NamedTuple):
 def overview(visit: Visit) -> Response:
     """The page at `/`."""
     access = visit.access
-    cluster = kept_cluster(visit)
+    cluster = shared_cluster(visit)
     # Each leader is asked about each partition, each broker for its certificate: the first page
     # does not wait for it, and has it when it asks again.
     risks = access.kept_soon(
@@ -90,22 +87,15 @@ def losing(client: Client) -> dict[str, int]:
         return {}
 
 
-def kept_cluster(visit: Visit) -> ClusterState:
-    """As it was a moment ago."""
-    return visit.access.kept("cluster", FRESH_S, lambda: cluster_state(visit.client))
-
-
 def known_groups(visit: Visit) -> tuple[int | None, list[tuple[str, int]]]:
     """How many there are (None: the cluster does not say), and those without members that are
     behind, with their lag.
     """
-    client, access = visit.client, visit.access
     try:
-        groups = access.kept("groups", FRESH_S, lambda: listed_groups(client))
-        known = access.kept("lags", LAGS_FRESH_S, lambda: lags(client))
+        groups = shared_groups(visit)
+        return len(groups), left_behind(groups, shared_lags(visit))
     except RefusedError:
         return None, []
-    return len(groups), left_behind(groups, known)
 
 
 def shown(problem: Problem) -> ShownProblem:

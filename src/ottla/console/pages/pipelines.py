@@ -19,7 +19,7 @@ from ottla.client.errors import RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import NotFoundError
 from ottla.console.pages.paging import paging_of
-from ottla.console.pages.topics import LAGS_FRESH_S
+from ottla.console.shared_answers import FRESH_S
 from ottla.console.visit import Visit
 from ottla.journey.pipeline_state import COMPANION, SILENT, UNKNOWN, pipeline_state
 from ottla.messaging.unread_times import UnreadTimes, ages_ms
@@ -40,7 +40,7 @@ TONES: Final = {
 
 def pipelines(visit: Visit) -> Response:
     """The page at `/pipelines`; those that have failed or are silent first."""
-    found = visit.access.kept("pipelines", LAGS_FRESH_S, lambda: asked(visit.client))
+    found = visit.access.kept("pipelines", FRESH_S, lambda: asked(visit.client))
     part, now_ms = visit.text("q"), int(time.time() * 1000)
     rows = [
         each
@@ -82,9 +82,7 @@ def pipeline(visit: Visit) -> Response:
     found = described_groups(client, [name])
     rows = group_state(client, found[name]).partitions if name in found else []
     rows = sorted(rows, key=lambda each: (-(each.lag or 0), each.topic, each.partition))
-    ages = visit.access.kept(
-        f"ages {name}", LAGS_FRESH_S, lambda: asked_ages(visit, rows[:MAX_AGED])
-    )
+    ages = visit.access.kept(f"ages {name}", FRESH_S, lambda: asked_ages(visit, rows[:MAX_AGED]))
     return visit.page(
         "pipeline.html",
         state=state,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from ottla.console.pages.existing_topic import existing_topic
-from ottla.console.pages.topics import known_lags
+from ottla.console.shared_answers import known_lags
 from ottla.console.visit import Visit
 
 
@@ -17,6 +17,6 @@ def topic_groups(visit: Visit) -> Response:
         "topic_groups.html",
         topic=topic,
         tab="Groups",
-        rows=found.get(topic.name, ()),
+        rows=found.by_topic().get(topic.name, ()),
         why_no_lags=why,
     )

@@ -7,20 +7,18 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
-from ottla.client.admin.lags import GroupLag, lags
+from ottla.client.admin.lags import GroupLag
 from ottla.client.admin.topic_sizes import TopicSize, topic_sizes
 from ottla.client.admin.topics import is_internal, replication_factor_of
-from ottla.client.errors import ClientError
 from ottla.client.metadata import Topic
 from ottla.console.pages.charts import sampler_of, topic_rate
 from ottla.console.pages.paging import paging_of
+from ottla.console.shared_answers import FRESH_S, known_lags, shared_metadata
 from ottla.console.visit import Visit
 
 PER_PAGE: Final = 100
 MAX_SIZED_PARTITIONS: Final = 20_000
 """Of all topics; of more, only those of the page have a size."""
-FRESH_S: Final = 2.0
-LAGS_FRESH_S: Final = 4.0
 SORTS: Final = ("name", "partitions", "offsets", "size", "lag")
 
 
@@ -41,17 +39,17 @@ class ListedTopic(NamedTuple):
 
 def topics(visit: Visit) -> Response:
     """The page at `/topics`."""
-    client, access = visit.client, visit.access
     part = visit.text("q")
     with_internal = visit.text("internal") == "1"
     sort = visit.text("sort") if visit.text("sort") in SORTS else "name"
-    known = access.kept("topics", FRESH_S, lambda: client.metadata().topics)
+    known = shared_metadata(visit).topics
     found = {
         name: topic
         for name, topic in sorted(known.items())
         if part.lower() in name.lower() and (with_internal or not is_internal(name))
     }
-    groups, why_no_lags = known_lags(visit)
+    behind, why_no_lags = known_lags(visit)
+    groups = behind.by_topic()
     is_sortable = sum(len(each.partitions) for each in found.values()) <= MAX_SIZED_PARTITIONS
     if not is_sortable and sort in ("offsets", "size"):
         sort = "name"
@@ -80,16 +78,6 @@ def topics(visit: Visit) -> Response:
         silent=silent,
         why_no_lags=why_no_lags,
     )
-
-
-def known_lags(visit: Visit) -> tuple[Mapping[str, Sequence[GroupLag]], str | None]:
-    """By topic; and why they are not whole."""
-    try:
-        found = visit.access.kept("lags", LAGS_FRESH_S, lambda: lags(visit.client))
-    except ClientError as error:
-        return {}, error.message
-    why = None if found.is_whole else "Some groups or ends could not be read: lags may be higher."
-    return found.by_topic(), why
 
 
 def kept_sizes(

@@ -13,7 +13,8 @@ from ottla.client.admin.hanging_transactions import OPEN, HangingTransaction
 from ottla.client.admin.health import hanging_transactions
 from ottla.client.admin.transactions import DescribedTransaction, Transactions
 from ottla.client.client import Client
-from ottla.console.pages.overview import FRESH_S, HANGING_FRESH_S
+from ottla.console.pages.overview import HANGING_FRESH_S
+from ottla.console.shared_answers import FRESH_S
 from ottla.console.visit import Visit
 
 MAX_ROWS: Final = 500

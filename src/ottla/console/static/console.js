@@ -22,6 +22,16 @@ document.body.addEventListener("htmx:beforeSwap", (event) => {
     event.detail.shouldSwap = false;
   }
 });
+// Nobody sees a page in the background: its live part asks again once somebody does.
+const isLive = (element) => element.id === "live";
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && isLive(event.detail.elt)) event.preventDefault();
+});
+document.addEventListener("visibilitychange", () => {
+  const live = document.getElementById("live");
+  const address = live?.getAttribute("hx-get");
+  if (!document.hidden && address) window.htmx.ajax("GET", address, { source: live });
+});
 
 // Names for the jump field, asked for as they are typed.
 const jump = document.getElementById("jump");
