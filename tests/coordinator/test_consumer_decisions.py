@@ -20,6 +20,7 @@ from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
+from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
 from ottla.protocol.errors import ApiError, ErrorCode
 
 TOPICS = Topics(1, {"large": Topic(UUID(int=1), MAX_AT_ONCE), "small": Topic(UUID(int=2), 4)})
@@ -81,6 +82,18 @@ async def bench(memory_logs: Any, clock: Any) -> Any:
 async def test_a_small_group_decides_at_once(bench: Bench) -> None:
     result = await bench.decisions.heartbeat(0, joining("a", "small"), 1)
     assert (result.member_id, result.epoch, bench.long) == ("a", 2, 0)
+
+
+def empty_classic(shard: GroupShard, step: Any) -> None:
+    value = GroupMetadataValue("", 0, None, None, step.now_ms, ())
+    step.records.append(CoordinatorRecord(GroupMetadataKey("g"), value))
+
+
+async def test_a_large_group_replaces_an_empty_classic_one_in_the_thread(bench: Bench) -> None:
+    await bench.runtime.decide(0, empty_classic)
+    result = await bench.decisions.heartbeat(0, joining("a"), 1)
+    assert (result.epoch, bench.long, await bench.members()) == (2, 1, ["a"])
+    assert await bench.runtime.decide(0, lambda shard, _: "g" in shard.groups) is False
 
 
 async def test_the_members_of_a_large_group_take_turns(bench: Bench) -> None:

@@ -80,7 +80,7 @@ from ottla.groups.offsets.transactional_commit import (
     TransactionalCommitRequest,
     commit_in_transaction,
 )
-from ottla.groups.records import Record
+from ottla.groups.records import Record, encode
 from ottla.groups.share import requests as share_requests
 from ottla.groups.share.describe import SHARE_TYPE, DescribedShareGroup
 from ottla.groups.share.group import ShareGroup
@@ -495,7 +495,7 @@ class GroupShard:
         if classic is not None:
             if classic.state is not EMPTY and request.epoch == JOIN_EPOCH:
                 return self._upgrade(classic, request, step)
-            self._replace(classic, request, step)
+            _check_replaced(classic, request)
         elif request.group not in self.consumer.groups and self._is_full(step):
             raise ApiError(ErrorCode.group_max_size_reached)
         if request.epoch == LEAVE_EPOCH and request.group in self.consumer.groups:
@@ -506,9 +506,11 @@ class GroupShard:
                 return ConsumerHeartbeatResult(request.member_id, request.epoch)
         topics = self._topics()
         inner = self.consumer_step(step, request.group)
-        large = None if step.records else self.consumer.large_group(request, topics)
+        large = self.consumer.large_group(request, topics)
         if large is not None:
             return Aside(large, topics, inner)
+        if classic is not None:
+            self._remove_group(classic, step)
         result = self.consumer.heartbeat(request, topics, inner, version)
         _add(inner, step)
         return result
@@ -521,8 +523,7 @@ class GroupShard:
     ) -> bool:
         """What was decided elsewhere is done; False where the group has changed meanwhile."""
         group = copied.original
-        groups = self.consumer.groups
-        if self._is_of_others(group.group_id, groups) or not is_unchanged(copied, groups):
+        if not self._may_take_over(copied, self.consumer.groups):
             return False
 
         def appended(later: Step) -> None:
@@ -530,9 +531,29 @@ class GroupShard:
             group.regex_version = copied.group.regex_version
 
         step.when_appended = appended
-        _add(copied.step, step)
-        step.encoded = encoded
+        self._take_over(copied, encoded, step)
         return True
+
+    def _may_take_over(
+        self, copied: Copied[Any, Any], groups: Mapping[str, ConsumerGroup | StreamsGroup]
+    ) -> bool:
+        """Whether the group, one of these, is as it was copied. A new one may replace an empty
+        classic group.
+        """
+        group_id = copied.original.group_id
+        classic = self.groups.get(group_id)
+        is_replaced = classic is not None and classic.state is EMPTY
+        is_refused = self._is_of_others(group_id, groups) and not is_replaced
+        return not is_refused and is_unchanged(copied, groups)
+
+    def _take_over(
+        self, copied: Copied[Any, Any], encoded: list[tuple[bytes, bytes | None]], step: Step
+    ) -> None:
+        classic = self.groups.get(copied.original.group_id)
+        if classic is not None:
+            self._remove_group(classic, step)
+        step.encoded = [*map(encode, step.records), *encoded]
+        _add(copied.step, step)
 
     def aside_of(self, group_id: str, step: Step) -> Aside[ConsumerGroup, ConsumerStep] | None:
         """A consumer group that decides elsewhere; None if there is none."""
@@ -540,14 +561,6 @@ class GroupShard:
         if group is None:
             return None
         return Aside(group, self._topics(), self.consumer_step(step, group_id))
-
-    def _replace(self, group: ClassicGroup, request: ConsumerHeartbeat, step: Step) -> None:
-        """An empty classic group makes room; raises ApiError (GROUP_ID_NOT_FOUND) otherwise."""
-        if group.state is DEAD:
-            raise ApiError(ErrorCode.coordinator_not_available)
-        if request.epoch != JOIN_EPOCH:
-            raise _is_no(group.group_id, "consumer")
-        self._remove_group(group, step)
 
     def _upgrade(
         self, group: ClassicGroup, request: ConsumerHeartbeat, step: Step
@@ -812,12 +825,14 @@ class GroupShard:
         An Aside decides elsewhere, and `take_over_streams` then does what it decided.
         """
         streams_requests.check(request)
-        self._make_room(request, step)
+        classic = self._replaced_by(request, step)
         topics = self._topics()
         inner = StreamsStep(step.now_ms, self._streams_settings(request.group))
-        large = None if step.records else self.streams.large_group(request, topics)
+        large = self.streams.large_group(request, topics)
         if large is not None:
             return Aside(large, topics, inner)
+        if classic is not None:
+            self._remove_group(classic, step)
         decided = self.streams.heartbeat(request, topics, inner)
         self._keep(request.group, decided.soft, step)
         _add(inner, step)
@@ -833,19 +848,22 @@ class GroupShard:
         _add(inner, step)
         return why_not
 
-    def _make_room(self, request: StreamsHeartbeat, step: Step) -> None:
-        """An empty classic group is replaced; raises ApiError (GROUP_ID_NOT_FOUND) for others."""
+    def _replaced_by(self, request: StreamsHeartbeat, step: Step) -> ClassicGroup | None:
+        """The empty classic group that makes room for a new group; raises ApiError
+        (GROUP_ID_NOT_FOUND) for other groups.
+        """
         group_id = request.group
         if group_id in self.streams.groups:
-            return
+            return None
         classic = self.groups.get(group_id)
         is_joining = request.epoch == STREAMS_JOIN_EPOCH
         if classic is not None and classic.state is EMPTY and is_joining:
-            self._remove_group(classic, step)
-        elif self._exists(group_id):
+            return classic
+        if self._exists(group_id):
             raise _is_no(group_id, "streams")
-        elif is_joining and self._is_full(step):
+        if is_joining and self._is_full(step):
             raise ApiError(ErrorCode.group_max_size_reached)
+        return None
 
     def _keep(self, group_id: str, soft: Soft, step: Step) -> None:
         def appended(later: Step) -> None:
@@ -860,13 +878,10 @@ class GroupShard:
         step: Step,
     ) -> bool:
         """What was decided elsewhere is done; False where the group has changed meanwhile."""
-        group = copied.original
-        groups = self.streams.groups
-        if self._is_of_others(group.group_id, groups) or not is_unchanged(copied, groups):
+        if not self._may_take_over(copied, self.streams.groups):
             return False
-        self._keep(group.group_id, copied.group.soft, step)
-        _add(copied.step, step)
-        step.encoded = encoded
+        self._keep(copied.original.group_id, copied.group.soft, step)
+        self._take_over(copied, encoded, step)
         return True
 
     def _streams_expired(
@@ -1086,6 +1101,16 @@ def _is_empty(group: ClassicGroup | ConsumerGroup | StreamsGroup) -> bool:
     if isinstance(group, ClassicGroup):
         return group.state is EMPTY
     return not group.members
+
+
+def _check_replaced(group: ClassicGroup, request: ConsumerHeartbeat) -> None:
+    """An empty classic group makes room for a consumer group; raises ApiError (GROUP_ID_NOT_FOUND)
+    for a member that does not join.
+    """
+    if group.state is DEAD:
+        raise ApiError(ErrorCode.coordinator_not_available)
+    if request.epoch != JOIN_EPOCH:
+        raise _is_no(group.group_id, "consumer")
 
 
 def _add(inner: ConsumerStep | ShareStep | StreamsStep, step: Step) -> None:

@@ -83,8 +83,7 @@ def heartbeat(
     compared = _compared(group, topology, topics)
     configured = compared.configured
     if configured.is_ready:
-        for kind in (request.active, request.standby, request.warmup):
-            _check_tasks(kind, configured)
+        _check_tasks(request, configured)
     bumps = after != before and (
         request.instance_id is None or _is_assigned_otherwise(before, after)
     )
@@ -95,17 +94,9 @@ def heartbeat(
         await_members(group.group_id, step)
         soft = soft._replace(is_delayed=True)
     target_epoch, target = _target(group, epoch, Arriving(after, replaced), soft, step, statuses)
-    reconciled = after
-    if not after.is_reconciled_to(target_epoch):
-        reconciled = reconcile(after, target_epoch, target, group, request.owned)
-    if reconciled != after:
-        step.records.append(current_record(group.group_id, reconciled))
-        if reconciled.is_reconciled_to(target_epoch):
-            note_reached(group, reconciled, step)
-        await_revocation(group.group_id, reconciled, step)
+    reconciled = _reconciled(after, target_epoch, target, group, request.owned, step)
     await_heartbeat(group.group_id, after.member_id, step)
-    if request.shuts_down and soft.shutdown_by is None:
-        soft = soft._replace(shutdown_by=after.member_id)
+    soft = _shut_down(soft, request)
     is_moved = reconciled.assigned != before.assigned
     is_new = request.epoch == JOIN_EPOCH or is_moved
     if after.endpoint != before.endpoint or (is_moved and after.endpoint is not None):
@@ -151,12 +142,37 @@ def _kept(soft: Soft, group: StreamsGroup, arriving: Arriving) -> Soft:
 
 def _leave(group: StreamsGroup, request: HeartbeatRequest, step: Step) -> Decided:
     result = leave(group, request, step)
-    soft = group.soft
-    if request.shuts_down and soft.shutdown_by is None:
-        soft = soft._replace(shutdown_by=request.member_id)
+    soft = _shut_down(group.soft, request)
     if request.epoch == LEAVE_EPOCH:
         soft = soft.without(request.member_id, is_empty=len(group.members) == 1)
     return Decided(result, soft)
+
+
+def _shut_down(soft: Soft, request: HeartbeatRequest) -> Soft:
+    """The first member that asks for the end of the application is remembered."""
+    if request.shuts_down and soft.shutdown_by is None:
+        return soft._replace(shutdown_by=request.member_id)
+    return soft
+
+
+def _reconciled(
+    member: Member,
+    target_epoch: int,
+    target: Tasks,
+    group: StreamsGroup,
+    owned: Tasks | None,
+    step: Step,
+) -> Member:
+    """One step nearer to its target."""
+    if member.is_reconciled_to(target_epoch):
+        return member
+    nearer = reconcile(member, target_epoch, target, group, owned)
+    if nearer != member:
+        step.records.append(current_record(group.group_id, nearer))
+        if nearer.is_reconciled_to(target_epoch):
+            note_reached(group, nearer, step)
+        await_revocation(group.group_id, nearer, step)
+    return nearer
 
 
 def _joined(
@@ -311,21 +327,23 @@ def _compared(group: StreamsGroup, topology: Topology, topics: Topics) -> Compar
     return Compared(topics.version, topology, metadata_hash, configure(topology, topics))
 
 
-def _check_tasks(tasks: Partitions | None, configured: ConfiguredTopology) -> None:
+def _check_tasks(request: HeartbeatRequest, configured: ConfiguredTopology) -> None:
     """Raises ApiError (INVALID_REQUEST) for a task that there is not."""
-    for name, numbers in (tasks or {}).items():
-        subtopology = (configured.subtopologies or {}).get(name)
-        if subtopology is None:
-            raise ApiError(
-                ErrorCode.invalid_request, f"Subtopology {name} does not exist in the topology."
-            )
-        for number in numbers:
-            if not 0 <= number < subtopology.task_count:
+    subtopologies = configured.subtopologies or {}
+    for tasks in (request.active, request.standby, request.warmup):
+        for name, numbers in (tasks or {}).items():
+            subtopology = subtopologies.get(name)
+            if subtopology is None:
                 raise ApiError(
-                    ErrorCode.invalid_request,
-                    f"Task {number} for subtopology {name} is invalid. Number of tasks for this"
-                    f" subtopology: {subtopology.task_count}",
+                    ErrorCode.invalid_request, f"Subtopology {name} does not exist in the topology."
                 )
+            for number in numbers:
+                if not 0 <= number < subtopology.task_count:
+                    raise ApiError(
+                        ErrorCode.invalid_request,
+                        f"Task {number} for subtopology {name} is invalid. Number of tasks for this"
+                        f" subtopology: {subtopology.task_count}",
+                    )
 
 
 def _next_epoch(group: StreamsGroup, compared: Compared, step: Step, *, bumps: bool) -> int:
