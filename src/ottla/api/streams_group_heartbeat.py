@@ -17,6 +17,7 @@ from ottla.api.permissions import Need, may, split
 from ottla.api.streams_topology import topology_of
 from ottla.controller.features import STREAMS_VERSION
 from ottla.controller.topics import NewTopic
+from ottla.groups.streams.large import MAX_TOPOLOGY_NAMES
 from ottla.groups.streams.member import Endpoint
 from ottla.groups.streams.offsets import MAX_TASK_OFFSETS, TaskOffsets
 from ottla.groups.streams.requests import EndpointPartitions, HeartbeatRequest, HeartbeatResult
@@ -46,6 +47,8 @@ MAX_TAGS: Final = 100
 """Of a member. Kafka Streams allows 5 itself (StreamsConfig)."""
 MAX_OWNED_AT_ONCE: Final = 10_000
 """Tasks that a member has, taken over without a pause."""
+MAX_OWNED: Final = 100_000
+"""Tasks that a member has in one role. Kafka has no limit."""
 MAX_TASK_NAME_CHARACTERS: Final = 100_000
 """Of all subtopologies of which a member says how far it is: that is kept."""
 MAX_TOLD_CHARACTERS: Final = 4_000
@@ -137,12 +140,21 @@ def _tags(tags: Sequence[Any]) -> tuple[tuple[str, str], ...]:
 
 
 async def _owned(tasks: Any, slices: Slices) -> Partitions | None:
+    """Raises ApiError (INVALID_REQUEST) for more than a topology can have."""
     if tasks is None:
         return None
     owned: dict[str, set[int]] = {}
+    count = 0
     for each in tasks:
         await slices.count()
         numbers = owned.setdefault(each.subtopology_id, set())
+        count += len(each.partitions)
+        if len(owned) > MAX_TOPOLOGY_NAMES or count > MAX_OWNED:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"A member may say that it has {MAX_OWNED:,} tasks of {MAX_TOPOLOGY_NAMES:,}"
+                " subtopologies at most. Start more instances.",
+            )
         for some in parts(each.partitions, MAX_OWNED_AT_ONCE):
             await slices.count(1 + len(some) // 100)
             numbers.update(some)

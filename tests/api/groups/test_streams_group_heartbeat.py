@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from ottla.api.streams_group_heartbeat import MAX_TOLD_CHARACTERS
+from ottla.api.streams_group_heartbeat import MAX_OWNED, MAX_TOLD_CHARACTERS
 from ottla.api.streams_topology import checked_names
 from ottla.controller.image import FeaturesChanged
 from ottla.groups.streams.large import MAX_AT_ONCE, MAX_TOPOLOGY_NAMES
@@ -93,6 +93,21 @@ async def test_tasks_of_one_that_joins(api: Any) -> None:
         assert answer.error_message == (
             f"{name.capitalize()}Tasks must be empty when (re-)joining."
         )
+
+
+@pytest.mark.parametrize(
+    ("names", "numbers"), [(MAX_TOPOLOGY_NAMES + 1, 0), (1, MAX_OWNED + 1), (11, MAX_OWNED // 10)]
+)
+async def test_a_member_may_not_have_more_than_there_can_be(
+    api: Any, names: int, numbers: int
+) -> None:
+    owned = tuple(
+        api.struct("TaskIds", 88, 0, subtopology_id=str(name), partitions=tuple(range(numbers)))
+        for name in range(names)
+    )
+    answer = await api.streams_beat(member_epoch=1, standby_tasks=owned, **QUIET)
+    assert answer.error_code is ErrorCode.invalid_request
+    assert "100,000 tasks of 10,000 subtopologies" in answer.error_message
 
 
 async def test_a_static_member_comes_back(api: Any) -> None:

@@ -46,7 +46,7 @@ def is_large(group: StreamsGroup, request: HeartbeatRequest, topics: Topics) -> 
     ):
         return False
     topology = request.topology or group.topology
-    weight = held_weight(group)
+    weight = held_weight(group) + request.owned_count
     if topology is not None:
         weight += topology_weight(topology)
         for subtopology in topology.subtopologies:

@@ -56,6 +56,12 @@ class HeartbeatRequest(NamedTuple):
             return None
         return Tasks(self.active, self.standby, self.warmup)
 
+    @property
+    def owned_count(self) -> int:
+        """How many tasks it says that it has."""
+        kinds = (self.active, self.standby, self.warmup)
+        return sum(len(numbers) for kind in kinds if kind for numbers in kind.values())
+
 
 class EndpointPartitions(NamedTuple):
     """Where interactive queries find what: partitions by topic, sorted."""
