@@ -11,10 +11,7 @@ from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.streams import endpoints
 from ottla.groups.streams.configured import configure
 from ottla.groups.streams.endpoints import endpoint_partitions
-from ottla.groups.streams.group import StreamsGroup
-from ottla.groups.streams.large import MAX_AT_ONCE, is_large
 from ottla.groups.streams.member import Endpoint, Member
-from ottla.groups.streams.requests import HeartbeatRequest
 from ottla.groups.streams.tasks import HeldTasks
 from ottla.groups.streams.topology import Topology
 
@@ -46,15 +43,3 @@ def test_too_much_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     two = [member(0), member(1), member(2, None)]
     assert len(endpoint_partitions(two, configured, there) or ()) == 2
     assert endpoint_partitions([*two, member(3)], configured, there) is None
-
-
-def test_many_members_that_read_many_topics_decide_in_a_thread() -> None:
-    names = [f"t{number}" for number in range(100)]
-    group = StreamsGroup("g")
-    group.topology = Topology(0, (subtopology("0", ",".join(names)),))
-    group.members = {f"m{number}": member(number) for number in range(MAX_AT_ONCE // 100)}
-    request = HeartbeatRequest("g", "m0", 1, "c", "h")
-    there = topics(**dict.fromkeys(names, 1))
-    assert is_large(group, request, there)
-    group.members = {name: each._replace(endpoint=None) for name, each in group.members.items()}
-    assert not is_large(group, request, there)

@@ -38,7 +38,7 @@ class Subtopology(NamedTuple):
     id: str
     source_topics: tuple[str, ...]
     source_topic_regexes: tuple[str, ...]
-    """Kafka 4.3 knows none yet."""
+    """Kafka 4.4 knows none yet."""
     changelog_topics: tuple[TopicInfo, ...]
     repartition_sink_topics: tuple[str, ...]
     repartition_source_topics: tuple[TopicInfo, ...]
