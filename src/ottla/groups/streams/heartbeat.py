@@ -14,13 +14,12 @@ Kafka's counterpart is GroupMetadataManager.streamsGroupHeartbeat.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.groups.consumer.target import may_assign
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.streams.configured import ConfiguredTopology, configure
-from ottla.groups.streams.departure import known_member, known_static_member, leave
+from ottla.groups.streams.departure import leave
 from ottla.groups.streams.describe_topology import asked
 from ottla.groups.streams.endpoints import endpoint_partitions
 from ottla.groups.streams.group import Compared, Soft, StreamsGroup
@@ -29,16 +28,16 @@ from ottla.groups.streams.noted import note_assigned, note_change, note_reached
 from ottla.groups.streams.offsets import NO_OFFSETS
 from ottla.groups.streams.reconcile import reconcile
 from ottla.groups.streams.requests import (
-    NO_REBALANCE_TIMEOUT,
     EndpointPartitions,
     HeartbeatRequest,
     HeartbeatResult,
 )
+from ottla.groups.streams.sender import has_missed, is_assigned_otherwise, joined, updated
 from ottla.groups.streams.status import Status, StatusCode
 from ottla.groups.streams.step import Step
 from ottla.groups.streams.stored import NOT_VALIDATED, GroupKey, GroupValue, StreamsRecord
 from ottla.groups.streams.target import Arriving, compute_target
-from ottla.groups.streams.tasks import NO_TASKS, Partitions, Tasks
+from ottla.groups.streams.tasks import NO_TASKS, Tasks
 from ottla.groups.streams.timers import (
     await_heartbeat,
     await_members,
@@ -68,11 +67,11 @@ def heartbeat(
     """Answers a checked request (`requests.check`); raises ApiError where it is refused."""
     if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
         return _leave(group, request, step)
-    before, replaced = _joined(group, request, step)
+    before, replaced = joined(group, request, step)
     if replaced is not None:
         step.records += replacement_records(group, replaced, before)
         forget(group.group_id, replaced.member_id, step)
-    after = _updated(before, request)
+    after = updated(before, request)
     if after != before:
         step.records.append(member_record(group.group_id, after))
     statuses: list[Status] = []
@@ -84,9 +83,7 @@ def heartbeat(
     configured = compared.configured
     if configured.is_ready:
         _check_tasks(request, configured)
-    bumps = after != before and (
-        request.instance_id is None or _is_assigned_otherwise(before, after)
-    )
+    bumps = is_assigned_otherwise(before, after, is_static=request.instance_id is not None)
     epoch = _next_epoch(group, compared, step, bumps=bumps)
     note_change(group, after, replaced, configured, epoch, step, bumps=bumps)
     soft = _with_offsets(group.soft._replace(compared=compared), request)
@@ -105,10 +102,9 @@ def heartbeat(
         statuses.append(configured.problem)
     if soft.shutdown_by is not None:
         statuses.append(_shutdown(soft.shutdown_by))
-    asking = None
-    if request.knows_descriptions and not is_stale:
-        asking = asked(group, topology.epoch, soft, step.now_ms)
-        soft = asking or soft
+    can_describe = request.knows_descriptions and not is_stale
+    asking = asked(group, topology.epoch, soft, step.now_ms) if can_describe else None
+    soft = asking or soft
     return Decided(
         HeartbeatResult(
             reconciled.member_id,
@@ -117,7 +113,7 @@ def heartbeat(
             step.settings.task_offset_interval_ms,
             step.settings.acceptable_recovery_lag,
             tuple(statuses),
-            reconciled.assigned if is_new or _has_missed(request, reconciled) else None,
+            reconciled.assigned if is_new or has_missed(request, reconciled) else None,
             # Kafka tells 0 where this heartbeat makes the group.
             soft.endpoint_epoch if group.revision else 0,
             _endpoints(group, request, Arriving(reconciled, replaced), topics, soft),
@@ -173,107 +169,6 @@ def _reconciled(
             note_reached(group, nearer, step)
         await_revocation(group.group_id, nearer, step)
     return nearer
-
-
-def _joined(
-    group: StreamsGroup, request: HeartbeatRequest, step: Step
-) -> tuple[Member, Member | None]:
-    """The member as it is, perhaps a new one, and the static one whose place it takes.
-
-    Raises ApiError (GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH; of a static
-    member also UNRELEASED_INSTANCE_ID where it has not left, FENCED_INSTANCE_ID where it is
-    another one by now).
-    """
-    member_id, instance_id = request.member_id, request.instance_id
-    if request.epoch == JOIN_EPOCH:
-        old = None if instance_id is None else group.static_member(instance_id)
-        if old is not None:
-            return _in_place_of(old, member_id), old
-        limit = step.settings.max_size
-        if len(group.members) >= limit and member_id not in group.members:
-            raise ApiError(
-                ErrorCode.group_max_size_reached,
-                f"The streams group has reached its maximum capacity of {limit} members.",
-            )
-        return group.members.get(member_id, Member(member_id)), None
-    if instance_id is None:
-        member = known_member(group, member_id)
-    else:
-        member = known_static_member(group, instance_id, member_id)
-    _check_epoch(member, request)
-    return member, None
-
-
-def _in_place_of(old: Member, member_id: str) -> Member:
-    if old.epoch != LEAVE_STATIC_EPOCH:
-        raise ApiError(
-            ErrorCode.unreleased_instance_id,
-            f"Static member {member_id} with instance id {old.instance_id} cannot join the group"
-            f" because the instance id is owned by {old.member_id} member.",
-        )
-    return old._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
-
-
-def _check_epoch(member: Member, request: HeartbeatRequest) -> None:
-    """The member is where it should be, or one epoch behind because an answer was lost."""
-    epoch = request.epoch
-    if epoch == member.epoch:
-        return
-    if epoch == member.previous_epoch and epoch < member.epoch:
-        owned, has = request.owned, member.assigned
-        if owned is not None and all(
-            _are_in(mine, theirs) for mine, theirs in zip(owned, has, strict=True)
-        ):
-            return
-    than = "greater" if epoch > member.epoch else "smaller"
-    raise ApiError(
-        ErrorCode.fenced_member_epoch,
-        f"The streams group member has a {than} member epoch ({epoch}) than the one known by the"
-        f" group coordinator ({member.epoch}). The member must abandon all its partitions and"
-        " rejoin.",
-    )
-
-
-def _are_in(owned: Partitions, has: Mapping[str, Iterable[int]]) -> bool:
-    return all(name in has and numbers.issubset(has[name]) for name, numbers in owned.items())
-
-
-def _has_missed(request: HeartbeatRequest, member: Member) -> bool:
-    """Whether the member says what it has, and tasks that it was given are not among that.
-
-    Kafka Streams says what it has after a request without an answer. Kafka does not tell it again:
-    tasks that were in the lost answer stay with a member that never hears of them, and do not run.
-    """
-    owned, has = request.owned, member.assigned
-    return owned is not None and any(
-        not mine.get(name, frozenset()).issuperset(numbers)
-        for mine, theirs in zip(owned, has, strict=True)
-        for name, numbers in theirs.items()
-    )
-
-
-def _updated(member: Member, request: HeartbeatRequest) -> Member:
-    timeout_ms = request.rebalance_timeout_ms
-    said: dict[str, Any] = {
-        "instance_id": request.instance_id,
-        "rack_id": request.rack_id,
-        "rebalance_timeout_ms": None if timeout_ms == NO_REBALANCE_TIMEOUT else timeout_ms,
-        "topology_epoch": None if request.topology is None else request.topology.epoch,
-        "process_id": request.process_id,
-        "endpoint": request.endpoint,
-        "client_tags": request.client_tags,
-    }
-    member = member._replace(client_id=request.client_id, client_host=request.client_host)
-    if request.epoch == JOIN_EPOCH:
-        member = member._replace(endpoint=None)
-    return member._replace(**{name: value for name, value in said.items() if value is not None})
-
-
-def _is_assigned_otherwise(before: Member, after: Member) -> bool:
-    """Whether a static member says something that tasks are assigned by."""
-    return (before.topology_epoch, before.rack_id, before.client_tags, before.process_id) != (
-        after.topology_epoch, after.rack_id, after.client_tags, after.process_id,
-    )  # fmt: skip
 
 
 def _with_offsets(soft: Soft, request: HeartbeatRequest) -> Soft:
