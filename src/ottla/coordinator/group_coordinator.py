@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from ottla.coordinator.consumer_decisions import ConsumerDecisions
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
+from ottla.coordinator.late_offsets import LateOffsets
 from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.regex_matching import MayDescribe, RegexMatching, may_describe_all
 from ottla.coordinator.shard_kind import ShardKind
@@ -186,6 +187,7 @@ class GroupCoordinator:
         `note` gets what is refused and belongs to a group's history.
         """
         self._runtime = runtime
+        self.late_offsets = LateOffsets(runtime)
         self._settings: GroupSettings = runtime.kind.settings
         self._partition_count = partition_count
         self._random = random
