@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka import Consumer
 from tests.system.share_member import Member
+from tests.system.streams_member import Member as StreamsMember
 
 from ottla.client.client import Client
 from ottla.testing import Broker, KitError, Topic
@@ -17,6 +18,8 @@ OFTEN = {
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 100,
     "group.consumer.assignment.interval.ms": 0,
+    "group.streams.assignment.interval.ms": 0,
+    "group.streams.initial.rebalance.delay.ms": 0,
 }
 
 
@@ -119,3 +122,41 @@ def test_a_share_group_rebalances(ottla_broker: Broker, ottla_topic: Topic) -> N
         before = member.epoch
         member.beat()
         assert member.epoch > before
+
+
+@pytest.mark.ottla(config=OFTEN, shared=True)
+def test_tasks_of_a_streams_group_move_and_are_shared_again(ottla_broker: Broker) -> None:
+    topic = ottla_broker.create_topic(partitions=2)
+    group = f"streams-{topic.name}"
+    with Client(topic.bootstrap) as client:
+        one = StreamsMember(client, group, topic.name)
+        one.join(4)
+        assert topic.rebalance() == [group]
+        with pytest.raises(AssertionError, match="unknown_member_id"):
+            one.beat()
+        other = StreamsMember(client, group, topic.name)
+        other.join(4)
+        one.epoch, one.active = 0, {}
+        share_tasks(one, other)
+        # It is the member whose id comes first.
+        gone, left = sorted((one, other), key=lambda each: each.member_id)
+        ottla_broker.rebalance(group)
+        with pytest.raises(AssertionError, match="unknown_member_id"):
+            gone.beat()
+        left.join(4)
+        gone.epoch, gone.active = 0, {}
+        share_tasks(one, other)
+        for each in (one, other):
+            each.leave()
+        with pytest.raises(KitError, match=f"group {group} cannot rebalance: it has no members"):
+            ottla_broker.rebalance(group)
+
+
+def share_tasks(*members: StreamsMember) -> None:
+    """Until each has two of the four."""
+    end_s = time.monotonic() + 60
+    while any(sum(map(len, each.active.values())) != 2 for each in members):
+        assert time.monotonic() < end_s
+        for each in members:
+            each.beat()
+        time.sleep(0.02)

@@ -3,7 +3,9 @@
 One more member joins. In a classic group that begins a rebalance (KIP-394: the first answer is only
 a member id), and it leaves before the others have joined again. So the group rebalances once, and
 stays as it was. In a consumer or share group it takes partitions before it leaves
-(`extra_member`). A streams group is not made to: a new member would have to bring its topology.
+(`extra_member`). In a streams group a new member would have to bring the application's topology,
+of which a description does not have all. So one of its members is left in its name, as in
+`expired_member`: the others get its tasks, and it joins again.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from contextlib import closing, suppress
 from typing import Any, Final
 
 from ottla.client.addresses import addresses
-from ottla.client.admin.groups import CLASSIC, STREAMS, described_groups, listed_groups
+from ottla.client.admin.groups import CLASSIC, STREAMS, Group, described_groups, listed_groups
+from ottla.client.client import Client
 from ottla.client.connection import open_connection
 from ottla.client.coordinators import Coordinated
 from ottla.client.errors import NoAnswerError
@@ -26,6 +29,7 @@ from ottla.testing.broker_request import ask_broker, kit_client
 from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.extra_member import join_and_leave
 from ottla.testing.fault_rule import KIT_CLIENT_ID
+from ottla.testing.member_heartbeat import LEAVES, beat
 
 __tracebackhide__ = is_for_the_test
 
@@ -60,22 +64,28 @@ def rebalance_readers(
 
 
 def force_rebalance(bootstrap: str, group: str, settings: Mapping[str, str] | None = None) -> None:
-    """Returns when the rebalance of a classic group has begun, or when that of another one has
-    moved partitions; `bootstrap` is one broker's address, `settings` are the kit's about security.
-    Raises KitError if a classic group is not stable, which is the only state that a rebalance can
-    begin in, if nothing would move, and for a streams group.
+    """Returns when the rebalance of a classic or streams group has begun, or when that of another
+    one has moved partitions; `bootstrap` is one broker's address, `settings` are the kit's about
+    security. Raises KitError if a classic group is not stable, which is the only state that a
+    rebalance can begin in, if nothing would move, and if a streams group has no members.
     """
     with kit_client(bootstrap, settings=settings) as client:
         found = described_groups(client, [group]).get(group)
         if found is not None and found.type == STREAMS:
-            raise KitError(
-                f"group {group} is one of Kafka Streams, of which a new member brings the topology:"
-                " use fence_member or expire_member"
-            )
+            _leave_as_one(client, found)
+            return
         if found is not None and found.type != CLASSIC:
             join_and_leave(client, found)
             return
     _force_classic(bootstrap, group, settings)
+
+
+def _leave_as_one(client: Client, group: Group) -> None:
+    """In the name of the member whose id comes first among those that have tasks."""
+    if not group.members:
+        raise KitError(f"group {group.name} cannot rebalance: it has no members")
+    member = min(group.members, key=lambda each: (not each.assignment, each.member_id))
+    beat(client, STREAMS, group.name, member.member_id, LEAVES, instance_id=member.instance_id)
 
 
 def _force_classic(bootstrap: str, group: str, settings: Mapping[str, str] | None) -> None:

@@ -108,8 +108,9 @@ class Topics(Faults):
         """Make a group rebalance. In a classic group it begins now, and all members join again with
         their next heartbeat. In a consumer or share group one more member joins, takes partitions
         from others, and leaves: returns after that, which takes as long as the others' heartbeat
-        interval. Raises KitError if the group has no members, or nothing would move, and for a
-        streams group.
+        interval. In a streams group one member is taken for dead, as by `expire_member`: others get
+        its tasks now, and it joins again with its next heartbeat. Raises KitError if the group has
+        no members, or nothing would move.
         """
         from ottla.testing.rebalance import force_rebalance
 
