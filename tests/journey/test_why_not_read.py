@@ -164,3 +164,102 @@ def test_the_reasons(
 ) -> None:
     asked = why_not_read(document(*read, **more), "g", now)
     assert asked == {"group": "g", "state": state, "reasons": reasons}
+
+
+SHARED = {
+    "group": "g",
+    "state": "available",
+    "member": None,
+    "since_ms": None,
+    "lock_until_ms": None,
+    "delivery_count": 2,
+}
+SHARING = GroupNow("stable", False, [OTHER, READER], is_shared=True)
+
+
+@pytest.mark.parametrize(
+    ("shared", "more", "now", "state", "reasons"),
+    [
+        ([], {}, SHARING, "not_yet", [{"why": "shared", "members": 1}]),
+        (
+            [SHARED],
+            {},
+            SHARING,
+            "available",
+            [{"why": "given_back", "delivery_count": 2}, {"why": "shared", "members": 1}],
+        ),
+        (
+            [SHARED | {"state": "not_yet"}],
+            waiting_at(5),
+            SHARING._replace(members=[]),
+            "not_yet",
+            [
+                {
+                    "why": "open_transaction",
+                    "last_stable_offset": 5,
+                    "is_there": False,
+                    "setting": "share.isolation.level",
+                },
+                {"why": "no_members", "is_simple": False},
+            ],
+        ),
+        (
+            [SHARED | {"state": "not_yet"}],
+            {"replicated": {"committed": False}},
+            SHARING._replace(members=[OTHER]),
+            "not_yet",
+            [
+                {"why": "not_replicated", "high_watermark": 18},
+                {"why": "not_assigned", "members": 1},
+            ],
+        ),
+        (
+            [SHARED | {"state": "acquired", "member": "m-1", "since_ms": 1, "lock_until_ms": 9}],
+            {},
+            SHARING,
+            "acquired",
+            [{"why": "lock", "member_id": "m-1", "since_ms": 1, "lock_until_ms": 9}],
+        ),
+        (
+            [SHARED | {"group": f"other-{number}"} for number in range(100)],
+            {},
+            SHARING,
+            "unknown",
+            [{"why": "left_out", "told": 100}],
+        ),
+        ([SHARED | {"state": "unknown"}], {}, SHARING, "unknown", [{"why": "state_unknown"}]),
+        ([SHARED | {"state": "accepted"}], {}, SHARING, "accepted", []),
+        ([SHARED | {"state": "rejected"}], {}, None, "rejected", []),
+        (
+            [],
+            {"state": "not_yet_written", "replicated": None, "read_committed": None},
+            SHARING._replace(state="assigning"),
+            "not_yet",
+            [
+                {"why": "not_written", "end_offset": 20},
+                {"why": "rebalancing", "state": "assigning"},
+            ],
+        ),
+        (
+            [SHARED],
+            {},
+            None,
+            "available",
+            [{"why": "given_back", "delivery_count": 2}, {"why": "no_group"}],
+        ),
+    ],
+)
+def test_the_reasons_of_a_share_group(
+    shared: list[dict[str, Any]],
+    more: dict[str, Any],
+    now: GroupNow | None,
+    state: str,
+    reasons: list[dict[str, Any]],
+) -> None:
+    asked = why_not_read(document(shared=shared, **more), "g", now)
+    assert asked == {"group": "g", "state": state, "reasons": reasons}
+
+
+def test_a_group_that_shared_the_partition_once_and_commits_now() -> None:
+    asked = why_not_read(document(BEHIND, shared=[SHARED]), "g", READING)
+    assert asked["reasons"] == [IS_BEHIND, ASSIGNED]

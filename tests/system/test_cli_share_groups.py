@@ -20,12 +20,19 @@ def test_the_commands_of_groups(new_broker: Any, capsys: pytest.CaptureFixture[s
     broker = new_broker(*OPTIONS)
     fill(broker.bootstrap, "t", 5)
     with Client(broker.bootstrap) as client:
-        cluster = SimpleNamespace(client=client)
+        settings = {"bootstrap.servers": broker.bootstrap, "client.id": "test"}
+        cluster = SimpleNamespace(client=client, bootstrap=broker.bootstrap, settings=settings)
 
         def run(*words: str, code: int = 0) -> Any:
             assert carry_out(["group", *words], cluster) == code
             shown = capsys.readouterr()
             return json.loads(shown.out) if "--json" in words and code == 0 else shown.err
+
+        def journey(offset: int) -> Any:
+            words = ("journey", "t", "0", str(offset), "--group", "g", "--json")
+            assert carry_out([*words], cluster) == 0
+            asked = json.loads(capsys.readouterr().out)["asked_group"]
+            return asked["state"], [each["why"] for each in asked["reasons"]]
 
         members = [Member(client, "g"), Member(client, "g")]
         members[0].join("t", 4)
@@ -37,11 +44,14 @@ def test_the_commands_of_groups(new_broker: Any, capsys: pytest.CaptureFixture[s
         (described,) = run("describe", "g", "--json")
         assert (described["type"], len(described["partitions"])) == ("share", 4)
         assert {each["committed_offset"] for each in described["partitions"]} == {None}
+        assert journey(3) == ("not_yet", ["shared"])
         assert "2 members are reading" in run("reset", "g", "-t", "t", "--to-earliest", code=1)
         for member in members:
             member.leave()
         moved = run("reset", "g", "--topic", "t", "--to-offset", "2", "--json")
         assert {each["after"] for each in moved["partitions"]} == {2}
+        assert journey(1) == ("done", [])
+        assert journey(3) == ("not_yet", ["no_members"])
         (described,) = run("describe", "g", "--json")
         assert described["state"] == "empty"
         assert [each["lag"] for each in described["partitions"]] == [3] * 4

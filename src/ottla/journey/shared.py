@@ -37,6 +37,8 @@ ENDS: Final = {
     What.MISSING: "missing",
 }
 LETTERS: Final = (What.LETTER_WRITTEN, What.LETTER_GIVEN_UP)
+MAX_GROUPS: Final = 100
+"""That are told, by name; the others are left out."""
 MAX_EVENTS: Final = 50
 """Of one group, the last ones: a record may be renewed for hours."""
 

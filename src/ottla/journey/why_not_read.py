@@ -21,12 +21,15 @@ The reasons, in the order in which they stop a group:
     no_members           nobody reads as the group; `is_simple`: it has never had members
     rebalancing          its members are being assigned; `state`
     not_assigned         none of the `members` has this partition
+    (of a share group also those of `why_not_shared`)
     assigned             to `member_id` with `client_id` at `host`, which has not committed past the
                          message since `committed_ms`
 """
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+
+from ottla.journey.why_not_shared import Readers, why_not_shared
 
 Document = dict[str, Any]
 STABLE: Final = "stable"
@@ -47,11 +50,16 @@ class GroupNow(NamedTuple):
     state: str
     is_simple: bool
     members: Sequence[MemberNow]
+    is_shared: bool = False
+    """It is a share group."""
 
 
 def why_not_read(document: Document, group: str, now: GroupNow | None) -> Document:
     """The value of `asked_group`. `now` is None if there is no such group."""
     known = next((one for one in document["read"] if one["group"] == group), None)
+    has_shared = any(one["group"] == group for one in document.get("shared", ()))
+    if has_shared and known is None if now is None else now.is_shared:
+        return _of_shared(document, group, now)
     state = known["state"] if known else "unknown" if _is_unknown(document) else "no_offset"
     reasons = _of_message(document) + _of_offset(document, known)
     is_read = known is not None and known["state"] == "read" and known["certain"]
@@ -63,6 +71,18 @@ def why_not_read(document: Document, group: str, now: GroupNow | None) -> Docume
         reasons += _of_readers(document, known)
         reasons.append(_of_members(known, now))
     return {"group": group, "state": state, "reasons": reasons}
+
+
+def _of_shared(document: Document, group: str, now: GroupNow | None) -> Document:
+    written = _of_message(document)
+    of_partition = [] if written else _of_readers(document, None)
+    readers = None
+    if now is not None:
+        having = sum(each.has_partition for each in now.members)
+        readers = Readers(now.state, len(now.members), having)
+    told = document.get("shared", ())
+    state, reasons = why_not_shared(group, told, of_partition, readers)
+    return {"group": group, "state": state, "reasons": written + reasons}
 
 
 def _is_unknown(document: Document) -> bool:

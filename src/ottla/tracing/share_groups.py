@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from ottla.coordinator.share_parts import ShareParts
-from ottla.journey.shared import SharedFacts
+from ottla.journey.shared import MAX_GROUPS, SharedFacts
 from ottla.protocol.errors import ApiError
 from ottla.replica.share_history import Known
 from ottla.replica.share_session import TopicPartition
@@ -20,8 +20,6 @@ from ottla.replica.shared_partitions import SharedPartitions
 from ottla.share.share_partition import StoredState
 from ottla.share.stored import NO_EPOCH, ShareKey
 
-MAX_GROUPS: Final = 100
-"""That are told; the others are left out."""
 WITHIN_S: Final = 0.9
 
 

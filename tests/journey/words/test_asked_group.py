@@ -55,6 +55,28 @@ DOCUMENT: dict[str, Any] = {"published": None, "asked_ms": 91_000}
             {"why": "assigned", "client_id": "c", "host": "/h", "committed_ms": None},
             "which has committed nothing for this partition",
         ),
+        (
+            {"why": "open_transaction", "last_stable_offset": 5, "is_there": False}
+            | {"setting": "share.isolation.level"},
+            "under share.isolation.level=read_committed it will stop at offset 5",
+        ),
+        ({"why": "left_out", "told": 100}, "tells 100 share groups, and it is not among them"),
+        ({"why": "state_unknown"}, "its share coordinator did not answer"),
+        (
+            {"why": "lock", "member_id": "m", "since_ms": 1000, "lock_until_ms": 31_000},
+            "member m has it since 1970-01-01 00:00:01.000, until 1970-01-01 00:00:31.000 at the",
+        ),
+        (
+            {"why": "lock", "member_id": "m", "since_ms": None, "lock_until_ms": None},
+            "member m has it",
+        ),
+        (
+            {"why": "given_back", "delivery_count": 1},
+            "after 1 delivery it waits for the next member",
+        ),
+        ({"why": "given_back", "delivery_count": 2}, "after 2 deliveries it waits"),
+        ({"why": "shared", "members": 1}, "one member reads this partition"),
+        ({"why": "shared", "members": 2}, "2 members read this partition, and none has"),
     ],
 )
 def test_each_reason_has_words(reason: dict[str, Any], said: str) -> None:
@@ -69,6 +91,12 @@ def test_each_reason_has_words(reason: dict[str, Any], said: str) -> None:
             "read",
             [{"why": "doubt", "doubt": "outside"}],
             "Group  g  has passed it; whether it has read it is not known",
+        ),
+        ("accepted", [], "Group  g  has accepted it"),
+        (
+            "available",
+            [{"why": "given_back", "delivery_count": 1}],
+            "Group  g  has given it back",
         ),
         ("no_offset", [{"why": "no_offset"}], "Group  g  has committed nothing for this partition"),
     ],

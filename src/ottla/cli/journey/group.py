@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.cli.context import Cluster
-from ottla.client.admin.groups import described_groups
+from ottla.client.admin.groups import SHARE, described_groups
 from ottla.client.topic_partition import TopicPartition
 from ottla.journey.why_not_read import GroupNow, MemberNow, why_not_read
 
@@ -22,5 +22,5 @@ def add_asked_group(document: Document, group: str, cluster: Cluster) -> None:
             MemberNow(each.member_id, each.client_id, each.host, partition in each.assignment)
             for each in found.members
         ]
-        now = GroupNow(found.state, found.is_simple, members)
+        now = GroupNow(found.state, found.is_simple, members, found.type == SHARE)
     document["asked_group"] = why_not_read(document, group, now)
