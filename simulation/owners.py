@@ -28,6 +28,7 @@ class OwnersWatch:
                         check_owners(group, broker.name)
                     for streams in partition.shard.streams.groups.values():
                         check_task_owners(streams, broker.name)
+                        check_said(streams, broker.name)
 
 
 def check_owners(group: Any, where: str) -> None:
@@ -83,4 +84,14 @@ def check_task_owners(group: Any, where: str) -> None:
         raise Violation(
             f"group {group.group_id} on {where}: it has owners {group.active_owners} and"
             f" {group.standby_owners}, its members {known} and {having}"
+        )
+
+
+def check_said(group: Any, where: str) -> None:
+    """What members said of their states is forgotten when they go. Raises Violation."""
+    others = group.soft.task_offsets.keys() - group.members.keys()
+    if others:
+        raise Violation(
+            f"group {group.group_id} on {where}: it knows task offsets of {sorted(others)}, which"
+            " are no members"
         )

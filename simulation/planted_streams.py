@@ -8,12 +8,17 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.groups.offsets import commit
-from ottla.groups.streams import departure, heartbeat, reconcile
+from ottla.groups.streams import departure, heartbeat, reconcile, sender
+from ottla.groups.streams.departure import known_member
 from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.member import LEAVE_STATIC_EPOCH, Member
+from ottla.groups.streams.offsets import NO_TASK_OFFSETS, MemberTaskOffsets
 from ottla.groups.streams.shard import StreamsGroupShard
 from ottla.groups.streams.sticky import _Assignor
 from ottla.groups.streams.stored import GroupKey
 from ottla.groups.streams.tasks import NO_TASKS
+from ottla.groups.streams.timers import forget
+from simulation.faults import Fault
 from simulation.pace import Pace
 from simulation.planted import Patch, Sighting
 
@@ -98,14 +103,69 @@ def answers_are_not_repeated(patch: Patch) -> None:
     patch.setattr(heartbeat, "has_missed", lambda *_: False)
 
 
+def places_are_taken_from_the_living(patch: Patch) -> None:
+    """Who comes with the instance id of a static member gets its place, whether it left or not."""
+    right = sender._in_place_of
+
+    def in_place_of(old: Member, member_id: str) -> Member:
+        return right(old._replace(epoch=LEAVE_STATIC_EPOCH), member_id)
+
+    patch.setattr(sender, "_in_place_of", in_place_of)
+
+
+def former_static_members_go_on(patch: Patch) -> None:
+    """A request with the instance id and the epoch is that of the member."""
+
+    def known(group: StreamsGroup, instance_id: str, member_id: str) -> Member:
+        return group.static_member(instance_id) or known_member(group, member_id)
+
+    patch.setattr(sender, "known_static_member", known)
+
+
+def places_are_kept_for_ever(patch: Patch) -> None:
+    """A static member that left for a while has no session that ends."""
+    right = departure.leave
+
+    def leave(group: StreamsGroup, request: Any, step: Any) -> Any:
+        result = right(group, request, step)
+        forget(group.group_id, request.member_id, step)
+        return result
+
+    patch.setattr(heartbeat, "leave", leave)
+
+
+def one_kind_of_offsets_replaces_the_other(patch: Patch) -> None:
+    """A member that says only one of both is taken to have taken the other one back."""
+
+    def updated(self: MemberTaskOffsets, offsets: Any, end_offsets: Any) -> MemberTaskOffsets:
+        return MemberTaskOffsets(offsets or NO_TASK_OFFSETS, end_offsets or NO_TASK_OFFSETS)
+
+    patch.setattr(MemberTaskOffsets, "updated", updated)
+
+
+def offsets_of_replaced_members_stay(patch: Patch) -> None:
+    """The group knows what a static member said, after another process got its place."""
+    patch.setattr(heartbeat, "_kept", lambda soft, *_: soft)
+
+
+def often(kind: str) -> tuple[Fault, ...]:
+    """One fault ten times, of one process after the other."""
+    return tuple(Fault(1_500 + 700 * each, kind, 1, 2, 150, each) for each in range(10))
+
+
 PLANTED_STREAMS: Final[dict[Callable[[Patch], None], Sighting]] = {
     owners_are_not_asked: Sighting(3, pace=Pace.SWIFT),
     revocations_are_not_awaited: Sighting(8, pace=Pace.SWIFT),
     departed_members_keep_their_tasks: Sighting(1, pace=Pace.SWIFT),
     a_new_coordinator_expires_nobody: Sighting(2, pace=Pace.SWIFT),
-    departures_begin_no_epoch: Sighting(10, pace=Pace.SWIFT),
+    departures_begin_no_epoch: Sighting(2, pace=Pace.SWIFT),
     new_topics_are_not_noticed: Sighting(pace=Pace.SWIFT),
     standbys_are_beside_their_task: Sighting(1, pace=Pace.SWIFT),
-    former_members_commit: Sighting(1, pace=Pace.SWIFT),
+    former_members_commit: Sighting(0, pace=Pace.SWIFT),
     answers_are_not_repeated: Sighting(2, pace=Pace.SWIFT),
+    places_are_taken_from_the_living: Sighting(101, often("kill member"), Pace.SWIFT),
+    former_static_members_go_on: Sighting(7, pace=Pace.SWIFT),
+    places_are_kept_for_ever: Sighting(105, often("stop process"), Pace.SWIFT),
+    one_kind_of_offsets_replaces_the_other: Sighting(pace=Pace.SWIFT),
+    offsets_of_replaced_members_stay: Sighting(3, pace=Pace.SWIFT),
 }

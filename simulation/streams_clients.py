@@ -1,9 +1,11 @@
 """The processes of a Kafka Streams application in a simulated cluster, and how its group must end.
 
-Each process has one or two threads, which are members of the group. An operator beside them makes
-the source topic again where it was deleted, gives internal topics the partitions that new ones of
-the sources require, and removes the group of a former version, once it has no members, as Apache
-Kafka wants it for another topology.
+Each process has one or two threads, which are members of the group, in some places static ones
+(KIP-345). The next process in a place may have the former one's folder, and with it its id. A
+process that hangs is replaced by another, and meets it when it goes on. An operator beside them
+makes the source topic again where it was deleted, gives internal topics the partitions that new
+ones of the sources require, and removes the group of a former version, once it has no members, as
+Apache Kafka wants it for another topology.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from ottla.controller import layout
 from ottla.coordination.tree import TreeNode
 from ottla.groups.shard import GroupShard
 from ottla.groups.streams.group import GroupState, StreamsGroup
+from ottla.groups.streams.offsets import NO_OFFSETS
 from ottla.groups.streams.tasks import each
 from ottla.shards.partitioning import partition_for
 from simulation.broker import Broker
@@ -31,12 +34,23 @@ from simulation.faults import Fault
 from simulation.process import Process
 from simulation.replay import loaded
 from simulation.streams_ledger import StreamsLedger, Task
-from simulation.streams_members import STREAMS_GROUP, StreamsMember
+from simulation.streams_members import SAYS_OFFSETS_S, StreamsMember, Thread
+from simulation.streams_requests import STREAMS_GROUP
+from simulation.streams_states import Folder
 from simulation.streams_topology import KEEPS, READS, REPARTITION, Application
 from simulation.violation import Violation
 
 PROCESSES: Final = (2, 2, 3)
 THREADS: Final = (1, 1, 2)
+HEARTBEAT_VERSIONS: Final = (0, 1, 1)
+STATIC_SHARE: Final = 0.6
+"""Of places; of the processes there, most have an instance id."""
+KEEPS_INSTANCE_SHARE: Final = 0.8
+KEEPS_FOLDER_SHARE: Final = 0.5
+OFFSETS_LOOKS: Final = 12
+STOPS_WITHIN_S: Final = 0.8
+AWAKE_S: Final = 1.5
+"""How long a process goes on beside the one that replaced it, in a full run."""
 SOURCE_PARTITIONS: Final = 2
 STANDBYS: Final = (0, 1, 2)
 RESTS_WITHIN_MS: Final = 40_000
@@ -54,6 +68,12 @@ class StreamsClients:
         self._loop = cluster.loop
         random = Random(f"{cluster.seed} streams processes")
         self._threads = [random.choice(THREADS) for _ in range(random.choice(PROCESSES))]
+        self._static = [random.random() < STATIC_SHARE for _ in self._threads]
+        self._random = random
+        self._folders: dict[int, tuple[str, Folder]] = {}
+        """By place: the id of its last process, and its folder."""
+        self._replaced: list[tuple[Process, list[StreamsMember]]] = []
+        """Processes that hang, or did, and for which others were started."""
         self._processes: list[Process | None] = [None] * len(self._threads)
         self._members: list[list[StreamsMember]] = [[] for _ in self._threads]
         self._made = 0
@@ -111,7 +131,7 @@ class StreamsClients:
                     self.ledger.removed(self._loop.now_ms)
 
     def _refused(self, member: StreamsMember, why: str) -> None:
-        self._cluster.note(f"thread {member.number} ends: {why}")
+        self._cluster.note(f"thread {member.thread.number} ends: {why}")
         if "opology updates" in why and self._version == 0:
             self._cluster.fail(f"streams group: the only topology is refused: {why}")
 
@@ -129,17 +149,29 @@ class StreamsClients:
         cluster = self._cluster
         self._made += 1
         process = self._processes[index] = Process(f"10.0.8.{self._made}")
-        cluster.note(f"streams process {self._made} starts")
+        number, random = self._made, self._random
+        is_static = self._static[index] and random.random() < KEEPS_INSTANCE_SHARE
+        cluster.note(f"streams process {number} starts{' as a static one' * is_static}")
+        kept = self._folders.get(index)
+        if kept is None or self._is_replaced(kept[0]) or random.random() >= KEEPS_FOLDER_SHARE:
+            kept = f"process-{number}", Folder()
+        self._folders[index] = process_id, folder = kept
+        version = random.choice(HEARTBEAT_VERSIONS)
         self._members[index] = [
             StreamsMember(
-                10 * self._made + thread,
-                f"process-{self._made}",
+                Thread(
+                    10 * number + thread,
+                    process_id,
+                    self._version,
+                    f"place-{index}-{thread}" if is_static else None,
+                    version,
+                ),
+                folder,
                 self._application,
-                self._version,
                 cluster.addresses,
                 self.ledger,
                 cluster.now_ms,
-                Random(f"{cluster.seed} streams {self._made} {thread}"),
+                Random(f"{cluster.seed} streams {number} {thread}"),
                 cluster.pace,
                 self._refused,
             )
@@ -153,14 +185,17 @@ class StreamsClients:
         process = self._processes[index]
         if process is None:
             return False
+        self._end(process, self._members[index])
+        self._processes[index], self._members[index] = None, []
+        return True
+
+    def _end(self, process: Process, members: list[StreamsMember]) -> None:
         self._cluster.note(f"streams process {process.host.rpartition('.')[2]} is killed")
         self._loop.forget(process)
         self._loop.network.died(process)
-        for member in self._members[index]:
+        for member in members:
             if member.life is not None:
                 self.ledger.ended(member.life)
-        self._processes[index], self._members[index] = None, []
-        return True
 
     def kill_member(self, seed: int, down_s: float) -> None:
         """Kill a process; another one replaces it later."""
@@ -179,9 +214,52 @@ class StreamsClients:
             process.is_paused = True
             self._loop.call_later(paused_s, setattr, process, "is_paused", False)
 
+    def _stop(self, index: int, down_s: float) -> None:
+        """A process is stopped, so that its threads leave, and another one replaces it later."""
+        process = self._processes[index]
+        for member in self._members[index]:
+            member.stops = True
+        stops_s = self._cluster.pace.s(STOPS_WITHIN_S)
+        self._loop.call_later(stops_s, self._end_stopped, index, process, down_s)
+
+    def _end_stopped(self, index: int, process: Process | None, down_s: float) -> None:
+        if process is not None and self._processes[index] is process:
+            self._kill(index)
+            self._loop.call_later(down_s, self._replace, index)
+
+    def _replace_hanging(self, index: int, paused_s: float) -> None:
+        """Another process is started for one that is paused; that goes on for a time, and ends."""
+        process = self._processes[index]
+        if process is None:
+            return
+        replaced = process, self._members[index]
+        self._replaced.append(replaced)
+        process.is_paused = True
+        for member in replaced[1]:
+            member.is_replaced = True
+        self._start(index)
+        awake_s = self._cluster.pace.s(AWAKE_S)
+        self._loop.call_later(paused_s, setattr, process, "is_paused", False)
+        self._loop.call_later(paused_s + awake_s, self._end_replaced, replaced)
+
+    def _end_replaced(self, replaced: tuple[Process, list[StreamsMember]]) -> None:
+        if replaced in self._replaced:
+            self._replaced.remove(replaced)
+            self._end(*replaced)
+
+    def _is_replaced(self, process_id: str) -> bool:
+        """Whether a process that was replaced, and has not ended, has this id and folder."""
+        return any(
+            member.thread.process_id == process_id
+            for _, members in self._replaced
+            for member in members
+        )
+
     def resume_members(self) -> None:
         """Resume all processes, which have the newest version; from now on no thread leaves."""
         self._is_resumed = True
+        for replaced in tuple(self._replaced):
+            self._end_replaced(replaced)
         for index, process in enumerate(self._processes):
             if process is None:
                 self._start(index)
@@ -209,6 +287,10 @@ class StreamsClients:
             case "standbys":
                 self._standbys = random.choice(STANDBYS)
                 cluster.spawn(self._set_standbys())
+            case "stop process":
+                self._stop(fault.seed % len(self._threads), fault.ms / 1000)
+            case "replace process":
+                self._replace_hanging(fault.seed % len(self._threads), fault.ms / 1000)
             case "cut process":
                 process = self._processes[fault.seed % len(self._threads)]
                 if process is not None:
@@ -289,6 +371,19 @@ class StreamsClients:
                     f"the streams group is not at rest after {RESTS_WITHIN_MS // 1000} s: {why}"
                 )
             await asyncio.sleep(cluster.pace.s(0.3))
+        await self._check_offsets()
+
+    async def _check_offsets(self) -> None:
+        """What members say from now on is known as soon as it is answered. Raises Violation."""
+        coordinator = self._coordinators[-1]
+        for _ in range(OFFSETS_LOOKS):
+            await asyncio.sleep(self._cluster.pace.s(SAYS_OFFSETS_S) / 3)
+            group = self._group()
+            if group is None or self._coordinators[-1] != coordinator:
+                return
+            why = self._unknown_offsets(group)
+            if why is not None:
+                raise Violation(f"streams group: {why}")
 
     def _group(self) -> StreamsGroup | None:
         """As its coordinator has it."""
@@ -314,10 +409,21 @@ class StreamsClients:
             active = frozenset(each(known.assigned.active))
             standby = frozenset(each(known.assigned.standby))
             if member.target is not None or member.has != (active, standby):
-                return f"thread {member.number} has {member.has}, not {(active, standby)}"
+                return f"thread {member.thread.number} has {member.has}, not {(active, standby)}"
             if member.epoch != known.epoch:
-                return f"thread {member.number} is in epoch {member.epoch}, not {known.epoch}"
-        return self._misplaced(group)
+                return (
+                    f"thread {member.thread.number} is in epoch {member.epoch}, not {known.epoch}"
+                )
+        return self._misplaced(group) or self._unknown_offsets(group)
+
+    def _unknown_offsets(self, group: StreamsGroup) -> str | None:
+        """What members said of their states, and the coordinator does not know."""
+        for member in (member for one in self._members for member in one if not member.is_asking):
+            known = group.soft.task_offsets.get(member.member_id, NO_OFFSETS)
+            if tuple(known) != tuple(member.states.heard):
+                number, said = member.thread.number, member.states.heard
+                return f"thread {number} said {said}, and it knows {known}"
+        return None
 
     def _misplaced(self, group: StreamsGroup) -> str | None:
         """What of the assignment is not as it must be."""

@@ -7,14 +7,17 @@ It does as Kafka's Java client (StreamsMembershipManager, StreamsGroupHeartbeatR
                    gives active tasks up, then it takes others, and says so at once
     fenced         it gives up all tasks, and joins again with the id that it had
     refused        the application ends, and another process takes its place
+    static         it may leave for a while (KIP-345): the next process with its instance id gets
+                   its place. Where two have the same, the one that came second ends
 
-Each task counts upwards, and commits that as its offset.
+Each task counts upwards, and commits that as its offset. In version 1 of the request a member also
+says how far the states of its tasks are.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -24,15 +27,21 @@ from simulation.connection import RETRY_S, Connections, NoAnswerError
 from simulation.consumers import COORDINATOR_MOVED
 from simulation.pace import Pace
 from simulation.streams_ledger import Answered, Life, StreamsLedger, Task
+from simulation.streams_requests import (
+    HEARTBEAT,
+    STREAMS_GROUP,
+    codes,
+    commit_request,
+    fetch_request,
+    task_ids,
+    task_offsets,
+    tasks,
+)
+from simulation.streams_states import NOTHING_SAID, Folder, Said, States
 from simulation.streams_topology import TOPIC_OF, Application
 
-STREAMS_GROUP: Final = "app"
-HEARTBEAT: Final = 88
-OFFSET_COMMIT: Final = 8
-OFFSET_FETCH: Final = 9
-COMMIT_VERSION: Final = 9
-"""The first one in which members have epochs."""
 LEAVES: Final = -1
+LEAVES_FOR_A_WHILE: Final = -2
 BEAT_S: Final = 0.3
 REBALANCE_MS: Final = 3_000
 TIMEOUT_MS: Final = 1_200
@@ -40,15 +49,27 @@ TIMEOUT_MS: Final = 1_200
 a member goes on after it.
 """
 MIN_BEAT_S: Final = 0.1
+SAYS_OFFSETS_S: Final = 0.6
+"""How often a member says how far its states are, in a full run."""
 LEAVES_SHARE: Final = 0.004
+FOR_A_WHILE_SHARE: Final = 0.7
+"""Of static members that leave."""
 COMMITS_SHARE: Final = 0.3
 LOST_SHARE: Final = 0.03
 """Of answers to heartbeats: the connection ended before they arrived."""
 SLOW_SHARE, TOO_SLOW_SHARE = 0.2, 0.03
 """Of assignments: they take up to half of the rebalance timeout, or longer than all of it."""
 FENCED: Final = frozenset({ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch})
-ENDED: Final = frozenset({ErrorCode.group_id_not_found, ErrorCode.invalid_request})
-"""The application ends: its group was removed, or has another topology."""
+ENDED: Final = frozenset(
+    {
+        ErrorCode.group_id_not_found,
+        ErrorCode.invalid_request,
+        ErrorCode.unreleased_instance_id,
+        ErrorCode.fenced_instance_id,
+    }
+)
+"""The application ends: its group was removed, or has another topology, or another process has its
+place."""
 
 
 class Tasks(NamedTuple):
@@ -61,8 +82,20 @@ class Tasks(NamedTuple):
 NOTHING: Final = Tasks()
 
 
+class Thread(NamedTuple):
+    """Who a member is."""
+
+    number: int
+    process_id: str
+    version: int
+    """Of the application."""
+    instance: str | None
+    """Of a static member."""
+    heartbeat_version: int
+
+
 class Former(NamedTuple):
-    """What a member was that has been removed since, as this answer said."""
+    """What a member was that has been removed since or has left, as this answer said."""
 
     life: Life
     tasks: frozenset[Task]
@@ -78,10 +111,9 @@ class StreamsMember:
 
     def __init__(
         self,
-        number: int,
-        process_id: str,
+        thread: Thread,
+        folder: Folder,
         application: Application,
-        version: int,
         addresses: Mapping[int, tuple[str, int]],
         ledger: StreamsLedger,
         now_ms: Callable[[], int],
@@ -89,10 +121,14 @@ class StreamsMember:
         pace: Pace,
         refused: Callable[[StreamsMember, str], None],
     ) -> None:
-        """`version` is that of the application. `refused` hears that the application would end."""
-        self.number = number
-        self.process_id = process_id
-        self.version = version
+        """`refused` hears that the application would end."""
+        self.thread = thread
+        self.is_replaced = False
+        """Whether another process has been started for this one: it ends once it is fenced."""
+        self.stops = False
+        """Whether the application is stopped: it leaves, and ends."""
+        self.is_asking = False
+        """Whether the answer to a heartbeat is not there, or was lost."""
         self.stays = False
         """Whether it no longer leaves the group by itself, and is never slow."""
         self.member_id = ""
@@ -101,8 +137,9 @@ class StreamsMember:
         self.target: Tasks | None = None
         """What it is about to carry out."""
         self.life: Life | None = None
+        self.states = States(folder, random)
         self._application = application
-        self._connections = Connections(f"thread-{number}", addresses)
+        self._connections = Connections(f"thread-{thread.number}", addresses)
         self._ledger = ledger
         self._now_ms = now_ms
         self._random = random
@@ -110,6 +147,8 @@ class StreamsMember:
         self._beat_s = max(MIN_BEAT_S, pace.s(BEAT_S))
         self._rebalance_ms = pace.ms(REBALANCE_MS)
         self._timeout_ms = pace.ms(TIMEOUT_MS)
+        self._says_offsets_s = pace.s(SAYS_OFFSETS_S)
+        self._says_offsets_at = 0.0
         self._ready_at = 0.0
         self._said: Tasks | None = None
         """What the group last heard that it has; None: it is to be said."""
@@ -118,7 +157,7 @@ class StreamsMember:
         self._former: Former | None = None
 
     async def run(self) -> None:
-        """Run as long as the process lives."""
+        """Run as long as the process lives; one that is replaced, until it is fenced."""
         while True:
             try:
                 await self._take_part()
@@ -128,12 +167,15 @@ class StreamsMember:
                 self._give_up_all()
                 self.member_id = ""
                 self._refused(self, str(error))
+                if self.is_replaced:
+                    return
+            if self.stops:
+                return
             await asyncio.sleep(RETRY_S)
 
     async def _take_part(self) -> None:
         if not self.member_id:
             self.member_id = f"{self._random.getrandbits(64):x}"
-            self._former = None
             self._begin()
         loop, beat_at = asyncio.get_running_loop(), 0.0
         while True:
@@ -145,14 +187,17 @@ class StreamsMember:
                 beat_at = 0.0
                 continue
             await self._work()
-            if not self.stays and self._random.random() < LEAVES_SHARE:
+            leaves = not self.stays and self._random.random() < LEAVES_SHARE
+            if leaves or self.stops:
                 await self._leave()
                 return
             await asyncio.sleep(self._random.random() * 0.1)
 
     def _begin(self) -> None:
         self.epoch, self._said, self.target = 0, None, None
-        self.life = self._ledger.joins(self.number, self.member_id)
+        self.life = self._ledger.joins(
+            self.thread.number, self.member_id, self.thread.instance or self.member_id
+        )
 
     def _give_up_all(self) -> None:
         self.has, self.target, self._positions = NOTHING, None, {}
@@ -164,11 +209,13 @@ class StreamsMember:
 
     async def _beat(self) -> None:
         assert self.life is not None
+        offsets = self._says_offsets()
         says, self._said = self._said is None or self._said != self.has, self.has
-        sent_ms = self._now_ms()
+        sent_ms, is_joining = self._now_ms(), self.epoch == 0
+        self.is_asking = True
         try:
             broker = await self._connections.coordinator(STREAMS_GROUP)
-            request = self._heartbeat(self.epoch, says=says)
+            request = self._heartbeat(self.member_id, self.epoch, offsets, says=says)
             answer = await self._connections.ask(broker, request, self._timeout_ms)
         except NoAnswerError:
             self._failed()
@@ -179,33 +226,52 @@ class StreamsMember:
         elif code in FENCED:
             self._fenced(code, Answered(broker, sent_ms, self._now_ms()))
         elif code is ErrorCode.none:
+            self.is_asking = False
+            self.states.was_heard(offsets, joined=is_joining)
             self._heard(answer, Answered(broker, sent_ms, self._now_ms()))
         else:
             why = f"{code.name}: {answer.error_message}"
             assert code in ENDED, f"a heartbeat is refused: {why}"
             raise _EndedError(why)
 
-    def _heartbeat(self, epoch: int, *, says: bool) -> Any:
-        build = messages_of(HEARTBEAT, 0, "request")
+    def _says_offsets(self) -> Said:
+        """Nothing in version 0."""
+        if self.thread.heartbeat_version == 0:
+            return NOTHING_SAID
+        now = asyncio.get_running_loop().time()
+        if self._said is not None and now < self._says_offsets_at:
+            return NOTHING_SAID
+        self._says_offsets_at = now + self._says_offsets_s
+        return self.states.all() if self._said is None else self.states.changed()
+
+    def _heartbeat(
+        self, member_id: str, epoch: int, offsets: Said = NOTHING_SAID, *, says: bool
+    ) -> Any:
+        """`says`: it says which tasks it has."""
+        thread = self.thread
+        build = messages_of(HEARTBEAT, thread.heartbeat_version, "request")
         fields: dict[str, Any] = {}
         if epoch == 0:
             fields = {
                 "rebalance_timeout": self._rebalance_ms,
-                "topology": self._application.topology(build, self.version),
-                "process_id": self.process_id,
+                "topology": self._application.topology(build, thread.version),
+                "process_id": thread.process_id,
                 "client_tags": (),
             }
         if epoch >= 0 and (epoch == 0 or says):
             fields |= {
-                "active_tasks": _task_ids(build, self.has.active),
-                "standby_tasks": _task_ids(build, self.has.standby),
+                "active_tasks": task_ids(build, self.has.active),
+                "standby_tasks": task_ids(build, self.has.standby),
                 "warmup_tasks": (),
             }
         return build.StreamsGroupHeartbeatRequest(
             group_id=STREAMS_GROUP,
-            member_id=self.member_id,
+            member_id=member_id,
             member_epoch=epoch,
+            instance_id=thread.instance,
             endpoint_information_epoch=0,
+            task_offsets=task_offsets(build, offsets.offsets),
+            task_end_offsets=task_offsets(build, offsets.end_offsets),
             **fields,
         )
 
@@ -218,6 +284,8 @@ class StreamsMember:
         if code is ErrorCode.unknown_member_id and self.epoch > 0:
             self._former = Former(self.life, frozenset(self.life.held), answered)
         self._give_up_all()
+        if self.is_replaced:
+            raise _EndedError(f"{code.name}, and another process was started")
         self._begin()
 
     def _heard(self, answer: Any, answered: Answered) -> None:
@@ -227,7 +295,7 @@ class StreamsMember:
         self._ledger.went_on(life, self.epoch, answered)
         if answer.active_tasks is None:
             return
-        target = Tasks(_tasks(answer.active_tasks), _tasks(answer.standby_tasks))
+        target = Tasks(tasks(answer.active_tasks), tasks(answer.standby_tasks))
         assert not answer.warmup_tasks, "no warm-up task is ever assigned"
         self._ledger.told(life, target.active, answered)
         # What it was told before and has not taken, it will not take any more.
@@ -253,11 +321,21 @@ class StreamsMember:
         self._ledger.gave_up(self.life, self.life.held - target.active)
 
     async def _leave(self) -> None:
+        life = self.life
+        assert life is not None
+        for_a_while = self.thread.instance is not None and self._random.random() < FOR_A_WHILE_SHARE
+        held = frozenset(life.held)
         self._give_up_all()
-        request = self._heartbeat(LEAVES, says=False)
-        self.member_id = ""
+        member_id, self.member_id = self.member_id, ""
+        if for_a_while:
+            self._ledger.leaves_for_a_while(life)
+        epoch = LEAVES_FOR_A_WHILE if for_a_while else LEAVES
+        sent_ms = self._now_ms()
         broker = await self._connections.coordinator(STREAMS_GROUP)
-        await self._connections.ask(broker, request, self._timeout_ms)
+        request = self._heartbeat(member_id, epoch, says=False)
+        answer = await self._connections.ask(broker, request, self._timeout_ms)
+        if for_a_while and ErrorCode(answer.error_code) is ErrorCode.none and life.epoch > 0:
+            self._former = Former(life, held, Answered(broker, sent_ms, self._now_ms()))
 
     # Offsets.
 
@@ -269,26 +347,15 @@ class StreamsMember:
             await self._fetch(life, missing)
         for task in self._positions:
             self._positions[task] += self._random.randrange(3)
+        self.states.grow(self.has.active | self.has.standby)
         if self._positions and self._random.random() < COMMITS_SHARE:
             await self._commit(life)
         if self._former is not None and self.life is life and self._random.random() < 0.2:
-            await self._commit_late()
+            await self._act_late()
 
-    async def _fetch(self, life: Life, tasks: list[Task]) -> None:
-        build = messages_of(OFFSET_FETCH, 7, "request")
-        request = build.OffsetFetchRequest(
-            group_id=STREAMS_GROUP,
-            topics=tuple(
-                build.OffsetFetchRequestTopic(
-                    name=TOPIC_OF[name],
-                    partition_indexes=tuple(number for each, number in tasks if each == name),
-                )
-                for name in sorted({name for name, _ in tasks})
-            ),
-            require_stable=True,
-        )
-        known = {task: self._ledger.known(task) for task in tasks}
-        answered, answer = await self._ask(request)
+    async def _fetch(self, life: Life, missing: list[Task]) -> None:
+        known = {task: self._ledger.known(task) for task in missing}
+        answered, answer = await self._ask(fetch_request(missing))
         if answer is None or ErrorCode(answer.error_code) is not ErrorCode.none:
             return
         names = {topic: name for name, topic in TOPIC_OF.items()}
@@ -302,51 +369,38 @@ class StreamsMember:
 
     async def _commit(self, life: Life) -> None:
         positions = dict(self._positions)
-        answered, answer = await self._ask(self._commit_request(self.epoch, positions))
+        answered, answer = await self._ask(self._commit_as(life, positions))
         if answer is None:
             for task, offset in positions.items():
                 self._ledger.unanswered(task, offset)
             return
-        for task, code in _codes(answer):
+        for task, code in codes(answer):
             if code is ErrorCode.none:
                 self._ledger.committed(task, positions[task], answered)
 
-    async def _commit_late(self) -> None:
-        """As the member that it was before it was removed, whose thread slept."""
+    async def _act_late(self) -> None:
+        """As the member that it was before it was removed or left, whose thread slept."""
         former, self._former = self._former, None
         assert former is not None
-        if not former.tasks:
-            return
-        request = self._commit_request(former.life.epoch, dict.fromkeys(former.tasks, 0))
-        answered, answer = await self._ask(request)
-        for task, code in () if answer is None else _codes(answer):
-            if code is ErrorCode.none:
-                self._ledger.former_committed(former.life, task, former.answered, answered)
+        if self.thread.instance is not None and self._random.random() < 0.5:
+            await self._beat_late(former)
+        elif former.tasks:
+            request = self._commit_as(former.life, dict.fromkeys(former.tasks, 0))
+            answered, answer = await self._ask(request)
+            for task, code in () if answer is None else codes(answer):
+                if code is ErrorCode.none:
+                    what = f"a commit for task {task[0]}_{task[1]}"
+                    self._ledger.former_succeeded(former.life, what, former.answered, answered)
 
-    def _commit_request(self, epoch: int, positions: Mapping[Task, int]) -> Any:
-        build = messages_of(OFFSET_COMMIT, COMMIT_VERSION, "request")
-        return build.OffsetCommitRequest(
-            group_id=STREAMS_GROUP,
-            generation_id_or_member_epoch=epoch,
-            member_id=self.member_id,
-            group_instance_id=None,
-            topics=tuple(
-                build.OffsetCommitRequestTopic(
-                    name=TOPIC_OF[name],
-                    partitions=tuple(
-                        build.OffsetCommitRequestPartition(
-                            partition_index=number,
-                            committed_offset=offset,
-                            committed_leader_epoch=-1,
-                            committed_metadata="",
-                        )
-                        for (each, number), offset in sorted(positions.items())
-                        if each == name
-                    ),
-                )
-                for name in sorted({name for name, _ in positions})
-            ),
-        )
+    async def _beat_late(self, former: Former) -> None:
+        life = former.life
+        request = self._heartbeat(life.member_id, life.epoch, says=False)
+        answered, answer = await self._ask(request)
+        if answer is not None and ErrorCode(answer.error_code) is ErrorCode.none:
+            self._ledger.former_succeeded(life, "a heartbeat", former.answered, answered)
+
+    def _commit_as(self, life: Life, positions: Mapping[Task, int]) -> Any:
+        return commit_request(life.member_id, self.thread.instance, life.epoch, positions)
 
     async def _ask(self, request: Any) -> tuple[Answered, Any]:
         """The answer is None if there is none."""
@@ -358,25 +412,3 @@ class StreamsMember:
             self._connections.forget_coordinator(STREAMS_GROUP)
             answer = None
         return Answered(broker, sent_ms, self._now_ms()), answer
-
-
-def _task_ids(build: Any, tasks: Iterable[Task]) -> tuple[Any, ...]:
-    numbers: dict[str, list[int]] = {}
-    for name, number in sorted(tasks):
-        numbers.setdefault(name, []).append(number)
-    return tuple(
-        build.TaskIds(subtopology_id=name, partitions=tuple(each)) for name, each in numbers.items()
-    )
-
-
-def _tasks(told: Iterable[Any]) -> frozenset[Task]:
-    return frozenset((each.subtopology_id, number) for each in told for number in each.partitions)
-
-
-def _codes(answer: Any) -> list[tuple[Task, ErrorCode]]:
-    names = {topic: name for name, topic in TOPIC_OF.items()}
-    return [
-        ((names[topic.name], each.partition_index), ErrorCode(each.error_code))
-        for topic in answer.topics
-        for each in topic.partitions
-    ]

@@ -37,7 +37,7 @@ def bench() -> Bench:
 
 @pytest.fixture
 def lives(bench: Bench) -> tuple[Life, Life]:
-    return bench.ledger.joins(1, "a"), bench.ledger.joins(2, "b")
+    return bench.ledger.joins(1, "a", "a"), bench.ledger.joins(2, "b", "b")
 
 
 def test_a_group_that_does_as_it_should(bench: Bench, lives: tuple[Life, Life]) -> None:
@@ -79,7 +79,7 @@ def test_a_member_that_is_none_any_more_had_it(bench: Bench, lives: tuple[Life, 
     bench.beat(a, 2, 100, TASK)
     bench.beat(b, 3, 200, TASK)
     bench.ledger.ended(a)
-    again = bench.ledger.joins(1, "a")
+    again = bench.ledger.joins(1, "a", "a")
     bench.beat(again, 4, 300)
     assert bench.found == []
 
@@ -96,7 +96,7 @@ def test_a_replaced_coordinator_may_say_anything(bench: Bench, lives: tuple[Life
 def test_an_epoch_goes_back(bench: Bench, lives: tuple[Life, Life]) -> None:
     bench.beat(lives[0], 4, 100)
     bench.ledger.ended(lives[0])
-    again = bench.ledger.joins(1, "a")
+    again = bench.ledger.joins(1, "a", "a")
     bench.beat(again, 3, 200)
     assert bench.found == ["member 1 was in epoch 4, and is in 3 at 210 ms"]
 
@@ -131,10 +131,42 @@ def test_a_former_member_commits(bench: Bench, lives: tuple[Life, Life]) -> None
     bench.beat(a, 4, 100, TASK)
     removed, taken = Answered(1, 200, 210), Answered(1, 300, 310)
     bench.moved_ms = 250
-    bench.ledger.former_committed(a, TASK, removed, taken)
+    bench.ledger.former_succeeded(a, "a commit", removed, taken)
     assert bench.found == [], "the next coordinator may not know that it was removed"
     bench.moved_ms = 1 << 60
-    bench.ledger.former_committed(a, TASK, removed, taken)
+    bench.ledger.former_succeeded(a, "a commit", removed, taken)
     assert bench.found == [
-        "a commit of member 1 for task 1_0 was taken in epoch 4, after the member had been removed"
+        "a commit of member 1 was taken in epoch 4, after the member had been removed or had left"
+    ]
+
+
+def test_the_place_of_a_static_member_that_left(bench: Bench) -> None:
+    first = bench.ledger.joins(1, "a", "static")
+    bench.beat(first, 2, 100, TASK)
+    bench.ledger.ended(first)
+    bench.ledger.leaves_for_a_while(first)
+    second = bench.ledger.joins(2, "b", "static")
+    bench.beat(second, 2, 200, TASK)
+    bench.beat(second, 2, 300, TASK)
+    assert bench.found == []
+    third = bench.ledger.joins(3, "c", "static")
+    bench.beat(third, 2, 400, TASK)
+    assert bench.found == ["members b and c both have task 1_0 in epoch 2"], "b had not left"
+
+
+def test_a_member_that_was_paused_hears_late(bench: Bench) -> None:
+    """Its answer is of the time before another process got its place."""
+    paused = bench.ledger.joins(1, "a", "static")
+    bench.beat(paused, 2, 100, TASK)
+    answer = Answered(1, 200, 900)
+    second = bench.ledger.joins(2, "b", "static")
+    bench.beat(second, 3, 600, TASK)
+    bench.ledger.went_on(paused, 2, answer)
+    bench.ledger.told(paused, {TASK}, answer)
+    bench.beat(second, 3, 1_000, says=False)
+    assert bench.found == []
+    bench.beat(paused, 2, 1_100, says=False)
+    assert bench.found == [
+        "task 1_0 was given to member 2 by 610 ms, while member 1 had it, which went on",
+        "member 1 was in epoch 3, and is in 2 at 1110 ms",
     ]
