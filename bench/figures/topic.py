@@ -22,8 +22,8 @@ class Topic:
         f"{ROWS:,} JSON rows of about 250 B in {PARTITIONS} partitions, {BATCH:,} a batch, parsed"
         f" and written as JSON to a topic of {PARTITIONS} partitions, local[2], availableNow;"
         f" median over the batches without the first {WARM_UP}. Ottla's job writes each row once,"
-        " in transactions; the plain and the tuned job (linger.ms=5, batch.size=1000000) are"
-        " Spark's Kafka sink, which is at least once"
+        " a batch in a transaction; the plain and the tuned job (linger.ms=5, batch.size=1000000)"
+        " are Spark's Kafka sink, which is at least once"
     )
 
     def __init__(self) -> None:

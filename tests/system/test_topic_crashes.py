@@ -39,6 +39,23 @@ KEYS = 10
 RUN_WITHIN_S = 200
 KILLED = -signal.SIGKILL
 SEEDS = (1, 2, 3)
+WAYS = ("tasks", "whole")
+MOMENTS = (
+    (
+        ("tasks", "among the rows"),
+        ("whole", "among the rows"),
+        ("tasks", "before the commit"),
+        ("whole", "before the commit"),
+    ),
+    (
+        ("tasks", "after the commit"),
+        ("whole", "after the commit"),
+        ("tasks", "between tasks"),
+        ("whole", "at the commit"),
+        ("tasks", "before the checkpoint"),
+        ("whole", "before the checkpoint"),
+    ),
+)
 
 
 class Feed:
@@ -85,7 +102,7 @@ class Job:
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         words = [sys.executable, "-m", "tests.system.topic_job", self.bootstrap, self.source]
-        return subprocess.Popen(
+        self.last = subprocess.Popen(
             [*words, self.target, str(self.folder), *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -93,6 +110,15 @@ class Job:
             start_new_session=True,
             cwd=Path(__file__).parents[2],
         )
+        return self.last
+
+    def check_runs(self) -> None:
+        if self.last.poll() is not None:
+            pytest.fail(f"the job has ended: {self.finish(self.last)[1][-4000:]}")
+
+    def check_wrote(self, by: str) -> None:
+        """Check that batches were written in this way."""
+        assert (self.folder / "whole").exists() == (by == "whole")
 
     def finish(self, job: subprocess.Popen[str]) -> tuple[int, str]:
         try:
@@ -103,12 +129,12 @@ class Job:
             pytest.fail(f"the job did not end: {errors[-2000:]}")
         return job.returncode, errors
 
-    def die(self, moment: str, seed: int = 0) -> None:
-        code, errors = self.finish(self.start("--die", moment, "--seed", str(seed)))
+    def die(self, by: str, moment: str, seed: int = 0) -> None:
+        code, errors = self.finish(self.start("--by", by, "--die", moment, "--seed", str(seed)))
         assert code == KILLED, errors[-2000:]
 
-    def take_the_rest(self) -> None:
-        code, errors = self.finish(self.start())
+    def take_the_rest(self, by: str) -> None:
+        code, errors = self.finish(self.start("--by", by))
         assert code == 0, errors[-2000:]
 
     def read(self) -> list[tuple[int, int]]:
@@ -137,8 +163,8 @@ class Job:
             consumer.close()
         return found
 
-    def check_each_arrived_once(self, feed: Feed) -> None:
-        self.take_the_rest()
+    def check_each_arrived_once(self, feed: Feed, by: str) -> None:
+        self.take_the_rest(by)
         found = self.read()
         assert sorted(number for _, number in found) == list(range(feed.count))
         for key in range(KEYS):
@@ -156,47 +182,58 @@ def new_job(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callabl
     return make
 
 
+@pytest.mark.parametrize("moments", MOMENTS)
 def test_each_row_arrives_once_whatever_the_kill_cuts_off(
+    moments: tuple[tuple[str, str], ...],
+    broker: Ottla | ApacheKafka,
+    new_job: Callable[..., Job],
+) -> None:
+    """What a kill leaves of a batch, the next run takes up in the other way."""
+    job = new_job(broker.address)
+    with Feed(job.bootstrap, job.source) as feed:
+        for by, moment in moments:
+            job.die(by, moment)
+    job.check_each_arrived_once(feed, "whole")
+
+
+def test_each_row_arrives_once_wherever_the_kill_is(
     broker: Ottla | ApacheKafka, new_job: Callable[..., Job]
 ) -> None:
     job = new_job(broker.address)
     with Feed(job.bootstrap, job.source) as feed:
-        for moment in (
-            "among the rows",
-            "before the commit",
-            "after the commit",
-            "between tasks",
-            "before the checkpoint",
-        ):
-            job.die(moment)
         for seed in SEEDS:
-            job.die("seeded", seed)
-    job.check_each_arrived_once(feed)
+            job.die("tasks", "seeded", seed)
+            job.die("whole", "seeded", seed)
+            job.die("whole", "at the commit", seed)
+    job.check_each_arrived_once(feed, "whole")
 
 
+@pytest.mark.parametrize("by", WAYS)
 def test_each_row_arrives_once_when_the_broker_is_killed(
-    broker: Ottla | ApacheKafka, new_job: Callable[..., Job]
+    by: str, broker: Ottla | ApacheKafka, new_job: Callable[..., Job]
 ) -> None:
     job = new_job(broker.address)
     with Feed(job.bootstrap, job.source) as feed:
-        run = job.start("--die", "never")
+        run = job.start("--by", by, "--die", "never")
         for _ in range(3):
             wait_for_rows(job)
             kill_and_start(broker)
         wait_for_rows(job)
         os.killpg(run.pid, signal.SIGKILL)
         assert job.finish(run)[0] == KILLED
-    job.check_each_arrived_once(feed)
+        job.check_wrote(by)
+    job.check_each_arrived_once(feed, by)
 
 
+@pytest.mark.parametrize("by", WAYS)
 def test_each_row_arrives_once_when_coordinator_and_leaders_are_killed(
-    new_job: Callable[..., Any], tmp_path: Path
+    by: str, new_job: Callable[..., Any], tmp_path: Path
 ) -> None:
     settings = {**QUICK, "transaction.state.log.num.partitions": 3}
     with Cluster(3, settings, data=tmp_path / "cluster") as cluster:
         job = new_job(cluster.bootstrap, 3)
         with Feed(job.bootstrap, job.source) as feed:
-            run = job.start("--die", "never")
+            run = job.start("--by", by, "--die", "never")
             for number in (1, 2, 3):
                 wait_for_rows(job)
                 cluster.kill(number)
@@ -205,7 +242,8 @@ def test_each_row_arrives_once_when_coordinator_and_leaders_are_killed(
                 cluster.wait_in_sync()
             os.killpg(run.pid, signal.SIGKILL)
             assert job.finish(run)[0] == KILLED
-        job.check_each_arrived_once(feed)
+            job.check_wrote(by)
+        job.check_each_arrived_once(feed, by)
 
 
 def wait_for_rows(job: Job) -> None:
@@ -233,7 +271,11 @@ def wait_for_rows(job: Job) -> None:
             if before is not None and now is not None and now > before:
                 return
             before = now if before is None else before
-            assert time.monotonic() < until, f"no row was committed within {RUN_WITHIN_S} s"
+            job.check_runs()
+            if time.monotonic() > until:
+                os.killpg(job.last.pid, signal.SIGKILL)
+                _, errors = job.finish(job.last)
+                pytest.fail(f"no row was committed within {RUN_WITHIN_S} s: {errors[-4000:]}")
             time.sleep(0.2)
     finally:
         consumer.close()

@@ -1,7 +1,9 @@
 """A pipeline into a topic, run as a process of its own so that it can be killed.
 
 `python -m tests.system.topic_job BOOTSTRAP SOURCE TARGET FOLDER [--delivery NAME]
-[--die MOMENT [--seed N]]`
+[--by tasks|whole] [--die MOMENT [--seed N]]`
+
+`--by tasks` lets tasks write each batch, `--by whole` one transaction of Spark's own sink.
 
 Without `--die` it takes all there is and ends. With it, the second batch of the run kills this
 process, its JVM and its Python workers, with SIGKILL, at that moment.
@@ -26,8 +28,11 @@ from tests.system.pipeline_job import MAX_DELAY_S, SETTINGS
 from ottla.pipelines import session, to_topic, topic
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks.topic import task as topic_task
+from ottla.pipelines.sinks.topic.jvm import BatchProducer
 
 GROUP = os.getpgid(0)
+COMMIT_S = 0.03
+"""Within this time after its request a commit is cut off."""
 OTHER_TASKS_S = 2.0
 """How long the first task that ends waits for others, before all are killed."""
 
@@ -85,8 +90,51 @@ class _NoCommit:
     def commit_transaction(self, _: float) -> None:
         self._die()
 
+    def commitTransaction(self) -> None:  # noqa: N802
+        self._die()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._producer, name)
+
+
+def in_whole_batches(moment: str, seed: int) -> None:
+    """Die in the second batch that this run writes in one transaction."""
+    write, commit = BatchProducer.write, BatchProducer.commit
+    batches = itertools.count(1)
+    number = 0
+
+    def counted(producer: BatchProducer, *of: Any) -> None:
+        nonlocal number
+        number = next(batches)
+        write(producer, *of)
+        if number == 2 and moment == "among the rows":
+            die()
+
+    def dying(producer: BatchProducer, *of: Any) -> None:
+        if number == 2 and moment == "before the commit":
+            producer._client = _NoCommit(producer._client, die)
+        if number == 2 and moment == "at the commit":
+            wait_s = random.Random(seed).uniform(0, COMMIT_S)
+            threading.Timer(wait_s, die).start()
+        commit(producer, *of)
+        if number == 2 and moment == "after the commit":
+            die()
+
+    producer_class: Any = BatchProducer
+    producer_class.write, producer_class.commit = counted, dying
+
+
+def note_whole_batches(folder: Path) -> None:
+    """Append a line to `folder`/whole for each batch that is committed as a whole."""
+    commit = BatchProducer.commit
+
+    def noted(producer: BatchProducer, *of: Any) -> None:
+        commit(producer, *of)
+        with (folder / "whole").open("a") as whole:
+            whole.write("committed\n")
+
+    producer_class: Any = BatchProducer
+    producer_class.commit = noted
 
 
 def in_driver(moment: str, seed: int) -> None:
@@ -111,17 +159,23 @@ def main() -> int:
     for name in ("bootstrap", "source", "target", "folder"):
         parser.add_argument(name)
     parser.add_argument("--delivery", default="exactly-once")
+    parser.add_argument("--by", choices=("tasks", "whole"), default="tasks")
     parser.add_argument("--die")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     checkpoint = Path(chosen.folder) / "checkpoint"
+    note_whole_batches(Path(chosen.folder))
     if chosen.die in ("seeded", "before the checkpoint"):
         in_driver(chosen.die, chosen.seed)
+    elif chosen.die and chosen.die != "never" and chosen.by == "whole":
+        in_whole_batches(chosen.die, chosen.seed)
     elif chosen.die and chosen.die != "never":
         planned = [int(file.name) for file in checkpoint.glob("offsets/[0-9]*")]
         in_tasks(chosen.die, max(planned, default=-1) + 2)
 
-    spark = session("job", master="local[2]", conf=SETTINGS)
+    # Where the master has a limit of failures, tasks write.
+    master = "local[2]" if chosen.by == "whole" else "local[2,1]"
+    spark = session("job", master=master, conf=SETTINGS)
     spark.sparkContext.setLogLevel("ERROR")
     frame = topic(
         spark,

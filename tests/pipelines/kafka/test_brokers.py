@@ -1,6 +1,7 @@
 """The brokers are asked before Spark waits for them."""
 
 import socket
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import pytest
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka import brokers
+from ottla.pipelines.kafka.committed import read_document
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.testing.broker_process import BrokerProcess
 
@@ -58,6 +60,37 @@ def test_an_open_transaction_ends_what_can_be_read(
     assert brokers.look_up(everything, [name]).topics[name].latest == {0: 6}
     later = datetime(2100, 1, 1, tzinfo=UTC)
     assert brokers.offsets_at(read_settings(bootstrap), name, later) == {0: 5}
+
+
+def test_settled_commits_wait_for_transactions_that_are_open(
+    bootstrap: str, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group's commits are what they will be when all transactions have ended (KIP-447)."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    name = new_topic()
+    asked = brokers.Brokers(read_settings(bootstrap))
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    mark = TopicPartition(name, 0, 0, '{"open": true}')
+    producer.send_offsets_to_transaction([mark], consumer.consumer_group_metadata(), 30)
+    consumer.close()
+    assert asked.committed(name, name, range(2)) == []
+    commit = threading.Timer(0.3, producer.commit_transaction)
+    commit.start()
+    assert [read_document(text) for text in asked.settled(name, name, range(2))] == [{"open": True}]
+    commit.join()
+
+    producer.begin_transaction()
+    metadata = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
+    producer.send_offsets_to_transaction([mark], metadata.consumer_group_metadata(), 30)
+    metadata.close()
+    monkeypatch.setattr(brokers, "TIMEOUT_S", 0.3)
+    with pytest.raises(PipelineError, match=f"The commits of {name} cannot be read: .*unstable"):
+        asked.settled(name, name, range(2))
+    producer.abort_transaction(30)
 
 
 def test_offsets_at_a_time_are_those_of_the_first_records_since(

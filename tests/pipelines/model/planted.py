@@ -23,6 +23,7 @@ from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.iceberg.sink import IcebergSink
 from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.postgresql import statements
+from ottla.pipelines.sinks.topic import one_transaction
 from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.sinks.topic import task as topic_task
 
@@ -164,6 +165,46 @@ def marks_without_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(topic_task, "mark_of", lambda number, rows, ends: mark_of(number, rows))
 
 
+def tasks_do_not_end_a_whole_batch(patch: pytest.MonkeyPatch) -> None:
+    """A task commits though the same batch may be committed as a whole after it."""
+    init = topic_task._fence
+
+    def fence(batch: Any, name: str) -> None:
+        if name != topic_task.whole_batch_id(batch.group):
+            init(batch, name)
+
+    patch.setattr(topic_task, "_fence", fence)
+
+
+def a_whole_batch_ends_no_tasks(patch: pytest.MonkeyPatch) -> None:
+    """A batch is committed as a whole though a task of it may commit after it."""
+    patch.setattr(one_transaction, "fence", lambda *_: None)
+
+
+def a_whole_batch_reads_no_marks(patch: pytest.MonkeyPatch) -> None:
+    """A batch is committed as a whole though a task of it has committed."""
+    write = one_transaction.OneTransaction._write
+
+    def write_always(whole: Any, records: Any, batch: Any, _: Any) -> bool:
+        return write(whole, records, batch, lambda: False)
+
+    patch.setattr(one_transaction.OneTransaction, "_write", write_always)
+
+
+def a_whole_batch_has_one_mark(patch: pytest.MonkeyPatch) -> None:
+    """A batch that is committed as a whole leaves the mark of one task."""
+    write = one_transaction.OneTransaction._write
+
+    def write_one(whole: Any, *of: Any) -> bool:
+        tasks, whole.tasks = whole.tasks, 1
+        try:
+            return write(whole, *of)
+        finally:
+            whole.tasks = tasks
+
+    patch.setattr(one_transaction.OneTransaction, "_write", write_one)
+
+
 def types_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     """A table with keys whose column is narrower takes the rows."""
     patch.setattr(delta, "narrower", lambda *_: iter(()))
@@ -276,6 +317,10 @@ PLANTED: Final[tuple[tuple[str, Plant, str], ...]] = (
     ("topic", no_check_of_marks, ONCE),
     ("topic", marks_without_offsets, ONCE),
     ("topic", no_check_of_marks, AT_MOST_ONCE),
+    ("topic", tasks_do_not_end_a_whole_batch, ONCE),
+    ("topic", a_whole_batch_ends_no_tasks, ONCE),
+    ("topic", a_whole_batch_reads_no_marks, ONCE),
+    ("topic", a_whole_batch_has_one_mark, ONCE),
     ("delta-marked", types_are_not_compared, ONCE),
     ("delta-history", types_are_not_compared, ONCE),
     ("postgresql-upsert", types_are_not_compared, ONCE),
@@ -305,4 +350,6 @@ FIRST: Final[dict[Plant, int]] = {
     what_is_left_out_has_no_number: 945,
     partitions_that_are_added_are_not_seen: 290,
     expired_snapshots_are_not_missed: 820,
+    tasks_do_not_end_a_whole_batch: 870,
+    a_whole_batch_ends_no_tasks: 740,
 }

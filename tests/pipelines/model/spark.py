@@ -41,6 +41,7 @@ class Session:
     def __init__(self, world: Any) -> None:
         self.world = world
         self.dead = False
+        self.number = world.sessions = world.sessions + 1
         self.conf = Settings({_ADAPTIVE: "true"})
         self.streams = self
         self.active: list[Any] = []

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
+from pyspark.errors import PySparkException
 from tests.pipelines.model.spark import Frame
 
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
@@ -22,7 +23,7 @@ PARTITIONS = 2
 COLUMNS = SimpleNamespace(records=lambda frame: frame)
 
 RUNNING: list[Any] = []
-"""The sessions whose tasks run, the innermost last."""
+"""The sessions whose tasks run, or that begin a whole batch, the innermost last."""
 
 
 @dataclass
@@ -107,6 +108,66 @@ class FakeProducer:
         if self._mark is not None:
             at, metadata = self._mark
             self._store.marks[at] = metadata
+
+
+class FencedError(PySparkException):
+    """Java's ProducerFencedException, as the driver gets it."""
+
+
+class FakeBatchProducer:
+    """`sinks.topic.jvm.BatchProducer`: the transaction of a whole batch, each request a step."""
+
+    def __init__(self, session: Any, settings: Any) -> None:
+        self._session = session
+        self._store: TopicStore = session.world.target.store
+        self._id = settings["transactional.id"]
+        self._rows: tuple[Any, ...] = ()
+        self._epoch = 0
+
+    def start(self) -> None:
+        self._session.world.steps.step(self._session)
+        self._epoch = self._store.epochs.get(self._id, 0) + 1
+        self._store.epochs[self._id] = self._epoch
+
+    def is_shared(self) -> bool:
+        return True
+
+    def begin(self) -> None: ...
+
+    def write(self, records: Frame, topic: str) -> None:
+        self._session.world.steps.step(self._session)
+        self._rows = records.rows
+
+    def commit(self, group: str, topic: str, partitions: Any, metadata: str) -> None:
+        self._session.world.steps.step(self._session)
+        if self._store.epochs[self._id] != self._epoch:
+            raise FencedError("fenced")
+        self._store.records += self._rows
+        for number in partitions:
+            self._store.marks[group, number] = metadata
+
+    def abort(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def computes_once(records: Frame) -> bool:
+    """Whether a run writes a batch as a whole: another run may write it by tasks."""
+    number: int = records.sparkSession.number
+    return (number + len(records.rows)) % 3 > 0
+
+
+def running(write: Callable[..., bool]) -> Callable[..., bool]:
+    """Let the clients that this session's driver makes be known as its own."""
+
+    def write_as_session(whole: Any, *of: Any) -> bool:
+        RUNNING.append(whole.spark)
+        try:
+            return write(whole, *of)
+        finally:
+            RUNNING.pop()
+
+    return write_as_session
 
 
 class FakeConsumer:

@@ -41,6 +41,7 @@ from tests.pipelines.model.targets import (
 
 from ottla.pipelines.checkpoint import lease, topic_watch
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.cause import Cause
 from ottla.pipelines.kafka.brokers import ClusterState, TopicState
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.rejects import left_out
@@ -59,6 +60,7 @@ from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.files import sink as files
 from ottla.pipelines.sinks.iceberg import sink as iceberg
 from ottla.pipelines.sinks.postgresql import sink as jdbc
+from ottla.pipelines.sinks.topic import one_transaction
 from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.target.commit_metadata import CommitMetadata
@@ -229,6 +231,7 @@ class World:
         self.each: int | None = None  # what is expected of the rows: see `rejected`
         self._has_changed = False
         self._beside: dict[str, Beside] = {}
+        self.sessions = 0
         self._numbers = 0
         self._starts = 0
         self.topic_id = self.new_id("topic")
@@ -758,6 +761,8 @@ class FakeBrokers:
     def committed(self, group: str, topic: str, partitions: Any) -> list[str]:
         return [self._store.marks.get((group, number), "") for number in partitions]
 
+    settled = committed
+
     def setting(self, name: str) -> None:
         return None
 
@@ -776,6 +781,13 @@ def _install_topics(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(topic, "_send_by_value", nothing)
     patch.setattr(confluent_kafka, "Producer", topics.FakeProducer)
     patch.setattr(confluent_kafka, "Consumer", topics.FakeConsumer)
+    patch.setattr(one_transaction, "BatchProducer", topics.FakeBatchProducer)
+    patch.setattr(one_transaction, "has_producers", lambda _: True)
+    patch.setattr(one_transaction, "computes_once", topics.computes_once)
+    patch.setattr(one_transaction, "kafka_failure", lambda error: Cause("Fenced", str(error)))
+    patch.setattr(one_transaction, "may_pass", lambda *_: False)
+    write = one_transaction.OneTransaction.write
+    patch.setattr(one_transaction.OneTransaction, "write", topics.running(write))
 
 
 @contextlib.contextmanager

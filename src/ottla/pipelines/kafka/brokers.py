@@ -23,6 +23,7 @@ TIMEOUT_S: Final = 10.0
 # One attempt is short, so that an error which the client reports meanwhile ends the wait.
 _ATTEMPT_S: Final = 0.5
 _MAX_ERRORS: Final = 100
+_UNSETTLED_WAIT_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +217,40 @@ class Brokers:
         """Return the metadata of a group's commits for these partitions, those that there are;
         what follows the text of each means nothing (see `kafka.committed`).
         """
+        found = self._commits(group, topic, partitions, stable=False)
+        return [text for one in found if one.error is None and (text := metadata_of(one))]
+
+    def settled(self, group: str, topic: str, partitions: Iterable[int]) -> list[str]:
+        """Return the same once no transaction is open that commits for this group (KIP-447).
+
+        Raises PipelineError also where one partition is refused, or a transaction stays open.
+        """
+        from confluent_kafka import KafkaError
+
+        wanted = list(partitions)
+        until = time.monotonic() + TIMEOUT_S
+        while True:
+            found = self._commits(group, topic, wanted, stable=True)
+            errors = [one.error for one in found if one.error is not None]
+            if not errors:
+                return [text for one in found if (text := metadata_of(one))]
+            if time.monotonic() > until or any(
+                error.code() != KafkaError.UNSTABLE_OFFSET_COMMIT for error in errors
+            ):
+                raise PipelineError(f"The commits of {group} cannot be read: {errors[0].str()}")
+            time.sleep(_UNSETTLED_WAIT_S)
+
+    def _commits(
+        self, group: str, topic: str, partitions: Iterable[int], *, stable: bool
+    ) -> list[Any]:
         from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
         wanted = [TopicPartition(topic, number) for number in partitions]
         asked = ConsumerGroupTopicPartitions(group, wanted)
         (future,) = self._admin.list_consumer_group_offsets(
-            [asked], request_timeout=TIMEOUT_S
+            [asked], require_stable=stable, request_timeout=TIMEOUT_S
         ).values()
-        found = self._result(future).topic_partitions
-        return [text for one in found if one.error is None and (text := metadata_of(one))]
+        return list(self._result(future).topic_partitions)
 
     def setting(self, name: str) -> str | None:
         """Return a setting of one broker, None where this user may not read it."""

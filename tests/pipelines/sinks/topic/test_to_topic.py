@@ -3,19 +3,26 @@
 import json
 import logging
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.pipelines import PipelineError, to_delta, to_topic, topic
+from ottla.pipelines.checkpoint import topic_watch
+from ottla.pipelines.sinks.topic import sink as topic_sink
+from ottla.pipelines.sinks.topic.jvm import BatchProducer
 from ottla.pipelines.sinks.topic.sink import TASKS
 
 pytestmark = pytest.mark.spark
 
 SCHEMA = "id BIGINT NOT NULL, word STRING"
+WITHIN_S = 90
 
 
 def good(start: int, stop: int) -> list[tuple[Any, ...]]:
@@ -172,3 +179,135 @@ def test_a_checkpoint_that_is_older_than_its_topic_is_refused(
         job.run(delivery=delivery)
     assert "has batch 1 of this query, and the checkpoint has batches up to 0" in str(refused.value)
     assert len(job.words()) == 20
+
+
+@dataclass
+class Live:
+    """A query that copies `source` to `target` until it is stopped."""
+
+    spark: Any
+    bootstrap: str
+    source: str
+    target: str
+    checkpoint: Path
+    produce: Callable[..., None]
+    query: Any = None
+
+    def start(self) -> Any:
+        rows = topic(
+            self.spark, self.source, bootstrap_servers=self.bootstrap, schema="id BIGINT"
+        ).select("value.*")
+        self.query = to_topic(
+            rows,
+            self.target,
+            bootstrap_servers=self.bootstrap,
+            checkpoint=self.checkpoint,
+            key="id",
+        )
+        return self.query
+
+    def send(self, *numbers: int) -> None:
+        self.produce(self.source, [(str(one), json.dumps({"id": one})) for one in numbers])
+
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})
+
+    def delete(self) -> None:
+        admin = self.admin()
+        admin.delete_topics([self.target])[self.target].result(timeout=30)
+        until = time.monotonic() + 30
+        while self.target in admin.list_topics(timeout=30).topics:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+    def recreate(self) -> None:
+        self.delete()
+        admin = self.admin()  # a client that nobody holds forgets what it was asked
+        admin.create_topics([NewTopic(self.target, 2, 1)])[self.target].result(timeout=30)
+
+    def failure(self) -> str:
+        with pytest.raises(PipelineError) as caught:
+            self.query.awaitTermination(WITHIN_S)
+        return str(caught.value)
+
+    def refusal(self) -> str:
+        with pytest.raises(PipelineError) as caught:
+            self.start().awaitTermination(WITHIN_S)
+        return str(caught.value)
+
+    def ids(self) -> list[int]:
+        frame = (
+            self.spark.read.format("kafka")
+            .option("kafka.bootstrap.servers", self.bootstrap)
+            .option("subscribe", self.target)
+            .option("kafka.isolation.level", "read_committed")
+            .load()
+        )
+        rows = frame.selectExpr("CAST(key AS STRING) AS key").collect()
+        return sorted(int(row.key) for row in rows)
+
+
+@pytest.fixture
+def live(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Live]:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the batch is written by tasks")
+
+    monkeypatch.setattr(topic_sink, "fields_of", refuse)
+    monkeypatch.setattr(topic_watch, "INTERVAL_S", 0.0)
+    made = Live(spark, bootstrap, new_topic(), new_topic(), tmp_path / "checkpoint", produce)
+    yield made
+    if made.query is not None and made.query.isActive:
+        made.query.stop()
+
+
+def test_a_topic_that_was_created_again_gets_no_further_batch(live: Live) -> None:
+    live.start()
+    live.send(1, 2)
+    live.query.processAllAvailable()
+    assert live.ids() == [1, 2]
+    live.recreate()
+    live.send(3)
+    assert "was deleted and created again while the query ran" in live.failure()
+    assert live.ids() == []
+    assert "was deleted and created again since the checkpoint" in live.refusal()
+
+
+def test_a_topic_that_was_deleted_ends_the_query(live: Live) -> None:
+    live.start()
+    live.send(1, 2)
+    live.query.processAllAvailable()
+    live.delete()
+    live.send(3)
+    assert "it was deleted" in live.failure()
+    assert f"There is no topic {live.target!r}" in live.refusal()
+
+
+def test_a_topic_that_is_created_again_within_a_batch_is_noticed(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = BatchProducer.write
+    batches: list[str] = []
+
+    def write_and_recreate(self: BatchProducer, records: Any, name: str) -> None:
+        write(self, records, name)
+        batches.append(name)
+        if len(batches) == 2:
+            live.recreate()
+
+    monkeypatch.setattr(BatchProducer, "write", write_and_recreate)
+    live.start()
+    live.send(1, 2)
+    live.query.processAllAvailable()
+    live.send(3)
+    live.query.processAllAvailable()
+    live.send(4)
+    assert "was deleted and created again while the query ran" in live.failure()
+    assert live.ids() == []
+    assert "was deleted and created again since the checkpoint" in live.refusal()

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.checkpoint import next_batch
 from ottla.pipelines.checkpoint.document import Document
-from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, decide, digest
+from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, Skip, decide, digest
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.destination import Destination
@@ -39,7 +39,14 @@ from ottla.pipelines.kafka.brokers import Brokers, look_up, why_silent
 from ottla.pipelines.sinks.topic import task as topic_task
 from ottla.pipelines.sinks.topic.columns import RecordColumns
 from ottla.pipelines.sinks.topic.failures import FAILURES
-from ottla.pipelines.sinks.topic.task import ByteArrays, TaskOfBatch, rows_of
+from ottla.pipelines.sinks.topic.one_transaction import OneTransaction
+from ottla.pipelines.sinks.topic.task import (
+    ByteArrays,
+    Mark,
+    NotWrittenError,
+    TaskOfBatch,
+    rows_of,
+)
 from ottla.pipelines.spark.jvm.byte_rows import bytes_of
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import read_metadata
@@ -55,6 +62,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.kafka.settings import KafkaSettings
     from ottla.pipelines.target.port import Batch
 
+TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
 MARKS_KEPT: Final = "offsets.retention.minutes"
 DEFAULT_MARKS_KEPT_MIN: Final = 10_080
 """Kafka's default (KIP-186), where the broker does not tell its own."""
@@ -79,7 +87,7 @@ _ORDER: Final = "__ottla_order"
 # partitions as with Java's clients and Spark's own sink.
 PRODUCER: Final = {
     "partitioner": "murmur2_random",
-    "transaction.timeout.ms": "300000",
+    TRANSACTION_TIMEOUT: "300000",
     # A producer that connects only where it must looks for its transaction's coordinator again
     # after 50 or 500 ms, because it has no connection at first. Each task has a new producer.
     "enable.sparse.connections": "false",
@@ -119,6 +127,7 @@ class TopicSink(Sink):
     capabilities = Capabilities(keeps_rejects=False, is_shared=True, in_parts=True)
     _client: Brokers | None = field(default=None, init=False, repr=False)
     _watch: TopicWatch | None = field(default=None, init=False, repr=False)
+    _one_transaction: OneTransaction | None = field(default=None, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -189,8 +198,11 @@ class TopicSink(Sink):
         return self._client
 
     def close(self) -> None:
-        """Let the client go, which closes it."""
+        """Let the client go, which closes it, and close the producer."""
         self._client = None
+        if self._one_transaction is not None:
+            self._one_transaction.close()
+            self._one_transaction = None
 
     def table_id(self) -> str:
         """Return the topic's id as it was when the sink was checked."""
@@ -278,6 +290,8 @@ class TopicSink(Sink):
             begins or "",
         )
         records = target.columns.records(frame)
+        if self._whole(records, task):
+            return NO_VERSION
         _send_by_value()
 
         def write(number: int, fields: Iterable[bytes | None]) -> Iterator[int]:
@@ -286,15 +300,42 @@ class TopicSink(Sink):
         fields_of(in_tasks(records, self.tasks)).mapPartitionsWithIndex(write).collect()
         return NO_VERSION
 
+    def _whole(self, records: DataFrame, batch: TaskOfBatch) -> bool:
+        """Write a batch in one transaction; return False where that cannot be."""
+        if self._one_transaction is None:
+            options = self.target.kafka.for_spark_producer(self.target.producer)
+            settings = {name.removeprefix("kafka."): value for name, value in options.items()}
+            if timeout := self.target.producer.get(TRANSACTION_TIMEOUT):
+                settings[TRANSACTION_TIMEOUT] = timeout
+            self._one_transaction = OneTransaction(self.spark, settings, self.tasks)
+        if not self._one_transaction.takes(records):
+            return False
+
+        def has_part() -> bool:
+            try:
+                texts = self._brokers.settled(batch.group, batch.topic, range(self.tasks))
+            except PipelineError as error:
+                raise NotWrittenError(str(error)) from error
+            marks = map(topic_task.read_mark, texts)
+            planned = Planned("", batch.batch, batch.begins or None, batch.ends)
+            answer = decide(planned, topic_task.held_of(self.shown, marks))
+            if isinstance(answer, Refuse):
+                raise PipelineError(answer.sentence)
+            return isinstance(answer, Skip)
+
+        return self._one_transaction.write(records, batch, has_part)
+
     def held(self, query_id: str) -> Held:
         """Return what the topic has of a query, by the marks of its tasks.
 
         A task without rows leaves no mark, and brokers remove marks some day: there may be newer
         batches. Raises PipelineError: the brokers do not answer.
         """
-        group, name = group_of(query_id), self.target.name
-        texts = self._brokers.committed(group, name, range(self.tasks))
-        return topic_task.held_of(self.shown, map(topic_task.read_mark, texts))
+        return topic_task.held_of(self.shown, self._marks(group_of(query_id)))
+
+    def _marks(self, group: str) -> list[Mark]:
+        texts = self._brokers.committed(group, self.target.name, range(self.tasks))
+        return [topic_task.read_mark(text) for text in texts]
 
 
 def group_of(query_id: str) -> str:

@@ -16,7 +16,9 @@ The mark is committed in the transaction of the rows (KIP-447), so both are visi
 attempt does in this order:
 
 1. InitProducerId. It fences every earlier attempt of this task, and aborts or completes what that
-   one left open; from here on no earlier attempt can commit.
+   one left open; from here on no earlier attempt can commit. Then the same for the id
+   <group>-batch, in which `sinks.topic.one_transaction` writes a batch as a whole, and says why in
+   this order.
 2. It reads the mark. If that names this batch, an earlier attempt wrote the rows: nothing is
    written. If it names a later batch, or this one or the one before with another digest, the
    checkpoint was set back (a restored backup, a copy): the rows of this batch are other rows, and
@@ -103,11 +105,33 @@ class TaskOfBatch:
         try:
             yield _attempt(self, task, itertools.chain((first,), each))
         except KafkaException as error:
-            reason = error.args[0]
-            words = f"{self.topic}: {reason.str()} ({reason.name()})"
-            if _may_pass(reason):
-                raise NotWrittenError(words) from error
-            raise RefusedError(words) from error
+            raise _named(self.topic, error.args[0]) from error
+
+
+def _id_of(group: str, task: int) -> str:
+    return f"{group}-{task}"
+
+
+def whole_batch_id(group: str) -> str:
+    """The transactional id of a batch that is written as a whole."""
+    return f"{group}-batch"
+
+
+def fence(batch: TaskOfBatch, task: int) -> None:
+    """End what attempts of a task left open: none that runs can commit. Raises as `write` does."""
+    from confluent_kafka import KafkaException
+
+    try:
+        _fence(batch, _id_of(batch.group, task))
+    except KafkaException as error:
+        raise _named(batch.topic, error.args[0]) from error
+
+
+def _fence(batch: TaskOfBatch, name: str) -> None:
+    from confluent_kafka import Producer
+
+    own = {"transactional.id": name, "log_level": "0"}
+    Producer({**batch.client, **batch.producer, **own}).init_transactions(TIMEOUT_S)
 
 
 def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
@@ -117,7 +141,7 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
         {
             **batch.client,
             **batch.producer,
-            "transactional.id": f"{batch.group}-{task}",
+            "transactional.id": _id_of(batch.group, task),
             "log_level": "0",
         }
     )
@@ -133,6 +157,7 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
     )
     try:
         producer.init_transactions(TIMEOUT_S)
+        _fence(batch, whole_batch_id(batch.group))
         (mark,) = consumer.committed([TopicPartition(batch.topic, task)], TIMEOUT_S)
         if mark.error is not None:
             raise _exception(mark.error)
@@ -232,6 +257,11 @@ def _exception(reason: Any) -> Exception:
     return error
 
 
+def _named(topic: str, reason: Any) -> NotWrittenError | RefusedError:
+    words = f"{topic}: {reason.str()} ({reason.name()})"
+    return NotWrittenError(words) if _may_pass(reason) else RefusedError(words)
+
+
 def _may_pass(reason: Any) -> bool:
     """Whether another attempt may succeed: the brokers are away, or ended the transaction."""
     from confluent_kafka import KafkaError
@@ -304,10 +334,11 @@ class Mark(NamedTuple):
     ends: str = ""
 
 
-def mark_of(batch: int, rows: int, ends: str = "") -> str:
-    """The metadata of a mark."""
-    mark: dict[str, Any] = {"ottla.written": VERSION, "batch": batch, "rows": rows}
-    return json.dumps(mark | ({"ends": ends} if ends else {}))
+def mark_of(batch: int, rows: int | None, ends: str = "") -> str:
+    """The metadata of a mark; `rows` None where they are not counted."""
+    mark: dict[str, Any] = {"ottla.written": VERSION, "batch": batch}
+    counted = {} if rows is None else {"rows": rows}
+    return json.dumps(mark | counted | ({"ends": ends} if ends else {}))
 
 
 def read_mark(metadata: str | None) -> Mark:
