@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,55 @@ def test_offsets_at_a_time_are_those_of_the_first_records_since(
     at = datetime.fromtimestamp(1_700_000_003.5, UTC)
     assert brokers.offsets_at(kafka, name, at) == {0: 4, 1: 1}
     assert brokers.offsets_at(kafka, name, datetime(2001, 1, 1, tzinfo=UTC)) == {0: 0, 1: 0}
+
+
+def test_a_request_whose_broker_librdkafka_forgot_is_made_again(
+    bootstrap: str, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a broker that the metadata does not have for a moment."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    name = new_topic(partitions=1)
+    asked = brokers.Brokers(read_settings(bootstrap))
+    forgets = 0
+
+    class Forgetful:
+        """Has the first answers to each request fail."""
+
+        def __init__(self, admin: Any) -> None:
+            self._admin = admin
+
+        def __getattr__(self, request: str) -> Any:
+            def ask(*of: Any, **named: Any) -> Any:
+                nonlocal forgets
+                futures = getattr(self._admin, request)(*of, **named)
+                if forgets == 0:
+                    return futures
+                forgets -= 1
+                forgotten: Future[Any] = Future()
+                error: Any = KafkaError
+                reason = error(error._DESTROY_BROKER)
+                forgotten.set_exception(KafkaException(reason))
+                return dict.fromkeys(futures, forgotten)
+
+            return ask
+
+    asked._admin = Forgetful(asked._admin)
+    requests: list[Callable[[], bool]] = [
+        lambda: len(asked.topic_ids([name])[name]) == 22,
+        lambda: asked.offsets({name: [0]}, "end") == {name: {0: 0}},
+        lambda: asked.committed(name, name, [0]) == [],
+    ]
+    for ask in requests:
+        forgets = 2
+        assert ask()
+        assert forgets == 0
+
+    forgets = 1_000
+    monkeypatch.setattr(brokers, "TIMEOUT_S", 0.3)
+    with pytest.raises(PipelineError, match="refuse the look-up") as caught:
+        asked.topic_ids([name])
+    assert type(caught.value) is PipelineError
 
 
 def test_a_misspelt_topic_names_the_nearest(bootstrap: str, new_topic: Callable[..., str]) -> None:

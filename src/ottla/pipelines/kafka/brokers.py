@@ -6,9 +6,9 @@ import difflib
 import re
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.committed import metadata_of
@@ -24,6 +24,9 @@ TIMEOUT_S: Final = 10.0
 _ATTEMPT_S: Final = 0.5
 _MAX_ERRORS: Final = 100
 _UNSETTLED_WAIT_S: Final = 0.02
+_FORGOTTEN_WAIT_S: Final = 0.1
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,10 @@ def _partitions(kafka: KafkaSettings, topics: Mapping[str, Any], name: str) -> l
     raise PipelineError(f"There is no topic {name!r} on {kafka.bootstrap_servers}: {hint}")
 
 
+class _ForgottenError(PipelineError):
+    """librdkafka forgot the broker of a request."""
+
+
 class Brokers:
     """The brokers of one cluster: an AdminClient whose requests end after TIMEOUT_S.
 
@@ -107,6 +114,9 @@ class Brokers:
     After a request that was not answered in time the next one gets a new client. librdkafka 2.16
     ends the whole process (an assertion in rdkafka_queue.h), or never answers again, where a
     request to a group's coordinator timed out and the coordinator then comes back.
+
+    A request is made again where librdkafka forgot its broker meanwhile: it does that with a broker
+    that the metadata does not have, such as one that has just been killed or started.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -177,8 +187,13 @@ class Brokers:
 
         if not names:
             return {}
-        futures = self._admin.describe_topics(TopicCollection(names), request_timeout=TIMEOUT_S)
-        return {name: str(self._result(future).topic_id) for name, future in futures.items()}
+
+        def ask() -> dict[str, str]:
+            wanted = TopicCollection(names)
+            futures = self._admin.describe_topics(wanted, request_timeout=TIMEOUT_S)
+            return {name: str(self._result(future).topic_id) for name, future in futures.items()}
+
+        return self._answer(ask)
 
     def offsets(
         self, partitions: Mapping[str, list[int]], spec: str | int
@@ -203,15 +218,18 @@ class Brokers:
             for name, numbers in partitions.items()
             for number in numbers
         }
-        found: dict[str, dict[int, int]] = {name: {} for name in partitions}
-        if asked:
+
+        def ask() -> dict[str, dict[int, int]]:
+            found: dict[str, dict[int, int]] = {name: {} for name in partitions}
             futures = self._admin.list_offsets(
                 asked, isolation_level=isolation, request_timeout=TIMEOUT_S
             )
             for topic_partition, future in futures.items():
                 offset = int(self._result(future).offset)
                 found[topic_partition.topic][topic_partition.partition] = offset
-        return found
+            return found
+
+        return self._answer(ask) if asked else {name: {} for name in partitions}
 
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> list[str]:
         """Return the metadata of a group's commits for these partitions, those that there are;
@@ -247,10 +265,14 @@ class Brokers:
 
         wanted = [TopicPartition(topic, number) for number in partitions]
         asked = ConsumerGroupTopicPartitions(group, wanted)
-        (future,) = self._admin.list_consumer_group_offsets(
-            [asked], require_stable=stable, request_timeout=TIMEOUT_S
-        ).values()
-        return list(self._result(future).topic_partitions)
+
+        def ask() -> list[Any]:
+            (future,) = self._admin.list_consumer_group_offsets(
+                [asked], require_stable=stable, request_timeout=TIMEOUT_S
+            ).values()
+            return list(self._result(future).topic_partitions)
+
+        return self._answer(ask)
 
     def setting(self, name: str) -> str | None:
         """Return a setting of one broker, None where this user may not read it."""
@@ -267,6 +289,16 @@ class Brokers:
         entry = entries.get(name)
         return None if entry is None or entry.value is None else str(entry.value)
 
+    def _answer(self, ask: Callable[[], _Answer]) -> _Answer:
+        until = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                return ask()
+            except _ForgottenError as error:
+                if time.monotonic() > until:
+                    raise PipelineError(str(error)) from error
+            time.sleep(_FORGOTTEN_WAIT_S)
+
     def _result(self, future: Any) -> Any:
         from confluent_kafka import KafkaError, KafkaException
 
@@ -282,7 +314,9 @@ class Brokers:
                 raise PipelineError(
                     f"A topic of the query is no longer on {self._servers}: it was deleted"
                 ) from error
-            raise PipelineError(
+            is_forgotten = error.args[0].code() == KafkaError._DESTROY_BROKER
+            kind = _ForgottenError if is_forgotten else PipelineError
+            raise kind(
                 f"The brokers at {self._servers} refuse the look-up: {_one_line(error.args[0])}"
             ) from error
 
