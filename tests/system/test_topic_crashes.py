@@ -248,34 +248,34 @@ def test_each_row_arrives_once_when_coordinator_and_leaders_are_killed(
 
 def wait_for_rows(job: Job) -> None:
     """Wait until more rows are committed to the topic that is written than now."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": job.bootstrap,
-            "group.id": "watcher",
-            "isolation.level": "read_committed",
-        }
-    )
 
     def committed() -> int | None:
+        # A new client each time: one that has met a killed leader may ask it again and again.
+        consumer = Consumer(
+            {
+                "bootstrap.servers": job.bootstrap,
+                "group.id": "watcher",
+                "isolation.level": "read_committed",
+            }
+        )
         places = [TopicPartition(job.target, number) for number in PARTITIONS]
         try:
             return sum(int(consumer.get_watermark_offsets(place, 5)[1]) for place in places)
         except KafkaException:
             return None  # a broker is away
+        finally:
+            consumer.close()
 
     before: int | None = None
     until = time.monotonic() + RUN_WITHIN_S
-    try:
-        while True:
-            now = committed()
-            if before is not None and now is not None and now > before:
-                return
-            before = now if before is None else before
-            job.check_runs()
-            if time.monotonic() > until:
-                os.killpg(job.last.pid, signal.SIGKILL)
-                _, errors = job.finish(job.last)
-                pytest.fail(f"no row was committed within {RUN_WITHIN_S} s: {errors[-4000:]}")
-            time.sleep(0.2)
-    finally:
-        consumer.close()
+    while True:
+        now = committed()
+        if before is not None and now is not None and now > before:
+            return
+        before = now if before is None else before
+        job.check_runs()
+        if time.monotonic() > until:
+            os.killpg(job.last.pid, signal.SIGKILL)
+            _, errors = job.finish(job.last)
+            pytest.fail(f"no row was committed within {RUN_WITHIN_S} s: {errors[-4000:]}")
+        time.sleep(0.2)
