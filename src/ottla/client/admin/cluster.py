@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.configs import topic_settings
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, Needs, RefusedError
+from ottla.client.errors import ClientError, Needs, RefusedError, UnsupportedError
 from ottla.client.metadata import Broker, Metadata, Topic
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
@@ -98,10 +98,15 @@ def cluster_state(
     """Brokers with their replicas, the controller, and each partition with a problem. What is known
     is not asked for: `metadata` of all topics, and `least`, the `min.insync.replicas` of each.
     """
-    topics = (metadata or client.metadata()).topics
+    known = metadata or client.metadata()
+    topics = known.topics
     if least is None:
         least = min_in_sync(client, sorted(topics))
-    view = any_brokers_view(client)
+    try:
+        view = any_brokers_view(client)
+    except UnsupportedError:
+        # Before Apache Kafka 2.8; the metadata of a ZooKeeper cluster names its controller, too.
+        view = ClusterView(known.cluster_id or "unknown", known.controller, known.brokers)
     lead = view.brokers.get(view.controller) if view.controller is not None else None
     try:
         epoch = controller_epoch(client)
