@@ -104,6 +104,7 @@ FIGURES: tuple[Figure, ...] = (
     Jdbc(),
     Topic(),
     delta.Cold(),
+    delta.ClassArchive(),
 )
 FOLDER = Path(__file__).parent
 FAULTS = (

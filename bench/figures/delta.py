@@ -5,14 +5,16 @@ job. The values are medians over the batches of one query, without the first one
 warms up.
 """
 
+import itertools
 import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import Producer
@@ -22,9 +24,10 @@ from bench import rdkafka
 from bench.brokers import running
 from bench.figures.comparison import Comparison, Taken
 from bench.figures.delta_job import row
-from bench.measure import Bench, ClientError
+from bench.measure import Bench, ClientError, Measure
 from ottla.pipelines.rejects.rejects import MAX_WAITING_BATCHES
 from ottla.pipelines.spark import cache
+from ottla.pipelines.spark.class_archive import OFF
 
 PLAIN, TUNED, OTTLA = "plain", "tuned", "ottla"
 WAYS = {PLAIN: PLAIN, TUNED: TUNED, OTTLA: OTTLA}
@@ -57,10 +60,20 @@ def create(address: str, topic: str, partitions: int) -> None:
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(FLUSH_SECONDS)
 
 
-def run_job(job: str, scenario: dict[str, Any], address: str, topic: str) -> dict[str, Any]:
-    """Run the Spark program to its end; return its results. Raises ClientError."""
+def run_job(
+    job: str,
+    scenario: dict[str, Any],
+    address: str,
+    topic: str,
+    environ: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Run the Spark program to its end; return its results. `environ` is added to its environment.
+
+    Raises ClientError.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        program = [sys.executable, "-m", "bench.figures.delta_job", job]
+        program = ["env", *(f"{name}={value}" for name, value in environ.items())]
+        program += [sys.executable, "-m", "bench.figures.delta_job", job]
         program += [json.dumps(scenario), address, topic, folder]
         output = rdkafka.run(program, JOB_SECONDS)
     found: dict[str, Any] = json.loads(output.splitlines()[-1])
@@ -261,14 +274,53 @@ class Cold:
                 make_archive(address)
                 self._archive_is_made = True
 
-            def run(job: str) -> Taken:
-                began = time.monotonic()
-                found = run_job(job, {}, address, "rows")
-                if found["rows"] != 100_000:
-                    raise ClientError(f"the table has {found['rows']} rows of 100,000")
-                return Taken(time.monotonic() - began)
+            return self._comparison.measure(lambda job: Taken(whole_seconds(job, address)))
 
-            return self._comparison.measure(run)
+
+class ClassArchive:
+    """The whole program with Ottla's class archive and without it: it stays where it saves 3 s."""
+
+    name = "delta-cold-archive"
+    runs = 3
+    settings = (
+        "the program of `delta-cold`, in turns with `OTTLA_CLASS_ARCHIVE=off` and with the class"
+        " archive, which was made by an earlier program"
+    )
+    _without = "delta, cold start without the class archive"
+    _with = "delta, cold start with it"
+    _saved = "delta, saved by the class archive"
+    measures = (
+        Measure(_without, "s", more_is_better=False),
+        Measure(_with, "s", more_is_better=False),
+        Measure(_saved, "s", more_is_better=True, limit=3.0),
+    )
+
+    def __init__(self) -> None:
+        self._archive_is_made = False
+        self._turns = itertools.cycle((({OFF: "off"}, {}), ({}, {OFF: "off"})))
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        with broker_of(contestant, bench, 2) as address:
+            fill(address, "rows", 100_000, 2)
+            if not self._archive_is_made:
+                make_archive(address)
+                self._archive_is_made = True
+            seconds = {
+                self._without if environ else self._with: whole_seconds(OTTLA, address, environ)
+                for environ in next(self._turns)
+            }
+            return seconds | {self._saved: seconds[self._without] - seconds[self._with]}
+
+
+def whole_seconds(
+    job: str, address: str, environ: Mapping[str, str] = MappingProxyType({})
+) -> float:
+    """Seconds of a program with 100,000 rows, from its start to its end. Raises ClientError."""
+    began = time.monotonic()
+    found = run_job(job, {}, address, "rows", environ)
+    if found["rows"] != 100_000:
+        raise ClientError(f"the table has {found['rows']} rows of 100,000")
+    return time.monotonic() - began
 
 
 def make_archive(address: str) -> None:

@@ -1,8 +1,13 @@
 """How the figures of the pipelines are computed."""
 
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
 import pytest
 from bench.figures.delta_job import row
-from bench.measure import ClientError
+from bench.measure import Bench, ClientError
 
 from bench.figures import delta
 
@@ -38,3 +43,39 @@ def test_bad_rows_are_measured_first_as_often_as_second() -> None:
 
 def test_a_row_is_json_of_the_schema() -> None:
     assert row(7, "n") == b'{"id":7,"name":"row 7","amount":1.0,"note":"n"}'
+
+
+def test_the_class_archive_is_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def seconds(job: str, address: str, environ: Mapping[str, str]) -> float:
+        asked.append(environ.get("OTTLA_CLASS_ARCHIVE", "on"))
+        return 15.0 if environ else 11.0
+
+    made: list[str] = []
+    monkeypatch.setattr(delta, "broker_of", lambda *_: nullcontext("address"))
+    monkeypatch.setattr(delta, "fill", lambda *_: None)
+    monkeypatch.setattr(delta, "make_archive", made.append)
+    monkeypatch.setattr(delta, "whole_seconds", seconds)
+    figure, bench = delta.ClassArchive(), Bench(None, Path(), quick=False)
+
+    values = [figure.measure("Ottla", bench) for _ in range(2)]
+
+    assert list(values[0].values()) == [15.0, 11.0, 4.0]
+    assert values[0] == values[1]
+    assert {one.name for one in figure.measures} == values[0].keys()
+    assert [one.limit for one in figure.measures] == [None, None, 3.0]
+    assert asked == ["off", "on", "on", "off"]
+    assert made == ["address"]
+
+
+def test_the_environment_of_a_job_is_added_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs: list[list[str]] = []
+
+    def run(program: list[str], *_: Any) -> str:
+        programs.append(program)
+        return 'warnings\n{"rows": 1}'
+
+    monkeypatch.setattr("bench.rdkafka.run", run)
+    assert delta.run_job("ottla", {}, "address", "rows", {"NAME": "value"}) == {"rows": 1}
+    assert programs[0][:2] == ["env", "NAME=value"]
