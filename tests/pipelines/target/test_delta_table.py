@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.spark.jvm.delta_log import Snapshot
+from ottla.pipelines.spark.jvm.delta_log import (
+    LoggedCommit,
+    Snapshot,
+    create_table,
+    latest_snapshot,
+)
 from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.delta_table import MAX_HISTORY, Commit, DeltaTable
 
@@ -137,7 +144,14 @@ class OfSession(DeltaTable):
 
     def snapshot(self) -> Snapshot:
         spark: Any = self._spark
-        return Snapshot(spark.version, self.table_id, (), StructType([]), None)
+        return Unlisted(spark.version, self.table_id, (), StructType([]), None)
+
+
+class Unlisted(Snapshot):
+    """A snapshot behind a checkpoint of Delta's log."""
+
+    def newest_commits(self, spark: Any, most: int) -> list[LoggedCommit] | None:
+        return None
 
 
 def test_the_history_of_a_version_is_read_once() -> None:
@@ -157,3 +171,95 @@ def test_the_history_of_a_version_is_read_once() -> None:
     table.table_id = "made again"
     assert versions() == [2, 1, 0]
     assert len(spark.statements) == 4
+
+
+def line(**info: Any) -> str:
+    return json.dumps({"commitInfo": info})
+
+
+class Logged(DeltaTable):
+    """A table whose snapshot names these files of its log, the newest first."""
+
+    def __init__(self, *texts: str) -> None:
+        spark: Any = Asked()
+        super().__init__(spark, "/lake/t")
+        self.asked = spark
+        self.asked.version = len(texts) - 1
+        numbers = reversed(range(len(texts)))
+        self.files = [
+            LoggedCommit(*one) for one in zip(numbers, (2.0,) * len(texts), texts, strict=True)
+        ]
+
+    def snapshot(self) -> Snapshot:
+        return Named(self.asked.version, "id", (), StructType([]), self.files)
+
+
+class Named(Snapshot):
+    def newest_commits(self, spark: Any, most: int) -> list[LoggedCommit] | None:
+        files: list[LoggedCommit] = self._java
+        return files[:most]
+
+
+def test_a_young_table_is_read_without_a_job_of_spark() -> None:
+    batch = by_pipeline(2, 7)
+    table = Logged(
+        "\n".join(['{"add":{}}', line(operation="WRITE", userMetadata=batch.metadata)]),
+        line(operation="STREAMING UPDATE", operationParameters={"queryId": "q", "epochId": "3"}),
+        '{"metaData":{"description":"\u2028 \\"commitInfo\\" here"}}\n{"protocol":{}}',
+    )
+    found = list(table.commits())
+    assert [(one.version, one.batch) for one in found] == [
+        (2, ("query-1", 7)),
+        (1, ("q", 3)),
+        (0, None),
+    ]
+    assert [one.time_s for one in found] == [2.0] * 3
+    assert table.asked.statements == []
+
+
+def test_parameters_that_are_no_texts() -> None:
+    given = {"version": 4, "by": ["a", "b"], "description": None}
+    table = Logged(line(operation="OTHER", operationParameters=given))
+    said = {"version": "4", "by": '["a","b"]', "description": None}
+    assert next(table.commits()).parameters == said
+
+
+def test_delta_says_what_a_restore_left() -> None:
+    table = Logged(line(operation="RESTORE", operationParameters={"version": 0}), line())
+    assert [one.version for one in table.commits()] == [1, 0]
+    assert len(table.asked.statements) == 1
+
+
+@pytest.mark.spark
+def test_a_log_is_read_as_delta_reads_it(spark: Any, tmp_path: Path) -> None:
+    location = f"file:{tmp_path}/t"
+    schema = StructType.fromDDL("id INT, day STRING")
+    create_table(spark, location, schema, ("day",), {}, is_name=False)
+    rows = spark.createDataFrame([(1, "a")], schema).coalesce(1)
+    writer = rows.write.format("delta").mode("append")
+    writer.option("userMetadata", by_pipeline(1, 0).metadata).save(location)
+    stream = spark.readStream.format("delta").load(location).writeStream.format("delta")
+    stream = stream.option("checkpointLocation", f"{tmp_path}/state").trigger(availableNow=True)
+    query = stream.start(location)
+    assert query.awaitTermination(120)
+    table = DeltaTable(spark, location)
+    logged = list(table.commits(3))
+    assert table.find(str(query.id), 0) == 2
+    assert table.find("query-1", 0) == 1
+    many = list(DeltaTable(spark, location).commits())
+    assert logged == many[:3]
+
+    class Slow(DeltaTable):
+        def snapshot(self) -> Snapshot:
+            found = latest_snapshot(self._spark, self.location)
+            return Unlisted(found.version, found.table_id, (), found.schema, None)
+
+    told = list(Slow(spark, location).commits())
+    assert [(one.version, one.metadata, one.parameters) for one in many] == [
+        (one.version, one.metadata, one.parameters) for one in told
+    ]
+    assert [one.time_s for one in many] == pytest.approx([one.time_s for one in told])
+    spark.sql(f"RESTORE TABLE delta.`{location}` TO VERSION AS OF 1")
+    restored = list(table.commits())
+    assert [one.version for one in restored] == [3, 2, 1, 0]
+    assert restored[0].restore is not None

@@ -1,16 +1,23 @@
 """A Delta table as Delta itself sees it: its snapshot, and what its commits say.
 
-Delta's own `DeltaLog` and `DESCRIBE HISTORY` are asked, never the files of `_delta_log`: the log
-may be kept elsewhere (catalog-managed commits), and listing it is slow on an object store.
+Delta's own `DeltaLog` and `DESCRIBE HISTORY` are asked, and no files of `_delta_log` are read but
+those that a snapshot names: the log may be kept elsewhere (catalog-managed commits), and listing it
+is slow on an object store.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.spark.jvm.delta_log import Snapshot, forget_table, latest_snapshot
+from ottla.pipelines.spark.jvm.delta_log import (
+    LoggedCommit,
+    Snapshot,
+    forget_table,
+    latest_snapshot,
+)
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import read_metadata
 from ottla.pipelines.target.restored import RESTORE, Restore
@@ -120,19 +127,48 @@ class DeltaTable:
     def commits(self, most: int = MAX_HISTORY) -> Iterator[Commit]:
         """Return the latest commits, the newest first; none when there is no table.
 
-        Several checks of a start ask for them, and the first DESCRIBE HISTORY of a JVM takes a
-        second: what was read of a version stays true.
+        Several checks of a start ask for them, and what was read of a version stays true. DESCRIBE
+        HISTORY is a job of Spark, the first of which takes a second or two: the commits of a young
+        table are read here.
         """
         snapshot = self.snapshot()
         if snapshot.version < 0:
             return iter(())
         is_read = (self._read.table_id, self._read.version) == (snapshot.table_id, snapshot.version)
         if not is_read or self._read.most < most:
-            quoted = self.location.replace("`", "``")
-            rows = self._spark.sql(f"DESCRIBE HISTORY delta.`{quoted}` LIMIT {most}")
-            found = tuple(map(_commit, rows.selectExpr(*_OF_COMMIT).collect()))
+            found = _logged(snapshot.newest_commits(self._spark, most))
+            if found is None:
+                quoted = self.location.replace("`", "``")
+                rows = self._spark.sql(f"DESCRIBE HISTORY delta.`{quoted}` LIMIT {most}")
+                found = tuple(map(_commit, rows.selectExpr(*_OF_COMMIT).collect()))
             self._read = _Read(snapshot.table_id, snapshot.version, most, found)
         return iter(self._read.commits[:most])
+
+
+def _logged(files: list[LoggedCommit] | None) -> tuple[Commit, ...] | None:
+    """Return the commits in these files of a log, None where Delta itself has to read them.
+
+    A RESTORE is compared with the times of commits, of which Delta knows more than their files.
+    """
+    found = []
+    for file in files or ():
+        # A file may have other characters that end a line for Python inside of its texts.
+        lines = (line for line in file.text.split("\n") if '"commitInfo"' in line)
+        infos = (json.loads(line).get("commitInfo") for line in lines)
+        said: dict[str, Any] = next((info for info in infos if info is not None), {})
+        if said.get("operation") == RESTORE:
+            return None
+        parameters = said.get("operationParameters") or {}
+        parameters = {name: _as_delta_says(value) for name, value in parameters.items()}
+        metadata = said.get("userMetadata") or ""
+        found.append(Commit(file.version, metadata, parameters, file.time_s))
+    return None if files is None else tuple(found)
+
+
+def _as_delta_says(value: Any) -> Any:
+    """Return a parameter of a commit as DESCRIBE HISTORY has it: a text or null."""
+    is_text = value is None or isinstance(value, str)
+    return value if is_text else json.dumps(value, separators=(",", ":"))
 
 
 def _commit(row: Any) -> Commit:

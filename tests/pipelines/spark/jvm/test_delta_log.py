@@ -102,3 +102,39 @@ def test_the_state_is_computed(spark: Any, folder: str) -> None:
     assert not snapshot._java.stateReconstructionTriggered()
     delta_log.compute_state(spark, folder)
     assert snapshot._java.stateReconstructionTriggered()
+
+
+def test_the_newest_commits(spark: Any, folder: str) -> None:
+    snapshot = latest_snapshot(spark, folder)
+    found = snapshot.newest_commits(spark, 2)
+    assert found is not None
+    assert [one.version for one in found] == [2, 1]
+    assert all('"commitInfo"' in one.text and one.time_s > 0 for one in found)
+    every = snapshot.newest_commits(spark, 1_000)
+    assert every is not None
+    assert [one.version for one in every] == [2, 1, 0]
+
+
+def test_commits_before_a_checkpoint_are_not_listed(spark: Any, tmp_path: Path) -> None:
+    location = f"file:{tmp_path}/t"
+    often = {"delta.checkpointInterval": "2"}
+    delta_log.create_table(spark, location, SCHEMA, (), often, is_name=False)
+    for batch in range(3):
+        append(spark, location, batch)
+    delta_log.forget_table(spark, location)
+    snapshot = latest_snapshot(spark, location)
+    newest = snapshot.newest_commits(spark, 1)
+    assert newest is not None
+    assert [one.version for one in newest] == [3]
+    assert snapshot.newest_commits(spark, 4) is None
+
+
+def test_much_to_read_is_left_to_spark(
+    spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = latest_snapshot(spark, folder)
+    monkeypatch.setattr(delta_log, "MAX_READ_HERE_BYTES", 100)
+    assert snapshot.newest_commits(spark, 1) is None
+    monkeypatch.setattr(delta_log, "MAX_READ_HERE_BYTES", 1_000_000)
+    monkeypatch.setattr(delta_log, "MAX_READ_HERE", 1)
+    assert snapshot.newest_commits(spark, 1) is None

@@ -6,11 +6,13 @@ Only calls that Delta 4.0.1 and 4.4.0 share are used.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.spark.jvm.attributes import java_class, java_session
+from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.spark.jvm.sessions import ensure_active
 
 if TYPE_CHECKING:
@@ -18,6 +20,20 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 DELTA_LOG: Final = "org.apache.spark.sql.delta.DeltaLog"
+MAX_READ_HERE: Final = 20
+"""So many commits are read by the driver; more are read by Spark."""
+MAX_READ_HERE_BYTES: Final = 1_000_000
+# A commit that the catalog manages has an id in the name of its file until it is published.
+_OF_COMMIT: Final = re.compile(r"(\d{20})(\.[0-9a-f-]{36})?\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCommit:
+    """The file of one commit in a table's log: a JSON object a line. `time_s`: of the file."""
+
+    version: int
+    time_s: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,36 @@ class Snapshot:
     def transactions(self) -> dict[str, int]:
         """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
         return {str(writer): int(batch) for writer, batch in _pairs(self._java.transactions())}
+
+    def newest_commits(self, spark: SparkSession, most: int) -> list[LoggedCommit] | None:
+        """Return the commits from this version backwards, the newest first, at most `most`.
+
+        None where Delta does not list all of them, as before a checkpoint of its log, or where
+        there is much to read.
+        """
+        files = self._java.logSegment().deltas()
+        count = min(most, self.version + 1)
+        first = self.version + 1 - count
+        if count > MAX_READ_HERE or int(files.size()) > MAX_READ_HERE:
+            return None
+        found: dict[int, LoggedCommit] = {}
+        left = MAX_READ_HERE_BYTES
+        for status in (files.apply(index) for index in range(files.size())):
+            path = status.getPath()
+            name = str(path.getName())
+            match = _OF_COMMIT.fullmatch(name)
+            if match is None or int(match[1]) < first:
+                continue  # several commits in one file, or an older one
+            left -= int(status.getLen())
+            text = Files(spark, str(path.getParent().toString())).read(name) if left >= 0 else None
+            if text is None:
+                return None
+            time_s = int(status.getModificationTime()) / 1_000
+            found[int(match[1])] = LoggedCommit(int(match[1]), time_s, text)
+        newest_first = range(self.version, first - 1, -1)
+        if any(version not in found for version in newest_first):
+            return None
+        return [found[version] for version in newest_first]
 
     def kept_ms(self, spark: SparkSession) -> int:
         """Return for how long the table keeps files that no version needs any more."""
