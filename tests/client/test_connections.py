@@ -135,6 +135,16 @@ def listener(*, answers: bool = True) -> Iterator[Address]:
             assert not thread.is_alive()
 
 
+def test_a_broker_is_asked_on_its_open_connection_whether_it_answers() -> None:
+    brokers = cluster()
+    client = brokers.client()
+    client.ask_any(question())
+    assert client.is_answering(Address("b1", 9092))
+    assert brokers.connected == ["b1:9092"]
+    assert client.is_answering(Address("b2", 9092))
+    assert brokers.connected == ["b1:9092", "b2:9092"]
+
+
 def test_a_broker_that_answers() -> None:
     with listener() as address:
         assert Client("any:1").is_answering(address)

@@ -153,7 +153,7 @@ class Client:
         )
 
     def is_answering(self, address: Address) -> bool:
-        """Whether a broker at this address accepts a connection now, and responds."""
+        """Whether a broker at this address responds now."""
         return self._connections.is_answering(address)
 
     def certificate_ends_s(self, address: Address) -> int | None:

@@ -86,7 +86,14 @@ class Connections:
         return self._first_of(advertised, self._patience.silent_s, []) is not None
 
     def is_answering(self, address: Address) -> bool:
-        """Whether a broker at this address accepts a new connection, and responds."""
+        """Whether a broker at this address responds: on the open connection, or else a new one."""
+        if address in self._open:
+            try:
+                self._open[address].check(self._patience.silent_s)
+            except RetriableError:
+                self._drop(self._open[address])
+            else:
+                return True
         try:
             self._connected(address, self._patience.silent_s).close()
         except RetriableError:
