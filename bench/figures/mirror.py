@@ -73,13 +73,12 @@ def fill(address: str, count: int) -> None:
 
 
 class Ends:
-    """The ends of a topic's partitions, asked again and again."""
+    """The ends of a topic's partitions, asked again and again: of committed records, or of all."""
 
-    def __init__(self, address: str, topic: str) -> None:
+    def __init__(self, address: str, topic: str, isolation: str = "read_committed") -> None:
         self._topic = topic
-        self._consumer = Consumer(
-            {"bootstrap.servers": address, "group.id": "ends", "log_level": 0}
-        )
+        settings = {"bootstrap.servers": address, "group.id": "ends", "isolation.level": isolation}
+        self._consumer = Consumer({**settings, "log_level": 0})
 
     def total(self) -> int:
         """0 as long as there is no such topic."""
@@ -164,12 +163,14 @@ def lags(source: str, target: str, topic: str) -> list[float]:
 def run(start: Callable[[], Child], source: Broker, target: Broker, topic: str) -> Taken:
     """Start a mirror with all records before it; then measure its lag under a steady load."""
     read, written = Ends(source.address, TOPIC), Ends(target.address, topic)
+    begun = Ends(target.address, topic, "read_uncommitted")
     count = read.total()
     child = start()
     processes = (child, source.child, target.child)
     try:
-        # From its first records on: its start and the forming of groups do not count.
-        first = written.wait(1, child)
+        # From its first records on: its start and the forming of groups do not count. They need
+        # not be committed yet, or all of them would be in the first transaction.
+        first = begun.wait(1, child)
         began, before = time.monotonic(), [each.cpu_seconds() for each in processes]
         written.wait(count, child)
         seconds = time.monotonic() - began
@@ -178,8 +179,8 @@ def run(start: Callable[[], Child], source: Broker, target: Broker, topic: str) 
         lag_ms = lags(source.address, target.address, topic)
     finally:
         child.stop()
-        read.close()
-        written.close()
+        for ends in (read, begun, written):
+            ends.close()
     size_gb = (count - first) * RECORD_BYTES / 1e9
     cpu, source_cpu, target_cpu = (each / size_gb for each in used)
     rate = size_gb * 1000 / seconds
