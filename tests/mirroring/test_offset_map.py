@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.topic_partition import TopicPartition
-from ottla.mirroring.offset_map import OffsetMap, Run, runs_of
+from ottla.mirroring.offset_map import MAX_CHAIN, MAX_NARROW, OffsetMap, Run, runs_of
 from ottla.mirroring.offset_map_records import (
     MAX_RUNS,
     map_records,
@@ -69,6 +72,35 @@ def test_what_the_source_has_removed_is_forgotten() -> None:
     found.forget_before(11)
     assert len(found) == 1
     assert found.translate(12) == 8
+
+
+@pytest.mark.parametrize("records", [1, MAX_NARROW, MAX_NARROW + 1])
+def test_small_transactions_one_after_the_other(records: int) -> None:
+    """In several chains, some of them with wide counts."""
+    count = 3 * MAX_CHAIN
+    runs = [Run(at * records, at * (records + 1), records) for at in range(count)]
+    found = mapped(*runs)
+    assert len(found) == count
+    for run in runs:
+        assert found.translate(run.source) == run.target
+        assert found.translate(run.source + records - 1) == run.target + records - 1
+    found.extend([*runs[-2:], Run(count * records, count * (records + 1) - 1, MAX_NARROW + 1)])
+    assert found.translate(count * records + 5) == count * (records + 1) + 4
+    assert found.is_after_all(count * records + MAX_NARROW + 1)
+    found.forget_before(runs[-1].source)
+    assert len(found) <= MAX_CHAIN
+    assert found.translate(runs[-1].source) == runs[-1].target
+
+
+def test_small_transactions_need_little_memory() -> None:
+    count = 100_000
+    tracemalloc.start()
+    found = OffsetMap()
+    found.extend(Run(at * 10, at * 11, 10) for at in range(count))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == count
+    assert size < 4 * count
 
 
 @st.composite

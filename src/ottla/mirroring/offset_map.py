@@ -12,7 +12,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+MAX_CHAIN: Final = 128
+NARROW: Final = "H"
+WIDE: Final = "Q"
+"""Typecodes of arrays."""
+MAX_NARROW: Final = 2**16 - 1
 
 
 class Run(NamedTuple):
@@ -40,22 +46,29 @@ def runs_of(sources: Sequence[int], targets: Sequence[int]) -> list[Run]:
 
 
 class OffsetMap:
-    """The runs of one partition. 24 bytes a run."""
+    """The runs of one partition. A mirror that has caught up makes dozens of runs a second, each
+    behind the one before at the source, and behind it and a marker at the target. Such a chain is
+    kept as its first offsets and the records of each run, about 3 bytes a run.
+    """
 
     def __init__(self) -> None:
         self._sources = array("q")
         self._targets = array("q")
-        self._counts = array("q")
+        """Of the first run of each chain."""
+        self._chains: list[array[int]] = []
+        """The records of each run."""
+        self._source_end = 0
+        self._target_end = 0
+        """Behind the last run."""
         self._is_whole = False
         """Whether it is known where the mirror began."""
 
     def __len__(self) -> int:
-        return len(self._sources)
+        return sum(map(len, self._chains))
 
     def begin(self, source: int, target: int) -> None:
         """The mirror begins (again) with this source offset; it writes from `target` on."""
-        for each in (self._sources, self._targets, self._counts):
-            del each[:]
+        self._drop_chains(len(self._chains))
         self._append(Run(source, target, 0))
         self._is_whole = True
 
@@ -64,21 +77,37 @@ class OffsetMap:
         an entry of the map twice.
         """
         for run in runs:
-            if self._sources and run.source < self._sources[-1] + self._counts[-1]:
-                continue
-            if (
-                self._sources
-                and run.source == self._sources[-1] + self._counts[-1]
-                and run.target == self._targets[-1] + self._counts[-1]
-            ):
-                self._counts[-1] += run.records
-            else:
+            if not self._chains or run.source > self._source_end:
                 self._append(run)
+            elif run.source == self._source_end:
+                self._follow(run)
+
+    def _follow(self, run: Run) -> None:
+        """A run that begins at the source where the last one ends."""
+        chain, markers = self._chains[-1], run.target - self._target_end
+        records = chain[-1] + run.records if markers == 0 else run.records
+        is_wide = records > MAX_NARROW and chain.typecode == NARROW
+        if markers == 0:
+            if is_wide:
+                chain = self._chains[-1] = array(WIDE, chain)
+            chain[-1] = records
+        elif markers == 1 and not is_wide and len(chain) < MAX_CHAIN:
+            chain.append(records)
+        else:
+            self._append(run)
+            return
+        self._note_end(run)
 
     def _append(self, run: Run) -> None:
+        """A chain of its own."""
         self._sources.append(run.source)
         self._targets.append(run.target)
-        self._counts.append(run.records)
+        self._chains.append(array(NARROW if run.records <= MAX_NARROW else WIDE, [run.records]))
+        self._note_end(run)
+
+    def _note_end(self, run: Run) -> None:
+        self._source_end = run.source + run.records
+        self._target_end = run.target + run.records
 
     def translate(self, source: int) -> int | None:
         """The target offset of the first record at or after this source offset; after the last
@@ -91,18 +120,24 @@ class OffsetMap:
         if at < 0:
             return self._targets[0] if self._is_whole else None
         step = source - self._sources[at]
-        if step < self._counts[at]:
-            return self._targets[at] + step
-        if at + 1 < len(self._sources):
-            return self._targets[at + 1]
-        return self._targets[at] + self._counts[at]
+        target = self._targets[at]
+        for records in self._chains[at]:
+            if step < records:
+                return target + step
+            step -= records
+            target += records + 1
+        return self._targets[at + 1] if at + 1 < len(self._targets) else self._target_end
 
     def is_after_all(self, source: int) -> bool:
         """Whether no record at or after this source offset is known."""
-        return bool(self._sources) and source >= self._sources[-1] + self._counts[-1]
+        return bool(self._chains) and source >= self._source_end
 
     def forget_before(self, source: int) -> None:
-        """Frees the runs that lie whole before this source offset, which the source has removed."""
-        keep = max(0, bisect_right(self._sources, source) - 1)
-        for each in (self._sources, self._targets, self._counts):
-            del each[:keep]
+        """Frees the chains that lie whole before this source offset, which the source has
+        removed.
+        """
+        self._drop_chains(max(0, bisect_right(self._sources, source) - 1))
+
+    def _drop_chains(self, count: int) -> None:
+        """The first ones."""
+        del self._sources[:count], self._targets[:count], self._chains[:count]
