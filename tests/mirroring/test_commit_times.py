@@ -24,7 +24,8 @@ def test_a_mirror_that_has_caught_up() -> None:
     assert not times.may_commit_early(10.11)
     assert times.wait_s(10.11, 0.05) == pytest.approx(MIN_PAUSE_S - 0.01)
     assert times.may_commit_early(10.1 + MIN_PAUSE_S)
-    assert times.wait_s(10.2, 0.05) == 0.0
+    assert times.wait_s(10.2, 0.05) == 0.05, "it is not so near to the end that it commits"
+    assert times.wait_s(10.0 + MAX_S, 0.05) == 0.0
 
 
 def test_many_partitions_are_committed_less_often() -> None:

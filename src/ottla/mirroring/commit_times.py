@@ -49,5 +49,7 @@ class CommitTimes:
 
     def wait_s(self, now_s: float, most_s: float) -> float:
         """How long a mirror with an open transaction may wait for more records."""
-        end_s = self._due_s if self._is_fixed else min(self._due_s, self._pause_ends_s)
+        # After the pause only more records, or the due time, change anything.
+        is_pausing = not self._is_fixed and now_s < self._pause_ends_s
+        end_s = min(self._due_s, self._pause_ends_s) if is_pausing else self._due_s
         return min(most_s, max(0.0, end_s - now_s))
