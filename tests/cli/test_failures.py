@@ -2,7 +2,8 @@
 
 import pytest
 
-from ottla.cli.failures import Failed, UsageFailed, as_failed, unknown
+from ottla.cli.failures import ClusterOptions, Failed, UsageFailed, as_failed, unknown
+from ottla.client.errors import AddressError, SecurityError, SettingsError, UnreachableError
 from ottla.devcluster.errors import OptionError
 from ottla.log.inspect.errors import InspectError
 
@@ -29,3 +30,18 @@ def test_every_reported_error_is_a_failure_of_the_command() -> None:
     assert (refused.exit_code, refused.message) == (1, "it is no folder.")
     own = UsageFailed("mine")
     assert as_failed(own) is own
+
+
+def test_a_failure_is_told_with_the_options_that_named_the_cluster() -> None:
+    own = ClusterOptions("--source", "--source-config")
+    address = as_failed(AddressError("bootstrap must be HOST:PORT.", "h:1"), own)
+    assert address.message == "--source must be HOST:PORT."
+    assert address.hint == "For example: --source h:1"
+    assert as_failed(SettingsError("no."), own).message == "--source-config: no."
+    to_set = as_failed(SecurityError("refused.", to_set="sasl.username"), own)
+    assert to_set.hint == "Set sasl.username (with --source-config, or in a profile)."
+    assert as_failed(SecurityError("refused."), own).hint == (
+        "Check the security settings (--source-config)."
+    )
+    assert "with --source HOST:PORT" in str(as_failed(UnreachableError("away."), own).hint)
+    assert "with --bootstrap HOST:PORT" in str(as_failed(UnreachableError("away.")).hint)

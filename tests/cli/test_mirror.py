@@ -9,6 +9,7 @@ import pytest
 
 from ottla.cli.app import carry_out
 from ottla.cli.mirror import wanted
+from ottla.client.profiles import Profile, Profiles, write_profiles
 
 NONE: dict[str, Any] = {"exclude": (), "prefix": None, "groups": (), "acls": False}
 
@@ -55,3 +56,13 @@ def test_a_source_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_profile_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert carry_out(["mirror", "--source", "old"]) == 1
     assert "there is no profile 'old'" in capsys.readouterr().err
+
+
+def test_a_source_by_its_profile_and_a_target_by_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "profiles.toml"
+    write_profiles(path, Profiles({"old": Profile("127.0.0.1:2", {})}, None))
+    monkeypatch.setenv("OTTLA_PROFILES", str(path))
+    assert carry_out(["mirror", "--source", "old", "-b", "127.0.0.1:1"]) == 1
+    assert "cannot reach a broker at 127.0.0.1:2" in capsys.readouterr().err

@@ -122,7 +122,7 @@ def test_a_certificate_that_is_missing(listener: str, refusing: Refusing) -> Non
 
 def test_an_authority_that_is_not_known(refusing: Refusing) -> None:
     said = refusing.said("SSL", {"security.protocol": "SSL"})
-    assert "ssl.ca.location=FILE" in said
+    assert "Set ssl.ca.location if its authority is your own" in said
 
 
 def test_a_certificate_for_another_host(refusing: Refusing) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from ottla.cli.failures import UsageFailed
+from ottla.cli.failures import OPTIONS, ClusterOptions, UsageFailed
 from ottla.cli.name_values import pairs
 from ottla.cli.wrapping import print_error
 
@@ -42,26 +42,28 @@ class Cluster:
         *,
         patience: Patience | None = None,
         registry: str = "",
+        options: ClusterOptions = OPTIONS,
     ) -> None:
         """`patience`: of its client; by default ANSWER_WITHIN_S for a response. `registry`: the
-        address of the profile's schema registry.
+        address of the profile's schema registry. `options`: those that named it.
         """
         self.bootstrap = bootstrap
         self.registry = registry
         self.client_config = tuple(client_config)
         self._patience = patience
+        self._options = options
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """librdkafka's settings. Raises UsageFailed for those that it rejects."""
-        given = pairs("--client-config", self.client_config)
+        given = pairs(self._options.settings, self.client_config)
         settings = {"bootstrap.servers": self.bootstrap, "client.id": CLIENT_ID, **given}
         if given:
             # Imported late: only this option needs librdkafka.
             from ottla.messaging.librdkafka import check_settings
 
             if problem := check_settings(settings):
-                raise UsageFailed(f"--client-config: {problem}")
+                raise UsageFailed(f"{self._options.settings}: {problem}")
         return settings
 
     @cached_property

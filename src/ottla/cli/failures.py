@@ -7,7 +7,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a pipeline whose first batch is m
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.cli.wrapping import print_failure, printable
 from ottla.client.errors import (
@@ -18,6 +18,7 @@ from ottla.client.errors import (
     SecurityError,
     SettingsError,
     UnreachableError,
+    setting_hint,
 )
 from ottla.wording import errors
 from ottla.wording.errors import ReportedError
@@ -45,29 +46,43 @@ class UsageFailed(Failed):
     exit_code = EXIT_USAGE
 
 
+class ClusterOptions(NamedTuple):
+    """The options that name a cluster, and librdkafka's settings for it."""
+
+    cluster: str = "--bootstrap"
+    settings: str = "--client-config"
+
+
+OPTIONS: Final = ClusterOptions()
 HINTS: Final[dict[type[ClientError], str]] = {
-    SecurityError: "Check the security settings (--client-config).",
+    SecurityError: "Check the security settings ({0.settings}).",
     AdvertisedError: (
         "Correct its advertised.listeners, for example: ottla serve --advertise HOST:PORT"
     ),
     UnreachableError: (
-        "Start one with `ottla serve`, or give another address with --bootstrap HOST:PORT."
+        "Start one with `ottla serve`, or give another address with {0.cluster} HOST:PORT."
     ),
     NoAnswerError: "To see the cluster's state: ottla cluster describe",
 }
 
 
-def as_failed(error: ReportedError) -> Failed:
+def as_failed(error: ReportedError, options: ClusterOptions = OPTIONS) -> Failed:
     """Any such error as the failure of a command; the client's with the options to change."""
     if isinstance(error, Failed):
         return error
     if isinstance(error, AddressError):
-        return UsageFailed(f"--{error.message}", f"For example: --bootstrap {error.example}")
+        message = error.message.removeprefix("bootstrap")
+        return UsageFailed(
+            f"{options.cluster}{message}", f"For example: {options.cluster} {error.example}"
+        )
     if isinstance(error, SettingsError):
-        return UsageFailed(f"--client-config: {error.message}", error.hint)
-    hints = (hint for kind, hint in HINTS.items() if isinstance(error, kind))
+        return UsageFailed(f"{options.settings}: {error.message}", error.hint)
+    hint = error.hint
+    if isinstance(error, SecurityError) and error.to_set is not None:
+        hint = setting_hint(error.to_set, options.settings)
+    hints = (text.format(options) for kind, text in HINTS.items() if isinstance(error, kind))
     failed = UsageFailed if error.is_usage else Failed
-    return failed(printable(error.message), error.hint or next(hints, None))
+    return failed(printable(error.message), hint or next(hints, None))
 
 
 def unknown(kind: str, word: str, known: Iterable[str], hint: str) -> Failed:

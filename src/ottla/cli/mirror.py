@@ -7,20 +7,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
 from ottla.cli.command import command
 from ottla.cli.complete import complete_group
-from ottla.cli.context import Cluster, cluster_of, cluster_options, complete_profile
-from ottla.cli.failures import EXIT_FAILED, UsageFailed, as_failed
+from ottla.cli.context import Cluster, cluster_options, complete_profile, found_profile, merged
+from ottla.cli.failures import EXIT_FAILED, OPTIONS, ClusterOptions, UsageFailed, as_failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import column, document, row, show_rows
 from ottla.cli.screen import note, say, write
 from ottla.cli.value_types import Number, WholeNumber
-from ottla.wording.errors import ReportedError
+from ottla.client.errors import ClientError
 
 if TYPE_CHECKING:
     from ottla.mirroring.clusters import Side
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ottla.mirroring.group_offsets import Translated
     from ottla.mirroring.mirror import Mirror
     from ottla.mirroring.mirror_file import MirrorFile
+
+SOURCE: Final = ClusterOptions("--source", "--source-config")
 
 
 @row
@@ -148,12 +150,11 @@ def mirror(
     # Imported late: what was typed is checked first.
     from ottla.mirroring.mirror import Mirror
 
-    with options_of_the_source():
-        here = side_of(named_cluster(found.source, source_config), "source")
-        # A client checks the address and the settings.
-        here.client().close()
+    here = side_of(named_cluster(found.source, source_config, SOURCE), "source")
     there = side_of(target_of(cluster, found.target), "target")
-    with options_of_the_source(", at the source."):
+    with options_of_the_source():
+        # A client checks the address.
+        here.client().close()
         if switch is not None:
             check_group(here, switch)
         running = Mirror(found.spec, here, there, printed(as_json))
@@ -188,30 +189,28 @@ def wanted(
     return mirror_of(keys)
 
 
-def named_cluster(name: str, config: Sequence[str] = ()) -> Cluster:
-    """A cluster by its profile or its address. Raises ProfileError."""
-    context = click.get_current_context()
+def named_cluster(
+    name: str, config: Sequence[str] = (), options: ClusterOptions = OPTIONS
+) -> Cluster:
+    """A cluster by its profile or its address, which `options` have given. Raises ProfileError."""
     if ":" in name:
-        return Cluster(name, config)
-    return cluster_of(context, name, config, name)
+        return Cluster(name, config, options=options)
+    profile = found_profile(name)
+    assert profile is not None
+    return Cluster(
+        profile.bootstrap, merged(config, profile), registry=profile.registry, options=options
+    )
 
 
 @contextmanager
-def options_of_the_source(failed_at: str = "") -> Iterator[None]:
-    """What fails is named with the options of the source, if its message ends with this."""
+def options_of_the_source() -> Iterator[None]:
+    """What fails at the source is told with its options."""
     try:
         yield
-    except ReportedError as error:
-        failed = as_failed(error)
-        if failed.message.endswith(failed_at):
-            failed.message = for_the_source(failed.message)
-            failed.hint = failed.hint and for_the_source(failed.hint)
-        raise failed from error
-
-
-def for_the_source(text: str) -> str:
-    """With the source's options in the place of the target's."""
-    return text.replace("--bootstrap", "--source").replace("--client-config", "--source-config")
+    except ClientError as error:
+        if error.cluster == "source":
+            raise as_failed(error, SOURCE) from error
+        raise
 
 
 def target_of(cluster: Cluster, named: str | None) -> Cluster:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 class ClientError(ReportedError):
     """A request has no result."""
 
+    cluster: str | None = None
+    """Which of its clusters the error is of, set by a caller that has several."""
+
     @property
     def reason(self) -> str:
         """The text as a part of a longer sentence."""
@@ -49,7 +52,16 @@ class AddressError(SettingsError):
 
 
 class SecurityError(ClientError):
-    """The certificate or the user is refused."""
+    """The certificate or the user is refused. `to_set`: settings that would help, as words."""
+
+    def __init__(self, message: str, hint: str | None = None, to_set: str | None = None) -> None:
+        super().__init__(message, hint if to_set is None else setting_hint(to_set))
+        self.to_set = to_set
+
+
+def setting_hint(to_set: str, option: str = "--client-config") -> str:
+    """How a command line is told these settings. `option`: of the cluster that wants them."""
+    return f"Set {to_set} (with {option}, or in a profile)."
 
 
 class UnsupportedError(ClientError):

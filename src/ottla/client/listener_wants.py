@@ -66,13 +66,13 @@ def explained(address: Address, security: Security, error: ClientError) -> Clien
         return SecurityError(
             f"the listener at {address} ends the connection after the handshake: it seems to want "
             "a certificate of the client.",
-            f"Set {' and '.join(CERTIFICATE_SETTINGS)} (with --client-config, or in a profile).",
+            to_set=" and ".join(CERTIFICATE_SETTINGS),
         )
     if own.protocol == wanted.protocol:
         return error
     return SecurityError(
         f"the listener at {address} wants {wanted.protocol}, not {own.protocol}.",
-        f"Set {wanted.settings} (with --client-config, or in a profile).",
+        to_set=wanted.settings,
     )
 
 

@@ -74,8 +74,11 @@ def encrypted(connection: socket.socket, host: str, tls: ssl.SSLContext) -> sock
         return tls.wrap_socket(connection, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
         reason = error.verify_message.rstrip(".")
+        is_unknown = error.verify_code in UNKNOWN_AUTHORITY
         raise SecurityError(
-            f"the certificate of {host} is refused: {reason}.", _hint(error, host)
+            f"the certificate of {host} is refused: {reason}.",
+            _hint(error, host),
+            to_set="ssl.ca.location if its authority is your own" if is_unknown else None,
         ) from None
     except ssl.SSLEOFError:
         raise  # as from a listener without TLS
@@ -97,8 +100,6 @@ def certificate_ends_s(connection: socket.socket) -> int | None:
 
 def _hint(error: ssl.SSLCertVerificationError, host: str) -> str | None:
     """What to do about a certificate that is refused."""
-    if error.verify_code in UNKNOWN_AUTHORITY:
-        return "If its authority is your own: --client-config ssl.ca.location=FILE"
     if error.verify_code in OTHER_HOST:
         return (
             "Connect by a name that the certificate has, or make one for this name: "

@@ -39,14 +39,18 @@ class SideClient(Client):
     """A client that knows which of the two clusters it asks."""
 
     def __init__(self, side: Side, on_wait: Callable[[str], None] | None = None) -> None:
-        super().__init__(
-            side.bootstrap,
-            side.settings,
-            client_id=CLIENT_ID,
-            patience=Patience(answer_s=ANSWER_WITHIN_S),
-            on_wait=on_wait,
-        )
         self._side = side
+        try:
+            super().__init__(
+                side.bootstrap,
+                side.settings,
+                client_id=CLIENT_ID,
+                patience=Patience(answer_s=ANSWER_WITHIN_S),
+                on_wait=on_wait,
+            )
+        except ClientError as error:
+            error.cluster = side.name
+            raise
 
     @contextmanager
     def asked(self) -> Iterator[None]:
@@ -70,6 +74,7 @@ E = TypeVar("E", bound=ClientError)
 
 def at_side(side: Side, error: E) -> E:
     """The same error, which says which cluster it is of, and the permission that is missing."""
+    error.cluster = side.name
     error.message = f"{error.message.removesuffix('.')}, at the {side.name}."
     if isinstance(error, RefusedError):
         error.hint = error.hint or permission_hint(principal_of(side.settings), error.lacking)
