@@ -68,6 +68,7 @@ def test_sql_may_make_any_column() -> None:
 
 def test_a_column_that_the_source_adds() -> None:
     assert problems('tombstones = "mark"', 'partition_by = ["tombstone"]') == []
+    assert problems(f'{EVENTS}\ntruncate = "apply"', 'partition_by = ["truncation"]') == []
     assert len(problems("", 'partition_by = ["tombstone"]')) == 1
 
 
@@ -111,4 +112,5 @@ def test_what_events_of_debezium_cannot_be_is_told(source: str, said: str) -> No
 
 def test_the_columns_of_events_of_debezium() -> None:
     assert problems(f'{EVENTS}\ntruncate = "ignore"', 'partition_by = ["op"]') == []
+    assert problems(f'{EVENTS}\ntruncate = "apply"', 'partition_by = ["truncation"]') == []
     assert len(problems("", 'partition_by = ["op"]')) == 1

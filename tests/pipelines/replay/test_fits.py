@@ -31,6 +31,7 @@ def test_offsets_order_records_where_nothing_else_does() -> None:
     [
         (replace(PLACED, has_tombstones=True), False, "could bring the row back"),
         (replace(PLACED, has_tombstones=True, order_by="at"), False, "could bring the row back"),
+        (replace(PLACED, has_truncations=True), False, "is older than a truncation"),
         (PLACED, True, "its topic was created again"),
         (replace(PLACED, position=()), False, "do not say which record of a key is the last"),
         (replace(PLACED, is_shared=True), False, "do not say which record of a key is the last"),

@@ -425,3 +425,40 @@ def test_a_run_between_the_checks_of_a_replay_and_its_beginning_is_noticed(
     assert sorted(row["id"] for row in table.rows().select("id").collect()) == [0, 2]
     table.replay()
     assert sorted(row["id"] for row in table.rows().select("id").collect()) == [0, 1, 2]
+
+
+def test_a_replayed_row_that_is_older_than_a_truncation_stays_away(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    sink = (
+        f'target = "{tmp_path}/t"\nkeys = ["k"]\norder_by = "offset"\n'
+        "apply_as_truncates = \"word = 't'\""
+    )
+    job = Job(spark, bootstrap, new_topic(1), tmp_path, sink)
+    values = {"a": 1, "b": "n2", "t": 3, "c": 4, "d": "n5"}
+    produce(job.topic, [(k, json.dumps({"id": v, "word": k})) for k, v in values.items()])
+    job.run()
+
+    def keys() -> list[str]:
+        return sorted(row["k"] for row in job.rows().select("k").collect())
+
+    assert keys() == ["c"]
+
+    def replay(killed_at: str) -> None:
+        def tell(line: str) -> None:
+            if line.startswith(killed_at):
+                raise KilledError
+
+        spec = job.file(AFTER, MENDED)
+        replay_pipeline(spark, spec, reasons=(), dead_letters=False, dry_run=False, tell=tell)
+
+    for line in ("Rows to write", "Marking"):  # before the rows are written, and after that
+        with pytest.raises(KilledError):
+            replay(line)
+    found = job.replay()
+    assert found.finished == 2
+    assert keys() == ["c", "d"]

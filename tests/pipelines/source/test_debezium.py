@@ -126,7 +126,7 @@ def test_an_envelope_is_the_same_without_spark(spark: Any) -> None:
     ("how", "said"),
     [
         ({"source_format": "maxwell"}, "write 'plain' or 'debezium'"),
-        ({"truncate": "apply"}, "write 'stop' or 'ignore'"),
+        ({"truncate": "cascade"}, "write 'stop', 'ignore' or 'apply'"),
         ({"source_format": "plain", "truncate": "ignore"}, "is for source_format='debezium'"),
         ({"schema": None}, "needs the columns of the database's table in schema"),
         ({"rejects": "keep"}, "takes neither rejects='keep'"),

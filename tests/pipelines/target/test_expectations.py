@@ -74,7 +74,7 @@ def test_a_row_is_rejected_for_the_first_condition_and_after_those_of_the_table(
 
 def test_rows_are_dropped_or_spared(spark: Any) -> None:
     frame = spark.createDataFrame([(2, False), (11, False), (None, True)], "n INT, t BOOLEAN")
-    asked = expecting(frame, Expectations(SHORT, "drop", "t"))
+    asked = expecting(frame, Expectations(SHORT, "drop", ("t",)))
     assert not is_marked(asked)
     assert sorted(map(tuple, settled(asked).collect()), key=str) == [(2, False), (None, True)]
 

@@ -73,3 +73,20 @@ def test_rows_of_one_record_are_looked_for_only_where_there_may_be_some() -> Non
     assert "OVER (PARTITION BY `id` ORDER BY `a``b`, `partition`, `offset`)" in text
     assert "OTTLA_SHARED_POSITION" in text
     assert "OTTLA_SHARED_POSITION" not in "\n".join(clauses(DELETING))
+
+
+def test_a_truncation_takes_the_rows_whose_keys_the_batch_lacks() -> None:
+    def last(keyed: KeyedTable) -> str:
+        return upsert_statement(keyed, "t", "v", "place").splitlines()[-1]
+
+    whole = "WHEN NOT MATCHED BY SOURCE AND NOT false THEN DELETE"
+    assert last(KEYED) == whole  # what is in the table was read before
+    later = "(t.`a``b` IS NOT NULL AND struct(t.`a``b`, t.`partition`, t.`offset`) > place)"
+    assert last(DELETING) == f"WHEN NOT MATCHED BY SOURCE AND NOT {later} THEN DELETE"
+    assert last(replace(DELETING, deletes="mark")) == (
+        f"WHEN NOT MATCHED BY SOURCE AND NOT {later} THEN UPDATE SET t.is_deleted = true, "
+        "t.`a``b` = place.`a``b`, t.`partition` = place.`partition`, t.`offset` = place.`offset`"
+    )
+    # What the row of a key had before the truncation fills no null.
+    folded = upsert_statement(replace(DELETING, ignore_nulls=True), "t", "v", "place")
+    assert "JOIN touched ON old.`id` = touched.`id` AND (old.`a``b` IS NOT NULL AND " in folded

@@ -91,8 +91,9 @@ OTHERS: Final = (
     ),
     Known(
         "The record of {topics} in partition {1} says that the database's table was "
-        "truncated. Nothing of its batch is written: delete the rows of the target that are gone "
-        "there, and write truncate='ignore' to go on after it",
+        "truncated. Nothing of its batch is written: write truncate='apply' for a table with keys, "
+        "or delete the rows of the target that are gone there, and write truncate='ignore' to go "
+        "on after it",
         text=rf"{TRUNCATED} (\d+ at offset \d+)",
     ),
     Known(

@@ -112,6 +112,7 @@ def check_columns(
     columns = ["key", "value", "partition", "offset", "timestamp", "headers"]
     if source.source_format == DEBEZIUM:
         columns += ["before", *ABOUT, "tombstone"]
+        columns += ["truncation"] if source.truncate == "apply" else []
     if source.tombstones == "mark":
         columns.append("tombstone")
     if source.rejects == "keep":

@@ -15,7 +15,7 @@ from ottla.pipelines.target.far_ahead import read_length_s
 
 _FOR_KEYS: Final = (
     *("order_by", "history", "track", "ignore_nulls", "deletes", "max_ahead"),
-    *("apply_as_deletes", "mode"),
+    *("apply_as_deletes", "apply_as_truncates", "mode"),
 )
 
 

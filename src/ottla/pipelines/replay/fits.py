@@ -16,7 +16,7 @@ from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.replay.note import NOTE, Begun
 from ottla.pipelines.spark.jvm.plan import nodes
-from ottla.pipelines.target.keyed_table import TOMBSTONE, KeyedTable
+from ottla.pipelines.target.keyed_table import TOMBSTONE, TRUNCATION, KeyedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,6 +74,12 @@ def ordered(name: str, keyed: KeyedTable | None, *, is_topic_replaced: bool) -> 
         )
     if keyed.order_by is not None:
         return keyed
+    if keyed.has_truncations:
+        raise PipelineError(
+            f"{name} truncates its table without order_by, and nothing says whether a rejected "
+            "record is older than a truncation. Produce the records again, or name the column that "
+            "orders them in order_by"
+        )
     if not keyed.position or keyed.is_shared:
         raise PipelineError(
             f"The rows of {name} do not say which record of a key is the last: name the column "
@@ -138,7 +144,9 @@ def check_columns(keyed: KeyedTable | None, names: Iterable[str], checkpoint: st
     if keyed is None:
         return
     there = {name.lower() for name in names}
-    wanted = (*keyed.columns, *([TOMBSTONE] if keyed.has_tombstones else []))
+    marks = [TOMBSTONE] if keyed.has_tombstones else []
+    marks += [TRUNCATION] if keyed.has_truncations else []
+    wanted = (*keyed.columns, *marks)
     missing = [name for name in wanted if name.lower() not in there]
     if missing:
         raise PipelineError(

@@ -42,6 +42,7 @@ from ottla.pipelines.run.column_origins import position_of
 from ottla.pipelines.run.plan import SinkOf, next_of
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.time_zone import check_zone
+from ottla.pipelines.run.truncations import truncated
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.source.topic import only_rejected
 from ottla.pipelines.spark.jvm.files import Files
@@ -203,7 +204,9 @@ class Replay:
         if begun.rows:
             self.tell(f"Rows to write to {self.sink.shown}: {begun.rows:,}")
             lease.check_kept()
-            self.sink.write(fitting(made) if is_marked(made) else made, batch)
+            rows = fitting(made) if is_marked(made) else made
+            with truncated(rows, self.sink.keyed, batch, self.checkpoint.files) as (left, of_it):
+                self.sink.write(left, of_it)
         self.tell(f"Marking what became of them: {begun.outcomes:,}")
         lease.check_kept()
         beside = self.sink.rejected(outcomes.schema)
@@ -269,7 +272,7 @@ class Replay:
         failed = only_rejected(raw, source)
         if not source.can_reject:
             failed = failed.limit(0)
-        rows = self.specification.with_deletes(self.frame_of(raw, source))
+        rows = self.specification.with_marks(self.frame_of(raw, source))
         made = settled(expecting(self.sink.constrained(rows), self.specification.expectations))
         return complete(failed, source.name), made
 

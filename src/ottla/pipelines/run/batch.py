@@ -26,6 +26,7 @@ from ottla.pipelines.rejects.first_batch import check_first_batch
 from ottla.pipelines.run.far_ahead import FarAhead
 from ottla.pipelines.run.kept_state import keep_state
 from ottla.pipelines.run.new_schemas import noting_new_schemas
+from ottla.pipelines.run.truncations import check_one_partition, truncated
 from ottla.pipelines.run.undoing import undoing
 from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
 from ottla.pipelines.source.source import TOMBSTONES, read_committed_of
@@ -154,8 +155,9 @@ class BatchRunner:
             _adaptive(frame.sparkSession, is_on=not self.sink.capabilities.in_parts),
             noting_new_schemas(self.spark, execution, self.rejects.sources, undo),
             undoing(undo, self.sink.failures),
+            truncated(rows, self.sink.keyed, batch, self.files) as (left, marked_batch),
         ):
-            version = self.sink.write(rows, batch)
+            version = self.sink.write(left, marked_batch)
         self._promised = number
         # No other query has written to a table whose first version has this batch.
         if self.check_first is not None and number == 0 and version != 1:
@@ -163,6 +165,7 @@ class BatchRunner:
         # An earlier run committed this batch, and the sink skipped it: nothing was read.
         skipped = version is None
         if skipped:
+            execution.forget_counted()  # a batch with truncations was read before
             self._check_skipped(query_id, number, ends)
             keep_state(frame, execution.plan())
         self._watch_tombstones(execution)
@@ -260,11 +263,15 @@ class BatchRunner:
         return marked
 
     def _check_partitions(self, execution: Execution) -> None:
-        """Refuse a batch with new partitions where a key must stay in its own.
+        """Refuse a batch with new partitions where a key must stay in its own, or a truncation has
+        no order beside them.
 
         Raises PipelineError.
         """
         keyed = self.sink.keyed
+        if keyed is not None and keyed.has_truncations:
+            ranges = {one.name: execution.range_of(one.name) for one in self.rejects.sources}
+            check_one_partition(keyed, {name: of[0] for name, of in ranges.items() if of})
         if keyed is None or not keyed.forgets_positions:
             return
         for source in self.rejects.sources:

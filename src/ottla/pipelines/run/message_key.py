@@ -37,9 +37,11 @@ def destination_of(sink: Sink, frame: DataFrame, sources: Sequence[Source]) -> D
         rows="history" if keyed.history else "upsert",
         order="offset" if keyed.order_by is None else "timestamp" if is_topics_time else "column",
         deletes=keyed.deletes if keyed.has_tombstones else "skip",
-        # Which messages make a version of a history that tracks columns, the broker cannot say.
+        # Which messages make a version of a history that tracks columns, or which truncation took
+        # a row, the broker cannot say.
         by_message_key=len(sources) == 1
         and not keyed.track
+        and not keyed.has_truncations
         and _is_message_key(columns, keyed.keys, sources[0]),
     )
 

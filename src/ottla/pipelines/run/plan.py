@@ -28,6 +28,7 @@ from ottla.pipelines.run.first_offsets import (
 )
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.time_zone import check_zone
+from ottla.pipelines.run.truncations import check_one_partition
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.keyed_table import KeyedTable
@@ -99,8 +100,11 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     sources = tuple(sources_of(frame))
     check_group(specification, sources)
     _check_tombstones(specification.keyed_table, sources)
+    _check_truncations(specification, sources)
     _check_dead_letters(specification.dead_letters, sources)
     cluster, topics = look_up_topics(sources)
+    keyed, ends = specification.keyed_table, {name: one.latest for name, one in topics.items()}
+    check_one_partition(keyed, ends)
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_path(specification, checkpoint, sink)
     sink.forget()
@@ -149,6 +153,27 @@ def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source
         raise PipelineError(
             f"topic({marked[0]!r}, tombstones='mark') marks the records that delete a key in the "
             "column tombstone, and the frame has no such column: select it too"
+        )
+
+
+def _check_truncations(
+    specification: Specification, sources: tuple[tuple[int, Source], ...]
+) -> None:
+    """Refuse truncations that nothing applies, and those that the source leaves out."""
+    keyed = specification.keyed_table
+    applied = [source.name for _, source in sources if source.truncate == "apply"]
+    if applied and (keyed is None or not keyed.has_truncations):
+        way = "select it too" if keyed is not None else "name the key of the table in keys"
+        raise PipelineError(
+            f"topic({applied[0]!r}, truncate='apply') marks the events that truncate the table in "
+            f"the column truncation, and only a table with keys that gets it applies them: {way}"
+        )
+    held = [source for _, source in sources if source.is_debezium and source.truncate != "apply"]
+    if held and specification.apply_as_truncates is not None:
+        raise PipelineError(
+            f"topic({held[0].name!r}, truncate={held[0].truncate!r}) gives no event that truncates "
+            "the table: write truncate='apply' there, and select the column truncation, instead of "
+            "apply_as_truncates"
         )
 
 

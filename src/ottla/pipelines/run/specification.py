@@ -12,6 +12,7 @@ from ottla.pipelines.delivery import DeliveryGuarantee, read_guarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.column_origins import position_of
+from ottla.pipelines.source.source import sources_of
 from ottla.pipelines.spark.defaults import TIME_ZONE
 from ottla.pipelines.spark.jvm.plan import nodes
 from ottla.pipelines.spark.jvm.required import require_jvm
@@ -25,6 +26,7 @@ from ottla.pipelines.target.far_ahead import check_max_ahead, read_length_s
 from ottla.pipelines.target.keyed_table import (
     DELETES,
     TOMBSTONE,
+    TRUNCATION,
     KeyedTable,
     read_keyed_table,
     read_results,
@@ -68,6 +70,7 @@ class Specification:
     deletes: str = "remove"
     max_ahead: str | None = None
     apply_as_deletes: str | None = None
+    apply_as_truncates: str | None = None
     track: str | Sequence[str] = ()
     ignore_nulls: bool = False
     mode: str = "append"
@@ -122,8 +125,12 @@ class Specification:
                 "key, such as keys=['id']"
             )
         if self.apply_as_deletes is not None:
-            self._check_deletes(self.apply_as_deletes)
-            object.__setattr__(self, "frame", self.with_deletes(self.frame))
+            self._check_marks("apply_as_deletes", self.apply_as_deletes, TOMBSTONE)
+        if self.apply_as_truncates is not None:
+            self._check_marks("apply_as_truncates", self.apply_as_truncates, TRUNCATION)
+            if not self.frame.isStreaming:
+                raise PipelineError("apply_as_truncates is for streaming frames: leave it out")
+        object.__setattr__(self, "frame", self.with_marks(self.frame))
         _check_one_of("mode", self.mode, MODES)
         if self.mode == "update":
             self._check_update()
@@ -151,35 +158,43 @@ class Specification:
                 "tables with keys, such as keys=['id'], and not for mode='update'"
             )
 
-    def with_deletes(self, frame: DataFrame) -> DataFrame:
-        """Return a frame of the query with the mark of the rows that `apply_as_deletes` names."""
+    def with_marks(self, frame: DataFrame) -> DataFrame:
+        """Return a frame of the query with the marks of the rows that `apply_as_deletes` and
+        `apply_as_truncates` name."""
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-        if self.apply_as_deletes is None:
-            return frame
-        is_delete = F.coalesce(F.expr(self.apply_as_deletes), F.lit(False))
-        if TOMBSTONE in frame.columns:
-            is_delete = F.coalesce(F.col(TOMBSTONE), F.lit(False)) | is_delete
-        return frame.withColumn(TOMBSTONE, is_delete)
+        marks = {TOMBSTONE: self.apply_as_deletes, TRUNCATION: self.apply_as_truncates}
+        added = {}
+        for name, condition in marks.items():
+            if condition is None:
+                continue
+            is_marked = F.coalesce(F.expr(condition), F.lit(False))
+            if name in frame.columns:
+                is_marked = F.coalesce(F.col(name), F.lit(False)) | is_marked
+            added[name] = is_marked
+        return frame.withColumns(added) if added else frame
 
-    def _check_deletes(self, condition: str) -> None:
+    def _check_marks(self, argument: str, condition: str, mark: str) -> None:
+        """Refuse a condition that cannot mark rows in the column `mark`."""
+        does = "delete the row of their key" if mark == TOMBSTONE else "truncate the table"
         if not self.key_columns or self.mode == "update":
             raise PipelineError(
-                "apply_as_deletes says which records delete the row of their key: it is for tables "
-                "with keys, and not with mode='update'"
+                f"{argument} says which records {does}: it is for tables with keys, and not with "
+                "mode='update'"
             )
         if not isinstance(condition, str) or not condition.strip():
+            example = "op = 'd'" if mark == TOMBSTONE else "op = 't'"
             raise PipelineError(
-                f"apply_as_deletes={condition!r}: write a condition as SQL, such as \"op = 'd'\""
+                f'{argument}={condition!r}: write a condition as SQL, such as "{example}"'
             )
-        check_condition(self.frame, condition, "apply_as_deletes")
+        check_condition(self.frame, condition, argument)
         for field in self.frame.schema.fields:
             kind = field.dataType.simpleString()
-            is_mark = field.name == TOMBSTONE and kind == "boolean"
-            if field.name.lower() == TOMBSTONE and not is_mark:
+            is_mark = field.name == mark and kind == "boolean"
+            if field.name.lower() == mark and not is_mark:
                 raise PipelineError(
-                    f"The frame has the column {field.name} ({kind}), and apply_as_deletes marks "
-                    f"deletions in the column {TOMBSTONE} (boolean): give it another name"
+                    f"The frame has the column {field.name} ({kind}), and {argument} marks rows in "
+                    f"the column {mark} (boolean): give it another name"
                 )
 
     def _check_update(self) -> None:
@@ -213,8 +228,9 @@ class Specification:
         conditions = read_expectations(self.expect, self.on_unexpected)
         check_conditions(self.frame, conditions)
         keyed = self.keyed_table
-        spared = TOMBSTONE if keyed is not None and keyed.has_tombstones else ""
-        return Expectations(conditions, self.on_unexpected, spared)
+        marks = [TOMBSTONE] if keyed is not None and keyed.has_tombstones else []
+        marks += [TRUNCATION] if keyed is not None and keyed.has_truncations else []
+        return Expectations(conditions, self.on_unexpected, tuple(marks))
 
     @property
     def ends_by_itself(self) -> bool:
@@ -243,9 +259,20 @@ class Specification:
             position=position_of(self.frame),
             track=(self.track,) if isinstance(self.track, str) else self.track,
             ignore_nulls=self.ignore_nulls,
+            has_truncations=self._has_truncations,
         )
         check_max_ahead(self.max_ahead, keyed, self.frame.schema)
         return keyed
+
+    @property
+    def _has_truncations(self) -> bool:
+        """Whether the column `truncation` marks rows that truncate the table: a frame may have one
+        of this name that says something else.
+        """
+        if self.apply_as_truncates is not None:
+            return True
+        asked = any(source.truncate == "apply" for _, source in sources_of(self.frame))
+        return asked and TRUNCATION in self.frame.columns
 
     @property
     def time_zone(self) -> str:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 SourceFormat: TypeAlias = Literal["plain", "debezium"]
-Truncate: TypeAlias = Literal["stop", "ignore"]
+Truncate: TypeAlias = Literal["stop", "ignore", "apply"]
 
 PLAIN: Final = "plain"
 DEBEZIUM: Final = "debezium"
 SOURCE_FORMATS: Final[tuple[SourceFormat, ...]] = (PLAIN, DEBEZIUM)
-TRUNCATES: Final[tuple[Truncate, ...]] = ("stop", "ignore")
+TRUNCATES: Final[tuple[Truncate, ...]] = ("stop", "ignore", "apply")
 
 ABOUT: Final = ("op", "ts_ms", "source", "transaction")
 """The columns of a row beside its own: JSON as text where they are objects."""
@@ -120,8 +120,16 @@ def rows(frame: DataFrame, key: Column, value: Column, others: tuple[str, ...]) 
     )
 
 
-def without_truncates(rows: DataFrame, truncate: str) -> DataFrame:
-    """Leave the events out that say that a table was truncated; reading one fails with "stop"."""
+def with_truncates(rows: DataFrame, truncate: Truncate) -> DataFrame:
+    """Do with the events which say that a table was truncated what is asked.
+
+    "apply" marks them in the column `truncation`, "ignore" leaves them out, and with "stop" reading
+    one fails.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if truncate == "apply":
+        return rows.withColumn("truncation", F.col("op") == "t")
     if truncate == "ignore":
         return rows.where("op <> 't'")
     words = f"concat('{TRUNCATED} ', partition, ' at offset ', offset)"

@@ -124,7 +124,8 @@ def topic(
             and `transaction` (JSON as text), and `tombstone`, which is true in deletions: select it
             for a table with keys. The tombstones after deletions are left out.
         truncate: what an event of Debezium does which says that the table was truncated: "stop" the
-            query before its batch is written, or "ignore" it.
+            query before its batch is written, "ignore" it, or "apply" it: the column `truncation`
+            is true in it; select it, and the rows of a table with keys that are older go.
 
     Raises:
         PipelineError: a wrong schema, start or setting; a registry that does not answer or whose
@@ -176,7 +177,7 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
     if source.is_debezium:
         key, value = columns
         events = debezium.rows(frame, key, value, _POSITION)
-        return debezium.without_truncates(events, source.truncate)
+        return debezium.with_truncates(events, source.truncate)
     marks = [tombstone.alias("tombstone")] if source.tombstones == "mark" else []
     if source.rejects == "separate":
         return frame.select(*columns, *_POSITION, *marks)
@@ -319,7 +320,7 @@ def _checked_format(source: Source, source_format: Any, truncate: Any, tombstone
     if source_format not in SOURCE_FORMATS:
         raise PipelineError(f"source_format={source_format!r}: write 'plain' or 'debezium'")
     if truncate not in TRUNCATES:
-        raise PipelineError(f"truncate={truncate!r}: write 'stop' or 'ignore'")
+        raise PipelineError(f"truncate={truncate!r}: write 'stop', 'ignore' or 'apply'")
     if source_format != DEBEZIUM:
         if truncate != TRUNCATES[0]:
             raise PipelineError(

@@ -63,7 +63,8 @@ class SourceSpec:
         choices=SOURCE_FORMATS,
     )
     truncate: Truncate = option(
-        "with `debezium`: the table was truncated: stop before the batch, or ignore the event",
+        "with `debezium`: the table was truncated: stop before the batch, ignore the event, or "
+        "apply it to a table with keys",
         default="stop",
         choices=TRUNCATES,
     )

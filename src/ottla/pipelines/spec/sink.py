@@ -136,9 +136,6 @@ class TableOptions(SinkSpec):
     )
 
 
-IGNORE_NULLS: Final = "a null in a record keeps the value that its key has"
-
-
 @dataclass(frozen=True, slots=True)
 class KeyedOptions(TableOptions):
     """What a table takes that may have keys."""
@@ -160,6 +157,14 @@ class KeyedOptions(TableOptions):
         "which records delete the row of their key, as SQL, beside those that `tombstone` marks",
         default=None,
         example="op = 'd'",
+    )
+    apply_as_truncates: str | None = option(
+        "which records truncate the table, as SQL: the rows that are older go",
+        default=None,
+        example="op = 't'",
+    )
+    ignore_nulls: bool = option(
+        "a null in a record keeps the value that its key has", "flag", default=False
     )
     mode: str = option(
         "`update`: the query groups rows, and the new result of a group replaces its row",

@@ -38,16 +38,16 @@ _STOPS: Final = "_ottla_stops"
 class Expectations:
     """`conditions`: what is expected, by name, as SQL. `otherwise`: one of ON_UNEXPECTED.
 
-    `spared`: a condition that is true for rows which are not asked; empty where all are.
+    `spared`: columns that are true in rows which are not asked.
     """
 
     conditions: tuple[tuple[str, str], ...]
     otherwise: str = ON_UNEXPECTED[0]
-    spared: str = ""
+    spared: tuple[str, ...] = ()
 
     def constraints(self) -> tuple[Constraint, ...]:
         """Return the conditions with the reason of a row that does not fulfil them."""
-        spared = f"coalesce({self.spared}, false) OR " if self.spared else ""
+        spared = "".join(f"coalesce({name}, false) OR " for name in self.spared)
         return tuple(
             Constraint(f"{spared}({condition})", f"does not fulfil {name} ({condition})")
             for name, condition in self.conditions

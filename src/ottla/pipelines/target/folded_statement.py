@@ -1,9 +1,9 @@
 """The MERGE for `ignore_nulls`, as SQL: a null of a record keeps what its key had before. Pure.
 
-So a row is what all records of its key since its last deletion give together: of each column the
-last value that is not null. The rows of the table go into the order of the records as one more
-record of their key: it stands for those before it. A record that comes late only fills what is
-still null: the later records had nothing to say there.
+So a row is what all records of its key since its last deletion give together: of each column, and
+of each field of a struct, the last value that is not null. The rows of the table go into the order
+of the records as one more record of their key: it stands for those before it. A record that comes
+late only fills what is still null: the later records had nothing to say there.
 
 A deletion ends what a key has: the records after it begin at nothing.
 """
@@ -13,11 +13,12 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.pipelines.failures.marks import UNORDERED
-from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.spark.column_names import quoted, text
 from ottla.pipelines.target.keyed_table import (
     IS_DELETED,
     TOMBSTONE,
     KeyedTable,
+    Part,
     listed,
     same_key,
 )
@@ -29,11 +30,12 @@ LIFE: Final = "ottla_life"
 and how many deletions there are up to it."""
 
 
-def folded_rows(keyed: KeyedTable, table: str, rows: str) -> str:
+def folded_rows(keyed: KeyedTable, table: str, rows: str, stays: str | None = None) -> str:
     """Return the query for the row that each key of a batch has by now.
 
     It has TOMBSTONE where the rows have it. `table`: as SQL names it. `rows`: those of the batch,
-    as `upsert_statement.single_rows` gives them; they are read twice.
+    as `upsert_statement.single_rows` gives them; they are read twice. `stays`: the rows `old` of
+    the table that still count; None: all.
     """
     keys, columns = listed(keyed.keys), listed(keyed.columns)
     old = ", ".join(f"old.{quoted(name)}" for name in keyed.columns)
@@ -44,6 +46,7 @@ def folded_rows(keyed: KeyedTable, table: str, rows: str) -> str:
     # Without `order_by` a partition is read in order, and what is in the table was read before.
     rank = [NEW, *order] if keyed.order_by is None else [*order, NEW]
     by_key = f"PARTITION BY {keys} ORDER BY {', '.join(rank)}"
+    and_stays = "" if stays is None else f" AND {stays}"
     filled = ", ".join(
         f"{quoted(name)} AS {quoted(name)}"
         if name in fixed(keyed)
@@ -57,7 +60,7 @@ WITH new AS (
   SELECT DISTINCT {keys} FROM new
 ), old AS (
   SELECT {old}, {deleted} AS {POINT}, false AS {NEW}
-  FROM {table} AS old JOIN touched ON {same_key(keyed, "old", "touched")}
+  FROM {table} AS old JOIN touched ON {same_key(keyed, "old", "touched")}{and_stays}
 ), lives AS (
   SELECT *, {_in_order(keyed, by_key)} AS {LIFE}
   FROM (SELECT * FROM new UNION ALL SELECT * FROM old)
@@ -83,8 +86,19 @@ def filled_column(keyed: KeyedTable, name: str, rank: list[str]) -> str:
         f"PARTITION BY {listed(keyed.keys)}, {LIFE} ORDER BY {', '.join(rank)} "
         "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     )
-    last = f"last(if({POINT}, NULL, {column}), true) OVER ({span})"
-    return f"if({POINT}, {column}, {last}) AS {column}"
+    return f"if({POINT}, {column}, {_last(column, keyed.parts_of(name), span)}) AS {column}"
+
+
+def _last(value: str, parts: tuple[Part, ...], span: str) -> str:
+    """Return the last value that is not null; of a struct that of each of its fields."""
+    last = f"last(if({POINT}, NULL, {value}), true) OVER ({span})"
+    if not parts:
+        return last
+    fields = ", ".join(
+        f"{text(one.name)}, {_last(f'{value}.{quoted(one.name)}', one.parts, span)}"
+        for one in parts
+    )
+    return f"if({last} IS NULL, NULL, named_struct({fields}))"
 
 
 def _in_order(keyed: KeyedTable, by_key: str) -> str:

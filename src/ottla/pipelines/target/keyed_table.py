@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
 TOMBSTONE: Final = "tombstone"
+TRUNCATION: Final = "truncation"
+"""The columns of a frame that mark a record which deletes its key, and one which says that the
+table was truncated."""
 IS_DELETED: Final = "is_deleted"
 VALID_FROM: Final = "valid_from"
 VALID_TO: Final = "valid_to"
@@ -40,6 +43,14 @@ _UNORDERED: Final = ("map", "variant", "void")  # neither compared nor grouped b
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A column or a field of a struct; `parts` are its own fields, none where it is no struct."""
+
+    name: str
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class KeyedTable:
     """The columns of the rows by their meaning; names are those of the frame.
 
@@ -49,7 +60,10 @@ class KeyedTable:
     `deletes`: a tombstone removes its row, or marks it as deleted. `is_result`: a row is no record
     but the result of all records of its key so far; that of
     the later batch wins. `track`: the columns whose change makes a version of a history; empty:
-    each record is one. `ignore_nulls`: a null of a record keeps what its key had.
+    each record is one. `ignore_nulls`: a null of a record keeps what its key had. `structs`: then,
+    of each column that is a struct, its fields, each of which keeps what it had.
+    `has_truncations`: rows that are true in the column TRUNCATION are no records of a key
+    (`truncation`).
     """
 
     keys: tuple[str, ...]
@@ -63,11 +77,19 @@ class KeyedTable:
     is_result: bool = False
     track: tuple[str, ...] = ()
     ignore_nulls: bool = False
+    has_truncations: bool = False
+    structs: tuple[Part, ...] = ()
 
     @property
     def order(self) -> tuple[str, ...]:
         """The columns that order the records of a key, the most important first."""
-        return self.position if self.order_by is None else (self.order_by, *self.position)
+        if self.order_by is None:
+            return self.position
+        return tuple(dict.fromkeys((self.order_by, *self.position)))  # it may be the offset
+
+    def parts_of(self, name: str) -> tuple[Part, ...]:
+        """Return the fields of a column that keep what they had; none where it is kept whole."""
+        return next((one.parts for one in self.structs if one.name == name), ())
 
     @property
     def forgets_positions(self) -> bool:
@@ -110,8 +132,9 @@ class KeyedTable:
         A tombstone that removes a row is not stored, so the table's constraints do not hold it
         back.
         """
+        truncates = f"coalesce({TRUNCATION}, false) OR " if self.has_truncations else ""
         own = [
-            Constraint(f"{quoted(name)} IS NOT NULL", f"the key column {name} is null")
+            Constraint(f"{truncates}{quoted(name)} IS NOT NULL", f"the key column {name} is null")
             for name in self.keys
         ]
         if self.order_by is not None and self.order_by not in self.keys:
@@ -122,8 +145,9 @@ class KeyedTable:
                 )
             )
         stored = self.history or self.deletes == "mark" or not self.has_tombstones
+        spared = truncates if stored else f"{truncates}{TOMBSTONE} OR "
         of_table = [
-            one if stored else Constraint(f"{TOMBSTONE} OR ({one.condition})", one.reason)
+            Constraint(f"{spared}({one.condition})", one.reason) if spared else one
             for one in constraints
         ]
         return (*own, *of_table)
@@ -189,10 +213,12 @@ def read_keyed_table(
     position: RecordPosition | None = None,
     track: Sequence[str] = (),
     ignore_nulls: bool = False,
+    has_truncations: bool = False,
 ) -> KeyedTable:
     """Return which column of a frame is what; a frame that is not streaming is one batch.
 
-    `position`: of which record a row is; None: by the names of the columns.
+    `position`: of which record a row is; None: by the names of the columns. `has_truncations`: the
+    column TRUNCATION marks rows that truncate the table.
 
     Raises PipelineError: a name that is no column, a type that has no order, columns that are
     missing or taken.
@@ -219,7 +245,13 @@ def read_keyed_table(
     if order_by is not None:
         order_by = find_column(frame, order_by, "order_by").name
     if not position.columns and (streaming or history or has_tombstones):
-        _check_position(position, order_by, history=history, has_tombstones=has_tombstones)
+        _check_position(
+            position,
+            order_by,
+            history=history,
+            has_tombstones=has_tombstones,
+            has_truncations=has_truncations,
+        )
     if position.unordered and order_by is None:
         raise PipelineError(
             f"Which record of a key is the last is not known without order_by: "
@@ -236,9 +268,11 @@ def read_keyed_table(
             "deletes='mark' keeps deleted keys so that older records of them are recognized: it "
             "needs order_by, and the column tombstone of topic(..., tombstones='mark')"
         )
-    columns = tuple(
-        field.name for field in frame.fields if not (has_tombstones and field.name == TOMBSTONE)
-    )
+    if has_truncations:
+        _check_truncations(frame, order_by, history=history)
+    marks = {TOMBSTONE} if has_tombstones else set()
+    marks |= {TRUNCATION} if has_truncations else set()
+    columns = tuple(field.name for field in frame.fields if field.name not in marks)
     table = KeyedTable(
         found,
         columns,
@@ -249,6 +283,8 @@ def read_keyed_table(
         history,
         deletes,
         ignore_nulls=ignore_nulls,
+        has_truncations=has_truncations,
+        structs=_structs(frame, columns) if ignore_nulls else (),
     )
     table = replace(table, track=_tracked(frame, table, track))
     taken = [name for name in table.added if name in {column.lower() for column in columns}]
@@ -258,6 +294,18 @@ def read_keyed_table(
             "another name"
         )
     return table
+
+
+def _structs(frame: StructType, columns: Sequence[str]) -> tuple[Part, ...]:
+    """Return those columns of a frame that are structs, with their fields."""
+    return tuple(one for one in _parts(frame) if one.parts and one.name in columns)
+
+
+def _parts(kind: StructType) -> tuple[Part, ...]:
+    return tuple(
+        Part(one.name, _parts(one.dataType) if one.dataType.typeName() == "struct" else ())
+        for one in kind.fields
+    )
 
 
 def _tracked(frame: StructType, table: KeyedTable, track: Sequence[str]) -> tuple[str, ...]:
@@ -279,8 +327,28 @@ def _tracked(frame: StructType, table: KeyedTable, track: Sequence[str]) -> tupl
     return found
 
 
+def _check_truncations(frame: StructType, order_by: str | None, *, history: bool) -> None:
+    """Refuse truncations where they cannot be applied. Raises PipelineError."""
+    if history:
+        raise PipelineError(
+            "A history keeps what is gone, and truncating it would end the versions of all keys: "
+            "with history=True leave out apply_as_truncates, and write truncate='ignore' or 'stop' "
+            "for events of Debezium"
+        )
+    if order_by is not None and frame[order_by].dataType.simpleString() == "binary":
+        raise PipelineError(
+            f"order_by={order_by!r} is binary, by which no truncation can be ordered: choose a "
+            "number, a text or a time"
+        )
+
+
 def _check_position(
-    position: RecordPosition, order_by: str | None, *, history: bool, has_tombstones: bool
+    position: RecordPosition,
+    order_by: str | None,
+    *,
+    history: bool,
+    has_tombstones: bool,
+    has_truncations: bool,
 ) -> None:
     """Refuse rows without partition and offset where nothing else orders all of them."""
     hint = ""
@@ -291,6 +359,8 @@ def _check_position(
         hint = ", or name the column that says it in order_by"
     elif has_tombstones:
         why = "place a tombstone among the records of its key"
+    elif has_truncations:
+        why = "place a truncation among the records"
     else:
         return
     if position.missing:

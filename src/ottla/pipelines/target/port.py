@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.checkpoint.next_batch import Ends, Held
     from ottla.pipelines.delivery import DeliveryGuarantee
     from ottla.pipelines.target.keyed_table import KeyedTable
+    from ottla.pipelines.target.truncation import Truncation
 
 NO_VERSION: Final = -1
 """What a sink without versions returns for a batch that it wrote."""
@@ -39,7 +40,8 @@ class Batch:
     checkpoint in sentences. `promised`: the last batch of the query that the target has, as far as
     the run knows; None: nothing is known. `begins`: where the batch before this one ended, if the
     run knows that. `is_replay`: it is no batch of the pipeline's query, which goes on as if it were
-    not there.
+    not there. `truncation`: the table is truncated before the rows of the batch, which are all
+    later.
     """
 
     query_id: str
@@ -51,6 +53,7 @@ class Batch:
     promised: int | None = None
     begins: Ends | None = None
     is_replay: bool = False
+    truncation: Truncation | None = None
 
 
 @dataclass(frozen=True, slots=True)

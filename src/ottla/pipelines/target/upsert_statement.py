@@ -21,14 +21,21 @@ from ottla.pipelines.target.keyed_table import (
     listed,
     same_key,
 )
+from ottla.pipelines.target.truncation import order_of
 
 
-def upsert_statement(keyed: KeyedTable, table: str, view: str) -> str:
-    """Return the statement that merges the rows of a view into a table, as SQL names it."""
+def upsert_statement(keyed: KeyedTable, table: str, view: str, place: str | None = None) -> str:
+    """Return the statement that merges the rows of a view into a table, as SQL names it.
+
+    `place`: the table is truncated before these rows, all of which are later than it; as SQL.
+    """
     clauses = [*_clauses(keyed)]
     rows = last_records(keyed, view)
     if keyed.ignore_nulls:
-        rows = folded_rows(keyed, table, single_rows(keyed, view))
+        stays = None if place is None else _stays(keyed, "old", place)
+        rows = folded_rows(keyed, table, single_rows(keyed, view), stays)
+    if place is not None:
+        clauses.append(_truncate(keyed, place))
     return "\n".join(
         (
             f"MERGE INTO {table} AS t",
@@ -74,6 +81,28 @@ def single_rows(keyed: KeyedTable, view: str) -> str:
     )
 
 
+def ordered_records(keyed: KeyedTable, view: str) -> str:
+    """Return the query for all records of a view, which have an order; reading it fails otherwise.
+
+    As `last_records`, for a sink that finds the last of them itself.
+    """
+    rows = single_rows(keyed, view)
+    columns = listed(_carried(keyed))
+    if keyed.order_by is not None:
+        return f"SELECT {columns} FROM {rows}"
+    of_key = f"OVER (PARTITION BY {listed(keyed.keys)})"
+    log = _log(keyed)
+    in_doubt = (
+        f"min({log}) {of_key} <> max({log}) {of_key}"
+        if keyed.position
+        else f"count(*) {of_key} > 1"
+    )
+    return (
+        f"SELECT {columns} FROM (SELECT *, {in_doubt} AS ottla_in_doubt FROM {rows}) "
+        f"WHERE if(ottla_in_doubt, {_stop('', keyed)}, true)"
+    )
+
+
 def _clauses(keyed: KeyedTable) -> Sequence[str]:
     newer = "" if keyed.ignore_nulls else _is_newer(keyed)  # the rows of the table are in it
     when = f" AND {newer}" if newer else ""
@@ -93,6 +122,30 @@ def _clauses(keyed: KeyedTable) -> Sequence[str]:
         f"WHEN MATCHED{when} AND {tombstone} THEN DELETE",
         f"WHEN MATCHED{when} THEN UPDATE SET {update}",
         f"WHEN NOT MATCHED AND NOT {tombstone} THEN INSERT {insert}",
+    )
+
+
+def _stays(keyed: KeyedTable, row: str, place: str) -> str:
+    """Return the condition that a row of the table is later than a truncation.
+
+    Without `order_by` none is: the table has what was read before.
+    """
+    if keyed.order_by is None:
+        return "false"
+    order = order_of(keyed, row)
+    return f"({row}.{quoted(keyed.order_by)} IS NOT NULL AND {order} > {place})"
+
+
+def _truncate(keyed: KeyedTable, place: str) -> str:
+    """Return the clause for the rows whose keys the batch does not have."""
+    stays = _stays(keyed, "t", place)
+    if keyed.deletes != "mark":
+        return f"WHEN NOT MATCHED BY SOURCE AND NOT {stays} THEN DELETE"
+    order = ", ".join(
+        f"t.{quoted(name)} = {place}.{quoted(name)}" for name in keyed.order
+    )  # of the truncation, as a deletion leaves its own
+    return (
+        f"WHEN NOT MATCHED BY SOURCE AND NOT {stays} THEN UPDATE SET t.{IS_DELETED} = true, {order}"
     )
 
 

@@ -100,6 +100,37 @@ def test_a_null_keeps_what_the_row_of_its_key_has_over_a_kill(
     assert found == [(1, "c", 7), (2, "b", 5), (3, None, 6)]
 
 
+def test_a_truncation_takes_what_is_older_over_a_kill(
+    job: Job, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(partition: int, *records: tuple[int | None, int, str]) -> None:
+        rows = [
+            ("k", json.dumps({"id": -1 if id_ is None else id_, "word": f"{op} {at}"}))
+            for id_, at, op in records
+        ]
+        produce(job.name, rows, partition=partition)
+
+    def killed(*_: Any, **__: Any) -> int:
+        raise PipelineError("killed")
+
+    how: dict[str, Any] = {
+        "columns": ("value.id", "value.word", "CAST(split(value.word, ' ')[1] AS INT) AS at",
+                    "partition", "offset"),
+        "keys": "id", "order_by": "at", "apply_as_truncates": "word LIKE 't %'",
+    }  # fmt: skip
+    send(0, (1, 10, "c"), (2, 60, "c"))
+    job.run(**how)
+    send(1, (None, 50, "t"), (4, 55, "c"))
+    with monkeypatch.context() as patch:
+        patch.setattr(IcebergSink, "_find_written", killed)
+        with pytest.raises(PipelineError, match="killed"):
+            job.run(**how)
+    job.run(**how)
+    send(0, (1, 40, "c"), (3, 70, "c"))
+    job.run(**how)
+    assert job.rows("id, at") == [(2, 60), (3, 70), (4, 55)]
+
+
 def test_rows_arrive_once_and_the_snapshot_says_of_which_batch(
     job: Job, produce: Callable[..., None], marks: Callable[[str], list[str]]
 ) -> None:

@@ -69,7 +69,8 @@ def merge(
     def write() -> int | None:
         forget_last_commit(session)
         if not keyed.history:
-            session.sql(upsert_statement(keyed, f"delta.{quoted(location)}", view))
+            place = None if batch.truncation is None else batch.truncation.sql
+            session.sql(upsert_statement(keyed, f"delta.{quoted(location)}", view, place))
         elif keyed.track or keyed.ignore_nulls:
             session.sql(tracked_statement(keyed, location, view))
         elif not _merge_in_order(session, in_order_statement(keyed, location, view), order):

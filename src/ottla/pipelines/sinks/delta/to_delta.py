@@ -16,7 +16,7 @@ from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
 from ottla.pipelines.spark.jvm.required import require_delta
 from ottla.pipelines.spec.option import option
-from ottla.pipelines.spec.sink import IGNORE_NULLS, KeyedOptions, LakeOptions
+from ottla.pipelines.spec.sink import KeyedOptions, LakeOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +47,6 @@ class DeltaSpec(KeyedOptions, LakeOptions):
         default=(),
         example="'city'",
     )
-    ignore_nulls: bool = option(IGNORE_NULLS, "flag", default=False)
     compact_after: int = option(
         "join small files after so many new ones; 0: never",
         "count",
@@ -121,6 +120,7 @@ def to_delta(  # noqa: PLR0913
     deletes: str = "remove",
     max_ahead: str | None = None,
     apply_as_deletes: str | None = None,
+    apply_as_truncates: str | None = None,
     mode: str = "append",
     compact_after: int = COMPACT_AFTER,
     deletion_vectors: bool | None = None,
@@ -172,6 +172,9 @@ def to_delta(  # noqa: PLR0913
             then. None: a warning.
         apply_as_deletes: which records delete the row of their key, as SQL, such as "op = 'd'",
             beside those that are true in `tombstone`.
+        apply_as_truncates: which records truncate the table, as SQL, such as "op = 't'", beside
+            those that are true in `truncation` of Debezium's events: the rows that are older go,
+            and so do older records that come later. Not for a history.
         mode: "update" for a query that groups rows: the new result of a group replaces the row of
             its key, which is the columns of the GROUP BY.
         compact_after: after so many new files the small ones are joined (Delta's OPTIMIZE), in a

@@ -26,6 +26,7 @@ from ottla.pipelines.target.keyed_table import (
     VALID_FROM,
     VALID_TO,
     KeyedTable,
+    Part,
     listed,
     same_key,
 )
@@ -156,9 +157,19 @@ FROM changed LATERAL VIEW OUTER posexplode(replaced) AS place, one"""
 def _is_as_before(keyed: KeyedTable) -> str:
     """Return whether a record is the last one of a version, and none of its nulls was filled."""
     own = fixed(keyed)
+    names = [name for name in keyed.columns if keyed.ignore_nulls and name not in own]
     same = [
-        f"({quoted(name)} IS NULL OR {_VERSION}.row.{quoted(name)} IS NOT NULL)"
-        for name in keyed.columns
-        if keyed.ignore_nulls and name not in own
+        one
+        for name in names
+        for one in _keeps(quoted(name), f"{_VERSION}.row.{quoted(name)}", keyed.parts_of(name))
     ]
     return " AND ".join([f"{_VERSION} IS NOT NULL", *same])
+
+
+def _keeps(value: str, before: str, parts: tuple[Part, ...]) -> list[str]:
+    """Return the conditions that no null of a value was filled, with those of its fields."""
+    found = [f"({value} IS NULL OR {before} IS NOT NULL)"]
+    for one in parts:
+        name = quoted(one.name)
+        found += _keeps(f"{value}.{name}", f"{before}.{name}", one.parts)
+    return found

@@ -386,7 +386,8 @@ class IcebergSink(Sink):
         view = f"ottla_batch_{secrets.token_hex(8)}"
         kept = frame.persist()
         kept.createOrReplaceTempView(view)
-        statement = upsert_statement(keyed, in_sql(self.table), view)
+        place = None if batch.truncation is None else batch.truncation.sql
+        statement = upsert_statement(keyed, in_sql(self.table), view, place)
         try:
             committing(session, batch.metadata, lambda: session.sql(statement))
         finally:

@@ -12,7 +12,7 @@ from ottla.pipelines.run.frame import Written
 from ottla.pipelines.sinks.iceberg.sink import IcebergSink
 from ottla.pipelines.sinks.iceberg.table import read_name, require_catalog
 from ottla.pipelines.spec.option import option
-from ottla.pipelines.spec.sink import IGNORE_NULLS, KeyedOptions, check
+from ottla.pipelines.spec.sink import KeyedOptions, check
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +39,6 @@ class IcebergSpec(KeyedOptions):
     partition_by: tuple[str, ...] = option(
         "the columns that a new table is partitioned by", "names", default=(), example="'carrier'"
     )
-    ignore_nulls: bool = option(IGNORE_NULLS, "flag", default=False)
 
     @classmethod
     def read(cls, fields: Fields, given: dict[str, Any], about: Reading) -> Self:
@@ -91,6 +90,7 @@ def to_iceberg(  # noqa: PLR0913
     deletes: str = "remove",
     max_ahead: str | None = None,
     apply_as_deletes: str | None = None,
+    apply_as_truncates: str | None = None,
     mode: str = "append",
 ) -> StreamingQuery | Written:
     """Start a query that writes a stream to an Iceberg table, or write a batch frame to it.
@@ -107,7 +107,8 @@ def to_iceberg(  # noqa: PLR0913
             and widen columns to the types of the rows: INT to BIGINT, FLOAT to DOUBLE, decimals.
         partition_by: the columns that a new table is partitioned by. For Iceberg's hidden
             partitions (`days(at)`) create the table yourself.
-        keys, order_by, ignore_nulls, deletes, max_ahead, apply_as_deletes, mode: as for `to_delta`.
+        keys, order_by, ignore_nulls, deletes, max_ahead, mode: as for `to_delta`.
+        apply_as_deletes, apply_as_truncates: as for `to_delta`.
         checkpoint, trigger, delivery, on_lost, on_rejects, group, max_rejects, dead_letters: as for
             `to_delta`.
         expect, on_unexpected: as for `to_delta`.

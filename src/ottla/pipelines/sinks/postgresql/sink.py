@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,7 @@ from ottla.pipelines.failures.marks import UNORDERED
 from ottla.pipelines.sinks.postgresql import statements
 from ottla.pipelines.sinks.postgresql.column_types import copy_line, value_constraints
 from ottla.pipelines.sinks.postgresql.failures import FAILURES
+from ottla.pipelines.sinks.postgresql.folded_rows import fold_rows, lock_rows
 from ottla.pipelines.sinks.postgresql.settings import Database
 from ottla.pipelines.sinks.postgresql.table import (
     TableColumn,
@@ -41,7 +42,7 @@ from ottla.pipelines.target.constraints import Constraint, mark
 from ottla.pipelines.target.far_ahead import order_constraints, watched
 from ottla.pipelines.target.keyed_table import TOMBSTONE
 from ottla.pipelines.target.port import NO_VERSION, Sink
-from ottla.pipelines.target.upsert_statement import last_records
+from ottla.pipelines.target.upsert_statement import last_records, ordered_records
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.target.keyed_table import KeyedTable
     from ottla.pipelines.target.port import Batch
+    from ottla.pipelines.target.truncation import Truncation
 
 # Those who make a table at the same time wait for each other: CREATE ... IF NOT EXISTS does not.
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('ottla'))"
@@ -346,7 +348,7 @@ class JdbcSink(Sink):
                 copy = statements.append_rows(self.table, names)
                 self._copy(connection, copy, frame, names)
             else:
-                self._upsert(connection, frame, self.keyed)
+                self._upsert(connection, frame, self.keyed, batch.truncation)
             connection.commit()
         return NO_VERSION
 
@@ -361,21 +363,43 @@ class JdbcSink(Sink):
         if isinstance(answer, Refuse) and not is_there:
             raise PipelineError(answer.sentence)
 
-    def _upsert(self, connection: Connection, frame: DataFrame, keyed: KeyedTable) -> None:
-        """Take the last record of each key into the table, by a temporary one."""
+    def _upsert(
+        self,
+        connection: Connection,
+        frame: DataFrame,
+        keyed: KeyedTable,
+        truncation: Truncation | None,
+    ) -> None:
+        """Take the last record of each key into the table, by a temporary one.
+
+        With `ignore_nulls` all records are taken into that one, and folded there.
+        """
         columns = list(keyed.columns)
         names = [*columns, TOMBSTONE] if keyed.has_tombstones else columns
         connection.execute(statements.create_rows(self.table, columns))
         copy = statements.copy_rows(columns, has_tombstones=keyed.has_tombstones)
-        self._copy(connection, copy, _last(frame, keyed), names)
+        query = ordered_records if keyed.ignore_nulls else last_records
+        self._copy(connection, copy, _rows(frame, keyed, query), names)
+        if truncation is not None:
+            place = [] if keyed.order_by is None else [truncation.order]
+            connection.execute(statements.truncate_rows(self.table, keyed, self.schema), *place)
         if (unordered := statements.find_unordered(self.table, keyed)) and (
             found := connection.query(unordered)
         ):
             # In the words of the upsert into Delta, which `failures.sentences` makes a sentence of.
             raise UnorderedKeyError(f"{UNORDERED} {found[0][0]}")
+        if keyed.ignore_nulls:
+            self._fold(connection, keyed, columns)
         if delete := statements.delete_rows(self.table, keyed, self.schema):
             connection.execute(delete)
         connection.execute(statements.upsert_rows(self.table, keyed, self.schema, columns))
+
+    def _fold(self, connection: Connection, keyed: KeyedTable, columns: Sequence[str]) -> None:
+        """Make of the records of the batch, and of the rows of their keys, a row for each key."""
+        connection.query(lock_rows(self.table, keyed))
+        shown = {one.name: one.kind for one in self._columns}
+        kinds = {name: shown.get(name, "jsonb") for name in columns}
+        connection.execute(fold_rows(self.table, keyed, kinds, statements.texts(self.schema)))
 
     def _chunks(self, rows: DataFrame, names: Sequence[str]) -> Generator[Any, None, None]:
         """Return the rows as lines of COPY, with these columns.
@@ -404,12 +428,14 @@ class UnorderedKeyError(Exception):
     """A key has records in several partitions, and nothing says which one is the last."""
 
 
-def _last(frame: DataFrame, keyed: KeyedTable) -> DataFrame:
-    """Return the last record of each key in a batch."""
+def _rows(
+    frame: DataFrame, keyed: KeyedTable, query: Callable[[KeyedTable, str], str]
+) -> DataFrame:
+    """Return what a query gives of the records of a batch."""
     view = f"ottla_batch_{uuid.uuid4().hex[:16]}"
     frame.createOrReplaceTempView(view)
     try:
-        return frame.sparkSession.sql(last_records(keyed, view))
+        return frame.sparkSession.sql(query(keyed, view))
     finally:
         frame.sparkSession.catalog.dropTempView(view)
 

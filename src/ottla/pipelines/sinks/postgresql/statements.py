@@ -33,8 +33,10 @@ MARKERS: Final = "ottla_batches"
 ROWS: Final = "ottla_rows"
 DELETES: Final = "ottla_deletes"
 """The column of the temporary table that is true in a tombstone."""
-_TEMPORARY: Final = f'pg_temp."{ROWS}"'
-_BINARY_ORDER: Final = ' COLLATE "C"'
+TEMPORARY: Final = f'pg_temp."{ROWS}"'
+FOLDED: Final = "ottla_folded"
+"""The temporary table of `folded_rows`."""
+BINARY_ORDER: Final = ' COLLATE "C"'
 """Spark compares texts by their bytes."""
 
 
@@ -53,7 +55,7 @@ def create_table(
     """Return the statement that creates the table; `keys` become its primary key."""
     parts = [f"{identifier(column)} {kind}" for column, kind in columns]
     if keys:
-        parts.append(f"PRIMARY KEY ({_listed(keys)})")
+        parts.append(f"PRIMARY KEY ({listed(keys)})")
     return f"CREATE TABLE IF NOT EXISTS {name.sql()} ({', '.join(parts)})"
 
 
@@ -81,14 +83,14 @@ def mark_batch(name: TableName, *, once: bool) -> str:
 def create_rows(name: TableName, columns: Sequence[str]) -> str:
     """Return the statement that creates the temporary table, with the types of the table."""
     return (
-        f"CREATE TEMPORARY TABLE {identifier(ROWS)} ON COMMIT DROP AS SELECT {_listed(columns)}, "
+        f"CREATE TEMPORARY TABLE {identifier(ROWS)} ON COMMIT DROP AS SELECT {listed(columns)}, "
         f"CAST(NULL AS boolean) AS {identifier(DELETES)} FROM {name.sql()} WITH NO DATA"
     )
 
 
 def copy_rows(columns: Sequence[str], *, has_tombstones: bool) -> str:
     """Return the statement that takes the lines of the batch into the temporary table."""
-    return _copy(_TEMPORARY, [*columns, DELETES] if has_tombstones else columns)
+    return _copy(TEMPORARY, [*columns, DELETES] if has_tombstones else columns)
 
 
 def append_rows(name: TableName, columns: Sequence[str]) -> str:
@@ -98,7 +100,7 @@ def append_rows(name: TableName, columns: Sequence[str]) -> str:
 
 def _copy(table: str, columns: Sequence[str]) -> str:
     return (
-        f"COPY {table} ({_listed(columns)}) FROM STDIN "
+        f"COPY {table} ({listed(columns)}) FROM STDIN "
         f"(FORMAT csv, QUOTE '{QUOTE}', ENCODING 'UTF8')"
     )
 
@@ -112,10 +114,33 @@ def find_unordered(name: TableName, keyed: KeyedTable) -> str | None:
         return None
     names = [identifier(name) for name in keyed.position[:-1]]
     moved = " OR ".join(f"t.{name} <> s.{name}" for name in names)
-    pairs = ", ".join(f"{_text(key)}, s.{identifier(key)}" for key in keyed.keys)
+    pairs = ", ".join(f"{text(key)}, s.{identifier(key)}" for key in keyed.keys)
     return (
-        f"SELECT CAST(json_build_object({pairs}) AS text) FROM {_TEMPORARY} AS s JOIN {name.sql()} "
-        f"AS t ON {_same_key(keyed)} WHERE {moved} LIMIT 1"
+        f"SELECT CAST(json_build_object({pairs}) AS text) FROM {TEMPORARY} AS s JOIN {name.sql()} "
+        f"AS t ON {same_key(keyed)} WHERE {moved} LIMIT 1"
+    )
+
+
+def truncate_rows(name: TableName, keyed: KeyedTable, schema: StructType) -> str:
+    """Return the statement that takes the rows away that are older than a truncation.
+
+    Without `order_by` these are all. Its parameter is else the place of the truncation, as JSON of
+    the columns that order the records.
+    """
+    if keyed.order_by is None:
+        return f"DELETE FROM {name.sql()}"
+    place = f"json_populate_record(CAST(NULL AS {name.sql()}), CAST(? AS json)) AS s"
+    named = texts(schema)
+    older = (
+        f"t.{identifier(keyed.order_by)} IS NULL OR "
+        f"{_order(keyed, 't', named)} <= {_order(keyed, 's', named)}"
+    )
+    if keyed.deletes != "mark":
+        return f"DELETE FROM {name.sql()} AS t USING {place} WHERE {older}"
+    order = ", ".join(f"{identifier(one)} = s.{identifier(one)}" for one in keyed.order)
+    return (
+        f"UPDATE {name.sql()} AS t SET {identifier(IS_DELETED)} = true, {order} FROM {place} "
+        f"WHERE {older}"
     )
 
 
@@ -129,8 +154,8 @@ def delete_rows(name: TableName, keyed: KeyedTable, schema: StructType) -> str |
     newer = _is_newer(keyed, "s", schema)
     when = f" AND {newer}" if newer else ""
     return (
-        f"DELETE FROM {name.sql()} AS t USING {_TEMPORARY} AS s WHERE s.{identifier(DELETES)} AND "
-        f"{_same_key(keyed)}{when}"
+        f"DELETE FROM {name.sql()} AS t USING {_source(keyed)} AS s WHERE s.{identifier(DELETES)} "
+        f"AND {same_key(keyed)}{when}"
     )
 
 
@@ -153,39 +178,51 @@ def upsert_rows(
     when = f" WHERE {newer}" if newer else ""
     update = f"UPDATE SET {changes}{when}" if changes else "NOTHING"
     return (
-        f"INSERT INTO {name.sql()} AS t ({_listed(list(values))}) SELECT "
-        f"{', '.join(values.values())} FROM {_TEMPORARY}{where} "
-        f"ON CONFLICT ({_listed(keyed.keys)}) DO {update}"
+        f"INSERT INTO {name.sql()} AS t ({listed(list(values))}) SELECT "
+        f"{', '.join(values.values())} FROM {_source(keyed)}{where} "
+        f"ON CONFLICT ({listed(keyed.keys)}) DO {update}"
     )
+
+
+def _source(keyed: KeyedTable) -> str:
+    """Return the temporary table that has one row for each key of the batch."""
+    return f"pg_temp.{identifier(FOLDED)}" if keyed.ignore_nulls else TEMPORARY
 
 
 def _is_newer(keyed: KeyedTable, rows: str, schema: StructType) -> str:
     """Return the condition that a record of the batch replaces the row of its key."""
-    if keyed.order_by is None:
-        return ""
-    texts = {field.name for field in schema.fields if field.dataType.typeName() == "string"}
+    if keyed.order_by is None or keyed.ignore_nulls:
+        return ""  # with `ignore_nulls` the row of the table is in it
+    column = f"t.{identifier(keyed.order_by)}"
+    named = texts(schema)
+    return f"({column} IS NULL OR {_order(keyed, rows, named)} >= {_order(keyed, 't', named)})"
+
+
+def _order(keyed: KeyedTable, table: str, texts: set[str]) -> str:
+    """Return the place of a row in the order of the records."""
     # The topic of a row is null where the table got that column later.
     later = keyed.position[:-2]
-    column = f"t.{identifier(keyed.order_by)}"
-
-    def row(table: str) -> str:
-        values = {name: f"{table}.{identifier(name)}" for name in keyed.order}
-        values |= {name: f"coalesce({values[name]}, '')" for name in later}
-        parts = [
-            f"{value}{_BINARY_ORDER if name in texts else ''}" for name, value in values.items()
-        ]
-        return f"({', '.join(parts)})"
-
-    return f"({column} IS NULL OR {row(rows)} >= {row('t')})"
+    values = {name: f"{table}.{identifier(name)}" for name in keyed.order}
+    values |= {name: f"coalesce({values[name]}, '')" for name in later}
+    parts = [f"{value}{BINARY_ORDER if name in texts else ''}" for name, value in values.items()]
+    return f"({', '.join(parts)})"
 
 
-def _same_key(keyed: KeyedTable) -> str:
+def texts(schema: StructType) -> set[str]:
+    """Return the columns that Spark compares by their bytes."""
+    return {field.name for field in schema.fields if field.dataType.typeName() == "string"}
+
+
+def same_key(keyed: KeyedTable) -> str:
+    """Return the condition that the rows `t` and `s` have the same key."""
     return " AND ".join(f"t.{identifier(key)} = s.{identifier(key)}" for key in keyed.keys)
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return columns as SQL lists them."""
     return ", ".join(map(identifier, names))
 
 
-def _text(value: str) -> str:
+def text(value: str) -> str:
+    """Return a text as SQL writes it."""
     return "'" + value.replace("'", "''") + "'"

@@ -106,9 +106,11 @@ def to_postgresql(  # noqa: PLR0913
     on_unexpected: str = "reject",
     keys: str | tuple[str, ...] | list[str] = (),
     order_by: str | None = None,
+    ignore_nulls: bool = False,
     deletes: str = "remove",
     max_ahead: str | None = None,
     apply_as_deletes: str | None = None,
+    apply_as_truncates: str | None = None,
     mode: str = "append",
 ) -> StreamingQuery | Written:
     """Start a query that writes a stream to a table of PostgreSQL, or write a batch frame to it.
@@ -131,7 +133,8 @@ def to_postgresql(  # noqa: PLR0913
         schema_changes: "refuse" a frame with columns that the table does not have, or "add" them.
         keys: the columns of the key; a new table gets them as its primary key, one that exists
             must have a unique index on them. The frame needs the topic's `partition` and `offset`.
-        order_by, deletes, max_ahead, apply_as_deletes, mode: as for `to_delta`.
+        order_by, ignore_nulls, deletes, max_ahead, mode: as for `to_delta`.
+        apply_as_deletes, apply_as_truncates: as for `to_delta`.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and

@@ -1,0 +1,291 @@
+"""Records that truncate the table: what stays of the rows, on a real Delta table and over kills."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipelines.target.changes import SCHEMA, Row, changes, expected, plain, split
+
+from ottla.pipelines import PipelineError, to_delta, topic
+from ottla.pipelines.run.truncations import truncated
+from ottla.pipelines.sinks.delta.sink import DeltaSink
+from ottla.pipelines.sinks.delta.target import find_target
+from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.target.keyed_table import read_keyed_table
+from ottla.pipelines.target.port import Batch
+from ottla.pipelines.target.truncation import last_truncation, note, noted
+
+pytestmark = pytest.mark.spark
+
+
+class Table:
+    """A Delta table with keys, its batches and its checkpoint."""
+
+    def __init__(self, spark: Any, folder: Path, **how: Any) -> None:
+        self.spark = spark
+        self.schema = spark.createDataFrame([], SCHEMA).schema
+        self.keyed = read_keyed_table(self.schema, ["id"], has_truncations=True, **how)
+        target = find_target(spark, folder / "table")
+        self.sink = DeltaSink(spark, target, self.schema, keyed=self.keyed, compact_after=0)
+        self.sink.check()
+        self.sink.make()
+        self.files = Files(spark, str(folder / "checkpoint"))
+        self.batches = 0
+
+    def write(self, records: list[Row], number: int | None = None) -> int | None:
+        frame = self.spark.createDataFrame(records, SCHEMA)
+        chosen = self.batches if number is None else number
+        batch = Batch("query", chosen, f'{{"batch": {chosen}}}')
+        with truncated(frame, self.keyed, batch, self.files) as (rows, of_it):
+            version = self.sink.write(rows, of_it)
+        self.batches += number is None
+        return version
+
+    def rows(self) -> list[Row]:
+        found = self.spark.read.format("delta").load(self.sink.target.location)
+        if self.keyed.deletes == "mark":
+            found = found.where("NOT is_deleted")
+        columns = ("id", "city", "place", "at", "partition", "offset")
+        return sorted((plain(row) for row in found.select(*columns).collect()), key=lambda r: r[0])
+
+
+MORE_SEEDS = [pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 8)]
+KINDS: dict[str, dict[str, Any]] = {
+    "offsets": {},
+    "offsets, nulls": {"ignore_nulls": True},
+    "removed": {"order_by": "at"},
+    "marked": {"order_by": "at", "deletes": "mark"},
+    "marked, nulls": {"order_by": "at", "deletes": "mark", "ignore_nulls": True},
+}
+
+
+@pytest.mark.parametrize("seed", [1, *MORE_SEEDS])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_older_than_a_truncation_goes(
+    spark: Any, tmp_path: Path, kind: str, seed: int
+) -> None:
+    how = KINDS[kind]
+    nulls, ordered = "ignore_nulls" in how, "order_by" in how
+    # What comes late can be told from what a deletion removed only where that is marked, and a row
+    # that nulls have filled does not say from which records.
+    late = ordered and not nulls
+    records = changes(
+        seed, 36, partitions=3 if late else 1, late=9 if late else 0, deletes=kind != "removed"
+    )
+    table = Table(spark, tmp_path, **how)
+    batches = split(records, seed)
+    for number, batch in enumerate(batches):
+        table.write(batch)
+        so_far = [one for some in batches[: number + 1] for one in some]
+        assert table.rows() == expected(so_far, ordered=ordered, ignore_nulls=nulls), number
+    # A batch that comes twice is there once.
+    assert table.write(batches[-1], len(batches) - 1) is None
+    assert table.rows() == expected(records, ordered=ordered, ignore_nulls=nulls)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("TIMESTAMP", datetime.datetime(2026, 1, 31, 23, 59, 59, 123456)),
+        ("TIMESTAMP_NTZ", datetime.datetime(2026, 1, 31, 23, 59, 59, 123456)),
+        ("STRING", 'it\'s a \\ "place" ü'),
+        ("DECIMAL(38, 9)", None),
+        ("BIGINT", 2**63 - 1),
+        ("DOUBLE", 0.1),
+        ("DATE", datetime.date(2026, 1, 31)),
+    ],
+)
+def test_the_place_of_a_truncation_is_kept_as_it_is(
+    spark: Any, tmp_path: Path, kind: str, value: Any
+) -> None:
+    schema = f"id INT, `at 'x` {kind}, partition INT, offset BIGINT, truncation BOOLEAN"
+    rows = spark.createDataFrame([(None, value, 0, 7, True), (1, value, 0, 8, False)], schema)
+    if kind.startswith("DECIMAL"):
+        number = "12345678901234567890123456789.123456789"
+        rows = rows.withColumn(
+            "at 'x", rows["offset"] * 0 + spark.sql(f"SELECT {number}BD").first()[0]
+        )
+    keyed = read_keyed_table(rows.schema, ["id"], order_by="at 'x", has_truncations=True)
+    files = Files(spark, str(tmp_path))
+    found = last_truncation(rows, keyed)
+    assert found is not None
+    note(files, found)
+    assert noted(files, rows.schema, keyed) == found
+    other = read_keyed_table(rows.schema, ["id"], order_by="offset", has_truncations=True)
+    assert noted(files, rows.schema, other) is None
+
+
+ROW = "id INT NOT NULL, name STRING"
+LSN = "CAST(get_json_object(source, '$.lsn') AS BIGINT) AS lsn"
+
+
+def event(op: str, lsn: int, id_: int | None = None, name: str = "Anne") -> bytes:
+    row = None if id_ is None else {"id": id_, "name": name}
+    before, after = (row, None) if op == "d" else (None, row)
+    found = {"op": op, "before": before, "after": after, "source": {"lsn": lsn}, "ts_ms": lsn}
+    return json.dumps(found).encode()
+
+
+class Job:
+    """A pipeline of a database's table into a table with keys."""
+
+    def __init__(self, spark: Any, bootstrap: str, name: str, folder: Path) -> None:
+        self.spark, self.bootstrap, self.name, self.folder = spark, bootstrap, name, folder
+
+    def run(self, *columns: str, truncate: Any = "apply", **how: Any) -> None:
+        rows = topic(
+            self.spark, self.name, bootstrap_servers=self.bootstrap, schema=ROW,
+            source_format="debezium", truncate=truncate,
+        )  # fmt: skip
+        chosen = columns or ("tombstone", "truncation")
+        to_delta(
+            rows.selectExpr("value.*", "partition", "offset", *chosen),
+            self.folder / "people",
+            checkpoint=self.folder / "checkpoint",
+            trigger={"availableNow": True},
+            **({"keys": ["id"]} | how),
+        ).awaitTermination()
+
+    def rows(self, where: str = "true") -> list[tuple[Any, ...]]:
+        frame = self.spark.read.format("delta").load(str(self.folder / "people")).where(where)
+        return sorted(map(tuple, frame.select("id", "name").collect()))
+
+
+def _killed(patch: pytest.MonkeyPatch, *, is_after: bool) -> None:
+    shipped = DeltaSink.write
+
+    def killed(sink: Any, rows: Any, batch: Any) -> Any:
+        if is_after:
+            shipped(sink, rows, batch)
+        raise PipelineError("killed")
+
+    patch.setattr(DeltaSink, "write", killed)
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before its commit", "after it"])
+def test_a_table_follows_a_truncation_although_each_batch_is_killed(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_after: bool,
+) -> None:
+    job = Job(spark, bootstrap, new_topic(1), tmp_path)
+    batches: list[tuple[list[tuple[str, int | None]], list[int]]] = [
+        ([("r", 1), ("r", 2), ("r", 3)], [1, 2, 3]),
+        ([("u", 1), ("t", None), ("c", 4), ("c", 2)], [2, 4]),
+        ([("t", None)], []),
+        ([("c", 5), ("t", None), ("c", 6), ("d", 6), ("c", 7)], [7]),
+    ]
+    for events, left in batches:
+        produce(job.name, [(b"k", event(op, 1, id_)) for op, id_ in events])
+        with monkeypatch.context() as patch:
+            _killed(patch, is_after=is_after)
+            with pytest.raises(PipelineError, match="killed"):
+                job.run()
+        job.run()
+        assert [id_ for id_, _ in job.rows()] == left
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before its commit", "after it"])
+def test_a_record_of_another_partition_that_is_older_does_not_come_back(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_after: bool,
+) -> None:
+    job = Job(spark, bootstrap, new_topic(2), tmp_path)
+    how = {"order_by": "lsn", "deletes": "mark"}
+    columns = (LSN, "tombstone", "truncation")
+    produce(job.name, [(b"k", event("r", 10, 1)), (b"k", event("c", 60, 2, "Eve"))], partition=0)
+    with pytest.raises(PipelineError, match="A truncation is a record of one partition"):
+        job.run()
+    job.run(*columns, **how)
+    # The truncation is read, and only then what other partitions had before it.
+    produce(job.name, [(None, event("t", 50))], partition=1)
+    with monkeypatch.context() as patch:
+        _killed(patch, is_after=is_after)
+        with pytest.raises(PipelineError, match="killed"):
+            job.run(*columns, **how)
+    produce(job.name, [(b"k", event("c", 30, 3)), (b"k", event("c", 70, 4))], partition=0)
+    job.run(*columns, **how)
+    job.run(*columns, **how)
+    produce(job.name, [(b"k", event("u", 40, 1)), (b"k", event("u", 80, 2))], partition=0)
+    job.run(*columns, **how)
+    assert job.rows("NOT is_deleted") == [(2, "Anne"), (4, "Anne")]
+    assert job.rows("is_deleted") == [(1, "Anne")]
+
+
+def test_a_condition_says_which_records_truncate_the_table(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    name = new_topic(1)
+
+    def run() -> None:
+        rows = topic(spark, name, bootstrap_servers=bootstrap, schema="op STRING, id INT")
+        to_delta(
+            rows.select("value.*", "partition", "offset"), tmp_path / "t",
+            checkpoint=tmp_path / "c", trigger={"availableNow": True}, keys="id",
+            apply_as_truncates="op = 't'", expect={"small": "id < 10"},
+        ).awaitTermination()  # fmt: skip
+
+    def send(*values: dict[str, Any]) -> None:
+        produce(name, [(b"k", json.dumps(value).encode()) for value in values])
+
+    send({"op": "c", "id": 1}, {"op": "c", "id": 11})
+    run()
+    send({"op": "t"}, {"op": "c", "id": 2}, {"op": "c"})
+    run()
+    found = spark.read.format("delta").load(str(tmp_path / "t"))
+    assert found.columns == ["op", "id", "partition", "offset"]
+    assert [row["id"] for row in found.collect()] == [2]
+    rejected = spark.read.format("delta").load(str(tmp_path / "t_rejected")).orderBy("offset")
+    assert [(row["offset"], row["reason"]) for row in rejected.collect()] == [
+        (1, "does not fulfil small (id < 10)"),
+        (4, "the key column id is null"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "columns", "said"),
+    [
+        ({}, ("tombstone",), "that gets it applies them: select it too"),
+        ({"keys": ()}, ("truncation",), "name the key of the table in keys"),
+        (
+            {"history": True, "order_by": "offset"},
+            ("tombstone", "truncation"),
+            "A history keeps what is gone",
+        ),
+        (
+            {"truncate": "ignore", "apply_as_truncates": "op = 't'"},
+            ("tombstone", "op"),
+            r"truncate='ignore'\) gives no event that truncates the table",
+        ),
+        (
+            {"apply_as_truncates": "id"},
+            ("tombstone", "truncation"),
+            "apply_as_truncates: 'id' is int, and no condition",
+        ),
+    ],
+)
+def test_truncations_that_nothing_applies_are_refused(
+    spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path, how: dict[str, Any],
+    columns: tuple[str, ...], said: str,
+) -> None:  # fmt: skip
+    job = Job(spark, bootstrap, new_topic(1), tmp_path)
+    with pytest.raises(PipelineError, match=said):
+        job.run(*columns, **how)

@@ -1,0 +1,129 @@
+"""Changes of a table into a real PostgreSQL: truncations, and nulls that keep what a key has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from components.postgres import PASSWORD, USER, Postgres, fetched_driver
+from tests.pipelines.target.changes import SCHEMA, Row, changes, expected, split
+
+from components import fixture
+from ottla.pipelines.run.truncations import truncated
+from ottla.pipelines.sinks.postgresql.settings import read_database
+from ottla.pipelines.sinks.postgresql.sink import JdbcSink
+from ottla.pipelines.sinks.postgresql.table import read_table_name
+from ottla.pipelines.target.keyed_table import read_keyed_table
+from ottla.pipelines.target.port import NO_VERSION, Batch
+
+pytestmark = [pytest.mark.spark, pytest.mark.full]
+postgres = fixture.postgres
+
+
+class Notes:
+    """A checkpoint's folder in memory."""
+
+    location = "checkpoint"
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def read(self, name: str) -> str | None:
+        return self.texts.get(name)
+
+    def write(self, name: str, text: str) -> None:
+        self.texts[name] = text
+
+    def delete(self, name: str) -> None:
+        self.texts.pop(name, None)
+
+
+class Table:
+    """A table of PostgreSQL with keys, and its batches."""
+
+    def __init__(self, spark: Any, postgres: Postgres, **how: Any) -> None:
+        spark.sql(f"ADD JAR '{fetched_driver()}'")
+        self.spark, self.postgres, self.notes = spark, postgres, Notes()
+        schema = spark.createDataFrame([], SCHEMA).schema
+        self.keyed = read_keyed_table(schema, ["id"], has_truncations=True, **how)
+        database = read_database(postgres.url, USER, PASSWORD)
+        self.sink = JdbcSink(spark, database, read_table_name("t"), schema, keyed=self.keyed)
+        self.sink.check()
+        self.sink.make()
+
+    def write(self, records: list[Row], number: int) -> int | None:
+        frame = self.spark.createDataFrame(records, SCHEMA)
+        batch = Batch("query", number, f'{{"batch": {number}}}')
+        with truncated(frame, self.keyed, batch, self.notes) as (rows, of_it):
+            return self.sink.write(rows, of_it)
+
+    def rows(self) -> list[Any]:
+        alive = "WHERE NOT is_deleted" if self.keyed.deletes == "mark" else ""
+        columns = "to_json(t)"
+        found = [json.loads(row[0] or "") for row in self.postgres.query(
+            f"SELECT {columns} FROM t {alive} ORDER BY id"
+        )]  # fmt: skip
+        return [{k: v for k, v in row.items() if k != "is_deleted"} for row in found]
+
+
+def as_json(rows: list[Row]) -> list[Any]:
+    names = ("id", "city", "place", "at", "partition", "offset")
+    return [dict(zip(names, (*row[:2], _place(row[2]), *row[3:]), strict=True)) for row in rows]
+
+
+def _place(value: Any) -> Any:
+    if value is None:
+        return None
+    zip_, street = value
+    found = {} if zip_ is None else {"zip": zip_}
+    if street is not None:
+        found["street"] = {} if street[0] is None else {"name": street[0]}
+    return found
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "offsets": {},
+    "offsets, nulls": {"ignore_nulls": True},
+    "removed": {"order_by": "at"},
+    "marked": {"order_by": "at", "deletes": "mark"},
+    "marked, nulls": {"order_by": "at", "deletes": "mark", "ignore_nulls": True},
+}
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_has_what_all_records_give(
+    spark: Any, postgres: Postgres, kind: str, seed: int
+) -> None:
+    how = KINDS[kind]
+    nulls, ordered = "ignore_nulls" in how, "order_by" in how
+    late = ordered and not nulls
+    records = changes(
+        seed, 36, partitions=3 if late else 1, late=9 if late else 0, deletes=kind != "removed"
+    )
+    table = Table(spark, postgres, **how)
+    batches = split(records, seed)
+    for number, batch in enumerate(batches):
+        assert table.write(batch, number) == NO_VERSION
+        so_far = [one for some in batches[: number + 1] for one in some]
+        wanted = expected(so_far, ordered=ordered, ignore_nulls=nulls)
+        assert table.rows() == as_json(wanted), number
+    assert table.write(batches[-1], len(batches) - 1) is None
+    assert table.rows() == as_json(wanted)
+
+
+def test_a_late_record_fills_only_what_is_null(spark: Any, postgres: Postgres) -> None:
+    table = Table(spark, postgres, order_by="at", deletes="mark", ignore_nulls=True)
+
+    def record(city: str | None, zip_: int | None, at: int, *, deletes: bool = False) -> Row:
+        return (1, city, (zip_, None), at, 0, at, deletes, False)
+
+    table.write([record("new", None, 20)], 0)
+    table.write([record("old", 7, 10)], 1)
+    assert table.rows() == as_json([(1, "new", (7, None), 20, 0, 20)])
+    # What was before a deletion fills nothing, wherever it is read.
+    table.write([record(None, None, 30, deletes=True), record("x", None, 25)], 2)
+    assert table.rows() == []
+    table.write([record(None, 8, 40), record("y", 9, 26)], 3)
+    assert table.rows() == as_json([(1, None, (8, None), 40, 0, 40)])
