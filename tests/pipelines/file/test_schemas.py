@@ -69,6 +69,7 @@ def test_sql_may_make_any_column() -> None:
 def test_a_column_that_the_source_adds() -> None:
     assert problems('tombstones = "mark"', 'partition_by = ["tombstone"]') == []
     assert problems(f'{EVENTS}\ntruncate = "apply"', 'partition_by = ["truncation"]') == []
+    assert problems('registry = "http://r:8081"\nsource_format = "debezium"') == []
     assert len(problems("", 'partition_by = ["tombstone"]')) == 1
 
 
@@ -100,8 +101,12 @@ EVENTS = 'schema = "id INT NOT NULL"\nsource_format = "debezium"'
         (f'{EVENTS}\nrejects = "keep"', "source.rejects: is not for source_format ="),
         (f'{EVENTS}\nunknown_fields = "keep"', "source.unknown_fields: 'keep' is not for"),
         (
-            'registry = "http://r:8081"\nsource_format = "debezium"',
-            "source.source_format: 'debezium' is for JSON: leave out registry",
+            'registry = "http://r:8081"\nsource_format = "debezium"\nrejects = "keep"',
+            "source.rejects: is not for source_format =",
+        ),
+        (
+            'registry = "http://r:8081"\nschema = "string"\nsource_format = "debezium"',
+            "source.schema: source_format = 'debezium' needs the",
         ),
     ],
 )
@@ -113,4 +118,5 @@ def test_what_events_of_debezium_cannot_be_is_told(source: str, said: str) -> No
 def test_the_columns_of_events_of_debezium() -> None:
     assert problems(f'{EVENTS}\ntruncate = "ignore"', 'partition_by = ["op"]') == []
     assert problems(f'{EVENTS}\ntruncate = "apply"', 'partition_by = ["truncation"]') == []
+    assert problems('registry = "http://r:8081"\nsource_format = "debezium"') == []
     assert len(problems("", 'partition_by = ["op"]')) == 1

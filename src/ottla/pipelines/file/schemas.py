@@ -5,6 +5,7 @@ What only Spark can judge is left to it.
 
 from __future__ import annotations
 
+from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.source.ddl import DdlError, read_ddl
 from ottla.pipelines.source.debezium import ABOUT, DEBEZIUM, TRUNCATES
 from ottla.pipelines.spec.fields import Fields, listed, nearest
@@ -73,22 +74,19 @@ def check_format(fields: Fields, source: SourceSpec) -> None:
         if source.truncate != TRUNCATES[0]:
             fields.problem("truncate", "is for source_format = 'debezium': leave it out")
         return
-    if source.registry is not None:
-        fields.problem(
-            "source_format",
-            "'debezium' is for JSON: leave out registry. Of events in a registry's formats select "
-            "the row from the envelope: value.after.*, and value.op = 'd' AS tombstone",
-        )
-        return
+    # By a schema of a registry the event itself says which columns there are.
+    is_registered = source.registry is not None and (
+        source.schema is None or is_wanted(source.schema)
+    )
     try:
-        kind = read_ddl(source.schema or "string")
+        kind = None if is_registered else read_ddl(source.schema or "string")
     except DdlError:
         return  # said already
     if kind is not None and kind.name != "struct":
         fields.problem(
             "schema",
             "source_format = 'debezium' needs the columns of the database's table here, such as "
-            "'id INT NOT NULL, name STRING'",
+            "'id INT NOT NULL, name STRING', or the registry of its events",
         )
     for name, given, taken in (
         ("rejects", source.rejects, "separate"),

@@ -3,8 +3,11 @@
     {"before": {...}, "after": {...}, "source": {...}, "op": "u", "ts_ms": ..., "transaction": ...}
 
 or that as `payload` beside its `schema`, as Kafka Connect's JSON converter writes it with
-`schemas.enable`. `op`: c (created), r (read by a snapshot), u (updated), d (deleted), t (the table
-was truncated). A deletion is followed by a tombstone, for compaction, which says nothing new.
+`schemas.enable`; or in a schema registry's framing, as Avro or JSON, where the envelope is the
+registry's schema and has no `payload`.
+
+`op`: c (created), r (read by a snapshot), u (updated), d (deleted), t (the table was truncated). A
+deletion is followed by a tombstone, for compaction, which says nothing new.
 
 The row of an event is `after`, that of a deletion `before`, of which many databases send the key
 alone. So the fields of `before` may be missing, whatever the schema says.
@@ -70,19 +73,29 @@ def envelope(row: StructType) -> StructType:
     return StructType([*wrapper, *event])
 
 
-def _part(value: Column, name: str) -> Column:
-    """Return a part of an event that may be wrapped."""
+def _part(value: Column, kind: StructType, name: str) -> Column:
+    """Return a part of an event that may be wrapped. `kind`: the type of the value."""
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+    if name not in kind.names:
+        return F.lit(None).cast(_PLAIN_FIELDS[name])
+    part = value[name]
+    if name in ABOUT and kind[name].dataType.typeName() == "struct":
+        part = F.to_json(part, {"ignoreNullFields": "false"})
+    if "payload" not in kind.names:
+        return part
     payload = value["payload"]
-    return F.when(payload.isNotNull(), payload[name]).otherwise(value[name])
+    return F.when(payload.isNotNull(), payload[name]).otherwise(part)
 
 
-def faults(value: Column) -> list[tuple[Column, Column]]:
-    """Return what can be wrong with an event that is a JSON object, each with the words for it."""
+def faults(value: Column, kind: StructType) -> list[tuple[Column, Column]]:
+    """Return what can be wrong with an event that parses, each with the words for it.
+
+    `kind`: the type of the value.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
-    op = _part(value, "op")
+    op = _part(value, kind, "op")
     listed = ", ".join(_OPS)
     lacks = F.lit("value has no op, so it is no event of Debezium")
     unknown = F.concat(
@@ -95,21 +108,23 @@ def faults(value: Column) -> list[tuple[Column, Column]]:
     return [
         (op.isNull(), lacks),
         (~op.isin(*_OPS), unknown),
-        (op.isin("c", "r", "u") & _part(value, "after").isNull(), after),
-        ((op == "d") & _part(value, "before").isNull(), before),
+        (op.isin("c", "r", "u") & _part(value, kind, "after").isNull(), after),
+        ((op == "d") & _part(value, kind, "before").isNull(), before),
     ]
 
 
-def rows(frame: DataFrame, key: Column, value: Column, others: tuple[str, ...]) -> DataFrame:
+def rows(
+    frame: DataFrame, key: Column, value: Column, kind: StructType, others: tuple[str, ...]
+) -> DataFrame:
     """Return the rows of events that parse: `value` is that of the row.
 
-    `others`: the columns of the record to keep.
+    `kind`: the type of the value. `others`: the columns of the record to keep.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    op, before = _part(value, "op"), _part(value, "before")
-    row = F.when(op == "d", before).otherwise(_part(value, "after"))
-    about = [_part(value, name).alias(name) for name in ABOUT]
+    op, before = _part(value, kind, "op"), _part(value, kind, "before")
+    row = F.when(op == "d", before).otherwise(_part(value, kind, "after"))
+    about = [_part(value, kind, name).alias(name) for name in ABOUT]
     return frame.select(
         key.alias("key"),
         row.alias("value"),

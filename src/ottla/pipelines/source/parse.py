@@ -144,7 +144,10 @@ def parse(
             fault = F.col(_CHANGED + name)
             faults.append((fault.isNotNull(), fault))
         if name == "value" and source_format == debezium.DEBEZIUM:
-            faults += debezium.faults(F.col(_PARSED + name))
+            parsed = F.col(_PARSED + name)
+            if isinstance(schema, Framed):
+                parsed = framing.value_in(parsed, schema)
+            faults += debezium.faults(parsed, object_of(schema))
         if name == "value" and name in objects and unknown_fields == "reject":
             words = F.concat(F.lit(f"value {IS_UNKNOWN}: "), F.col(UNKNOWN))
             faults.append((F.col(UNKNOWN).isNotNull(), words))
@@ -206,6 +209,15 @@ def is_object(schema: Kind) -> bool:
     from pyspark.sql.types import StructType
 
     return schema.is_object if isinstance(schema, Framed) else isinstance(schema, StructType)
+
+
+def object_of(schema: Kind) -> StructType:
+    """Return the type of a value that is an object."""
+    from pyspark.sql.types import StructType
+
+    found = framing.type_of(schema) if isinstance(schema, Framed) else schema
+    assert isinstance(found, StructType), "the caller has asked is_object"
+    return found
 
 
 def never_fails(schema: Kind) -> bool:

@@ -27,6 +27,7 @@ from ottla.pipelines.source.debezium import (
     SourceFormat,
     Truncate,
 )
+from ottla.pipelines.source.debezium_registry import framed_envelope
 from ottla.pipelines.source.observed import observed_blocks
 from ottla.pipelines.source.parse import (
     GIVEN,
@@ -34,6 +35,7 @@ from ottla.pipelines.source.parse import (
     UNKNOWN,
     as_json_object,
     is_object,
+    object_of,
     parse,
     read_schema,
     take_parsed,
@@ -118,8 +120,9 @@ def topic(
             them out; "keep" has them as JSON in one more field of `value`, `_unknown`, null without
             any; "reject" rejects the row. With "drop" and "keep" the query's progress and its state
             count the rows and name the fields.
-        source_format: "debezium" for events of Debezium as JSON, with or without their schema.
-            `schema` has the columns of the database's table, `value` is the row: that after the
+        source_format: "debezium" for events of Debezium as JSON, with or without their schema:
+            `schema` has the columns of the database's table; or, with `registry`, as Avro or JSON
+            by the schema of the event that is there. `value` is the row: that after the
             change, or of a deletion that before it. More columns: `before`, `op`, `ts_ms`, `source`
             and `transaction` (JSON as text), and `tombstone`, which is true in deletions: select it
             for a table with keys. The tombstones after deletions are left out.
@@ -176,7 +179,8 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
     columns = take_parsed(frame, source.schemas)
     if source.is_debezium:
         key, value = columns
-        events = debezium.rows(frame, key, value, _POSITION)
+        kind = object_of(source.schemas["value"])
+        events = debezium.rows(frame, key, value, kind, _POSITION)
         return debezium.with_truncates(events, source.truncate)
     marks = [tombstone.alias("tombstone")] if source.tombstones == "mark" else []
     if source.rejects == "separate":
@@ -328,16 +332,11 @@ def _checked_format(source: Source, source_format: Any, truncate: Any, tombstone
             )
         return source
     row = source.schemas["value"]
-    if isinstance(row, Framed):
-        raise PipelineError(
-            "source_format='debezium' is for JSON: leave out registry. Of events in a registry's "
-            "formats select the row from the envelope: value.after.*, and value.op = 'd' AS "
-            "tombstone"
-        )
+    framed = framed_envelope(row) if isinstance(row, Framed) else None
     if not is_object(row):
         raise PipelineError(
             "source_format='debezium' needs the columns of the database's table in schema, such "
-            "as schema='id INT NOT NULL, name STRING'"
+            "as schema='id INT NOT NULL, name STRING', or the registry of its events"
         )
     if source.rejects != "separate" or source.unknown_fields == "keep":
         raise PipelineError(
@@ -349,7 +348,8 @@ def _checked_format(source: Source, source_format: Any, truncate: Any, tombstone
             f"tombstones={tombstones!r} is not for source_format='debezium', whose deletions are "
             "events: the tombstones after them are left out"
         )
-    schemas = source.schemas | {"value": debezium.envelope(cast("StructType", row))}
+    event = framed or debezium.envelope(cast("StructType", row))
+    schemas = source.schemas | {"value": event}
     return replace(source, schemas=schemas, source_format=source_format, truncate=truncate)
 
 
