@@ -162,10 +162,10 @@ PLANTED_STREAMS: Final[dict[Callable[[Patch], None], Sighting]] = {
     new_topics_are_not_noticed: Sighting(pace=Pace.SWIFT),
     standbys_are_beside_their_task: Sighting(1, pace=Pace.SWIFT),
     former_members_commit: Sighting(0, pace=Pace.SWIFT),
-    answers_are_not_repeated: Sighting(2, pace=Pace.SWIFT),
+    answers_are_not_repeated: Sighting(0, pace=Pace.SWIFT),
     places_are_taken_from_the_living: Sighting(101, often("kill member"), Pace.SWIFT),
-    former_static_members_go_on: Sighting(7, pace=Pace.SWIFT),
+    former_static_members_go_on: Sighting(1, often("replace threads"), Pace.SWIFT),
     places_are_kept_for_ever: Sighting(105, often("stop process"), Pace.SWIFT),
     one_kind_of_offsets_replaces_the_other: Sighting(pace=Pace.SWIFT),
-    offsets_of_replaced_members_stay: Sighting(3, pace=Pace.SWIFT),
+    offsets_of_replaced_members_stay: Sighting(0, often("stop process"), Pace.SWIFT),
 }

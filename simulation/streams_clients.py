@@ -287,6 +287,9 @@ class StreamsClients:
             case "standbys":
                 self._standbys = random.choice(STANDBYS)
                 cluster.spawn(self._set_standbys())
+            case "replace threads":
+                for member in self._members[fault.seed % len(self._threads)]:
+                    member.leaves_once = True
             case "stop process":
                 self._stop(fault.seed % len(self._threads), fault.ms / 1000)
             case "replace process":

@@ -4,6 +4,7 @@
     delete source       the application's own source topic is deleted, and made again later
     new application     all processes are replaced by those of a version with another topology
     standbys            the group has another number of standby tasks
+    replace threads     of a process: they leave, static ones for a while, and others come at once
     stop process        its threads leave, static ones for a while; another process follows later
     replace process     a process hangs, and another one is started for it, which it meets later
     cut process         a process and a broker do not reach each other: answers come late or never
@@ -24,6 +25,7 @@ KINDS: Final = (
     *("delete source",) * 2,
     *("new application",) * 2,
     *("standbys",) * 2,
+    *("replace threads",) * 2,
     *("stop process",) * 3,
     *("replace process",) * 3,
     *("cut process",) * 4,

@@ -127,6 +127,8 @@ class StreamsMember:
         """Whether another process has been started for this one: it ends once it is fenced."""
         self.stops = False
         """Whether the application is stopped: it leaves, and ends."""
+        self.leaves_once = False
+        """Whether it leaves, and joins again as another member: its thread was replaced."""
         self.is_asking = False
         """Whether the answer to a heartbeat is not there, or was lost."""
         self.stays = False
@@ -188,7 +190,8 @@ class StreamsMember:
                 continue
             await self._work()
             leaves = not self.stays and self._random.random() < LEAVES_SHARE
-            if leaves or self.stops:
+            if leaves or self.stops or self.leaves_once:
+                self.leaves_once = False
                 await self._leave()
                 return
             await asyncio.sleep(self._random.random() * 0.1)

@@ -17,6 +17,7 @@ CASES = (
     ("delete source", 0, "tree: /brokers/topics/in created", 2),
     ("new application", 0, "operator: group app deleted: none", 1),
     ("cut process", 0, "FAULT cut process", 1),
+    ("replace threads", 0, "FAULT replace threads", 1),
     ("stop process", 0, "FAULT stop process", 1),
     ("replace process", 0, "FAULT replace process", 1),
     ("standbys", 0, "FAULT standbys", 1),
