@@ -19,11 +19,17 @@ from ottla.protocol.errors import ErrorCode
 
 STEPS: Final = 30
 SEEDS_OF_A_SCRIPT: Final = 10
-FIRST_SEEDS: Final = range(0, 100, SEEDS_OF_A_SCRIPT)
+FIRST_SEEDS: Final = range(0, 200, SEEDS_OF_A_SCRIPT)
+FIRST_OF_MORE: Final = 100
+"""The first seed with more than two members."""
 PARTITIONS: Final = 3
 MEMBERS: Final = ("a", "b")
-INSTANCES: Final = ("i", "j")
-PROCESSES: Final = {"a": "pppl", "b": "qqqu"}
+MORE_MEMBERS: Final = ("a", "e", "i", "m")
+"""Their ids lie in different bins of Java's hash table, also with a later generation: two in one
+bin have an order in Kafka that depends on all members before (`ottla.groups.streams.java_order`).
+"""
+INSTANCES: Final = ("i", "j", "k", "l")
+PROCESSES: Final = {"a": "pppl", "b": "qqqu", "e": "qqqu", "i": "pqqt", "m": "xxyp"}
 """Of each member, mostly the first one."""
 HEARTBEAT, DESCRIBE = 88, 89
 JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
@@ -53,12 +59,12 @@ class _Member:
 class _Walk:
     """One group, and the requests that may come next."""
 
-    def __init__(self, session: Session, seed: int) -> None:
+    def __init__(self, session: Session, seed: int, members: Sequence[str]) -> None:
         self._session = session
         self._random = Random(seed)
         self._seed = seed
         self._group = f"g{seed}"
-        self._members = {name: _Member(name) for name in MEMBERS}
+        self._members = {name: _Member(name) for name in members}
 
     def run(self) -> None:
         for _ in range(STEPS):
@@ -66,7 +72,7 @@ class _Walk:
         self._describe()
 
     def _step(self) -> None:
-        member = self._members[self._random.choice(MEMBERS)]
+        member = self._members[self._random.choice(tuple(self._members))]
         match self._random.choices(
             ("beat", "join", "leave", "wrong", "commit", "describe", "delete"),
             (16, 4, 3, 4, 3, 2, 1),
@@ -97,7 +103,7 @@ class _Walk:
             self._beat(member)
             return
         if not member.is_in and member.instance is None and self._random.random() < 0.5:
-            member.instance = INSTANCES[MEMBERS.index(member.name)]
+            member.instance = INSTANCES[list(self._members).index(member.name)]
         if not member.is_in and member.instance is not None and self._random.random() < 0.5:
             member.generation += 1
         member.owned = NOTHING
@@ -256,13 +262,14 @@ def _settings(number: int) -> dict[str, str]:
 
 
 def streams_walks(session: Session, first: int) -> None:
-    """The walks of ten seeds from the first one on."""
+    """The walks of ten seeds from the first one on: those from 100 on with more members."""
+    members = MEMBERS if first < FIRST_OF_MORE else MORE_MEMBERS
     seeds = range(first, first + SEEDS_OF_A_SCRIPT)
     for topic in ("t", "c"):
         session.create(topic, PARTITIONS)
     set_group_settings(session, {f"g{seed}": _settings(at) for at, seed in enumerate(seeds)})
     for seed in seeds:
-        _Walk(session, seed).run()
+        _Walk(session, seed, members).run()
 
 
 STREAMS_WALKS: Final = {

@@ -5,8 +5,10 @@ A HashMap has its keys by bin: the last bits of the hash of the string, as many 
 large. Within a bin `put` adds a key behind the others, `computeIfAbsent` before them. A
 PriorityQueue is a heap, whose equal items have no other order than the heap's own.
 
-Left out: a bin of eight keys, which Java makes a tree, and what is behind the first 64 characters
-of an id: ids of Kafka Streams are shorter, and longer ones would hold the event loop.
+Left out: two members whose ids lie in one bin. They have the order in which Kafka's table of the
+group's members has them, which depends on all members that it ever had; here they are sorted. A bin
+of eight keys, which Java makes a tree. What is behind the first 64 characters of an id: those of
+Kafka Streams are shorter, and longer ones would hold the event loop.
 """
 
 from __future__ import annotations
