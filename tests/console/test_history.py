@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from ottla.console.history import MAX_SAMPLES, MAX_SERIES, History, Trend, rates, trend_of
+import pytest
+
+from ottla.console.history import (
+    MAX_SAMPLES,
+    MAX_SERIES,
+    History,
+    Trend,
+    is_growing,
+    rates,
+    trend_of,
+)
 
 
 def test_each_series_has_a_number_for_each_sample() -> None:
@@ -37,6 +47,21 @@ def test_samples_and_series_are_bounded() -> None:
     for number in range(2 * MAX_SAMPLES):
         history.add(10**6 + number, {"end": {"late": number}})
     assert history.read("end", "late")[1][-1] == 2 * MAX_SAMPLES - 1
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([1, 2, 2, 5], True),
+        ([9, 1, 2, None, 2, 5, 6], True),
+        ([5, 5, 5, 5], False),
+        ([1, 9, 2, 10], False),
+        ([1, 2, 3], False),
+        ([], False),
+    ],
+)
+def test_what_grows_has_not_fallen_meanwhile(numbers: list[int | None], expected: bool) -> None:
+    assert is_growing(numbers) is expected
 
 
 def test_rates_are_those_between_samples() -> None:

@@ -8,7 +8,8 @@ history: those with the worst lag and the most records are added first. Pure but
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -16,6 +17,8 @@ MAX_SAMPLES: Final = 720
 """Two hours, if one is taken every 10 s."""
 MAX_SERIES: Final = 1000
 UNKNOWN: Final = -1
+LEAST_GROWING: Final = 4
+"""Samples: a group that reads in batches is behind for a moment."""
 TREND_SAMPLES: Final = 6
 """A trend is that of the last minute: of one sample it would flicker."""
 
@@ -112,6 +115,14 @@ def trend_of(times: list[int], numbers: list[int | None]) -> Trend | None:
         return None
     over_s = (known[-1][0] - known[0][0]) / 1000
     return Trend((known[-1][1] - known[0][1]) / over_s, over_s)
+
+
+def is_growing(numbers: Sequence[int | None]) -> bool:
+    """Pure: whether it has grown in the last minute, and not fallen meanwhile."""
+    known = [each for each in numbers[-TREND_SAMPLES:] if each is not None]
+    if len(known) < LEAST_GROWING or known[-1] <= known[0]:
+        return False
+    return all(before <= after for before, after in pairwise(known))
 
 
 def rates(times: list[int], numbers: list[int | None]) -> list[float | None]:

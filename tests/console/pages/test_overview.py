@@ -10,15 +10,21 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
-from tests.console.served_console import WAIT_S, Visitor, serving
+from tests.console.served_console import WAIT_S, FreshAccess, Visitor, serving
 
 from ottla.client.admin.cluster import PartitionState
-from ottla.client.admin.health import Problem
+from ottla.client.admin.groups import ListedGroup
+from ottla.client.admin.health import Problem, problems
+from ottla.client.admin.lags import GroupLag, Lags
+from ottla.client.admin.log_dirs import LogDir, log_dirs
 from ottla.client.admin.losses import DAY_MS
+from ottla.client.client import Client
 from ottla.console import shared_answers
 from ottla.console.access import Access
 from ottla.console.console import Console
+from ottla.console.history import History
 from ottla.console.pages.overview import MAX_LINKS, shown
+from ottla.console.sampler import LAG, Sampler
 from ottla.testing import SharedBroker, Topic
 
 
@@ -74,6 +80,51 @@ def test_a_problem_names_the_first_partitions() -> None:
     assert found.links[0] == ("t-0", "/topics/t/partitions")
     assert len(found.links) == MAX_LINKS
     assert found.more == 5
+
+
+def test_disks_and_folders(ottla_session_broker: SharedBroker) -> None:
+    class Healthy(SimpleNamespace):
+        controller, controller_answers, brokers = 1, True, ()
+        offline = under_min_isr = under_replicated = ()
+
+    folders = [
+        LogDir(1, "/fine", None, 1000, 100, ()),
+        LogDir(1, "/old", None, None, None, ()),
+        LogDir(2, "/tight", None, 1000, 99, ()),
+        LogDir(3, "/gone", "kafka storage error", None, None, ()),
+    ]
+    state: Any = Healthy()
+    offline, full = problems(state, None, None, folders)
+    assert offline.what == "broker 3 cannot use its log folder /gone: kafka storage error"
+    assert offline.is_broken
+    assert full.what == "the disk of /tight of broker 2 has 9 % left"
+    assert not full.is_broken
+    with Client(ottla_session_broker.bootstrap) as client:
+        (folder,), why = log_dirs(client, partitions={})
+    assert (folder.replicas, why) == ((), {}), "the overview asks for no replica"
+    assert folder.total_bytes
+    assert folder.usable_bytes
+
+
+def test_groups_that_fall_further_behind_are_named(
+    ottla_session_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = FreshAccess(ottla_session_broker.bootstrap, {}, "tests")
+    sampler = Sampler(access, History())
+    for number in range(6):
+        lags = {"<b>slow": 10 * number, "steady": 70, "idle": 10 * number}
+        sampler.history.add(1000 * number, {LAG: lags})
+    found = [GroupLag("steady", "t", 70, 1), GroupLag("<b>slow", "t", 50, 1)]
+    found.append(GroupLag("idle", "t", 50, 1))
+    monkeypatch.setattr(shared_answers, "lags", lambda _: Lags(found, True))
+    groups = [ListedGroup(name, "stable", "consumer") for name in ("<b>slow", "steady")]
+    groups.append(ListedGroup("idle", "empty", "consumer"))
+    monkeypatch.setattr(shared_answers, "listed_groups", lambda _: groups)
+    with serving(Console(access, sampler=sampler)) as visitor:
+        page = visitor.get("/")
+    _, _, growing = page.words.partition("Falling further behind")
+    assert growing.startswith(" <b>slow: 50 records Their lag has grown")
+    assert "<b>slow" not in page.text
 
 
 def test_groups_that_lose_unread_records_are_named(visitor: Visitor, ottla_topic: Topic) -> None:

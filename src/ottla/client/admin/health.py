@@ -16,6 +16,7 @@ from ottla.client.admin.hanging_transactions import (
     find_hanging,
     hanging_transaction,
 )
+from ottla.client.admin.log_dirs import LogDir
 from ottla.client.admin.losses import losses_of_all
 from ottla.client.admin.transactions import Transactions
 from ottla.client.client import Client
@@ -25,6 +26,8 @@ from ottla.wording.plural import plural
 MAX_TIMEOUT_MS: Final = 15 * 60_000
 """transaction.max.timeout.ms by default: a transaction with a later write may just be long."""
 DAY_S: Final = 24 * 3600
+LITTLE_PERCENT: Final = 10
+"""Of a disk."""
 EXPIRES_SOON_DAYS: Final = 30
 HANGING: Final = "{} hanging: read_committed consumers and compaction stop before it"
 
@@ -134,11 +137,43 @@ def problems(
     cluster: ClusterState,
     hanging: Sequence[HangingTransaction] | None,
     days_left: Mapping[int, int] | None = None,
+    folders: Sequence[LogDir] = (),
 ) -> Iterator[Problem]:
-    """What is wrong, the worst first. The arguments are those of `judged`."""
+    """What is wrong, the worst first. The arguments are those of `judged`, and log folders of
+    which it is said what their disks lack.
+    """
     yield from broken_parts(cluster)
+    yield from offline_folders(folders)
     yield from degraded_parts(cluster, len(hanging or ()))
+    yield from full_disks(folders)
     yield from expiring_certificates(days_left or {})
+
+
+def offline_folders(folders: Sequence[LogDir]) -> Iterator[Problem]:
+    """Log folders that a broker cannot use."""
+    for each in folders:
+        if each.error is not None:
+            yield Problem(
+                f"broker {each.broker} cannot use its log folder {each.path}: {each.error}",
+                "Its replicas there are offline. Look at the disk and the broker's log; a broker "
+                "takes a folder again when it starts.",
+                True,
+            )
+
+
+def full_disks(folders: Sequence[LogDir]) -> Iterator[Problem]:
+    """Disks with little space left."""
+    for each in folders:
+        if not each.total_bytes or each.usable_bytes is None:
+            continue
+        percent = 100 * each.usable_bytes // each.total_bytes
+        if percent < LITTLE_PERCENT:
+            yield Problem(
+                f"the disk of {each.path} of broker {each.broker} has {percent} % left",
+                "A full disk ends writing to all that lies on it. Let retention remove more, or "
+                "move replicas to other brokers: ottla cluster drain.",
+                False,
+            )
 
 
 def expiring_certificates(days_left: Mapping[int, int]) -> Iterator[Problem]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
@@ -16,12 +17,18 @@ from ottla.client.admin.health import (
     problems,
 )
 from ottla.client.admin.lags import left_behind
+from ottla.client.admin.log_dirs import LogDir, log_dirs
 from ottla.client.admin.losses import DAY_MS, records_at_risk
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, RefusedError
+from ottla.console.history import is_growing
+from ottla.console.pages.charts import sampler_of
+from ottla.console.sampler import LAG
 from ottla.console.shared_answers import shared_cluster, shared_groups, shared_lags
 from ottla.console.visit import Visit
 
+MAX_WATCHED: Final = 100
+"""Groups, the most behind, of which it is said that their lag grows."""
 MAX_LINKS: Final = 12
 """Partitions that are named with a problem."""
 HANGING_FRESH_S: Final = 30.0
@@ -43,6 +50,7 @@ class Risks(NamedTuple):
 
     hanging: list[HangingTransaction] | None
     days_left: dict[int, int]
+    folders: list[LogDir]
     losing: dict[str, int]
     """How many unread records of each group retention removes within a day."""
 
@@ -59,12 +67,13 @@ def overview(visit: Visit) -> Response:
         lambda client: Risks(
             hanging_transactions(client),
             certificate_days_left(client, cluster),
+            log_dirs(client, partitions={})[0],
             losing(client),
         ),
     )
-    hanging, days_left, at_risk = risks or Risks(None, {}, {})
+    hanging, days_left, folders, at_risk = risks or Risks(None, {}, [], {})
     groups, idle = known_groups(visit)
-    found = [shown(each) for each in problems(cluster, hanging, days_left)]
+    found = [shown(each) for each in problems(cluster, hanging, days_left, folders)]
     return visit.page(
         "overview.html",
         cluster=cluster,
@@ -74,6 +83,7 @@ def overview(visit: Visit) -> Response:
         is_looking=risks is None,
         losing=[*at_risk.items()][:MAX_LINKS],
         more_losing=max(0, len(at_risk) - MAX_LINKS),
+        growing=growing(visit, {name for name, _ in idle}) if groups else [],
         idle=idle[:MAX_LINKS],
         more_idle=max(0, len(idle) - MAX_LINKS),
     )
@@ -96,6 +106,24 @@ def known_groups(visit: Visit) -> tuple[int | None, list[tuple[str, int]]]:
         return len(groups), left_behind(groups, shared_lags(visit))
     except RefusedError:
         return None, []
+
+
+def growing(visit: Visit, idle: Collection[str]) -> list[tuple[str, int]]:
+    """Of the groups that are most behind, those whose lag grows, with it; nothing without a
+    history. Groups without members are said to be `idle`.
+    """
+    sampler = sampler_of(visit)
+    if sampler is None:
+        return []
+    found: Counter[str] = Counter()
+    for each in shared_lags(visit).lags:
+        if each.group not in idle:
+            found[each.group] += each.lag
+    return [
+        (name, lag)
+        for name, lag in found.most_common(MAX_WATCHED)
+        if is_growing(sampler.history.read(LAG, name)[1])
+    ][:MAX_LINKS]
 
 
 def shown(problem: Problem) -> ShownProblem:
