@@ -139,12 +139,23 @@ def _reading(process: ClientProcess) -> Reading:
     return Reading(int(count), int(first_count), float(first_at), float(last_at))
 
 
+def _wait_for(reader: ClientProcess, records: int) -> None:
+    limit = time.monotonic() + WAIT_SECONDS
+    while _reading(reader).records < records:
+        if time.monotonic() > limit:
+            raise ClientError("the member did not get all records")
+        time.sleep(LOOK_SECONDS)
+
+
 def stream(broker: Broker, seconds: int) -> tuple[float, float]:
     """p50 and p99 in ms."""
     begin_at(broker, "streaming", "earliest")
     producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0, "log_level": 0})
     with member(broker, "streaming", "stream") as reader:
         reader.wait_ready()
+        # It is assigned the partition with its second heartbeat, five seconds after the first one.
+        producer.produce("stream", value(time.monotonic()))
+        _wait_for(reader, 1)
         begin = time.monotonic()
         for number in range(seconds * RATE):
             pause = begin + number / RATE - time.monotonic()
@@ -153,11 +164,7 @@ def stream(broker: Broker, seconds: int) -> tuple[float, float]:
             producer.produce("stream", value(time.monotonic()))
         if producer.flush(WAIT_SECONDS):
             raise ClientError("not all records were acknowledged")
-        limit = time.monotonic() + WAIT_SECONDS
-        while _reading(reader).records < seconds * RATE:
-            if time.monotonic() > limit:
-                raise ClientError("the member did not get all records")
-            time.sleep(LOOK_SECONDS)
+        _wait_for(reader, 1 + seconds * RATE)
         reader.tell("times")
-        steady = [float(each) for each in reader.line().split()][WARM_UP * RATE :]
+        steady = [float(each) for each in reader.line().split()][1 + WARM_UP * RATE :]
     return percentile(steady, 0.5), percentile(steady, 0.99)
