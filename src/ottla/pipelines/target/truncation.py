@@ -7,11 +7,12 @@ partitions may be read after it: they must not come back, so the last truncation
 
 `<checkpoint>/ottla-truncated.json`, one JSON object, replaced as a whole:
 
-    {"version": 1, "order": {"<column>": <value>}, "columns": ["<column>"]}
+    {"version": 1, "order": "{\\"<column>\\": <value>}", "columns": ["<column>"]}
 
-It is written before the batch that has the truncation. A batch that is cut off in between is read
-again with the same truncation, and noting it twice is noting it once. A crash leaves the former
-text or the new one.
+The order is JSON within JSON, in Spark's own words: a decimal has more digits than Python's floats
+keep. It is written before the batch that has the truncation. A batch that is cut off in between is
+read again with the same truncation, and noting it twice is noting it once. A crash leaves the
+former text or the new one.
 """
 
 from __future__ import annotations
@@ -60,11 +61,13 @@ class Truncation:
 
 def _build(noted: tuple[tuple[str, ...], str]) -> dict[str, Any]:
     names, order = noted
-    return {"order": json.loads(order), "columns": list(names)}
+    return {"order": order, "columns": list(names)}
 
 
 def _parse(document: dict[str, Any]) -> tuple[tuple[str, ...], str]:
-    return tuple(map(str, document["columns"])), json.dumps(dict(document["order"]))
+    order = document["order"]
+    dict(json.loads(order))  # refuses what is damaged; the text itself is kept
+    return tuple(map(str, document["columns"])), order
 
 
 NOTE: Final = Document(

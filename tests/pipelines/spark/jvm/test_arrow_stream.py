@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from typing import Any
@@ -75,7 +76,9 @@ def test_a_program_without_the_token_hands_in_nothing(
         for words in (b"", b"x" * 100):
             stranger = socket.create_connection(("127.0.0.1", port))
             stranger.sendall(words)
-            stranger.shutdown(socket.SHUT_WR)
+            # It is refused as soon as it has sent 32 bytes, which may be before this.
+            with contextlib.suppress(OSError):
+                stranger.shutdown(socket.SHUT_WR)
             strangers.append(stranger)
         return sender(server)
 
