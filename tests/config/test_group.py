@@ -26,6 +26,7 @@ KAFKAS = {
     "streams.num.standby.replicas": ("INT", "0", 0),
     "streams.initial.rebalance.delay.ms": ("INT", "3000", 0),
     "streams.assignment.interval.ms": ("INT", "1000", 0),
+    "streams.task.offset.interval.ms": ("INT", "60000", 1),
     "streams.rack.aware.assignment.tags": ("LIST", "", None),
     "streams.assignor.name": ("STRING", None, None),
     "errors.deadletterqueue.topic.name": ("STRING", "", None),
@@ -75,6 +76,11 @@ def test_what_a_group_does_not_set_comes_from_the_broker() -> None:
             {"streams.num.standby.replicas": "3"},
             "streams.num.standby.replicas must be less than or equal to "
             "group.streams.max.standby.replicas",
+        ),
+        (
+            {"streams.task.offset.interval.ms": "14999"},
+            "streams.task.offset.interval.ms must be greater than or equal to "
+            "group.streams.min.task.offset.interval.ms",
         ),
         (
             {"share.heartbeat.interval.ms": "x"},

@@ -6,6 +6,7 @@ from ottla.node.coordinator_wiring import (
     consumer_group_settings,
     group_settings,
     share_group_settings,
+    streams_group_settings,
 )
 
 
@@ -52,3 +53,19 @@ def test_share_groups_follow_their_settings() -> None:
     assert settings.initialize_retry_interval_ms == 40_000
     other = share_group_settings(settings_of_group(image, config, "other"), config)
     assert other.session_timeout_ms == 45_000
+
+
+def test_streams_groups_follow_their_settings() -> None:
+    config = BrokerConfig(
+        {
+            "group.streams.task.offset.interval.ms": "20000",
+            "group.streams.min.task.offset.interval.ms": "9000",
+        }
+    )
+    image = ClusterImage("c")
+    own = ConfigImage({"streams.task.offset.interval.ms": "10000"}, 0)
+    image.apply(GroupConfigChanged("own", own))
+    settings = streams_group_settings(settings_of_group(image, config, "own"), config)
+    assert (settings.task_offset_interval_ms, settings.num_standby_replicas) == (10_000, 0)
+    other = streams_group_settings(settings_of_group(image, config, "other"), config)
+    assert other.task_offset_interval_ms == 20_000

@@ -89,3 +89,15 @@ class StreamsGroupSettings(Settings):
         "How long a new streams group waits for more members before its first assignment.",
         at_least(0),
     )
+    group_streams_task_offset_interval_ms = integer(
+        "group.streams.task.offset.interval.ms",
+        60_000,
+        "How often members of streams groups say how far the states of their tasks are.",
+        at_least(1),
+    )
+    group_streams_min_task_offset_interval_ms = integer(
+        "group.streams.min.task.offset.interval.ms",
+        15_000,
+        "Minimum of group.streams.task.offset.interval.ms, also for one group.",
+        at_least(1),
+    )

@@ -163,6 +163,12 @@ class StreamsSettings(Settings):
         "A new assignment of a streams group is computed no sooner than this after the one before.",
         at_least(0),
     )
+    streams_task_offset_interval_ms = integer(
+        "streams.task.offset.interval.ms",
+        60_000,
+        "How often the members of a streams group say how far the states of their tasks are.",
+        at_least(1),
+    )
     streams_rack_aware_assignment_tags = words(
         "streams.rack.aware.assignment.tags",
         (),

@@ -50,6 +50,9 @@ GROUP_BOUNDS: Final[Mapping[str, Bounds]] = {
     "streams.initial.rebalance.delay.ms": Bounds(
         "group.streams.initial.rebalance.delay.ms", None, None
     ),
+    "streams.task.offset.interval.ms": Bounds(
+        "group.streams.task.offset.interval.ms", "group.streams.min.task.offset.interval.ms", None
+    ),
 }
 """By the name of a group's setting, in the order in which Kafka checks them. Those that are not in
 here have no broker setting.

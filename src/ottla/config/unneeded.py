@@ -89,9 +89,8 @@ _GROUPS: Final = """
 """
 _STREAMS: Final = """
     group.streams.acceptable.recovery.lag group.streams.assignors
-    group.streams.max.warmup.replicas group.streams.min.task.offset.interval.ms
-    group.streams.num.warmup.replicas group.streams.rack.aware.assignment.tags
-    group.streams.task.offset.interval.ms
+    group.streams.max.warmup.replicas group.streams.num.warmup.replicas
+    group.streams.rack.aware.assignment.tags
 """
 _DESCRIPTIONS: Final = """
     group.streams.topology.description.plugin.class
