@@ -15,8 +15,10 @@ from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
+from ottla.groups.streams.group import Soft
 from ottla.groups.streams.large import MAX_AT_ONCE
 from ottla.groups.streams.requests import HeartbeatRequest
+from ottla.groups.streams.step import FirstAssignmentDue
 from ottla.groups.streams.topology import Subtopology, Topology
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -65,6 +67,15 @@ class Bench:
 
         await self.runtime.decide(0, decide)
 
+    async def soft(self) -> Soft:
+        return await self.runtime.decide(0, lambda shard, _: shard.streams.groups["g"].soft)
+
+    async def expire(self) -> None:
+        """The delay of the first assignment is over."""
+        await self.runtime.decide(
+            0, lambda shard, step: shard.expired(FirstAssignmentDue("g"), step)
+        )
+
     async def there(self) -> tuple[bool, list[str]]:
         """Whether there is a classic group, and the members of the streams group."""
 
@@ -102,3 +113,38 @@ async def test_one_that_is_refused_replaces_nothing(bench: Bench) -> None:
         await bench.groups.heartbeat(invalid)
     assert refused.value.code is ErrorCode.streams_invalid_topology
     assert await bench.there() == (True, [])
+
+
+async def test_the_delay_that_ends_while_a_thread_decides_has_ended(bench: Bench) -> None:
+    await bench.groups.heartbeat(joining("a"))
+    assert (await bench.soft()).is_delayed
+    bench.before = bench.expire
+    await bench.groups.heartbeat(joining("b"))
+    assert (await bench.there())[1] == ["a", "b"]
+    assert not (await bench.soft()).is_delayed
+    assigned = await bench.groups.heartbeat(joining("a"))
+    assert assigned.tasks is not None
+    assert assigned.tasks.size == MAX_AT_ONCE // 2
+
+
+async def test_what_members_say_while_a_thread_decides_is_kept(bench: Bench) -> None:
+    """They write no record: neither waits for the other."""
+    first = await bench.groups.heartbeat(joining("a"))
+    await bench.expire()
+    first = await bench.groups.heartbeat(joining("a"))
+    beat = HeartbeatRequest("g", "a", first.epoch, "client", "/127.0.0.1")
+    long = bench.long
+
+    async def say() -> None:
+        said = {("0", 1): 7}
+        await bench.groups.heartbeat(beat._replace(task_offsets=said, shuts_down=True))
+        assert bench.long == long + 1
+
+    bench.before = say
+    await bench.groups.heartbeat(joining("b")._replace(task_offsets={("0", 2): 8}))
+    soft = await bench.soft()
+    assert soft.shutdown_by == "a"
+    assert {name: each.offsets for name, each in soft.task_offsets.items()} == {
+        "a": {("0", 1): 7},
+        "b": {("0", 2): 8},
+    }

@@ -62,7 +62,7 @@ class StreamsGroups:
 
         def work(group: StreamsGroup, topics: Topics, step: StreamsStep) -> HeartbeatResult:
             made = heartbeat(group, request, topics, step)
-            group.soft = made.soft
+            group.decided = made.soft
             return made.result
 
         return await self._long.decide(index, request.group, begin, work)

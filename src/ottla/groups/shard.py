@@ -880,7 +880,10 @@ class GroupShard:
         """What was decided elsewhere is done; False where the group has changed meanwhile."""
         if not self._may_take_over(copied, self.streams.groups):
             return False
-        self._keep(copied.original.group_id, copied.group.soft, step)
+        decided = copied.group.decided
+        assert decided is not None
+        soft = decided.merged(copied.group.soft, copied.original.soft)
+        self._keep(copied.original.group_id, soft, step)
         self._take_over(copied, encoded, step)
         return True
 

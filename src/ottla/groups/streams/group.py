@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.groups.streams.configured import ConfiguredTopology
 from ottla.groups.streams.member import Member, MemberState
@@ -89,6 +89,23 @@ class Soft(NamedTuple):
 
     asked: Asked | None = None
 
+    def merged(self, before: Soft, now: Soft) -> Soft:
+        """This was decided from `before`, and `now` is what the group knows meanwhile: heartbeats
+        that write no record, and the end of the delay, do not wait for a thread.
+        """
+        changes: dict[str, Any] = {
+            name: value
+            for name, value, former in zip(self._fields, now, before, strict=True)
+            if value is not former
+        }
+        if "task_offsets" in changes:
+            changes["task_offsets"] = dict(self.task_offsets) | {
+                member: said
+                for member, said in now.task_offsets.items()
+                if said is not before.task_offsets.get(member)
+            }
+        return self._replace(**changes)
+
     def without(self, member_id: str, *, is_empty: bool) -> Soft:
         """Once the member is gone; `is_empty`: it was the last one."""
         soft = self._replace(shutdown_by=None) if is_empty else self
@@ -102,7 +119,7 @@ class StreamsGroup:
     """Members, targets, topology and epochs of one group."""
 
     __slots__ = (
-        "active_owners", "assignment_configs", "described_epoch", "description", "epoch",
+        "active_owners", "assignment_configs", "decided", "described_epoch", "description", "epoch",
         "group_id", "members", "metadata_hash", "readers", "revision", "soft",
         "standby_owners", "static_members", "target_epoch", "target_timestamp_ms",
         "targets", "topology", "undescribable_epoch", "validated_topology_epoch",
@@ -135,6 +152,8 @@ class StreamsGroup:
         self.warmup_owners: dict[TaskId, frozenset[str]] = {}
         self.soft = Soft()
         """Not stored."""
+        self.decided: Soft | None = None
+        """Of a copy that has decided in a thread: what the group knows then."""
         self.revision = 0
         """How many records it has taken over; not stored."""
 
