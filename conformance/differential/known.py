@@ -52,6 +52,11 @@ _TOLD_AGAIN: Final = (
     "A member of a streams group that says what it has, and lacks tasks that it was given, is told "
     "them again: the answer may have been lost. Kafka answers only what has changed since."
 )
+_JOINS_AGAIN: Final = (
+    "A static member of a streams group that joins again without having left did not get the "
+    "answer, or was fenced: it is told its tasks. Kafka refuses it with an error that ends Kafka "
+    "Streams."
+)
 _ONLY_OFFSETS: Final = (
     "The heartbeat that makes a streams group is told endpoint epoch 0. Kafka tells 1 where "
     "offsets were committed before for a group of that id, and goes on from 0 all the same."
@@ -91,6 +96,8 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known(LATE_END, "producer_id", _FENCED, answers=r"'-1', 'P\d+'"),
     Known(LATE_END, "producer_epoch", _FENCED, answers=r"-1, \d+"),
     Known("", "", CLAIMED, "a_claimed_place"),
+    Known("streams heartbeat of 'a' in 0 again", "", _JOINS_AGAIN, "streams_static_members"),
+    Known("streams heartbeat of 'b' in 0 again", "", _JOINS_AGAIN, "streams_static_members"),
     Known("", "_tasks", _TOLD_AGAIN, answers=r"\[.*\], None"),
     Known("", "topology_description_required", _DESCRIPTIONS, answers="True, False"),
     Known("seed", "endpoint_information_epoch", _ONLY_OFFSETS, answers="0, 1"),

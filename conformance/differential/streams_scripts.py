@@ -204,7 +204,7 @@ def streams_static_members(session: Session) -> None:
     describe(session)
     beat(session, "b", -2, instance_id="two")
     beat(session, "b", 0, instance_id="two", process_id="q", rack_id="r", label="of a rack")
-    beat(session, "b", 0, instance_id="two", process_id="q", rebalance_timeout=1)
+    beat(session, "b", 0, instance_id="two", process_id="q", label="again")
     beat(session, "e", 0, process_id="s")
     beat(session, "e", 0, process_id="s", instance_id="three", label="is static now")
     beat(session, "e", 0, process_id="s", instance_id="four", label="by another id")

@@ -140,7 +140,7 @@ class _Walk:
         elif answer.error_code is not ErrorCode.invalid_request:
             member.is_in, member.owned, member.told = False, NOTHING, NOTHING
             if member.instance is not None:
-                # Else it would claim its own place.
+                # Else Kafka would refuse it: it would claim its own place.
                 self._heartbeat(member, LEAVE_FOR_A_WHILE)
 
     def _leave(self, member: _Member) -> None:

@@ -1,4 +1,9 @@
-"""The member that sends a heartbeat: which one it is, and what it says of itself."""
+"""The member that sends a heartbeat: which one it is, and what it says of itself.
+
+A static member that joins again without having left did not get the answer, or was fenced: it is
+the member, as one without an instance id is. Kafka refuses it with UNRELEASED_INSTANCE_ID, which
+ends Kafka Streams. A member's id is made by its client, so no other process has it.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +25,13 @@ def joined(
     """The member as it is, perhaps a new one, and the static one whose place it takes.
 
     Raises ApiError (GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH; of a static
-    member also UNRELEASED_INSTANCE_ID where it has not left, FENCED_INSTANCE_ID where it is
-    another one by now).
+    member also UNRELEASED_INSTANCE_ID where another one has its place and has not left it,
+    FENCED_INSTANCE_ID where it is another one by now).
     """
     member_id, instance_id = request.member_id, request.instance_id
     if request.epoch == JOIN_EPOCH:
         old = None if instance_id is None else group.static_member(instance_id)
-        if old is not None:
+        if old is not None and (old.member_id != member_id or old.epoch == LEAVE_STATIC_EPOCH):
             return _in_place_of(old, member_id), old
         limit = step.settings.max_size
         if len(group.members) >= limit and member_id not in group.members:
