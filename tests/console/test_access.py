@@ -157,6 +157,33 @@ def test_an_error_is_not_kept() -> None:
     assert own.kept("a", 60, lambda: 7) == 7
 
 
+def test_what_is_asked_beside_the_page_is_asked_again_after_a_change() -> None:
+    own, free = new(), [threading.Event(), threading.Event()]
+    asked: list[Client] = []
+
+    def ask(client: Client) -> int:
+        number = len(asked)
+        asked.append(client)
+        assert free[number].wait(WITHIN_S)
+        return number
+
+    def wait_for(*wanted: int | None) -> None:
+        by_s = time.monotonic() + WITHIN_S
+        while own.kept_soon("a", 60, ask) != wanted[-1] or len(asked) < len(wanted):
+            assert own.kept_soon("a", 60, ask) in wanted
+            assert time.monotonic() < by_s
+            time.sleep(0.01)
+
+    wait_for(None)
+    own.forget()
+    wait_for(None, None)
+    free[0].set()  # it was asked before the change
+    free[1].set()
+    wait_for(None, 1)
+    assert len(asked) == 2
+    own.close()
+
+
 def test_nobody_waits_for_what_is_asked_beside_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     own, free, asked = new(), threading.Event(), []
     monkeypatch.setattr(access, "SOON_AGAIN_S", 0.0)

@@ -142,9 +142,10 @@ class Access:
             kept.is_asked = False
 
     def forget(self) -> None:
-        """Something was changed: the next page asks again."""
+        """Something was changed: the next page asks again. What is being asked now is not kept."""
         with self._lock:
             self._kept.clear()
+            self._soon = {name: _Soon(each.answer) for name, each in self._soon.items()}
 
     def close(self) -> None:
         """Clients that are lent are closed once they come back."""
@@ -158,8 +159,8 @@ class Access:
 class _Soon:
     """The newest answer, and until when it is good."""
 
-    def __init__(self) -> None:
-        self.answer: object = None
+    def __init__(self, answer: object = None) -> None:
+        self.answer = answer
         self.until_s = 0.0
         self.is_asked = False
 

@@ -69,7 +69,6 @@ class Visit:
         """After a change: the page at `url`, which says what was done."""
         if said is not None:
             self.session.say(said)
-        self.access.forget()
         return RedirectResponse(url, 303)
 
     def number(self, name: str, least: int = 0, most: int = MAX_NUMBER) -> int | None:
@@ -138,7 +137,12 @@ def visited(
             form,
             theme if theme in THEMES else "",
         )
-        return page(visit)
+        try:
+            return page(visit)
+        finally:
+            if request.method == "POST":
+                # After an error, too: some of it, or all, may have been changed before.
+                session.access.forget()
 
 
 async def checked_form(request: Request, session: Session, *, read_only: bool) -> dict[str, str]:
