@@ -87,9 +87,7 @@ def heartbeat(
     epoch = _next_epoch(group, compared, step, bumps=bumps)
     note_change(group, after, replaced, configured, epoch, step, bumps=bumps)
     soft = _with_offsets(group.soft._replace(compared=compared), request)
-    if not group.members and not soft.is_delayed and step.settings.initial_rebalance_delay_ms > 0:
-        await_members(group.group_id, step)
-        soft = soft._replace(is_delayed=True)
+    soft = _delayed_if_first(soft, group, step)
     target_epoch, target = _target(group, epoch, Arriving(after, replaced), soft, step, statuses)
     reconciled = _reconciled(after, target_epoch, target, group, request.owned, step)
     await_heartbeat(group.group_id, after.member_id, step)
@@ -177,6 +175,14 @@ def _with_offsets(soft: Soft, request: HeartbeatRequest) -> Soft:
     had = soft.task_offsets.get(request.member_id, NO_OFFSETS)
     said = had.updated(request.task_offsets, request.task_end_offsets)
     return soft._replace(task_offsets={**soft.task_offsets, request.member_id: said})
+
+
+def _delayed_if_first(soft: Soft, group: StreamsGroup, step: Step) -> Soft:
+    """The first member of a group waits for others."""
+    if group.members or soft.is_delayed or step.settings.initial_rebalance_delay_ms <= 0:
+        return soft
+    await_members(group.group_id, step)
+    return soft._replace(is_delayed=True)
 
 
 def _topology(group: StreamsGroup, request: HeartbeatRequest, step: Step) -> Topology:
