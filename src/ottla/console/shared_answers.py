@@ -11,9 +11,10 @@ from typing import Final
 from ottla.client.admin.cluster import ClusterState, cluster_state, min_in_sync
 from ottla.client.admin.groups import ListedGroup, listed_groups
 from ottla.client.admin.lags import Lags, lags
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, RefusedError
 from ottla.client.metadata import Metadata
 from ottla.console.visit import Visit
+from ottla.protocol.errors import ErrorCode
 
 FRESH_S: Final = 4.0
 """Shorter than the five seconds after which a page asks again, so that it has something newer; long
@@ -33,10 +34,19 @@ def shared_cluster(visit: Visit) -> ClusterState:
     """Brokers, the controller, and each partition with a problem."""
 
     def ask() -> ClusterState:
-        metadata = shared_metadata(visit)
-        return cluster_state(visit.client, metadata, least_in_sync(visit, metadata.topics))
+        try:
+            return _cluster(visit, shared_metadata(visit))
+        except RefusedError as error:
+            if error.code is not ErrorCode.unknown_topic_or_partition:
+                raise
+            # A topic was deleted while the metadata were kept.
+            return _cluster(visit, visit.client.metadata())
 
     return visit.access.kept("cluster", FRESH_S, ask)
+
+
+def _cluster(visit: Visit, metadata: Metadata) -> ClusterState:
+    return cluster_state(visit.client, metadata, least_in_sync(visit, metadata.topics))
 
 
 def least_in_sync(visit: Visit, topics: Iterable[str]) -> dict[str, int]:

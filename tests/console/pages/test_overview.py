@@ -19,12 +19,14 @@ from ottla.client.admin.lags import GroupLag, Lags
 from ottla.client.admin.log_dirs import LogDir, log_dirs
 from ottla.client.admin.losses import DAY_MS
 from ottla.client.client import Client
+from ottla.client.errors import RefusedError
 from ottla.console import shared_answers
 from ottla.console.access import Access
 from ottla.console.console import Console
 from ottla.console.history import History
 from ottla.console.pages.overview import MAX_LINKS, shown
 from ottla.console.sampler import LAG, Sampler
+from ottla.protocol.errors import ErrorCode
 from ottla.testing import SharedBroker, Topic
 
 
@@ -72,6 +74,25 @@ def test_a_new_topic_is_asked_for_its_setting_alone(monkeypatch: pytest.MonkeyPa
     assert shared_answers.least_in_sync(visit, ["b", "a"]) == {"a": 2, "b": 2}
     assert shared_answers.least_in_sync(visit, ["b", "c"]) == {"a": 2, "b": 2, "c": 2}
     assert asked == [["a", "b"], ["c"]]
+
+
+def test_a_topic_that_is_deleted_while_metadata_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"a", "gone"}
+
+    def settings(_: Any, names: list[str]) -> dict[str, int]:
+        if "gone" in names and "gone" not in known:
+            raise RefusedError("read the settings", ErrorCode.unknown_topic_or_partition)
+        return dict.fromkeys(names, 2)
+
+    monkeypatch.setattr(shared_answers, "min_in_sync", settings)
+    monkeypatch.setattr(shared_answers, "cluster_state", lambda *arguments: arguments[2])
+    access = Access("localhost:1", {}, "tests")
+    client = SimpleNamespace(metadata=lambda: SimpleNamespace(topics=set(known)))
+    visit: Any = SimpleNamespace(access=access, client=client)
+    shared_answers.shared_metadata(visit)
+    known.remove("gone")
+    found: Any = shared_answers.shared_cluster(visit)
+    assert found == {"a": 2}
 
 
 def test_a_problem_names_the_first_partitions() -> None:
