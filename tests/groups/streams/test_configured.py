@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -9,7 +10,10 @@ from tests.groups.streams.world import COUNTS, subtopology
 
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.streams.configured import configure
+from ottla.groups.streams.endpoints import endpoint_partitions
+from ottla.groups.streams.member import Endpoint, Member
 from ottla.groups.streams.status import StatusCode
+from ottla.groups.streams.tasks import HeldTasks
 from ottla.groups.streams.topology import CopartitionGroup, Subtopology, Topology, check_topology
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -172,3 +176,26 @@ def test_a_topology_that_cannot_be(topology: Topology, message: str) -> None:
     with pytest.raises(ApiError, match=message) as refused:
         check_topology(topology)
     assert refused.value.code is ErrorCode.streams_invalid_topology
+
+
+class Vanishing(dict[str, Topic]):
+    """Each topic is deleted by another thread once it was looked for."""
+
+    def __contains__(self, name: object) -> bool:
+        return self.pop(str(name), None) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.pop(name, default)
+
+
+def test_a_topic_may_be_deleted_while_a_thread_looks() -> None:
+    there = topics(t=6, r=6, c=6)
+    found = configure(COUNTS, Topics(1, Vanishing(there.by_name)))
+    assert found == configure(COUNTS, there)
+    reads = endpoint_partitions(
+        [Member("m", endpoint=Endpoint("h", 1), assigned=HeldTasks({"0": {1: 1}}))],
+        found,
+        Topics(1, Vanishing(there.by_name)),
+    )
+    assert reads is not None
+    assert reads[0].active == (("t", (1,)),)

@@ -24,6 +24,11 @@ class Topics(NamedTuple):
     """Grows with every change."""
     by_name: Mapping[str, Topic]
 
+    def only(self, names: Iterable[str]) -> Topics:
+        """Those of these names, as they are now: none of them is deleted meanwhile."""
+        found = ((name, self.by_name.get(name)) for name in names)
+        return Topics(self.version, {name: topic for name, topic in found if topic is not None})
+
     def ids(self, names: Iterable[str]) -> frozenset[UUID]:
         """Of those that exist."""
         found = map(self.by_name.get, names)

@@ -63,6 +63,7 @@ class ConfiguredTopology(NamedTuple):
 
 def configure(topology: Topology, topics: Topics) -> ConfiguredTopology:
     """Raises ApiError (STREAMS_INVALID_TOPOLOGY) for a topology that fits no topics."""
+    topics = topics.only(topology.required_topics())
     try:
         _check_sources(topology, topics)
         counts = decide_partition_counts(topology, topics)

@@ -32,9 +32,9 @@ def endpoint_partitions(
     """
     reads: dict[str, _Read] = {
         name: [
-            (topic, topics.by_name[topic].partition_count)
+            (topic, found.partition_count)
             for topic in subtopology.read_topics()
-            if topic in topics.by_name
+            if (found := topics.by_name.get(topic)) is not None
         ]
         for name, subtopology in (configured.subtopologies or {}).items()
     }
