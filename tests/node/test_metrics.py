@@ -65,6 +65,20 @@ async def test_what_groups_lose_soon(start_node: Any) -> None:
     assert all(3_500 < each < 3_601 for each in seconds)
 
 
+async def test_partitions_that_are_too_many_to_look_at(
+    start_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = await start_node()
+    long_ago_ms = call.node.clock.now_ms() - 7 * 24 * 3_600_000
+    for topic in ("t", "u", "v"):
+        await call.create(topic)
+        await call.produce(topic, call.batch(b"a", time_ms=long_ago_ms))
+    monkeypatch.setattr("ottla.node.loss_metrics.MAX_PARTITIONS", 2)
+    monkeypatch.setattr("ottla.node.loss_metrics.MAX_LOOKUPS", 1)
+    (left_out,) = (await collect(call))["ottla_group_unread_going_left_out"].samples
+    assert left_out.value == 2
+
+
 async def test_dead_letters(node_call: Any) -> None:
     letters = node_call.node.shared_partitions.dead_letters
     letters.written, letters.given_up = 5, 2

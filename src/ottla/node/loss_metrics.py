@@ -3,7 +3,7 @@
 A broker reports the groups whose offsets it keeps (its partitions of `__consumer_offsets` and of
 `__share_group_state`), on partitions of which it has a replica. It looks once in FRESH_MS, at the
 oldest segments first, and asks for offsets only where some go. Of very many groups it looks at the
-partitions alone that lose records next (MAX_LOOKUPS).
+partitions alone that lose records next (MAX_LOOKUPS), and says how many it left out.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ class LossMetrics:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._known: Sequence[TopicLoss] = ()
+        self._left_out = 0
+        """Partitions that lose records, and were not compared with the offsets of groups."""
         self._known_ms: int | None = None
 
     async def gather(self) -> list[Metric]:
@@ -86,13 +88,20 @@ class LossMetrics:
             "In how long the first of them goes, at the earliest",
             labels=labels,
         )
+        left_out = GaugeMetricFamily(
+            "ottla_group_unread_going_left_out",
+            "Partitions that lose records within a day, and were too many to be looked at",
+            value=self._left_out,
+        )
         for loss in self._known:
             records.add_metric([loss.group, loss.topic], loss.records)
             seconds.add_metric([loss.group, loss.topic], loss.in_ms / 1000)
-        return [records, seconds]
+        return [records, seconds, left_out]
 
     async def _look(self) -> Sequence[TopicLoss]:
-        going = await self._going()
+        all_going = await self._going()
+        soonest = nsmallest(MAX_PARTITIONS, all_going, key=lambda each: all_going[each][0].in_ms)
+        going = {each: all_going[each] for each in soonest}
         slices = Slices()
         shared: dict[tuple[str, str], TopicLoss] = {}
         for partition, group, offset in await self._share_starts(going):
@@ -100,7 +109,7 @@ class LossMetrics:
             _count(shared, group, partition, offset, going[partition])
         found = nsmallest(MAX_SERIES, shared.values())
         offsets = self._node.groups.late_offsets
-        looked_at = list(going)[: max(1, MAX_LOOKUPS // max(1, await offsets.count()))]
+        looked_at = soonest[: max(1, MAX_LOOKUPS // max(1, await offsets.count()))]
         by_place = {(each.topic, each.index): each for each in looked_at}
         ends: dict[str, dict[int, int]] = {}
         for each in looked_at:
@@ -112,10 +121,11 @@ class LossMetrics:
                 partition = by_place[one.topic, one.partition]
                 _count(losses, one.group, partition, one.offset, going[partition])
             found = nsmallest(MAX_SERIES, (*found, *losses.values()))
+        self._left_out = len(all_going) - len(looked_at)
         return found
 
     async def _going(self) -> dict[Partition, list[Going]]:
-        """The partitions of which records go, those that lose some next."""
+        """The partitions of which records go."""
         found: dict[Partition, list[Going]] = {}
         slices = Slices()
         now_ms = self._node.clock.now_ms()
@@ -130,8 +140,7 @@ class LossMetrics:
                 continue  # its disk has failed, which is told elsewhere
             if its and log.start_offset < log.end_offset:
                 found[partition] = its
-        soonest = nsmallest(MAX_PARTITIONS, found, key=lambda each: found[each][0].in_ms)
-        return {each: found[each] for each in soonest}
+        return found
 
     async def _share_starts(
         self, partitions: Iterable[Partition]
