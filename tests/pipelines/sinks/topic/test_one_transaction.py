@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from ottla.pipelines import PipelineError, to_topic, topic
 from ottla.pipelines.checkpoint.next_batch import digest
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
+from ottla.pipelines.sinks.topic import one_transaction
 from ottla.pipelines.sinks.topic import sink as topic_sink
 from ottla.pipelines.sinks.topic.columns import RecordColumns
 from ottla.pipelines.sinks.topic.jvm import BatchProducer
@@ -148,10 +149,45 @@ def test_a_batch_that_is_tried_again_is_skipped_here_and_by_tasks(place: Place) 
     frame, batch = place.rows(0, 50), place.batch(0)
     for _ in range(2):
         sink = place.sink()
-        sink.write(frame, batch)
+        for _ in range(2):  # within a run, too: something may fail after the transaction
+            sink.write(frame, batch)
         sink.close()
     assert place.write_task(frame, 0, 0) == [0]
     assert place.values() == values(0, 50)
+
+
+def test_a_producer_that_is_kept_looks_for_its_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark gives a batch again where its own commit of it has failed."""
+    done: list[str] = []
+
+    class Producer:
+        """Notes what is begun and committed."""
+
+        def __init__(self, *_: Any) -> None:
+            done.append("made")
+
+        def __getattr__(self, step: str) -> Callable[..., bool]:
+            def take(*_: Any) -> bool:
+                done.append(step)
+                return True
+
+            return take
+
+    monkeypatch.setattr(one_transaction, "BatchProducer", Producer)
+    monkeypatch.setattr(one_transaction, "fence", lambda *_: None)
+    spark: Any = None
+    frame: Any = None
+    whole = OneTransaction(spark, {}, 1)
+    written = [-1]
+
+    def write(number: int) -> bool:
+        batch = TaskOfBatch("t", "g", number, {}, {})
+        is_whole = whole.write(frame, batch, lambda: written[-1] == number)
+        written.append(number)
+        return is_whole
+
+    assert [write(number) for number in (0, 1, 1, 2)] == [True, True, False, True]
+    assert (done.count("commit"), done.count("made")) == (3, 2)
 
 
 def test_a_batch_of_which_a_task_is_written_is_completed(

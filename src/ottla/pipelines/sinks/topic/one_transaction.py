@@ -16,6 +16,8 @@ The transactional id is `<group>-batch`. With a new producer it goes like this:
 3. Rows and marks are written, and committed.
 
 The next batch of this producer has only the third step: an attempt that began meanwhile fences it.
+The same batch again (what followed its transaction has failed, such as Spark's own commit) has the
+second one, too.
 
 A task does it the other way round: its own id, then `<group>-batch`, then its mark. So of two
 attempts of one batch, whatever they are, the second one either ends the first one's transaction or
@@ -75,6 +77,7 @@ class OneTransaction:
     settings: Mapping[str, str] = field(repr=False)  # they may be secret
     tasks: int
     _producer: BatchProducer | None = field(default=None, init=False, repr=False)
+    _last: int | None = field(default=None, init=False, repr=False)
     _has_producers: bool | None = field(default=None, init=False, repr=False)
     _refused: int = field(default=0, init=False, repr=False)
 
@@ -123,16 +126,17 @@ class OneTransaction:
         return written
 
     def _write(self, records: DataFrame, batch: TaskOfBatch, has_part: Callable[[], bool]) -> bool:
-        is_new = self._producer is None
+        may_be_there = self._producer is None or batch.batch == self._last
         if self._producer is None:
             self._producer = self._start(batch)
-        if (is_new and has_part()) or not self._producer.is_shared():
+        if (may_be_there and has_part()) or not self._producer.is_shared():
             self._end(abort=False)  # the tasks fence it
             return False
         self._producer.begin()
         self._producer.write(records, batch.topic)
         mark = mark_of(batch.batch, None, batch.ends)
         self._producer.commit(batch.group, batch.topic, range(self.tasks), mark)
+        self._last = batch.batch
         return True
 
     def _start(self, batch: TaskOfBatch) -> BatchProducer:
