@@ -421,6 +421,20 @@ def test_a_large_record_and_small_batches(brokers: Brokers) -> None:
         assert [record.value for record in target.consume(each)] == values
 
 
+def test_a_record_that_is_too_large_for_the_target(brokers: Brokers) -> None:
+    """It is said, though it is neither the first nor the last of those that were read."""
+    source, target = brokers
+    name = name_of("huge")
+    source.create_topic(name, config={"max.message.bytes": 3_000_000})
+    for value in (b"small", os.urandom(2_500_000), *[b"small"] * 20):
+        produce(source, name, value)
+    spec: dict[str, Any] = {"exclude_settings": frozenset({"max.message.bytes"})}
+    with Run(source, target, topics=(name,), name=name, **spec) as run:
+        with pytest.raises(MirrorError, match="a record is larger than the target takes"):
+            run.to_the_end()
+        assert values_of(target, name) == {}
+
+
 @pytest.mark.parametrize("is_expected", [True, False])
 def test_another_program_writes_between(brokers: Brokers, is_expected: bool) -> None:
     """Each offset is translated exactly, though the target's do not follow each other."""

@@ -64,6 +64,10 @@ NEEDED: Final = frozenset(
     }
 )
 """A permission is missing."""
+FOLLOWING: Final = frozenset(
+    {KafkaError._STATE, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
+)
+"""What librdkafka says of records that come after one that has failed the transaction."""
 SILENT: Final = logging.Logger("ottla.mirroring", logging.CRITICAL + 1)
 """librdkafka logs what is fatal at every level, beside the error that it returns."""
 TAKEN_OVER: Final = frozenset(
@@ -316,12 +320,16 @@ class TargetWriter:
 
         def delivered(error: Any, record: Any) -> None:
             if error is not None:
-                self._problem = self._problem or error
-                self._refusing = self._refusing or record.topic()
+                self._note_problem(error, record.topic())
             else:
                 piece.reported.append(record.offset())
 
         return delivered
+
+    def _note_problem(self, error: Any, topic: str) -> None:
+        """The first one counts, but less than any if it only follows from another."""
+        if self._problem is None or self._problem.code() in FOLLOWING:
+            self._problem, self._refusing = error, topic
 
     def commit(
         self,
@@ -362,9 +370,8 @@ class TargetWriter:
 
     def _write_map(self, key: bytes, value: bytes) -> None:
         def delivered(error: Any, _record: Any) -> None:
-            self._problem = self._problem or error
             if error is not None:
-                self._refusing = self._refusing or self._map_topic
+                self._note_problem(error, self._map_topic)
 
         self._produce(self._map_topic, value, key, partition=0, on_delivery=delivered)
 
@@ -437,12 +444,24 @@ class TargetWriter:
 
     def _failed(self, reason: Any) -> Exception:
         """The failure to raise: of the transaction, or of this instance."""
+        if reason.code() in FOLLOWING and self.is_open:
+            reason, self._refusing = self._first_reason(reason), None
         if reason.code() in TAKEN_OVER:
             return self._taken_over(reason)
         if reason.code() in NEEDED:
             return self._refused(reason)
         is_too_large = reason.code() == KafkaError.MSG_SIZE_TOO_LARGE
         return TransactionFailed(explain(reason), is_too_large=is_too_large)
+
+    def _first_reason(self, reason: Any) -> Any:
+        """Why the open transaction has failed: the record that failed it may not be reported."""
+        try:
+            # Refused as long as one is open, with the reason if that one has failed.
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            first = error.args[0]
+            return reason if first.code() in FOLLOWING else first
+        return reason
 
     def _refused(self, reason: Any) -> RefusedError:
         """For lack of a permission; which topic lacks it is not always known."""

@@ -1,0 +1,86 @@
+"""What becomes of a transaction that fails, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from ottla.mirroring.clusters import Side
+from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.target_writer import TargetWriter, TransactionFailed
+
+
+class StuckProducer:
+    """One record is never delivered. `failed_by`: what has failed the transaction; librdkafka
+    refuses all but this question then.
+    """
+
+    def __init__(self) -> None:
+        self.failed_by: Any = None
+
+    def __len__(self) -> int:
+        return 1
+
+    def begin_transaction(self) -> None:
+        if self.failed_by is not None:
+            raise KafkaException(self.failed_by)
+
+    def abort_transaction(self, _within_s: float) -> None:
+        pass
+
+    def produce(self, *_: Any, **__: Any) -> None:
+        if self.failed_by is not None:
+            raise KafkaException(reason("_STATE"))
+
+    def poll(self, _within_s: float) -> int:
+        return 0
+
+    def flush(self, _within_s: float) -> int:
+        return 1
+
+
+@pytest.fixture
+def producer() -> StuckProducer:
+    return StuckProducer()
+
+
+@pytest.fixture
+def writer(producer: StuckProducer) -> Iterator[Any]:
+    side = Side("127.0.0.1:1", {"bootstrap.servers": "127.0.0.1:1"}, "target")
+    made: Any = TargetWriter(MirrorSpec(), side, lambda: None)
+    made._producer = producer
+    yield made
+    made.close()
+
+
+def reason(code: str) -> Any:
+    kind: Any = KafkaError
+    return kind(getattr(kind, code))
+
+
+def test_what_is_behind_a_failed_record_says_why_it_failed(
+    writer: Any, producer: StuckProducer
+) -> None:
+    """Records in the middle are not reported, and those behind them are only purged."""
+    writer._open()
+    producer.failed_by = reason("MSG_SIZE_TOO_LARGE")
+    with pytest.raises(TransactionFailed) as caught:
+        writer._produce("t", b"x", None, partition=0)
+    assert caught.value.is_too_large
+    for code in ("_STATE", "_PURGE_QUEUE", "_PURGE_INFLIGHT"):
+        assert writer._failed(reason(code)).is_too_large
+    assert not writer._failed(reason("_MSG_TIMED_OUT")).is_too_large
+
+
+def test_the_first_record_that_failed_counts(writer: Any) -> None:
+    """Not those that were purged, whichever is reported first."""
+    delivered = writer._reports_to(SimpleNamespace(reported=[]))
+    for topic, code in (("t", "_PURGE_QUEUE"), ("u", "MSG_SIZE_TOO_LARGE"), ("v", "_STATE")):
+        record = type("Record", (), {"topic": lambda _, topic=topic: topic})
+        delivered(reason(code), record())
+    assert writer._problem.code() == KafkaError.MSG_SIZE_TOO_LARGE
+    assert writer._refusing == "u"
