@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -159,6 +160,36 @@ def test_a_request_whose_broker_librdkafka_forgot_is_made_again(
     with pytest.raises(PipelineError, match="refuse the look-up") as caught:
         asked.topic_ids([name])
     assert type(caught.value) is PipelineError
+
+
+def test_a_setting_is_unknown_only_where_it_may_not_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Brokers that are away do not have the default."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    asked = brokers.Brokers(KAFKA)
+    monkeypatch.setattr(asked, "metadata", lambda: SimpleNamespace(brokers={1: None}))
+    monkeypatch.setattr(asked, "_new_admin", lambda: asked._admin)
+    failure: Any = KafkaError
+
+    def read(answer: BaseException | dict[str, Any]) -> str | None:
+        future: Future[Any] = Future()
+        if isinstance(answer, dict):
+            future.set_result(answer)
+        else:
+            future.set_exception(answer)
+        asked._admin = SimpleNamespace(describe_configs=lambda of, **_: dict.fromkeys(of, future))
+        return asked.setting("some.setting")
+
+    assert read({"some.setting": SimpleNamespace(value="7")}) == "7"
+    assert read({}) is None
+    assert read(KafkaException(failure(failure.CLUSTER_AUTHORIZATION_FAILED))) is None
+    for code in (failure._TIMED_OUT, failure._TRANSPORT, failure.UNKNOWN):
+        with pytest.raises(PipelineError, match="refuse the look-up"):
+            read(KafkaException(failure(code)))
+    with pytest.raises(PipelineError, match="does not answer"):
+        read(TimeoutError())
 
 
 def test_a_misspelt_topic_names_the_nearest(bootstrap: str, new_topic: Callable[..., str]) -> None:

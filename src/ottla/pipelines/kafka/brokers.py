@@ -276,18 +276,22 @@ class Brokers:
 
     def setting(self, name: str) -> str | None:
         """Return a setting of one broker, None where this user may not read it."""
-        from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource
 
         broker = str(min(self.metadata().brokers))
         resource = ConfigResource(ConfigResource.Type.BROKER, broker)
-        (future,) = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
-        try:
-            entries = future.result(timeout=2 * TIMEOUT_S)
-        except KafkaException:
-            return None  # DESCRIBE_CONFIGS is not allowed
-        entry = entries.get(name)
-        return None if entry is None or entry.value is None else str(entry.value)
+
+        def ask() -> str | None:
+            (future,) = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
+            try:
+                entry = self._result(future).get(name)
+            except PipelineError as error:
+                if _is_denied(error.__cause__):
+                    return None
+                raise
+            return None if entry is None or entry.value is None else str(entry.value)
+
+        return self._answer(ask)
 
     def _answer(self, ask: Callable[[], _Answer]) -> _Answer:
         until = time.monotonic() + TIMEOUT_S
@@ -319,6 +323,14 @@ class Brokers:
             raise kind(
                 f"The brokers at {self._servers} refuse the look-up: {_one_line(error.args[0])}"
             ) from error
+
+
+def _is_denied(error: BaseException | None) -> bool:
+    """Tell whether DESCRIBE_CONFIGS of the cluster is not allowed."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    denied = KafkaError.CLUSTER_AUTHORIZATION_FAILED
+    return isinstance(error, KafkaException) and error.args[0].code() == denied
 
 
 def _one_line(error: Any) -> str:
