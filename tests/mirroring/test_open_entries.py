@@ -34,3 +34,17 @@ def test_many_runs_of_one_transaction_are_an_entry_of_their_own() -> None:
     entries.note_committed()
     runs = [Run(10 + 2 * at, 10 + at, 1) for at in range(MAX_JOINED)]
     assert entries.joined(ONE, runs) == runs
+
+
+def test_what_nothing_joins_is_not_kept() -> None:
+    """A partition with gaps has as many runs in a transaction as records."""
+    entries = OpenEntries()
+    many = [Run(2 * at, at, 1) for at in range(100_000)]
+    assert entries.joined(ONE, many) == many
+    entries.note_committed()
+    assert all(len(runs) < MAX_JOINED for runs in entries._committed.values())
+    assert entries.joined(ONE, many[:1]) == many[:1]
+    full = [Run(at, at, 1) for at in range(MAX_JOINED)]
+    assert entries.joined(TWO, full) == full
+    entries.note_committed()
+    assert entries._committed == {ONE: many[:1]}

@@ -21,6 +21,7 @@ class OpenEntries:
 
     def __init__(self) -> None:
         self._committed: dict[TopicPartition, list[Run]] = {}
+        """Those to which a run can be added."""
         self._written: dict[TopicPartition, list[Run]] = {}
 
     def joined(self, partition: TopicPartition, runs: Sequence[Run]) -> list[Run]:
@@ -34,7 +35,11 @@ class OpenEntries:
 
     def note_committed(self) -> None:
         """The transaction was committed."""
-        self._committed |= self._written
+        for partition, runs in self._written.items():
+            if len(runs) < MAX_JOINED:
+                self._committed[partition] = runs
+            else:
+                self._committed.pop(partition, None)
         self._written.clear()
 
     def forget(self) -> None:
