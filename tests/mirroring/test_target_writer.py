@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from ottla.mirroring import target_writer
 from ottla.mirroring.clusters import Side
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.target_writer import TargetWriter, TransactionFailed
@@ -84,3 +85,16 @@ def test_the_first_record_that_failed_counts(writer: Any) -> None:
         delivered(reason(code), record())
     assert writer._problem.code() == KafkaError.MSG_SIZE_TOO_LARGE
     assert writer._refusing == "u"
+
+
+def test_a_transaction_is_given_up_before_the_target_ends_it(
+    writer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That would look like another process of the same name. All its waits count together."""
+    assert target_writer.DELIVERED_WITHIN_S * 1000 < target_writer.TRANSACTION_TIMEOUT_MS
+    monkeypatch.setattr(target_writer, "DELIVERED_WITHIN_S", 0.0)
+    for wait in (writer._flush, writer._await_older):
+        writer._open()
+        with pytest.raises(TransactionFailed, match="not acknowledged"):
+            wait()
+        writer.abort()

@@ -41,6 +41,10 @@ from ottla.mirroring.written_records import Piece, joined
 from ottla.protocol.errors import ErrorCode
 
 TRANSACTION_TIMEOUT_MS: Final = 30_000
+DELIVERED_WITHIN_S: Final = 25.0
+"""All records of a transaction, from its begin. One that the target ends after
+TRANSACTION_TIMEOUT_MS looks as if another process had taken over.
+"""
 SESSION_TIMEOUT_MS: Final = 10_000
 CALL_WITHIN_S: Final = 30.0
 CLOSE_WITHIN_S: Final = 5.0
@@ -121,6 +125,7 @@ class TargetWriter:
         """The topic that the problem is of."""
         self._fatal: Any = None
         self.is_open = False
+        self._late_s = 0.0
         try:
             self._member = Consumer(self._member_settings())
             self._producer = Producer(self._producer_settings(one_by_one=False))
@@ -273,9 +278,8 @@ class TargetWriter:
         """Waits for what was added before the last of these bytes, so that no more than twice as
         many are in memory. Raises TransactionFailed.
         """
-        deadline = time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000
         while len(self._producer) > self._added_records and self._problem is None:
-            if time.monotonic() > deadline:
+            if time.monotonic() > self._late_s:
                 raise TransactionFailed(LATE)
             self._producer.poll(FULL_PAUSE_S)
         self._added_records = self._added_bytes = 0
@@ -283,6 +287,7 @@ class TargetWriter:
     def _open(self) -> None:
         if not self.is_open:
             self._guarded(self._producer.begin_transaction)
+            self._late_s = time.monotonic() + DELIVERED_WITHIN_S
             self.is_open = True
 
     def _produce(self, topic: str, value: Any, key: Any, **options: Any) -> None:
@@ -376,9 +381,8 @@ class TargetWriter:
         self._produce(self._map_topic, value, key, partition=0, on_delivery=delivered)
 
     def _flush(self) -> None:
-        deadline = time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000
         try:
-            while self._producer.flush(FULL_PAUSE_S) and time.monotonic() < deadline:
+            while self._producer.flush(FULL_PAUSE_S) and time.monotonic() < self._late_s:
                 pass
         except KafkaException as error:
             raise self._failed(error.args[0]) from error
