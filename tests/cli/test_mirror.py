@@ -53,9 +53,22 @@ def test_a_source_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "give another address with --source HOST:PORT" in said
 
 
-def test_a_profile_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    assert carry_out(["mirror", "--source", "old"]) == 1
-    assert "there is no profile 'old'" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["old", ""])
+@pytest.mark.parametrize("current", [None, "here"])
+def test_a_profile_that_does_not_exist(
+    name: str,
+    current: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An empty name is not the profile that commands use without one."""
+    path = tmp_path / "profiles.toml"
+    monkeypatch.setenv("OTTLA_PROFILES", str(path))
+    if current is not None:
+        write_profiles(path, Profiles({current: Profile("127.0.0.1:1", {})}, current))
+    assert carry_out(["mirror", "--source", name]) == 1
+    assert f"there is no profile '{name}'" in capsys.readouterr().err
 
 
 def test_a_source_by_its_profile_and_a_target_by_its_address(

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from ottla.cli.command import command
 from ottla.cli.complete import complete_group
-from ottla.cli.context import Cluster, cluster_options, complete_profile, found_profile, merged
+from ottla.cli.context import Cluster, cluster_options, complete_profile, merged
 from ottla.cli.failures import EXIT_FAILED, OPTIONS, ClusterOptions, UsageFailed, as_failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import column, document, row, show_rows
@@ -195,8 +195,10 @@ def named_cluster(
     """A cluster by its profile or its address, which `options` have given. Raises ProfileError."""
     if ":" in name:
         return Cluster(name, config, options=options)
-    profile = found_profile(name)
-    assert profile is not None
+    # Imported late: a cluster that is named by its address needs no profiles.
+    from ottla.client.profiles import profiles_file, read_profiles
+
+    profile = read_profiles(profiles_file()).find(name)
     return Cluster(
         profile.bootstrap, merged(config, profile), registry=profile.registry, options=options
     )
