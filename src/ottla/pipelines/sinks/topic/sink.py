@@ -7,10 +7,10 @@ without a key), and the number of tasks is kept in the checkpoint. So a batch th
 has the same rows in each task, as long as the query computes the same rows: no `rand()`, no
 `uuid()`, no look-up in a table that changes.
 
-Each task is one transaction with a mark of its own (`sinks.topic.task`). A batch is not one
-transaction: under read_committed the rows of one task become visible together, those of two tasks
-one after the other. Marks are commits of a consumer group, so no record of ours stands in the
-topic, and the marks need no topic of their own.
+Each task is one transaction with a mark of its own (`sinks.topic.task`): under read_committed the
+rows of one task become visible together, those of two tasks one after the other. In a local Spark a
+batch may be one transaction with all marks (`sinks.topic.one_transaction`). Marks are commits of a
+consumer group, so no record of ours stands in the topic, and the marks need no topic of their own.
 
 Rows of one key keep the order in which Spark has them in one partition; for rows as `topic` gives
 them that is the order of their offsets.

@@ -128,8 +128,8 @@ def to_topic(  # noqa: PLR0913
         on_unexpected: "drop" or "stop", where there is `expect`: a topic keeps no rejected rows.
 
     Exactly once holds for each row, and for a query that computes the same rows from the same
-    records again: without rand(), uuid() and look-ups in tables that change. A batch is several
-    transactions, so its rows do not become visible at one moment.
+    records again: without rand(), uuid() and look-ups in tables that change. A batch may be
+    several transactions, so that its rows do not become visible at one moment.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
