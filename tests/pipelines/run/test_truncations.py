@@ -121,8 +121,6 @@ def test_the_place_of_a_truncation_is_kept_as_it_is(
     assert found is not None
     note(files, found)
     assert noted(files, rows.schema, keyed) == found
-    other = read_keyed_table(rows.schema, ["id"], order_by="offset", has_truncations=True)
-    assert noted(files, rows.schema, other) is None
 
 
 ROW = "id INT NOT NULL, name STRING"

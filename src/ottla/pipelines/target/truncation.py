@@ -65,9 +65,11 @@ def _build(noted: tuple[tuple[str, ...], str]) -> dict[str, Any]:
 
 
 def _parse(document: dict[str, Any]) -> tuple[tuple[str, ...], str]:
-    order = document["order"]
-    dict(json.loads(order))  # refuses what is damaged; the text itself is kept
-    return tuple(map(str, document["columns"])), order
+    names, order = tuple(map(str, document["columns"])), document["order"]
+    first, *_ = names
+    if first not in dict(json.loads(order)):
+        raise ValueError(f"without {first} the place is before all records")
+    return names, order
 
 
 NOTE: Final = Document(
@@ -109,12 +111,20 @@ def last_truncation(rows: DataFrame, keyed: KeyedTable) -> Truncation | None:
 def noted(folder: Folder, rows: StructType, keyed: KeyedTable) -> Truncation | None:
     """Return the last truncation that a checkpoint notes, by the columns of now; None without one.
 
-    Raises PipelineError where the note is damaged.
+    Raises PipelineError where the note is damaged, or has a place by other columns.
     """
     found = NOTE.read(folder)
-    if found is None or found[0] != keyed.order:
+    if found is None:
         return None
-    return _read(rows, keyed, found[1])
+    names, order = found
+    if names != keyed.order:
+        raise PipelineError(
+            f"The last truncation is noted by {', '.join(names)}, and the records are now ordered "
+            f"by {', '.join(keyed.order)}: which of them are older is not known. Order them as "
+            f"before, or delete {folder.location}/{NOTE.name}: older records that come later are "
+            "then kept"
+        )
+    return _read(rows, keyed, order)
 
 
 def note(folder: Folder, truncation: Truncation) -> None:
