@@ -71,6 +71,20 @@ def test_rows_need_a_key_and_an_order_and_a_tombstone_no_more() -> None:
     assert keeps[-1] == table[0]  # it is stored, so it must fit
 
 
+def test_a_truncation_needs_its_place_in_the_order_and_no_key() -> None:
+    schema = frame("id long", "at date", *PLACE, "truncation boolean")
+    conditions = [
+        [one.condition for one in keyed.constrain(())]
+        for keys in (["id"], ["id", "at"])
+        for keyed in [read_keyed_table(schema, keys, order_by="at", has_truncations=True)]
+    ]
+    spared = "coalesce(truncation, false) OR "
+    assert conditions == [
+        [f"{spared}`id` IS NOT NULL", "`at` IS NOT NULL"],
+        [f"{spared}`id` IS NOT NULL", f"{spared}`at` IS NOT NULL", "`at` IS NOT NULL"],
+    ]
+
+
 @pytest.mark.parametrize(
     ("how", "is_warned"),
     [

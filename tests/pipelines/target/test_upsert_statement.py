@@ -90,3 +90,13 @@ def test_a_truncation_takes_the_rows_whose_keys_the_batch_lacks() -> None:
     # What the row of a key had before the truncation fills no null.
     folded = upsert_statement(replace(DELETING, ignore_nulls=True), "t", "v", "place")
     assert "JOIN touched ON old.`id` = touched.`id` AND (old.`a``b` IS NOT NULL AND " in folded
+
+
+def test_a_truncation_leaves_the_keys_of_the_rows_that_it_marks() -> None:
+    keyed = replace(DELETING, keys=("id", "partition"), deletes="mark")
+    marks = upsert_statement(keyed, "t", "v", "place").splitlines()[-1]
+    assert marks == (
+        "WHEN NOT MATCHED BY SOURCE AND NOT (t.`a``b` IS NOT NULL AND "
+        "struct(t.`a``b`, t.`partition`, t.`offset`) > place) THEN UPDATE SET "
+        "t.is_deleted = true, t.`a``b` = place.`a``b`, t.`offset` = place.`offset`"
+    )

@@ -137,7 +137,8 @@ class KeyedTable:
             Constraint(f"{truncates}{quoted(name)} IS NOT NULL", f"the key column {name} is null")
             for name in self.keys
         ]
-        if self.order_by is not None and self.order_by not in self.keys:
+        is_checked = self.order_by in self.keys and not self.has_truncations
+        if self.order_by is not None and not is_checked:
             own.append(
                 Constraint(
                     f"{quoted(self.order_by)} IS NOT NULL",

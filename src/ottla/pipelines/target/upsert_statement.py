@@ -141,12 +141,14 @@ def _truncate(keyed: KeyedTable, place: str) -> str:
     stays = _stays(keyed, "t", place)
     if keyed.deletes != "mark":
         return f"WHEN NOT MATCHED BY SOURCE AND NOT {stays} THEN DELETE"
-    order = ", ".join(
-        f"t.{quoted(name)} = {place}.{quoted(name)}" for name in keyed.order
-    )  # of the truncation, as a deletion leaves its own
-    return (
-        f"WHEN NOT MATCHED BY SOURCE AND NOT {stays} THEN UPDATE SET t.{IS_DELETED} = true, {order}"
-    )
+    # The order is that of the truncation, as a deletion leaves its own; a key stays what it is.
+    order = [
+        f"t.{quoted(name)} = {place}.{quoted(name)}"
+        for name in keyed.order
+        if name not in keyed.keys
+    ]
+    marks = ", ".join([f"t.{IS_DELETED} = true", *order])
+    return f"WHEN NOT MATCHED BY SOURCE AND NOT {stays} THEN UPDATE SET {marks}"
 
 
 def _is_newer(keyed: KeyedTable) -> str:

@@ -89,3 +89,12 @@ def test_tombstones_delete_or_are_marked() -> None:
     assert '"is_deleted" = excluded."is_deleted"' in statements.upsert_rows(
         NAME, marked, FRAME, COLUMNS
     )
+
+
+def test_a_truncation_leaves_the_keys_of_the_rows_that_it_marks() -> None:
+    keyed = replace(ORDERED, keys=("id", "partition"), deletes="mark")
+    marks = statements.truncate_rows(NAME, keyed, FRAME)
+    assert marks.startswith(
+        'UPDATE "lake"."a""b" AS t SET "is_deleted" = true, "word" = s."word", '
+        '"offset" = s."offset" FROM json_populate_record('
+    )

@@ -137,11 +137,10 @@ def truncate_rows(name: TableName, keyed: KeyedTable, schema: StructType) -> str
     )
     if keyed.deletes != "mark":
         return f"DELETE FROM {name.sql()} AS t USING {place} WHERE {older}"
-    order = ", ".join(f"{identifier(one)} = s.{identifier(one)}" for one in keyed.order)
-    return (
-        f"UPDATE {name.sql()} AS t SET {identifier(IS_DELETED)} = true, {order} FROM {place} "
-        f"WHERE {older}"
-    )
+    changed = [one for one in keyed.order if one not in keyed.keys]  # a key stays what it is
+    order = [f"{identifier(one)} = s.{identifier(one)}" for one in changed]
+    marks = ", ".join([f"{identifier(IS_DELETED)} = true", *order])
+    return f"UPDATE {name.sql()} AS t SET {marks} FROM {place} WHERE {older}"
 
 
 def delete_rows(name: TableName, keyed: KeyedTable, schema: StructType) -> str | None:
