@@ -197,6 +197,31 @@ def test_a_table_follows_a_truncation_although_each_batch_is_killed(
         assert [id_ for id_, _ in job.rows()] == left
 
 
+def test_rejected_rows_are_kept_where_a_batch_meets_another_commit(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Job(spark, bootstrap, new_topic(1), tmp_path)
+    shipped = DeltaSink.write
+
+    def met_another(sink: Any, rows: Any, batch: Any) -> Any:
+        rows.count()  # for the commit that was refused
+        batch.forget_counted()
+        return shipped(sink, rows, batch)
+
+    monkeypatch.setattr(DeltaSink, "write", met_another)
+    values = [event("r", 1, 1), event("t", 2), b"{", event("c", 3, 2)]
+    produce(job.name, [(b"k", value) for value in values])
+    job.run(on_rejects="continue")
+    assert job.rows() == [(2, "Anne")]
+    rejected = spark.read.format("delta").load(str(tmp_path / "people_rejected"))
+    assert [row["offset"] for row in rejected.collect()] == [2]
+
+
 @pytest.mark.parametrize("is_after", [False, True], ids=["before its commit", "after it"])
 def test_a_record_of_another_partition_that_is_older_does_not_come_back(
     spark: Any,

@@ -43,7 +43,9 @@ def truncated(
             found = later(rows.sparkSession, found, last)
             if keyed.order_by is not None and found != last:
                 note(checkpoint, found)
-        yield after(kept, keyed, found or last), replace(batch, truncation=found)
+        # What was counted stays: a sink that writes again reads the kept rows, and counts nothing.
+        of_it = replace(batch, truncation=found, forget_counted=lambda: None)
+        yield after(kept, keyed, found or last), of_it
     finally:
         kept.unpersist()
 
