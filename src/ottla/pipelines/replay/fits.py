@@ -16,7 +16,7 @@ from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.replay.note import NOTE, Begun
 from ottla.pipelines.spark.jvm.plan import nodes
-from ottla.pipelines.target.keyed_table import TOMBSTONE, TRUNCATION, KeyedTable
+from ottla.pipelines.target.keyed_table import KeyedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -144,10 +144,7 @@ def check_columns(keyed: KeyedTable | None, names: Iterable[str], checkpoint: st
     if keyed is None:
         return
     there = {name.lower() for name in names}
-    marks = [TOMBSTONE] if keyed.has_tombstones else []
-    marks += [TRUNCATION] if keyed.has_truncations else []
-    wanted = (*keyed.columns, *marks)
-    missing = [name for name in wanted if name.lower() not in there]
+    missing = [name for name in (*keyed.columns, *keyed.marks) if name.lower() not in there]
     if missing:
         raise PipelineError(
             f"A replay was cut off, and the rows that it has computed lack the column {missing[0]} "

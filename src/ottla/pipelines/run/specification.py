@@ -228,9 +228,8 @@ class Specification:
         conditions = read_expectations(self.expect, self.on_unexpected)
         check_conditions(self.frame, conditions)
         keyed = self.keyed_table
-        marks = [TOMBSTONE] if keyed is not None and keyed.has_tombstones else []
-        marks += [TRUNCATION] if keyed is not None and keyed.has_truncations else []
-        return Expectations(conditions, self.on_unexpected, tuple(marks))
+        marks = () if keyed is None else keyed.marks
+        return Expectations(conditions, self.on_unexpected, marks)
 
     @property
     def ends_by_itself(self) -> bool:

@@ -97,6 +97,11 @@ class KeyedTable:
         return self.has_tombstones and self.order_by is None
 
     @property
+    def marks(self) -> tuple[str, ...]:
+        """The columns of the frame that mark records, and are not in the table."""
+        return _marks(has_tombstones=self.has_tombstones, has_truncations=self.has_truncations)
+
+    @property
     def added(self) -> tuple[str, ...]:
         """The columns that the table has beside those of the frame."""
         if self.history:
@@ -231,18 +236,7 @@ def read_keyed_table(
         position = position_by_name(frame)
     has_tombstones = _has(frame, TOMBSTONE, "boolean")
     if history and order_by is None:
-        if not _has(frame, TIMESTAMP, "timestamp"):
-            raise PipelineError(
-                "history=True needs to know since when a version is valid: select the topic's "
-                "column timestamp, or name another column, such as order_by='updated_at'"
-            )
-        if position.has_own_time:
-            raise PipelineError(
-                "history=True takes the topic's timestamp, and the column timestamp is not the "
-                "topic's, but a field of the value or computed: write order_by='timestamp' if it "
-                "says since when a version is valid, or select the topic's"
-            )
-        order_by = TIMESTAMP
+        order_by = _time_of_history(frame, position)
     if order_by is not None:
         order_by = find_column(frame, order_by, "order_by").name
     if not position.columns and (streaming or history or has_tombstones):
@@ -253,26 +247,11 @@ def read_keyed_table(
             has_tombstones=has_tombstones,
             has_truncations=has_truncations,
         )
-    if position.unordered and order_by is None:
-        raise PipelineError(
-            f"Which record of a key is the last is not known without order_by: "
-            f"{position.unordered}. Name the column that orders the records, such as "
-            "order_by='timestamp'"
-        )
-    if deletes == "mark" and history:
-        raise PipelineError(
-            "deletes='mark' is for tables without history=True: a history keeps each deletion as "
-            "a version. Leave it out"
-        )
-    if deletes == "mark" and not (has_tombstones and order_by):
-        raise PipelineError(
-            "deletes='mark' keeps deleted keys so that older records of them are recognized: it "
-            "needs order_by, and the column tombstone of topic(..., tombstones='mark')"
-        )
+    _check_unordered(position, order_by)
+    _check_deletes(deletes, order_by, history=history, has_tombstones=has_tombstones)
     if has_truncations:
         _check_truncations(frame, order_by, history=history)
-    marks = {TOMBSTONE} if has_tombstones else set()
-    marks |= {TRUNCATION} if has_truncations else set()
+    marks = _marks(has_tombstones=has_tombstones, has_truncations=has_truncations)
     columns = tuple(field.name for field in frame.fields if field.name not in marks)
     table = KeyedTable(
         found,
@@ -288,13 +267,18 @@ def read_keyed_table(
         structs=_structs(frame, columns) if ignore_nulls else (),
     )
     table = replace(table, track=_tracked(frame, table, track))
-    taken = [name for name in table.added if name in {column.lower() for column in columns}]
+    _check_added(table)
+    return table
+
+
+def _check_added(table: KeyedTable) -> None:
+    """Refuse a frame with a column that the table gets. Raises PipelineError."""
+    taken = [name for name in table.added if name in {column.lower() for column in table.columns}]
     if taken:
         raise PipelineError(
             f"The frame has a column {taken[0]}, which the table gets from the sink: give it "
             "another name"
         )
-    return table
 
 
 def _structs(frame: StructType, columns: Sequence[str]) -> tuple[Part, ...]:
@@ -326,6 +310,43 @@ def _tracked(frame: StructType, table: KeyedTable, track: Sequence[str]) -> tupl
     if len(set(found)) < len(found):
         raise PipelineError(f"track={list(track)!r} names a column twice")
     return found
+
+
+def _marks(*, has_tombstones: bool, has_truncations: bool) -> tuple[str, ...]:
+    found = {TOMBSTONE: has_tombstones, TRUNCATION: has_truncations}
+    return tuple(name for name, is_there in found.items() if is_there)
+
+
+def _time_of_history(frame: StructType, position: RecordPosition) -> str:
+    """Return the column that orders a history for which none is named. Raises PipelineError."""
+    if not _has(frame, TIMESTAMP, "timestamp"):
+        raise PipelineError(
+            "history=True needs to know since when a version is valid: select the topic's "
+            "column timestamp, or name another column, such as order_by='updated_at'"
+        )
+    if position.has_own_time:
+        raise PipelineError(
+            "history=True takes the topic's timestamp, and the column timestamp is not the "
+            "topic's, but a field of the value or computed: write order_by='timestamp' if it "
+            "says since when a version is valid, or select the topic's"
+        )
+    return TIMESTAMP
+
+
+def _check_deletes(
+    deletes: str, order_by: str | None, *, history: bool, has_tombstones: bool
+) -> None:
+    """Refuse marked deletions where nothing marks or orders them. Raises PipelineError."""
+    if deletes == "mark" and history:
+        raise PipelineError(
+            "deletes='mark' is for tables without history=True: a history keeps each deletion as "
+            "a version. Leave it out"
+        )
+    if deletes == "mark" and not (has_tombstones and order_by):
+        raise PipelineError(
+            "deletes='mark' keeps deleted keys so that older records of them are recognized: it "
+            "needs order_by, and the column tombstone of topic(..., tombstones='mark')"
+        )
 
 
 def _check_truncations(frame: StructType, order_by: str | None, *, history: bool) -> None:
@@ -373,6 +394,16 @@ def _check_position(
         f"keys= needs the topic's columns partition (int) and offset (bigint) to {why}: select "
         f"them too{hint}"
     )
+
+
+def _check_unordered(position: RecordPosition, order_by: str | None) -> None:
+    """Refuse rows whose position orders nothing, without `order_by`. Raises PipelineError."""
+    if position.unordered and order_by is None:
+        raise PipelineError(
+            f"Which record of a key is the last is not known without order_by: "
+            f"{position.unordered}. Name the column that orders the records, such as "
+            "order_by='timestamp'"
+        )
 
 
 def _has(frame: StructType, name: str, kind: str) -> bool:
