@@ -127,3 +127,19 @@ def test_a_late_record_fills_only_what_is_null(spark: Any, postgres: Postgres) -
     assert table.rows() == []
     table.write([record(None, 8, 40), record("y", 9, 26)], 3)
     assert table.rows() == as_json([(1, None, (8, None), 40, 0, 40)])
+
+
+def test_a_field_that_the_rows_lack_is_kept(spark: Any, postgres: Postgres) -> None:
+    table = Table(spark, postgres, order_by="at", deletes="mark", ignore_nulls=True)
+
+    def record(zip_: int | None, at: int, *, deletes: bool = False) -> Row:
+        return (1, None, (zip_, ("s",)), at, 0, at, deletes, False)
+
+    table.write([record(7, 10)], 0)
+    more = """'{"floor": 3, "street": {"side": "left"}}'"""
+    postgres.query(f"UPDATE t SET place = CAST(place AS jsonb) || {more} RETURNING id")
+    table.write([record(None, 20)], 1)
+    street = {"side": "left", "name": "s"}
+    assert [row["place"] for row in table.rows()] == [{"zip": 7, "floor": 3, "street": street}]
+    table.write([record(None, 30, deletes=True), record(8, 40)], 2)
+    assert [row["place"] for row in table.rows()] == [{"zip": 8, "street": {"name": "s"}}]

@@ -5,7 +5,7 @@ the batch, each as one more record of its key, and of each column the last value
 null and came after the last deletion. The result is a temporary table with one row for each key.
 
 A struct is a JSON object in the table, in which a field that is null is missing. Each of its fields
-keeps what it had.
+keeps what it had, and so does one that the rows lack.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _DIED: Final = "ottla_died"
 _LAST: Final = "ottla_last"
 _COUNTS: Final = f"({_PLACE} > {_DIED} OR ({_POINT} AND {_PLACE} = {_LAST}))"
 """A record counts that came after the last deletion; where that is the last record, it alone."""
+
+_EMPTY: Final = "CAST('{}' AS jsonb)"
 
 
 def lock_rows(name: TableName, keyed: KeyedTable) -> str:
@@ -100,12 +102,15 @@ def _last(value: str) -> str:
 def _object(value: str, parts: tuple[Part, ...]) -> str:
     """Return the JSON object whose fields are the last ones; null where there was no object."""
     fields = " || ".join(
-        f"CASE WHEN {found} IS NULL THEN CAST('{{}}' AS jsonb) "
+        f"CASE WHEN {found} IS NULL THEN {_EMPTY} "
         f"ELSE jsonb_build_object({text(one.name)}, {found}) END"
         for one in parts
         for found in [_field(f"({value} -> {text(one.name)})", one.parts)]
     )
-    return f"CASE WHEN count({value}) FILTER (WHERE {_COUNTS}) > 0 THEN {fields} END"
+    # Of the row of the table, for the fields that the records of the batch cannot have.
+    is_old = f"NOT {_NEW} AND {_COUNTS} AND jsonb_typeof({value}) = 'object'"
+    old = f"coalesce((array_agg({value}) FILTER (WHERE {is_old}))[1], {_EMPTY})"
+    return f"CASE WHEN count({value}) FILTER (WHERE {_COUNTS}) > 0 THEN {old} || {fields} END"
 
 
 def _field(value: str, parts: tuple[Part, ...]) -> str:
