@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,3 +139,23 @@ def test_much_to_read_is_left_to_spark(
     monkeypatch.setattr(delta_log, "MAX_READ_HERE_BYTES", 1_000_000)
     monkeypatch.setattr(delta_log, "MAX_READ_HERE", 1)
     assert snapshot.newest_commits(spark, 1) is None
+
+
+def test_no_file_is_read_where_there_is_much_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def status(version: int) -> Any:
+        folder = SimpleNamespace(toString=lambda: "/t/_delta_log")
+        path = SimpleNamespace(getName=lambda: f"{version:020}.json", getParent=lambda: folder)
+        return SimpleNamespace(getPath=lambda: path, getLen=lambda: 400_000)
+
+    files = [status(version) for version in range(3)]
+    deltas = SimpleNamespace(size=lambda: len(files), apply=files.__getitem__)
+    java = SimpleNamespace(logSegment=lambda: SimpleNamespace(deltas=lambda: deltas))
+    read: list[str] = []
+
+    def noted(_: Any, folder: str) -> Any:
+        return SimpleNamespace(read=lambda name: read.append(f"{folder}/{name}"))
+
+    monkeypatch.setattr(delta_log, "Files", noted)
+    spark: Any = None
+    assert Snapshot(2, "", (), StructType(), java).newest_commits(spark, 10) is None
+    assert read == []

@@ -72,24 +72,25 @@ class Snapshot:
         first = self.version + 1 - count
         if count > MAX_READ_HERE or int(files.size()) > MAX_READ_HERE:
             return None
-        found: dict[int, LoggedCommit] = {}
-        left = MAX_READ_HERE_BYTES
+        found: dict[int, Any] = {}
         for status in (files.apply(index) for index in range(files.size())):
-            path = status.getPath()
-            name = str(path.getName())
-            match = _OF_COMMIT.fullmatch(name)
-            if match is None or int(match[1]) < first:
-                continue  # several commits in one file, or an older one
-            left -= int(status.getLen())
-            text = Files(spark, str(path.getParent().toString())).read(name) if left >= 0 else None
-            if text is None:
-                return None
-            time_s = int(status.getModificationTime()) / 1_000
-            found[int(match[1])] = LoggedCommit(int(match[1]), time_s, text)
+            # Others have several commits in one file.
+            if match := _OF_COMMIT.fullmatch(str(status.getPath().getName())):
+                found[int(match[1])] = status
         newest_first = range(self.version, first - 1, -1)
         if any(version not in found for version in newest_first):
             return None
-        return [found[version] for version in newest_first]
+        named = [(version, found[version]) for version in newest_first]
+        if sum(int(status.getLen()) for _, status in named) > MAX_READ_HERE_BYTES:
+            return None
+        commits = []
+        for version, status in named:
+            path = status.getPath()
+            text = Files(spark, str(path.getParent().toString())).read(str(path.getName()))
+            if text is None:
+                return None
+            commits.append(LoggedCommit(version, int(status.getModificationTime()) / 1_000, text))
+        return commits
 
     def kept_ms(self, spark: SparkSession) -> int:
         """Return for how long the table keeps files that no version needs any more."""
