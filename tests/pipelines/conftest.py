@@ -46,6 +46,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         conf={
             "spark.ui.enabled": False,
             "spark.ui.showConsoleProgress": False,
+            # One session serves hundreds of tests: Spark keeps the plans of its last thousand
+            # queries, which filled its gigabyte after half an hour.
+            "spark.driver.memory": "2g",
+            "spark.sql.ui.retainedExecutions": 20,
+            "spark.ui.retainedJobs": 50,
+            "spark.ui.retainedStages": 50,
             "spark.databricks.delta.snapshotPartitions": 1,
             # Tests run each thing once: compiling it well takes longer than running it. With one
             # level of compilation Java keeps 48 MB of compiled code, which a file of tests fills;
