@@ -46,7 +46,14 @@ def left_behind(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("demo", [(), ("secured",)], indirect=True, ids=["plain", "secured"])
+@pytest.mark.parametrize(
+    "demo",
+    [
+        pytest.param((), id="plain"),
+        pytest.param(("secured",), id="secured", marks=pytest.mark.full),
+    ],
+    indirect=True,
+)
 def test_the_demo_takes_every_flight_to_its_row(
     demo: subprocess.Popen[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
