@@ -90,8 +90,13 @@ def test_it_is_made_again_when_a_jar_or_an_option_changes(java: Path, home: Path
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "none"])
-def test_one_that_is_not_whole_is_removed(java: Path, home: Path, damage: str) -> None:
+def test_one_that_is_not_whole_is_removed(
+    java: Path, home: Path, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A JVM that maps a truncated archive dies, so it must never get its name."""
+    folder = tmp_path / "program"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
     first = find(java, home)
     assert first is not None
     process = run(first, home)
@@ -106,6 +111,7 @@ def test_one_that_is_not_whole_is_removed(java: Path, home: Path, damage: str) -
 
     assert finish(first, home, process.pid) is None
     assert list(first.file.parent.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_one_that_lost_its_end_is_not_used(java: Path, home: Path) -> None:

@@ -174,7 +174,8 @@ def _is_running(process: int) -> bool:
 
 def _is_whole(new: Path, java: Path, class_path: str) -> bool:
     command = [str(java), "-Xshare:on", "-XX:+VerifySharedSpaces", f"-XX:SharedArchiveFile={new}"]
-    command += ["-cp", class_path, "-version"]
+    # A JVM that dies of an archive would leave a report in the folder of the program.
+    command += [f"-XX:ErrorFile={os.devnull}", "-cp", class_path, "-version"]
     try:
         checked = subprocess.run(command, capture_output=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
