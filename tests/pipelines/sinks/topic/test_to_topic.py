@@ -5,6 +5,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -306,7 +307,8 @@ def test_a_topic_that_is_created_again_within_a_batch_is_noticed(
     live.send(1, 2)
     live.query.processAllAvailable()
     live.send(3)
-    live.query.processAllAvailable()
+    with suppress(PipelineError):  # its commit may fail; else the next batch notices
+        live.query.processAllAvailable()
     live.send(4)
     assert "was deleted and created again while the query ran" in live.failure()
     assert live.ids() == []
