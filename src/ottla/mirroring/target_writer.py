@@ -259,10 +259,11 @@ class TargetWriter:
         last = len(records) - 1
         for at, record in enumerate(records):
             kind, timestamp_ms = record.timestamp()
+            key = record.key()
             self._produce(
                 partition.topic,
                 record.value(),
-                record.key(),
+                key,
                 partition=partition.partition,
                 # Records of the oldest format have none.
                 timestamp=timestamp_ms if kind else 0,
@@ -270,7 +271,7 @@ class TargetWriter:
                 on_delivery=reports if is_shared or at in (0, last) else None,
             )
             self._added_records += 1
-            self._added_bytes += len(record)
+            self._added_bytes += len(record) + len(key or b"")
             if self._added_bytes >= MAX_UNDELIVERED_BYTES:
                 self._await_older()
 
