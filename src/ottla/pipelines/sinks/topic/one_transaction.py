@@ -62,8 +62,7 @@ written by tasks. A batch that takes longer than `transaction.timeout.ms` is wri
 log: Final = logging.getLogger("ottla.pipelines")
 
 _TIMEOUT_MS: Final = str(int(TIMEOUT_S * 1_000))
-_TRANSACTION: Final = {
-    "transaction.timeout.ms": "300000",
+_LIMITS: Final = {
     "max.block.ms": _TIMEOUT_MS,
     "delivery.timeout.ms": _TIMEOUT_MS,
 }
@@ -143,7 +142,7 @@ class OneTransaction:
         name = whole_batch_id(batch.group)
         # The pool gives a producer again, also one that is closed; a name of its own prevents that.
         own = {"transactional.id": name, "client.id": f"{name}-{uuid.uuid4().hex[:8]}"}
-        producer = BatchProducer(self.spark, _TRANSACTION | dict(self.settings) | own)
+        producer = BatchProducer(self.spark, _LIMITS | dict(self.settings) | own)
         self._producer = producer
         producer.start()
         for task in range(self.tasks):

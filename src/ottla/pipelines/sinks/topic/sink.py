@@ -42,7 +42,6 @@ from ottla.pipelines.sinks.topic.failures import FAILURES
 from ottla.pipelines.sinks.topic.one_transaction import OneTransaction
 from ottla.pipelines.sinks.topic.task import (
     ByteArrays,
-    Mark,
     NotWrittenError,
     TaskOfBatch,
     rows_of,
@@ -305,8 +304,8 @@ class TopicSink(Sink):
         if self._one_transaction is None:
             options = self.target.kafka.for_spark_producer(self.target.producer)
             settings = {name.removeprefix("kafka."): value for name, value in options.items()}
-            if timeout := self.target.producer.get(TRANSACTION_TIMEOUT):
-                settings[TRANSACTION_TIMEOUT] = timeout
+            own = PRODUCER | dict(self.target.producer)
+            settings[TRANSACTION_TIMEOUT] = own[TRANSACTION_TIMEOUT]
             self._one_transaction = OneTransaction(self.spark, settings, self.tasks)
         if not self._one_transaction.takes(records):
             return False
@@ -331,11 +330,9 @@ class TopicSink(Sink):
         A task without rows leaves no mark, and brokers remove marks some day: there may be newer
         batches. Raises PipelineError: the brokers do not answer.
         """
-        return topic_task.held_of(self.shown, self._marks(group_of(query_id)))
-
-    def _marks(self, group: str) -> list[Mark]:
-        texts = self._brokers.committed(group, self.target.name, range(self.tasks))
-        return [topic_task.read_mark(text) for text in texts]
+        group, name = group_of(query_id), self.target.name
+        texts = self._brokers.committed(group, name, range(self.tasks))
+        return topic_task.held_of(self.shown, map(topic_task.read_mark, texts))
 
 
 def group_of(query_id: str) -> str:
