@@ -251,6 +251,23 @@ class BadRows:
             return self._comparison.measure(run)
 
 
+class ColdBrokers:
+    """Brokers with the rows of a cold program, whose class archive was made by an earlier one."""
+
+    def __init__(self) -> None:
+        self._archive_is_made = False
+
+    @contextmanager
+    def broker_of(self, contestant: str, bench: Bench) -> Iterator[str]:
+        """The address of one. Raises ClientError."""
+        with broker_of(contestant, bench, 2) as address:
+            fill(address, "rows", 100_000, 2)
+            if not self._archive_is_made:
+                make_archive(address)
+                self._archive_is_made = True
+            yield address
+
+
 class Cold:
     """The whole program, from its start to the first 100,000 rows in the table."""
 
@@ -265,15 +282,10 @@ class Cold:
     def __init__(self) -> None:
         self._comparison = Comparison("delta, cold start", "s", 0.6, WAYS, more_is_better=False)
         self.measures = self._comparison.measures
-        self._archive_is_made = False
+        self._brokers = ColdBrokers()
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
-        with broker_of(contestant, bench, 2) as address:
-            fill(address, "rows", 100_000, 2)
-            if not self._archive_is_made:
-                make_archive(address)
-                self._archive_is_made = True
-
+        with self._brokers.broker_of(contestant, bench) as address:
             return self._comparison.measure(lambda job: Taken(whole_seconds(job, address)))
 
 
@@ -296,15 +308,11 @@ class ClassArchive:
     )
 
     def __init__(self) -> None:
-        self._archive_is_made = False
+        self._brokers = ColdBrokers()
         self._turns = itertools.cycle((({OFF: "off"}, {}), ({}, {OFF: "off"})))
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
-        with broker_of(contestant, bench, 2) as address:
-            fill(address, "rows", 100_000, 2)
-            if not self._archive_is_made:
-                make_archive(address)
-                self._archive_is_made = True
+        with self._brokers.broker_of(contestant, bench) as address:
             seconds = {
                 self._without if environ else self._with: whole_seconds(OTTLA, address, environ)
                 for environ in next(self._turns)
