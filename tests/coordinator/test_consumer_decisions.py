@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.coordinator.long_decisions import LongDecisions
 
 from ottla.coordinator.consumer_decisions import ConsumerDecisions
-from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
-from ottla.coordinator.group_coordinator import group_kind
 from ottla.groups.classic.requests import JoinRequest
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.large import MAX_AT_ONCE
 from ottla.groups.consumer.requests import HeartbeatRequest
 from ottla.groups.consumer.topics import Topic, Topics
-from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
 from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
@@ -33,38 +30,10 @@ def joining(member: str, topic: str = "large") -> HeartbeatRequest:
     )  # fmt: skip
 
 
-class Bench:
-    """`before` is called before each decision in the thread."""
-
+class Bench(LongDecisions):
     def __init__(self, log: Any, clock: Any) -> None:
-        kind = group_kind(GroupSettings(), topics=lambda: TOPICS)
-
-        class Led:
-            def open(self, index: int) -> Any:
-                return log
-
-            def indexes(self) -> range:
-                return range(1)
-
-        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(kind, Led(), clock)
-        self.log = log
+        super().__init__(log, clock, TOPICS)
         self.decisions = ConsumerDecisions(self.runtime, self.run_long)
-        self.long = 0
-        self.running = 0
-        self.before: Callable[[], Any] | None = None
-
-    async def run_long(self, work: Callable[[], Any]) -> Any:
-        self.long += 1
-        self.running += 1
-        assert self.running == 1, "one after the other"
-        if self.before is not None:
-            before, self.before = self.before, None
-            await before()
-        await asyncio.sleep(0)
-        try:
-            return work()
-        finally:
-            self.running -= 1
 
     async def members(self) -> list[str]:
         return await self.runtime.decide(

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.coordinator.long_decisions import LongDecisions
 
-from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
-from ottla.coordinator.group_coordinator import group_kind
 from ottla.coordinator.share_decisions import ShareDecisions
 from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.topics import Topic, Topics
-from ottla.groups.settings import GroupSettings
-from ottla.groups.shard import GroupShard
 from ottla.groups.share.administration import (
     alter_offsets,
     begin_offset_removal,
@@ -32,37 +28,10 @@ COUNT = MAX_AT_ONCE + 1
 TOPICS = Topics(1, {"large": Topic(LARGE, COUNT), "small": Topic(UUID(int=2), 4)})
 
 
-class Bench:
-    """`before` is called before each decision in the thread."""
-
+class Bench(LongDecisions):
     def __init__(self, log: Any, clock: Any) -> None:
-        kind = group_kind(GroupSettings(), topics=lambda: TOPICS)
-
-        class Led:
-            def open(self, index: int) -> Any:
-                return log
-
-            def indexes(self) -> range:
-                return range(1)
-
-        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(kind, Led(), clock)
+        super().__init__(log, clock, TOPICS)
         self.decisions = ShareDecisions(self.runtime, self.run_long)
-        self.long = 0
-        self.running = 0
-        self.before: Callable[[], Any] | None = None
-
-    async def run_long(self, work: Callable[[], Any]) -> Any:
-        self.long += 1
-        self.running += 1
-        assert self.running == 1, "one after the other"
-        if self.before is not None:
-            before, self.before = self.before, None
-            await before()
-        await asyncio.sleep(0)
-        try:
-            return work()
-        finally:
-            self.running -= 1
 
     async def beat(self, member: str, epoch: int = 0, topic: str = "large") -> HeartbeatResult:
         topics = frozenset({topic}) if epoch == 0 else None

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.coordinator.long_decisions import LongDecisions
 
-from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
-from ottla.coordinator.group_coordinator import group_kind
 from ottla.coordinator.streams_groups import StreamsGroups
 from ottla.groups.consumer.topics import Topic, Topics
-from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
 from ottla.groups.streams.group import Soft
@@ -33,30 +30,10 @@ def joining(member: str, topic: str = "large") -> HeartbeatRequest:
     )  # fmt: skip
 
 
-class Bench:
-    """`before` is called before each decision in the thread."""
-
+class Bench(LongDecisions):
     def __init__(self, log: Any, clock: Any) -> None:
-        kind = group_kind(GroupSettings(), topics=lambda: TOPICS)
-
-        class Led:
-            def open(self, index: int) -> Any:
-                return log
-
-            def indexes(self) -> range:
-                return range(1)
-
-        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(kind, Led(), clock)
+        super().__init__(log, clock, TOPICS)
         self.groups = StreamsGroups(self.runtime, lambda _: 0, self.run_long)
-        self.long = 0
-        self.before: Callable[[], Any] | None = None
-
-    async def run_long(self, work: Callable[[], Any]) -> Any:
-        self.long += 1
-        if self.before is not None:
-            before, self.before = self.before, None
-            await before()
-        return work()
 
     async def classic(self, *, is_there: bool = True) -> None:
         """An empty classic group, or none."""
