@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipelines.target.changes import SCHEMA, Row, changes, expected, plain, split
+from tests.pipelines.target.changes import KINDS, SCHEMA, Row, changes_of, expected_of, plain, split
 
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.run.truncations import truncated
@@ -57,13 +57,6 @@ class Table:
 MORE_SEEDS = [pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 8)]
 QUICK_KINDS = ("offsets, nulls", "marked")
 """Each takes half a minute; the other kinds differ from these in one thing."""
-KINDS: dict[str, dict[str, Any]] = {
-    "offsets": {},
-    "offsets, nulls": {"ignore_nulls": True},
-    "removed": {"order_by": "at"},
-    "marked": {"order_by": "at", "deletes": "mark"},
-    "marked, nulls": {"order_by": "at", "deletes": "mark", "ignore_nulls": True},
-}
 
 
 @pytest.mark.parametrize("seed", [1, *MORE_SEEDS])
@@ -74,23 +67,16 @@ KINDS: dict[str, dict[str, Any]] = {
 def test_what_is_older_than_a_truncation_goes(
     spark: Any, tmp_path: Path, kind: str, seed: int
 ) -> None:
-    how = KINDS[kind]
-    nulls, ordered = "ignore_nulls" in how, "order_by" in how
-    # What comes late can be told from what a deletion removed only where that is marked, and a row
-    # that nulls have filled does not say from which records.
-    late = ordered and not nulls
-    records = changes(
-        seed, 36, partitions=3 if late else 1, late=9 if late else 0, deletes=kind != "removed"
-    )
-    table = Table(spark, tmp_path, **how)
+    records = changes_of(kind, seed)
+    table = Table(spark, tmp_path, **KINDS[kind])
     batches = split(records, seed)
     for number, batch in enumerate(batches):
         table.write(batch)
         so_far = [one for some in batches[: number + 1] for one in some]
-        assert table.rows() == expected(so_far, ordered=ordered, ignore_nulls=nulls), number
+        assert table.rows() == expected_of(kind, so_far), number
     # A batch that comes twice is there once.
     assert table.write(batches[-1], len(batches) - 1) is None
-    assert table.rows() == expected(records, ordered=ordered, ignore_nulls=nulls)
+    assert table.rows() == expected_of(kind, records)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +145,14 @@ class Job:
         return sorted(map(tuple, frame.select("id", "name").collect()))
 
 
+@pytest.fixture
+def new_job(
+    spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
+) -> Callable[[int], Job]:
+    """A job that reads a new topic of so many partitions."""
+    return lambda partitions: Job(spark, bootstrap, new_topic(partitions), tmp_path)
+
+
 def _killed(patch: pytest.MonkeyPatch, *, is_after: bool) -> None:
     shipped = DeltaSink.write
 
@@ -172,15 +166,12 @@ def _killed(patch: pytest.MonkeyPatch, *, is_after: bool) -> None:
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before its commit", "after it"])
 def test_a_table_follows_a_truncation_although_each_batch_is_killed(
-    spark: Any,
-    bootstrap: str,
-    new_topic: Callable[..., str],
+    new_job: Callable[[int], Job],
     produce: Callable[..., None],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     is_after: bool,
 ) -> None:
-    job = Job(spark, bootstrap, new_topic(1), tmp_path)
+    job = new_job(1)
     batches: list[tuple[list[tuple[str, int | None]], list[int]]] = [
         ([("r", 1), ("r", 2), ("r", 3)], [1, 2, 3]),
         ([("u", 1), ("t", None), ("c", 4), ("c", 2)], [2, 4]),
@@ -198,14 +189,9 @@ def test_a_table_follows_a_truncation_although_each_batch_is_killed(
 
 
 def test_rejected_rows_are_kept_where_a_batch_meets_another_commit(
-    spark: Any,
-    bootstrap: str,
-    new_topic: Callable[..., str],
-    produce: Callable[..., None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    new_job: Callable[[int], Job], produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = Job(spark, bootstrap, new_topic(1), tmp_path)
+    job = new_job(1)
     shipped = DeltaSink.write
 
     def met_another(sink: Any, rows: Any, batch: Any) -> Any:
@@ -218,21 +204,18 @@ def test_rejected_rows_are_kept_where_a_batch_meets_another_commit(
     produce(job.name, [(b"k", value) for value in values])
     job.run(on_rejects="continue")
     assert job.rows() == [(2, "Anne")]
-    rejected = spark.read.format("delta").load(str(tmp_path / "people_rejected"))
+    rejected = job.spark.read.format("delta").load(str(job.folder / "people_rejected"))
     assert [row["offset"] for row in rejected.collect()] == [2]
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before its commit", "after it"])
 def test_a_record_of_another_partition_that_is_older_does_not_come_back(
-    spark: Any,
-    bootstrap: str,
-    new_topic: Callable[..., str],
+    new_job: Callable[[int], Job],
     produce: Callable[..., None],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     is_after: bool,
 ) -> None:
-    job = Job(spark, bootstrap, new_topic(2), tmp_path)
+    job = new_job(2)
     how = {"order_by": "lsn", "deletes": "mark"}
     columns = (LSN, "tombstone", "truncation")
     produce(job.name, [(b"k", event("r", 10, 1)), (b"k", event("c", 60, 2, "Eve"))], partition=0)
@@ -311,9 +294,8 @@ def test_a_condition_says_which_records_truncate_the_table(
     ],
 )
 def test_truncations_that_nothing_applies_are_refused(
-    spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path, how: dict[str, Any],
-    columns: tuple[str, ...], said: str,
-) -> None:  # fmt: skip
-    job = Job(spark, bootstrap, new_topic(1), tmp_path)
+    new_job: Callable[[int], Job], how: dict[str, Any], columns: tuple[str, ...], said: str
+) -> None:
+    job = new_job(1)
     with pytest.raises(PipelineError, match=said):
         job.run(*columns, **how)

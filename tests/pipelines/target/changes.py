@@ -17,6 +17,14 @@ SCHEMA = (
 Row = tuple[Any, ...]
 """id, city, place, at, partition, offset, tombstone, truncation."""
 VALUES = slice(1, 3)
+KINDS: dict[str, dict[str, Any]] = {
+    "offsets": {},
+    "offsets, nulls": {"ignore_nulls": True},
+    "removed": {"order_by": "at"},
+    "marked": {"order_by": "at", "deletes": "mark"},
+    "marked, nulls": {"order_by": "at", "deletes": "mark", "ignore_nulls": True},
+}
+"""Tables with keys by what orders their rows, and what is done with deletions and nulls."""
 
 
 def changes(
@@ -42,6 +50,22 @@ def changes(
             city = chosen.choice([f"c{n}", None])
             found.append((chosen.randrange(4), city, place, *position, False, False))
     return found
+
+
+def changes_of(kind: str, seed: int) -> list[Row]:
+    """Return records for a table of one of KINDS."""
+    # What comes late can be told from what a deletion removed only where that is marked, and a row
+    # that nulls have filled does not say from which records.
+    late = "order_by" in KINDS[kind] and "ignore_nulls" not in KINDS[kind]
+    return changes(
+        seed, 36, partitions=3 if late else 1, late=9 if late else 0, deletes=kind != "removed"
+    )
+
+
+def expected_of(kind: str, records: list[Row]) -> list[Row]:
+    """Return the rows that a table of one of KINDS has after all records."""
+    how = KINDS[kind]
+    return expected(records, ordered="order_by" in how, ignore_nulls="ignore_nulls" in how)
 
 
 def expected(records: list[Row], *, ordered: bool, ignore_nulls: bool = False) -> list[Row]:

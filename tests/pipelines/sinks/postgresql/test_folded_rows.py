@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from components.postgres import PASSWORD, USER, Postgres, fetched_driver
-from tests.pipelines.target.changes import SCHEMA, Row, changes, expected, split
+from tests.pipelines.target.changes import KINDS, SCHEMA, Row, changes_of, expected_of, split
 
 from components import fixture
 from ottla.pipelines.run.truncations import truncated
@@ -82,32 +82,17 @@ def _place(value: Any) -> Any:
     return found
 
 
-KINDS: dict[str, dict[str, Any]] = {
-    "offsets": {},
-    "offsets, nulls": {"ignore_nulls": True},
-    "removed": {"order_by": "at"},
-    "marked": {"order_by": "at", "deletes": "mark"},
-    "marked, nulls": {"order_by": "at", "deletes": "mark", "ignore_nulls": True},
-}
-
-
 @pytest.mark.parametrize("seed", range(1, 5))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_has_what_all_records_give(
     spark: Any, postgres: Postgres, kind: str, seed: int
 ) -> None:
-    how = KINDS[kind]
-    nulls, ordered = "ignore_nulls" in how, "order_by" in how
-    late = ordered and not nulls
-    records = changes(
-        seed, 36, partitions=3 if late else 1, late=9 if late else 0, deletes=kind != "removed"
-    )
-    table = Table(spark, postgres, **how)
-    batches = split(records, seed)
+    table = Table(spark, postgres, **KINDS[kind])
+    batches = split(changes_of(kind, seed), seed)
     for number, batch in enumerate(batches):
         assert table.write(batch, number) == NO_VERSION
         so_far = [one for some in batches[: number + 1] for one in some]
-        wanted = expected(so_far, ordered=ordered, ignore_nulls=nulls)
+        wanted = expected_of(kind, so_far)
         assert table.rows() == as_json(wanted), number
     assert table.write(batches[-1], len(batches) - 1) is None
     assert table.rows() == as_json(wanted)
