@@ -19,7 +19,8 @@ from components.child import Child
 
 PAGE: Final = "kafka-streams.md"
 RUNNING: Final = "state RUNNING"
-_HEAP: Final = "-Xmx256m"
+# Most of what an instance does is to start, and to compile its source.
+_JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 def cached_in() -> Path:
@@ -71,7 +72,7 @@ class WordCounts:
         source = self.folder / f"instance-{number}.java"
         source.write_text(engine_page.program(PAGE, "java"))
         paths = f"{cached_in()}/*:{self.jars.folder}/*"
-        command = [self.jars.java, _HEAP, "-cp", paths, str(source), *arguments]
+        command = [self.jars.java, *_JVM, "-cp", paths, str(source), *arguments]
         return Child(command, self.folder / f"instance-{number}.log")
 
 

@@ -68,6 +68,8 @@ class Application:
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": "none",
+                # Its end would wait 45 s to commit to a coordinator that is gone by then.
+                "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
             }
