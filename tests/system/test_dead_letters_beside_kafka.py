@@ -12,14 +12,14 @@ import pytest
 from components.apache_kafka import ApacheKafka, KafkaJars
 from confluent_kafka import AcknowledgeType, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
-from tests.system.test_share_groups import Member, begin_at_the_earliest
+from tests.system.test_share_groups import QUICK_SHARES, Member, begin_at_the_earliest
 
 from components import fixture
 
 kafka_jars = fixture.kafka_jars
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
-SETTINGS = {
+SETTINGS = QUICK_SHARES | {
     "errors.deadletterqueue.auto.create.topics.enable": "true",
     "num.partitions": "3",
     "share.coordinator.state.topic.num.partitions": "1",

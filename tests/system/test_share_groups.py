@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,29 @@ from tests.system.test_groups import fill
 
 from components import fixture
 from conformance import log_dump
+from ottla.testing import BrokerProcess
 
 kafka_jars = fixture.kafka_jars
 WITHIN_S = 60
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
-OPTIONS = ("--config", "share.coordinator.state.topic.num.partitions=2")
+QUICK_SHARES = {
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "300",
+}
+"""A member learns what it reads with its second heartbeat."""
+OPTIONS = [
+    word
+    for name, value in {**QUICK_SHARES, "share.coordinator.state.topic.num.partitions": "2"}.items()
+    for word in ("--config", f"{name}={value}")
+]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    running = BrokerProcess(tmp_path_factory.mktemp("broker") / "data", OPTIONS).start()
+    yield running
+    assert running.stop() == 0, running.said()
 
 
 def begin_at_the_earliest(bootstrap: str, group: str, **settings: str) -> None:
