@@ -1,8 +1,19 @@
 """The choice of the tests that `make test` leaves out."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from tests.slow import BREADTH, MAX_SECONDS, chosen, seconds_of, slow_names
+import pytest
+from tests.slow import (
+    BREADTH,
+    FILE,
+    MAX_SECONDS,
+    chosen,
+    pytest_ignore_collect,
+    seconds_of,
+    slow_names,
+)
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.log.test_log" name="test_a[1]" time="0.1"/>
@@ -35,3 +46,22 @@ def test_each_name_is_that_of_a_test() -> None:
         assert (
             f"def {test}(" in (folder / path).read_text() if test else (folder / path).exists()
         ), name
+
+
+@pytest.mark.parametrize(
+    ("chosen_by", "path", "is_left_out"),
+    [
+        ("slow and not full", "tests/demo/test_run.py", None),  # one of its tests is slow
+        ("slow and not full", "tests/mirroring/test_mirror.py", None),
+        ("slow and not full", "tests/test_slow.py", True),
+        ("slow and not full", "tests/conftest.py", None),
+        ("slow and not full", "tests", None),
+        ("not slow and not full", "tests/test_slow.py", None),
+        ("", "tests/test_slow.py", None),
+    ],
+)
+def test_files_without_slow_tests_are_not_imported_for_these(
+    chosen_by: str, path: str, is_left_out: bool | None
+) -> None:
+    config: Any = SimpleNamespace(option=SimpleNamespace(markexpr=chosen_by))
+    assert pytest_ignore_collect(FILE.parents[1] / path, config) is is_left_out
