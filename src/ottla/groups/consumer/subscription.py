@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import NamedTuple
 
 from ottla.groups.consumer.group import ConsumerGroup
@@ -36,7 +37,7 @@ def members_after(group: ConsumerGroup, change: Change) -> list[Member]:
     members = [member for name, member in group.members.items() if name not in gone]
     if change.after is not None:
         members.append(change.after)
-    return sorted(members, key=lambda member: member.member_id)
+    return sorted(members, key=attrgetter("member_id"))
 
 
 def subscribed_names(group: ConsumerGroup, change: Change) -> set[str]:

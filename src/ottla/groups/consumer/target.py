@@ -53,26 +53,30 @@ def compute_target(
     after = change.after
     assert after is not None, "targets are computed when a member sends a heartbeat"
     members = members_after(group, change)
+    targets = group.targets
+    are_alike = is_homogeneous(members)
     ids: dict[frozenset[str], frozenset[UUID]] = {}
+    subscribed: frozenset[UUID] | None = None
     specs: dict[str, MemberSpec] = {}
     for member in members:
-        names = group.topics_of(member)
-        if names not in ids:
-            ids[names] = topics.ids(names)
-        held = group.targets.get(member.member_id, NO_PARTITIONS)
+        if subscribed is None or not are_alike:
+            names = group.topics_of(member)
+            if names not in ids:
+                ids[names] = topics.ids(names)
+            subscribed = ids[names]
+        member_id = member.member_id
+        held = targets.get(member_id, NO_PARTITIONS)
         if member is after:
             held = group.target_of(member)
-        specs[member.member_id] = MemberSpec(ids[names], held, member.instance_id)
-    spec = GroupSpec(
-        specs,
-        topics.partition_counts(subscribed_names(group, change)),
-        is_homogeneous(members),
-    )
-    assignment = ASSIGNORS[preferred_assignor(members)](spec)
+        specs[member_id] = MemberSpec(subscribed, held, member.instance_id)
+    counts = topics.partition_counts(subscribed_names(group, change))
+    assignment = ASSIGNORS[preferred_assignor(members)](GroupSpec(specs, counts, are_alike))
     records = []
     for member_id in specs:
         target = assignment.get(member_id, NO_PARTITIONS)
-        if target != group.targets.get(member_id):
+        had = targets.get(member_id)
+        # Most members keep what they have.
+        if target is not had and target != had:
             records.append(
                 ConsumerRecord(TargetKey(group.group_id, member_id), TargetValue(target))
             )

@@ -33,6 +33,10 @@ class _Builder:
     def __init__(self, spec: GroupSpec, topics: frozenset[UUID]) -> None:
         self.spec = spec
         self.topics = topics
+        self.alone = next(iter(topics)) if len(topics) == 1 else None
+        """The topic, if there is but one, as in nearly all groups: it is told by what it is, as
+        Python computes the hash of an id each time anew.
+        """
         self.unassigned: list[tuple[UUID, int]] = []
         self.unfilled: list[_Unfilled] = []
         self.assignment: Assignment = {}
@@ -41,14 +45,19 @@ class _Builder:
         """`extras`: how many members may still have one partition more than the quota."""
 
     def _find_unassigned(self) -> int:
-        held: dict[UUID, set[int]] = {}
+        held: dict[UUID, set[int]] = {topic: set() for topic in self.topics}
+        alone = self.alone
+        of_alone = set() if alone is None else held[alone]
         for member in self.spec.members.values():
             for topic, partitions in member.assigned.items():
-                held.setdefault(topic, set()).update(partitions)
+                if topic is alone:
+                    of_alone.update(partitions)
+                elif topic in held:
+                    held[topic].update(partitions)
         total = 0
         for topic in sorted(self.topics, key=java_order):
             count = self.spec.partition_count(topic)
-            taken = held.get(topic, ())
+            taken = held[topic]
             self.unassigned += [(topic, each) for each in range(count) if each not in taken]
             total += count
         return total
@@ -57,15 +66,12 @@ class _Builder:
         """The member keeps what it holds, as far as its quota goes."""
         has_extra = self.extras > 0
         quota = self.quota + has_extra
-        kept: dict[UUID, frozenset[int]] = {}
-        for topic, partitions in member.assigned.items():
-            if topic not in self.topics:
-                continue
-            ordered = sorted(partitions)
-            self.unassigned += [(topic, each) for each in ordered[quota:]]
-            if ordered[:quota]:
-                kept[topic] = frozenset(ordered[:quota])
-            quota = max(0, quota - len(ordered))
+        kept = member.assigned
+        count = self._count(kept)
+        if count is not None and count <= quota:
+            quota -= count
+        else:
+            kept, quota = self._within(kept, quota)
         if has_extra and quota > 0:
             # It does not fill it now, so another one may have the extra partition.
             quota -= 1
@@ -75,6 +81,28 @@ class _Builder:
         if quota > 0 or (self.extras > 0 and not has_extra):
             self.unfilled.append(_Unfilled(member_id, quota))
         self.assignment[member_id] = kept
+
+    def _count(self, held: Partitions) -> int | None:
+        """How many they are; None if a topic among them is not subscribed to."""
+        count = 0
+        for topic, partitions in held.items():
+            if topic is not self.alone and topic not in self.topics:
+                return None
+            count += len(partitions)
+        return count
+
+    def _within(self, held: Partitions, quota: int) -> tuple[Partitions, int]:
+        """What of it is subscribed to and within the quota, and what is left of the quota."""
+        kept: dict[UUID, frozenset[int]] = {}
+        for topic, partitions in held.items():
+            if topic not in self.topics:
+                continue
+            ordered = sorted(partitions)
+            self.unassigned += [(topic, each) for each in ordered[quota:]]
+            if ordered[:quota]:
+                kept[topic] = frozenset(ordered[:quota])
+            quota = max(0, quota - len(ordered))
+        return kept, quota
 
     def fill(self) -> None:
         """What nobody holds goes to the members with quota left; the last ones get the extras."""
