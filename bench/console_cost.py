@@ -34,9 +34,9 @@ from bench.measure import OTTLA, Bench
 from ottla.testing.ports import free_ports
 
 PROMISED_PERCENT = 3.0
-SMALL = 300_000
-COMMITS = 15_000
-LOADED = 3_000_000
+SMALL = 600_000
+COMMITS = 40_000
+LOADED = 8_000_000
 LOADED_BYTES = 1000
 WARM_UP_SHARE = 10
 PAGES = {
@@ -45,7 +45,7 @@ PAGES = {
     "/group?name=group-0": 3.0,
     "/topics/small-0/messages/0/0/journey": 1.0,
 }
-"""How often each is asked, in seconds."""
+"""How often each is asked, in seconds. Each part of a run takes longer than all of them."""
 TAIL = "/topics/small-1/tail?start=newest"
 """Of a topic that gets no records meanwhile: a reader of all records is no cost of the console."""
 START_WAIT_MS = 60_000
@@ -189,21 +189,20 @@ def measure(bench: Bench, *, with_console: bool) -> Run:
 
 
 def compare(bench: Bench, runs: int) -> str:
-    """Run both in turn; the results in a few lines."""
+    """Run both in turn; the medians, and between what each lies."""
     found: dict[bool, list[Run]] = {True: [], False: []}
     for number in range(runs):
         for with_console in (True, False) if number % 2 else (False, True):
             found[with_console].append(measure(bench, with_console=with_console))
             print(".", end="", flush=True)
     print()
-    lines = [f"{'':24}{'without':>12}{'five pages':>12}"]
+    lines = [f"{'':24}{'without':>12}{'five pages':>12}{'':10}{'without':>24}{'five pages':>24}"]
     for at, name in enumerate(Run._fields):
-        without, beside = (
-            statistics.median(each[at] for each in found[with_console])
-            for with_console in (False, True)
-        )
-        change = f"{(beside / without - 1) * 100:+8.1f} %" if without else ""
-        lines.append(f"{name:24}{without:12,.2f}{beside:12,.2f}{change}")
+        values = [[each[at] for each in found[with_console]] for with_console in (False, True)]
+        without, beside = map(statistics.median, values)
+        change = f"{(beside / without - 1) * 100:+.1f} %" if without else ""
+        spread = "".join(f"{f'{min(of):,.2f} to {max(of):,.2f}':>24}" for of in values)
+        lines.append(f"{name:24}{without:12,.2f}{beside:12,.2f}{change:>10}{spread}")
     return "\n".join([*lines, f"Promised: none worse by more than {PROMISED_PERCENT:g} %."])
 
 
