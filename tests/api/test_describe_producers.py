@@ -62,3 +62,16 @@ async def test_unknown_partitions(node_call: Any) -> None:
 async def test_an_invalid_topic(node_call: Any) -> None:
     (partition,) = await ask(node_call, "no such topic", 0)
     assert partition.error_code is ErrorCode.invalid_topic_exception
+
+
+async def test_each_partition_is_answered_once(node_call: Any) -> None:
+    for producer_id in range(1_200):
+        batch = node_call.batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        await node_call.produce("t", batch)
+    build = node_call.request(KEY, 0)
+    topic = build.TopicRequest(name="t", partition_indexes=(0, 0, 5, 0))
+    answer = await node_call.ask(build.DescribeProducersRequest(topics=(topic, topic)))
+    first, again = answer.topics
+    assert [each.partition_index for each in first.partitions] == [0, 5]
+    assert [each.producer_id for each in first.partitions[0].active_producers] == list(range(1_200))
+    assert again.partitions == ()

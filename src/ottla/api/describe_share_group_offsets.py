@@ -3,7 +3,8 @@
 Without topics: all of the group that have state. A partition without state, or one that does not
 exist, has the start offset -1, and so has one of a topic that does not exist: groups are not looked
 up for that, as in Apache Kafka. Where a share coordinator does not answer Kafka says -1 too; here
-the partition has the error. v1 (KIP-1226): the lag, which is -1 where it is not known.
+the partition has the error. v1 (KIP-1226): the lag, which is -1 where it is not known. Each group
+is answered once: a short request that repeats a large one would get gigabytes.
 """
 
 from __future__ import annotations
@@ -35,9 +36,13 @@ _NO_STATE: Final = Summary()
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
     groups, slices = [], Slices()
+    seen: set[str] = set()
     for group in request.groups:
         await slices.count()
         try:
+            if group.group_id in seen:
+                raise ApiError(ErrorCode.invalid_request, "The request names the group twice.")
+            seen.add(group.group_id)
             if not is_enabled(context):
                 raise ApiError(ErrorCode.unsupported_version, DISABLED)
             topics = await _topics(group, context, slices)

@@ -87,3 +87,13 @@ async def test_a_cluster_without_share_groups(api: Any) -> None:
     api.image.apply(FeaturesChanged({}, 1))
     group = await ask(api, 1, ("t", (0,)))
     assert (group.error_code, group.topics) == (ErrorCode.unsupported_version, ())
+
+
+async def test_a_group_is_answered_once(api: Any) -> None:
+    await api.share_beat()
+    await api.begin_share_states("g", {TOPIC_ID: (0, 1)})
+    group = api.struct("DescribeShareGroupOffsetsRequestGroup", KEY, 1, group_id="g", topics=None)
+    answer = await api.ask("describe_share_group_offsets", 1, groups=(group, group))
+    first, again = answer.groups
+    assert [each[1] for each in rows(first)] == [0, 1]
+    assert (again.error_code, again.topics) == (ErrorCode.invalid_request, ())
