@@ -7,6 +7,7 @@ from typing import Any, get_args, get_origin
 import pytest
 
 from ottla.api.authorized import FROM_BROKERS, RULES, authorized
+from ottla.api.authorized_groups import group_history, streams_group_describe
 from ottla.api.table import HANDLERS
 from ottla.network.client_session import ClientSession
 from ottla.network.handlers import EndConnectionError
@@ -587,6 +588,60 @@ async def test_a_streams_group_with_topics_that_the_client_may_not_describe(
     assert "not authorized to describe" in group.error_message
 
 
+def described_topology(*sinks: str) -> Any:
+    """Reads `t`, writes to these, and has a global store of `u`."""
+    build = messages_of(89, 1)
+
+    def node(kind: int, *sources: str, sink: str | None = None) -> Any:
+        return build.TopologyDescriptionNode(
+            name="n",
+            node_type=kind,
+            source_topics=sources,
+            sink_topic=sink,
+            stores=(),
+            successors=(),
+        )
+
+    nodes = (node(1, "t"), *(node(3, sink=sink) for sink in sinks))
+    subtopology = build.TopologyDescriptionSubtopology(subtopology_id="0", nodes=nodes)
+    store = build.TopologyDescriptionGlobalStore(source=node(1, "u"), processor=node(2))
+    return build.TopologyDescription(subtopologies=(subtopology,), global_stores=(store,))
+
+
+async def test_the_description_of_a_topology_names_no_hidden_topic(guarded: Guarded) -> None:
+    build = messages_of(89, 1)
+
+    async def answer(request: Any, context: Any) -> Any:
+        group = build.DescribedGroup(
+            error_code=ErrorCode.none,
+            error_message=None,
+            group_id="g",
+            group_state="Stable",
+            group_epoch=1,
+            assignment_epoch=1,
+            topology=None,
+            members=(),
+            authorized_operations=0,
+            topology_description=described_topology("out"),
+            topology_description_status=3,
+        )
+        return build.StreamsGroupDescribeResponse(groups=(group,))
+
+    request = messages_of(89, 1, "request").StreamsGroupDescribeRequest(group_ids=("g",))
+    session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "127.0.0.1", 9092, ALICE)
+    context: Any = RequestContext(guarded.call.node, session, 1, "tests", build)
+    guarded.let(Operation.DESCRIBE, Resource.GROUP, "g")
+    for topic in ("t", "u", "out"):
+        (group,) = (await streams_group_describe(request, context, answer)).groups
+        assert (group.topology_description, group.topology_description_status) == (None, 2)
+        guarded.let(Operation.DESCRIBE, Resource.TOPIC, topic)
+    (group,) = (await streams_group_describe(request, context, answer)).groups
+    assert (group.topology_description, group.topology_description_status) == (
+        described_topology("out"),
+        3,
+    )
+
+
 async def ask_json(guarded: Guarded, key: int, principal: Principal, body: bytes) -> Any:
     """The answer to one of Ottla's own requests."""
     handler = guarded.handlers.find(key)
@@ -605,6 +660,36 @@ async def test_the_history_of_a_group_needs_describe_on_it(guarded: Guarded) -> 
     assert (await ask_json(guarded, GROUP_HISTORY, ALICE, b"[]"))["error"]["code"] == "bad_request"
     root = Principal("User", "root")
     assert (await ask_json(guarded, GROUP_HISTORY, root, question))["entries"] == []
+
+
+async def test_the_history_of_a_group_names_no_hidden_topic(guarded: Guarded) -> None:
+    def entry(kind: str, *topics: str) -> dict[str, Any]:
+        return {
+            "type": kind,
+            "causes": [{"why": "topics_changed", "details": ["u: 1 to 2 partitions"]}],
+            "moves": [{"topic": topic} for topic in topics],
+            "is_complete": True,
+        }
+
+    async def answer(request: Any, context: Any) -> bytes:
+        return json.dumps(
+            {"entries": [entry("consumer", "t", "u"), entry("streams", "0")]}
+        ).encode()
+
+    async def ask() -> Any:
+        session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "127.0.0.1", 9092, ALICE)
+        context: Any = RequestContext(guarded.call.node, session, 0, "tests", messages_of(3, 0))
+        body = b'{"group_history":1,"group":"g"}'
+        return json.loads(await group_history(body, context, answer))["entries"]
+
+    guarded.let(Operation.DESCRIBE, Resource.GROUP, "g")
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "t")
+    of_topics, of_tasks = await ask()
+    assert (of_topics["moves"], of_topics["is_complete"]) == ([{"topic": "t"}], False)
+    assert (of_tasks["moves"], of_tasks["is_complete"]) == ([{"topic": "0"}], True)
+    assert of_topics["causes"] == of_tasks["causes"] == [{"why": "topics_changed"}]
+    guarded.let(Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)
+    assert await ask() == [entry("consumer", "t", "u"), entry("streams", "0")]
 
 
 async def test_the_offsets_of_a_key_need_read_on_the_topic(guarded: Guarded) -> None:

@@ -20,7 +20,9 @@ from ottla.api.permissions import (
     split,
     topic_name,
 )
+from ottla.api.streams_group_describe import DESCRIPTION_NOT_TOLD
 from ottla.api.streams_topology import checked_names, subtopology_topics
+from ottla.groups.history.events import STREAMS
 from ottla.network.handlers import Answer
 from ottla.protocol.access import Operation, Resource
 from ottla.protocol.error_response import error_response
@@ -333,10 +335,38 @@ async def streams_group_heartbeat(request: Any, context: Context, answer: Answer
 
 
 async def streams_group_describe(request: Any, context: Context, answer: Answer) -> Any:
-    """Describe on the group, and on every topic of its topology: else the group is not shown."""
-    return await _described(
+    """Describe on the group, and on every topic of its topology: else the group is not shown.
+
+    The topology's description (KIP-1331) also names topics that are in no subtopology, such as what
+    is written at the end. It is left out if one of them may not be described.
+    """
+    response = await _described(
         request, context, answer, _topics_of_topology, _HIDDEN_STREAMS_TOPICS, log=False
     )
+    slices = Slices()
+    for group in response.groups:
+        description = getattr(group, "topology_description", None)
+        if description is None:
+            continue
+        names = await _topics_of_description(description, slices)
+        _, hidden = await split(tuple(names), _DESCRIBE_TOPIC, _itself, context, log=False)
+        if hidden:
+            group.topology_description = None
+            group.topology_description_status = DESCRIPTION_NOT_TOLD
+    return response
+
+
+async def _topics_of_description(description: Any, slices: Slices) -> set[str]:
+    nodes = [node for each in description.subtopologies for node in each.nodes]
+    for store in description.global_stores:
+        nodes += (store.source, store.processor)
+    names: set[str] = set()
+    for node in nodes:
+        await slices.count(1 + len(node.source_topics))
+        names.update(node.source_topics)
+        if node.sink_topic is not None:
+            names.add(node.sink_topic)
+    return names
 
 
 async def _topics_of_topology(group: Any, slices: Slices) -> set[str]:
@@ -398,13 +428,37 @@ def _hidden_share_topic(topic: Any, context: Context) -> Any:
 
 
 async def group_history(request: bytes, context: Context, answer: Answer) -> bytes:
-    """Describe on the group."""
+    """Describe on the group. What names topics is shown of those that may be described, and why a
+    rebalance began in full only with Describe on the cluster, as its reasons are text.
+    """
     try:
         document = json.loads(request)
     except (ValueError, RecursionError):
         return bytes(await answer(request, context))  # which refuses it
     name = group_in(document) if isinstance(document, dict) else None
-    if name is None or may(context, _DESCRIBE_GROUP, name):
+    if name is None:
         return bytes(await answer(request, context))
-    message = f"{context.session.principal} needs Describe on group {name}"
-    return json.dumps(refuse_history(message, "not_authorized")).encode()
+    if not may(context, _DESCRIBE_GROUP, name):
+        message = f"{context.session.principal} needs Describe on group {name}"
+        return json.dumps(refuse_history(message, "not_authorized")).encode()
+    found = bytes(await answer(request, context))
+    if may(context, _DESCRIBE_CLUSTER, log=False):
+        return found
+    history = json.loads(found)
+    slices = Slices()
+    for entry in history.get("entries", ()):
+        await slices.count(1 + len(entry["causes"]))
+        for cause in entry["causes"]:
+            cause.pop("details", None)
+        # Of a streams group they name subtopologies.
+        if entry["type"] != STREAMS:
+            shown, hidden = await split(
+                entry["moves"], _DESCRIBE_TOPIC, _moved_topic, context, log=False
+            )
+            entry["moves"] = shown
+            entry["is_complete"] = entry["is_complete"] and not hidden
+    return json.dumps(history).encode()
+
+
+def _moved_topic(move: Any, context: Context) -> str | None:
+    return str(move["topic"])

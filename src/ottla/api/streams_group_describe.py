@@ -25,6 +25,8 @@ ACCESS: Final = (
 
 NOT_STORED: Final = 1
 """TopologyDescriptionStatus."""
+DESCRIPTION_NOT_TOLD: Final = 2
+"""ERROR in the protocol."""
 AVAILABLE: Final = 3
 
 
