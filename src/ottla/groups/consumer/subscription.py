@@ -78,7 +78,6 @@ def is_homogeneous(members: Iterable[Member]) -> bool:
 
 def preferred_assignor(members: Iterable[Member]) -> str:
     """What most members ask for; the default where none does, or where we do not have it."""
-    wanted = Counter(member.server_assignor for member in members)
-    del wanted[None]
+    wanted = Counter([name for member in members if (name := member.server_assignor) is not None])
     known = [name for name in ASSIGNORS if wanted[name]]
     return max(known, key=lambda name: wanted[name]) if known else DEFAULT_ASSIGNOR

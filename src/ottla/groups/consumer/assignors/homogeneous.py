@@ -15,7 +15,6 @@ from uuid import UUID
 from ottla.groups.consumer.assignors.spec import (
     Assignment,
     GroupSpec,
-    MemberSpec,
     Partitions,
     java_order,
 )
@@ -40,6 +39,8 @@ class _Builder:
         self.unassigned: list[tuple[UUID, int]] = []
         self.unfilled: list[_Unfilled] = []
         self.assignment: Assignment = {}
+        self.counts: list[int | None] = []
+        """How many each member holds; None if it holds some of a topic that it does not read."""
         total = self._find_unassigned()
         self.quota, self.extras = divmod(total, len(spec.members))
         """`extras`: how many members may still have one partition more than the quota."""
@@ -49,11 +50,17 @@ class _Builder:
         alone = self.alone
         of_alone = set() if alone is None else held[alone]
         for member in self.spec.members.values():
+            number: int | None = 0
             for topic, partitions in member.assigned.items():
                 if topic is alone:
                     of_alone.update(partitions)
                 elif topic in held:
                     held[topic].update(partitions)
+                else:
+                    number = None
+                if number is not None:
+                    number += len(partitions)
+            self.counts.append(number)
         total = 0
         for topic in sorted(self.topics, key=java_order):
             count = self.spec.partition_count(topic)
@@ -62,12 +69,11 @@ class _Builder:
             total += count
         return total
 
-    def keep(self, member_id: str, member: MemberSpec) -> None:
+    def keep(self, member_id: str, held: Partitions, count: int | None) -> None:
         """The member keeps what it holds, as far as its quota goes."""
         has_extra = self.extras > 0
         quota = self.quota + has_extra
-        kept = member.assigned
-        count = self._count(kept)
+        kept = held
         if count is not None and count <= quota:
             quota -= count
         else:
@@ -81,15 +87,6 @@ class _Builder:
         if quota > 0 or (self.extras > 0 and not has_extra):
             self.unfilled.append(_Unfilled(member_id, quota))
         self.assignment[member_id] = kept
-
-    def _count(self, held: Partitions) -> int | None:
-        """How many they are; None if a topic among them is not subscribed to."""
-        count = 0
-        for topic, partitions in held.items():
-            if topic is not self.alone and topic not in self.topics:
-                return None
-            count += len(partitions)
-        return count
 
     def _within(self, held: Partitions, quota: int) -> tuple[Partitions, int]:
         """What of it is subscribed to and within the quota, and what is left of the quota."""
@@ -125,8 +122,8 @@ def assign(spec: GroupSpec) -> Assignment:
     if not topics:
         return {}
     builder = _Builder(spec, topics)
-    for member_id, member in spec.members.items():
-        builder.keep(member_id, member)
+    for (member_id, member), count in zip(spec.members.items(), builder.counts, strict=True):
+        builder.keep(member_id, member.assigned, count)
     builder.fill()
     return builder.assignment
 
