@@ -352,6 +352,8 @@ def test_rows_that_the_table_refuses_are_marked(spark: Any, postgres: Postgres, 
         (3, "a\0", None, None),
         (4, None, "9999-12-31", ["y\0"]),
         (5, None, None, None),
+        (7, None, None, ["\\u0000"]),
+        (8, None, None, ["\\\0"]),
     ]
     frame = spark.createDataFrame(rows, "id INT, word STRING, day STRING, more ARRAY<STRING>")
     frame = frame.withColumn("day", frame["day"].cast("date"))
@@ -365,12 +367,33 @@ def test_rows_that_the_table_refuses_are_marked(spark: Any, postgres: Postgres, 
     assert reasons == [
         "the column day is outside of the years 1 to 9999",
         "the column id is null, but NOT NULL",
-        "the column more has the character U+0000, which PostgreSQL cannot store",
+        *["the column more has the character U+0000, which PostgreSQL cannot store"] * 2,
         "the column word has the character U+0000, which PostgreSQL cannot store",
         "the column word is longer than the 3 characters that the table allows",
     ]
     sink.write(good, batch())
-    assert postgres.query("SELECT id FROM t ORDER BY id") == [["1"], ["5"]]
+    assert postgres.query("SELECT id FROM t ORDER BY id") == [["1"], ["5"], ["7"]]
+    assert postgres.query("SELECT more ->> 0 FROM t WHERE id = 7") == [["\\u0000"]]
+
+
+def test_a_rejected_row_shows_u0000_in_its_reason_and_headers(
+    spark: Any, postgres: Postgres, make: Make
+) -> None:
+    reason = "value.id is not a bigint: \0\0x \\u0000"
+    headers = [("\0\0", None), ("\\u0000", b"\0"), ("\\\0", None)]
+    schema = "value BINARY, headers ARRAY<STRUCT<key STRING, value BINARY>>, reason STRING"
+    frame = spark.createDataFrame([(bytearray(b"\0"), headers, reason)], schema)
+    sink = make(spark.createDataFrame([(1,)], "id INT")).rejected(frame.schema)
+    sink.make()
+    sink.write(frame, batch())
+    (found,) = postgres.query("SELECT reason, headers, value FROM t_rejected")
+    assert found[0] == "value.id is not a bigint: \\u0000\\u0000x \\u0000"
+    assert [one["key"] for one in json.loads(found[1])] == [
+        "\\u0000\\u0000",
+        "\\u0000",
+        "\\\\u0000",
+    ]
+    assert found[2] == "\\x00"
 
 
 def test_a_key_in_a_padded_column(spark: Any, postgres: Postgres, make: Make) -> None:

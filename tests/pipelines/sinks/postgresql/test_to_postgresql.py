@@ -279,3 +279,14 @@ def test_a_constraint_that_comes_while_the_query_runs_rejects_rows(
     assert job.database.query("SELECT reason FROM t_rejected") == [
         ["the column word is null, but NOT NULL"]
     ]
+
+
+def test_a_record_with_u0000_in_place_of_a_number_stops_nothing(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    produce(job.name, [("x", json.dumps({"id": "a\0b", "word": "w"})), *records(1, 3)])
+    job.run(tmp_path / "checkpoint")
+    assert job.ids() == [1, 2]
+    assert job.database.query("SELECT reason FROM t_rejected") == [
+        ["value.id is not a bigint: a\\u0000b"]
+    ]

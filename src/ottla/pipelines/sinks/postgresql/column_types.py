@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 QUOTE: Final = "\x01"
 
+_ZERO: Final = "\0"
+_SHOWN_ZERO: Final = r"\u0000"
+"""U+0000 as JSON has it, which PostgreSQL stores in no text and in no JSON."""
+_ZERO_IN_JSON: Final = r"(?<!\\)((?:\\\\)*)\\u0000"
+"""Not a backslash, which is two of them in JSON, before the text u0000."""
+
 _NEW: Final = {
     "boolean": "boolean",
     "tinyint": "smallint",
@@ -76,22 +82,30 @@ def fits(kind: DataType, column: str, *, is_enum: bool = False) -> bool:
     return column in _FITTING[name] or (is_enum and name == "string")
 
 
-def copy_line(columns: Mapping[str, DataType]) -> Column:
-    """Return the line of COPY for a row with these columns."""
+def copy_line(columns: Mapping[str, DataType], *, shows_zeros: bool = False) -> Column:
+    """Return the line of COPY for a row with these columns.
+
+    `shows_zeros`: U+0000 becomes the text \\u0000, for rows that nothing may refuse.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
-    line = F.concat_ws(",", *(_copy_text(name, kind) for name, kind in columns.items()))
-    return F.concat(line, F.lit("\n"))
+    texts = (_copy_text(name, kind, shows_zeros=shows_zeros) for name, kind in columns.items())
+    return F.concat(F.concat_ws(",", *texts), F.lit("\n"))
 
 
-def _copy_text(name: str, kind: DataType) -> Column:
+def _copy_text(name: str, kind: DataType, *, shows_zeros: bool) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
     column = F.col(quoted(name))
     if kind.typeName() in _NESTED:
         # JSON has its own escape for the quote.
-        text = F.concat(F.lit(QUOTE), F.to_json(column), F.lit(QUOTE))
+        json = F.to_json(column)
+        if shows_zeros:
+            json = F.regexp_replace(json, _ZERO_IN_JSON, r"$1\\\\u0000")
+        text = F.concat(F.lit(QUOTE), json, F.lit(QUOTE))
     elif kind.typeName() == "string":
+        if shows_zeros:
+            column = F.replace(column, F.lit(_ZERO), F.lit(_SHOWN_ZERO))
         # Few texts need it, and contains() is the cheaper of the two.
         doubled = F.replace(column, F.lit(QUOTE), F.lit(QUOTE * 2))
         inside = F.when(F.contains(column, F.lit(QUOTE)), doubled).otherwise(column)
@@ -120,8 +134,9 @@ def value_constraints(name: str, kind: DataType) -> list[Constraint]:
     if kind.typeName() == "string":
         return [Constraint(f"{column} IS NULL OR NOT contains({column}, chr(0))", reason)]
     if kind.typeName() in _NESTED:
-        json = f"NOT contains(to_json({column}), '\\\\u0000')"
-        return [Constraint(f"{column} IS NULL OR {json}", reason)]
+        json = f"to_json({column})"
+        found = f"contains({json}, r'{_SHOWN_ZERO}') AND rlike({json}, r'{_ZERO_IN_JSON}')"
+        return [Constraint(f"{column} IS NULL OR NOT ({found})", reason)]
     return []
 
 

@@ -81,7 +81,10 @@ STREAMED_BYTES: Final = 4_000_000
 
 @dataclass
 class JdbcSink(Sink):
-    """A table of PostgreSQL as the target of a pipeline's rows."""
+    """A table of PostgreSQL as the target of a pipeline's rows.
+
+    `shows_zeros`: as in `copy_line`, for a table of rows that are rejected or late.
+    """
 
     kind = "postgresql"
     called = "PostgreSQL"
@@ -93,6 +96,7 @@ class JdbcSink(Sink):
     schema_changes: str = "refuse"  # or "add"
     keyed: KeyedTable | None = None
     max_ahead: str | None = None
+    shows_zeros: bool = False
     _columns: tuple[TableColumn, ...] = field(default=(), init=False, repr=False)
     _copied_bytes: int = field(default=0, init=False, repr=False)  # of the last batch
     _line: tuple[Sequence[str], Column] | None = field(default=None, init=False, repr=False)
@@ -137,7 +141,8 @@ class JdbcSink(Sink):
         return self._beside("_late", schema)
 
     def _beside(self, suffix: str, schema: StructType) -> JdbcSink:
-        return JdbcSink(self.spark, self.database, self.table.beside(suffix), schema, "add")
+        table = self.table.beside(suffix)
+        return JdbcSink(self.spark, self.database, table, schema, "add", shows_zeros=True)
 
     def rejected_hold(self, query_id: str, batch: int) -> bool:
         """Tell whether the rejected rows up to a batch of the query are written."""
@@ -408,7 +413,8 @@ class JdbcSink(Sink):
         """
         if self._line is None or self._line[0] != names:
             kinds = {one.name: one.dataType for one in self.schema.fields}
-            self._line = names, copy_line({name: kinds[name] for name in names})
+            columns = {name: kinds[name] for name in names}
+            self._line = names, copy_line(columns, shows_zeros=self.shows_zeros)
         lines = rows.select(self._line[1])
         # Python's workers take a second to start, so a query of few rows does without.
         is_large = self._copied_bytes >= STREAMED_BYTES and computes_once(lines)
