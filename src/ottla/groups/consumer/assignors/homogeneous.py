@@ -33,8 +33,8 @@ class _Builder:
         self.spec = spec
         self.topics = topics
         self.alone = next(iter(topics)) if len(topics) == 1 else None
-        """The topic, if there is but one, as in nearly all groups: it is told by what it is, as
-        Python computes the hash of an id each time anew.
+        """The topic, if there is but one, as in nearly all groups: it is compared by
+        identity, as Python computes the hash of an id each time it is looked up.
         """
         self.unassigned: list[tuple[UUID, int]] = []
         self.unfilled: list[_Unfilled] = []
