@@ -19,15 +19,17 @@ from ottla.client.admin.acls import acls, create_acls
 from ottla.client.admin.committed_offsets import commit_offsets, commits_of
 from ottla.client.admin.configs import alter_settings
 from ottla.client.admin.offsets import end_offsets
+from ottla.client.admin.quotas import alter_quotas
 from ottla.client.admin.records import delete_records
 from ottla.client.admin.topics import add_partitions, delete_topic
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition as Partition
-from ottla.mirroring import events, map_reader, open_entries
+from ottla.mirroring import events, map_reader, open_entries, target_writer, transaction_size
 from ottla.mirroring.mirror import MirrorError
 from ottla.mirroring.open_entries import MAX_JOINED
 from ottla.mirroring.topics import own_settings
+from ottla.quotas.entity import Entity, Kind
 from ottla.security.acl_words import parse_acls
 from ottla.testing import Broker
 
@@ -419,6 +421,30 @@ def test_a_large_record_and_small_batches(brokers: Brokers) -> None:
     for each in (name, small):
         values = [record.value for record in source.consume(each)]
         assert [record.value for record in target.consume(each)] == values
+
+
+def test_a_slow_link(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target takes 1 MB/s, and a transaction has two seconds."""
+    monkeypatch.setattr(target_writer, "DELIVERED_WITHIN_S", 2.0)
+    monkeypatch.setattr(transaction_size, "QUICK_S", 0.2)
+    source, _ = brokers
+    name = name_of("slow")
+    topic = source.create_topic(name)
+    for _ in range(600):
+        topic.produce(os.urandom(10_000))
+    with Broker({"quota.window.num": 2}) as target:
+        with Client(target.bootstrap) as client:
+            slow = {Kind.PRODUCE: 1_000_000.0}
+            alter_quotas(client, Entity(client_id=""), slow)
+        with Run(source, target, topics=(name,), name=name) as run:
+            run.to_the_end()
+            assert run.mirror.progress.records == 600
+        said = [each.text for each in run.events if "not acknowledged" in each.text]
+        assert said
+        assert all(each.endswith("The next ones are smaller.") for each in said)
+        assert [each.value for each in target.consume(name)] == [
+            each.value for each in source.consume(name)
+        ]
 
 
 def test_a_record_that_is_too_large_for_the_target(brokers: Brokers) -> None:

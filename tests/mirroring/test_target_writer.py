@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from ottla.client.topic_partition import TopicPartition
 from ottla.mirroring import target_writer
 from ottla.mirroring.clusters import Side
+from ottla.mirroring.position import Origin, Position
 from ottla.mirroring.spec import MirrorSpec
-from ottla.mirroring.target_writer import TargetWriter, TransactionFailed
+from ottla.mirroring.target_writer import MAX_POSITIONS, TargetWriter, TransactionFailed
 
 
 class StuckProducer:
@@ -88,13 +90,42 @@ def test_the_first_record_that_failed_counts(writer: Any) -> None:
 
 
 def test_a_transaction_is_given_up_before_the_target_ends_it(
-    writer: Any, monkeypatch: pytest.MonkeyPatch
+    writer: Any, producer: StuckProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That would look like another process of the same name. All its waits count together."""
     assert target_writer.DELIVERED_WITHIN_S * 1000 < target_writer.TRANSACTION_TIMEOUT_MS
     monkeypatch.setattr(target_writer, "DELIVERED_WITHIN_S", 0.0)
     for wait in (writer._flush, writer._await_older):
         writer._open()
-        with pytest.raises(TransactionFailed, match="not acknowledged"):
+        with pytest.raises(TransactionFailed, match="not acknowledged") as caught:
             wait()
+        assert (caught.value.is_late, caught.value.unacknowledged) == (True, len(producer))
         writer.abort()
+
+
+class Taking(StuckProducer):
+    """Takes everything at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offsets: list[int] = []
+
+    def __len__(self) -> int:
+        return 0
+
+    def flush(self, _within_s: float) -> int:
+        return 0
+
+    def send_offsets_to_transaction(self, offsets: list[Any], *_: Any) -> None:
+        self.offsets.append(len(offsets))
+
+    def commit_transaction(self, _within_s: float) -> None:
+        pass
+
+
+def test_no_request_has_too_many_positions(writer: Any) -> None:
+    writer._producer = producer = Taking()
+    position = Position(7, Origin("id", "id", ("cluster",)))
+    partitions = [TopicPartition("t", index) for index in range(MAX_POSITIONS + 1)]
+    writer.commit(dict.fromkeys(partitions, position), {"t": "t"}, {}, lambda: None)
+    assert producer.offsets == [MAX_POSITIONS, 1]

@@ -11,14 +11,16 @@ import pytest
 
 from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition
-from ottla.mirroring import events, identity, mirror
+from ottla.mirroring import events, identity, mirror, transaction_size
 from ottla.mirroring.clusters import Side
 from ottla.mirroring.events import Event
 from ottla.mirroring.mirror import Mirror
 from ottla.mirroring.position import Origin, Position
-from ottla.mirroring.source_reader import News
+from ottla.mirroring.source_reader import News, Read
 from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.target_writer import LATE, MAX_POSITIONS, TransactionFailed
 from ottla.mirroring.topic_plan import SourceTopic, TopicPlan
+from ottla.mirroring.transaction_size import FIRST_BYTES, MIN_BYTES
 
 ORIGIN = Origin("id", "id", ("cluster",))
 ONE, TWO = TopicPartition("t", 0), TopicPartition("u", 0)
@@ -31,6 +33,11 @@ class FakeWriter:
         self.shares = frozenset({ONE, TWO})
         self.added: list[TopicPartition] = []
         self.committed: list[TopicPartition] = []
+        self.at: dict[TopicPartition, Position] = {}
+        self.sizes: list[int] = []
+        """Records of each transaction."""
+        self.carries: int | None = None
+        """So many records in the time of a transaction."""
 
     def add(self, partition: TopicPartition, records: Sequence[object]) -> None:
         self.added += [partition] * len(records)
@@ -38,11 +45,14 @@ class FakeWriter:
     def serve(self) -> None:
         pass
 
+    def poll(self) -> None:
+        pass
+
     def abort(self) -> None:
         self.added.clear()
 
     def positions(self, partitions: Iterable[TopicPartition], _within_s: float) -> Any:
-        return {each: Position(0, ORIGIN) for each in partitions}
+        return {each: self.at.get(each, Position(0, ORIGIN)) for each in partitions}
 
     def commit(
         self,
@@ -51,7 +61,12 @@ class FakeWriter:
         _starts: Mapping[TopicPartition, int],
         check: Callable[[], None],
     ) -> None:
+        late = 0 if self.carries is None else len(self.added) - self.carries
+        if late > 0:
+            raise TransactionFailed(LATE, unacknowledged=late)
         check()
+        self.at.update(positions)
+        self.sizes.append(len(self.added))
         self.committed += [each for each in self.added if names[each.topic]]
         self.added.clear()
 
@@ -105,7 +120,7 @@ def loop(told: list[Event], monkeypatch: pytest.MonkeyPatch) -> Any:
     made.close()
 
 
-def record(topic: str, offset: int) -> Any:
+def record(topic: str, offset: int, size_bytes: int = 1) -> Any:
     return type(
         "Record",
         (),
@@ -115,7 +130,7 @@ def record(topic: str, offset: int) -> Any:
             "offset": lambda _: offset,
             "leader_epoch": lambda _: None,
             "key": lambda _: None,
-            "__len__": lambda _: 1,
+            "__len__": lambda _: size_bytes,
         },
     )()
 
@@ -188,3 +203,57 @@ def test_what_fails_again_is_said_again(loop: Any, told: list[Event]) -> None:
         loop.keeper.attempt("topics", work)
         loop.keeper.attempt("groups", fails)
     assert [each.text for each in told] == ["Trying again: the source is away."] * 3
+
+
+def test_what_is_read_at_once_may_be_several_transactions(loop: Any) -> None:
+    loop._share.take(ONE, "t", Position(0, ORIGIN))
+    each = FIRST_BYTES // 4
+    loop._add([record("t", at, each) for at in range(10)])
+    assert loop._writer.sizes[0] == 4
+    loop._commit()
+    assert loop._writer.committed == [ONE] * 10
+    assert loop._share.committed[ONE].offset == 10
+    assert loop.progress.records == 10
+
+
+def test_over_a_slow_link_transactions_become_smaller(
+    loop: Any, told: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror, "FAILED_PAUSE_S", 0.0)
+    monkeypatch.setattr(transaction_size, "QUICK_S", -1.0)
+    loop.keeper = SimpleNamespace(plan=loop._plan, check=lambda: None)
+    loop._writer.looks_after_groups = False
+    loop._writer.carries = 40
+    loop._writer.shares = frozenset({ONE})
+    loop._has_changed = True
+    count, each = 2_000, MIN_BYTES // 10
+
+    def read(_within_s: float) -> Read:
+        some = [record("t", at, each) for at in range(loop._share.next[ONE], count)]
+        return Read(some, News(), is_all=True)
+
+    loop._reader.read = read
+    loop._times.is_due = lambda _now_s: True
+    for _ in range(100):
+        loop._turn()
+    assert loop._writer.committed == [ONE] * count
+    assert max(loop._writer.sizes) <= loop._writer.carries
+    assert 1 <= len(told) < mirror.MAX_FAILURES
+    assert all(event.text.endswith("The next ones are smaller.") for event in told)
+
+
+def test_positions_of_many_partitions_are_several_transactions(
+    loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first_offsets", "end_offsets"):
+        monkeypatch.setattr(mirror, name, lambda _client, wanted: dict.fromkeys(wanted, 7))
+    fresh = [TopicPartition("t", index) for index in range(2 * MAX_POSITIONS + 1)]
+    begun = []
+    loop._writer.commit = lambda positions, _names, starts, _check: begun.append(
+        (len(positions), starts.keys() == positions.keys())
+    )
+    loop._begin_with(fresh, {"t": ORIGIN})
+    assert begun == [(MAX_POSITIONS, True), (MAX_POSITIONS, True), (1, True)]
+    assert {each: at.offset for each, at in loop._share.committed.items()} == dict.fromkeys(
+        fresh, 7
+    )

@@ -26,14 +26,12 @@ from ottla.mirroring.progress import Progress
 from ottla.mirroring.share import Share
 from ottla.mirroring.source_reader import News, SourceReader
 from ottla.mirroring.spec import MirrorSpec
-from ottla.mirroring.target_writer import TargetWriter, TransactionFailed
+from ottla.mirroring.target_writer import MAX_POSITIONS, TargetWriter, TransactionFailed
 from ottla.mirroring.topic_plan import TopicPlan
+from ottla.mirroring.transaction_size import TransactionSize
 from ottla.wording.errors import ReportedError
 
 POLL_S: Final = 0.05
-MAX_RECORDS: Final = 200_000
-"""Of one transaction."""
-MAX_BYTES: Final = 128_000_000
 MAX_FAILURES: Final = 5
 """Transactions that fail one after the other."""
 FAILED_PAUSE_S: Final = 1.0
@@ -99,6 +97,9 @@ class Mirror:
         self._records = 0
         self._bytes = 0
         self._times = CommitTimes(spec.commit_every_s)
+        self._size = TransactionSize()
+        self._begun_s = 0.0
+        """When the first record was added to the open transaction."""
         self._filled: set[TopicPartition] = set()
         """Those with records in the open transaction."""
         self.progress = Progress(time.monotonic())
@@ -206,7 +207,8 @@ class Mirror:
 
     def _is_time(self, now_s: float, *, is_all: bool) -> bool:
         """Whether to commit. `is_all`: nothing more has been fetched."""
-        if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES or self._times.is_due(now_s):
+        is_full = self._size.is_full(self._records, self._bytes, len(self._filled))
+        if is_full or self._times.is_due(now_s):
             self._times.note_looked(now_s)
             return True
         if not (is_all and self._filled and self._times.may_commit_early(now_s)):
@@ -305,15 +307,26 @@ class Mirror:
         }
         with self._target.asked():
             starts = end_offsets(self._target, fresh)
-        self._writer.commit(positions, names, starts, lambda: None)
+        for begin in range(0, len(fresh), MAX_POSITIONS):
+            some = fresh[begin : begin + MAX_POSITIONS]
+            self._writer.commit(
+                {each: positions[each] for each in some},
+                names,
+                {each: starts[each] for each in some},
+                lambda: None,
+            )
         for each, position in positions.items():
             self._share.take(each, names[each.topic], position)
 
     # Records
 
     def _add(self, records: list[Any]) -> None:
+        """Adds them to the transaction, which is committed and followed by another where they are
+        more than it may have. Raises TransactionFailed and RecreatedError.
+        """
         by_source, next_ = self._share.by_source, self._share.next
         wanted: dict[TopicPartition, list[Any]] = {}
+        limit_bytes = self._size.limit_bytes
         for record in records:
             partition = by_source.get((record.topic(), record.partition()))
             if partition is None:
@@ -325,14 +338,22 @@ class Mirror:
             wanted.setdefault(partition, []).append(record)
             self._records += 1
             self._bytes += len(record) + len(record.key() or b"")
+            if self._bytes >= limit_bytes:
+                self._write(wanted)
+                self._commit()
+                wanted, limit_bytes = {}, self._size.limit_bytes
+        self._write(wanted)
+        if records:
+            self._writer.serve()
+
+    def _write(self, wanted: dict[TopicPartition, list[Any]]) -> None:
         if wanted and not self._filled:
-            self._times.note_begun(time.monotonic())
+            self._begun_s = time.monotonic()
+            self._times.note_begun(self._begun_s)
         self._filled |= wanted.keys()
         for partition, some in wanted.items():
             self._share.epochs[partition] = some[-1].leader_epoch()
             self._writer.add(partition, some)
-        if records:
-            self._writer.serve()
 
     def _take_news(self, news: News) -> None:
         for source, end in news.ends.items():
@@ -464,7 +485,10 @@ class Mirror:
         self._writer.commit(positions, self._share.names(positions), {}, check)
         self._share.note_committed(positions)
         self.progress.add(self._records, self._bytes)
-        self._times.note_committed(time.monotonic(), len(self._filled))
+        now_s = time.monotonic()
+        self._times.note_committed(now_s, len(self._filled))
+        if self._filled:
+            self._size.note_committed(self._bytes, now_s - self._begun_s)
         self._filled.clear()
         self._records = self._bytes = self._failures = 0
 
@@ -483,8 +507,12 @@ class Mirror:
 
     def _try_again(self, failed: TransactionFailed) -> None:
         """Reads the records of a failed transaction again. Raises MirrorError."""
+        is_smaller = failed.is_late and self._size.note_late(
+            self._bytes, 1 - failed.unacknowledged / max(1, self._records)
+        )
         self._abort()
-        self._failures += 1
+        # Over a slow link a smaller one may get through, so this is not one failure more.
+        self._failures += not is_smaller
         if failed.is_too_large and self._one_by_one:
             raise MirrorError(
                 "a record is larger than the target takes.",
@@ -499,6 +527,8 @@ class Mirror:
             text = "The target refuses a batch for its size; each record gets its own from now on."
         else:
             text = f"A transaction was aborted, and its records are read again: {failed.reason}"
+            if is_smaller:
+                text += " The next ones are smaller."
             time.sleep(FAILED_PAUSE_S)
         self._tell(Event(events.WAITING, text))
         # Topics of the target may be others than before: all positions are looked at again.

@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer
@@ -41,9 +42,10 @@ from ottla.mirroring.written_records import Piece, joined
 from ottla.protocol.errors import ErrorCode
 
 TRANSACTION_TIMEOUT_MS: Final = 30_000
-DELIVERED_WITHIN_S: Final = 25.0
+DELIVERED_WITHIN_S: Final = 20.0
 """All records of a transaction, from its begin. One that the target ends after
-TRANSACTION_TIMEOUT_MS looks as if another process had taken over.
+TRANSACTION_TIMEOUT_MS looks as if another process had taken over. In between it is aborted, after
+what is under way, which a slow link may carry for seconds.
 """
 SESSION_TIMEOUT_MS: Final = 10_000
 CALL_WITHIN_S: Final = 30.0
@@ -53,6 +55,10 @@ LEAVE_POLL_S: Final = 0.2
 FULL_PAUSE_S: Final = 0.1
 MAX_UNDELIVERED_BYTES: Final = 32_000_000
 """About; twice as much where records come in turn with larger ones."""
+MAX_POSITIONS: Final = 1_000
+"""Of one request. The target writes its offsets, each with its metadata, as one batch, which is
+refused above max.message.bytes.
+"""
 MAX_LOOKS: Final = 20
 LOOK_PAUSE_S: Final = 0.1
 MAX_RECORD_BYTES: Final = 1_000_000_000
@@ -88,12 +94,19 @@ LATE: Final = "the target has not acknowledged the records in time."
 
 
 class TransactionFailed(Exception):  # noqa: N818 - an ending that is repeated, not a bug
-    """The transaction was aborted; nothing of it is in the target. `reason`: a sentence."""
+    """The transaction was aborted; nothing of it is in the target. `reason`: a sentence.
 
-    def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
+    `unacknowledged`: so many records, of a transaction that took too long.
+    """
+
+    def __init__(
+        self, reason: str, *, is_too_large: bool = False, unacknowledged: int | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.is_too_large = is_too_large
+        self.is_late = unacknowledged is not None
+        self.unacknowledged = unacknowledged or 0
 
 
 class TakenOverError(LibrdkafkaError):
@@ -281,7 +294,7 @@ class TargetWriter:
         """
         while len(self._producer) > self._added_records and self._problem is None:
             if time.monotonic() > self._late_s:
-                raise TransactionFailed(LATE)
+                raise self._late()
             self._producer.poll(FULL_PAUSE_S)
         self._added_records = self._added_bytes = 0
 
@@ -365,9 +378,11 @@ class TargetWriter:
         ]
         check()
         metadata = self._member.consumer_group_metadata()
-        self._guarded(
-            lambda: self._producer.send_offsets_to_transaction(offsets, metadata, CALL_WITHIN_S)
-        )
+        for begin in range(0, len(offsets), MAX_POSITIONS):
+            some = offsets[begin : begin + MAX_POSITIONS]
+            self._guarded(
+                partial(self._producer.send_offsets_to_transaction, some, metadata, CALL_WITHIN_S)
+            )
         self._guarded(lambda: self._producer.commit_transaction(CALL_WITHIN_S))
         if self._problem is not None:
             raise self._failed(self._problem)
@@ -390,7 +405,10 @@ class TargetWriter:
         if self._problem is not None:
             raise self._failed(self._problem)
         if len(self._producer):
-            raise TransactionFailed(LATE)
+            raise self._late()
+
+    def _late(self) -> TransactionFailed:
+        return TransactionFailed(LATE, unacknowledged=len(self._producer))
 
     def _runs(self) -> dict[TopicPartition, list[Run]]:
         """Raises TransactionFailed."""
