@@ -40,6 +40,10 @@ class Running(Protocol):
         """The rows that this run dropped because they do not fulfil an expectation."""
 
     @property
+    def truncated(self) -> int:
+        """The rows that this run left out as older than a truncation of an earlier batch."""
+
+    @property
     def reads_committed(self) -> frozenset[str]:
         """The topics of which it reads no records of aborted transactions."""
 

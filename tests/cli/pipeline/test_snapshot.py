@@ -56,6 +56,7 @@ def test_a_document_for_programs() -> None:
         "rejected": 3,
         "rejected_reason": None,
         "dropped": None,
+        "truncated": None,
         "unknown": None,
         "unknown_fields": None,
         "lag_messages": 1_200,
@@ -84,6 +85,11 @@ def test_rows_with_unknown_fields() -> None:
 def test_dropped_rows_are_counted() -> None:
     snapshot = replace(SNAPSHOT, run=replace(RUN, dropped=7_000))
     assert "3 rejected; 7,000 dropped, which do not fulfil expect" in snapshot_line(snapshot)
+
+
+def test_rows_older_than_a_truncation_are_counted() -> None:
+    snapshot = replace(SNAPSHOT, run=replace(RUN, truncated=7_000))
+    assert "3 rejected; 7,000 left out, older than a truncation" in snapshot_line(snapshot)
 
 
 @pytest.mark.parametrize(

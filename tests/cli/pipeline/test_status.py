@@ -54,8 +54,8 @@ def test_the_document_has_every_field() -> None:
     assert list(found) == [
         *("pipeline", "group", "state", "run", "host", "pid", "since_ms", "seen_ms", "every_s"),
         *("batch", "batch_at_ms", "batch_ms", "rows", "rows_per_s", "rejected", "unknown"),
-        *("dropped", "rejected_reason", "unknown_fields", "failure", "by", "table", "version"),
-        *("lag_messages", "lag_ms"),
+        *("dropped", "truncated", "rejected_reason", "unknown_fields", "failure", "by", "table"),
+        *("version", "lag_messages", "lag_ms"),
     ]
     assert (found["run"], found["batch"], found["lag_ms"]) == (RUN.id, 0, 2_300)
     never = document(status_of(PIPELINE, status(None), NOW_MS))

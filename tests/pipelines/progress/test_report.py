@@ -301,7 +301,7 @@ class LateEvents:
         self.told: dict[int, Told] = {0: {}}
         self.unknown_fields = {"flights": UnknownFields("drop", ("delay_min",))}
         self.table, self.reads_committed = "t", frozenset({"flights"})
-        self.rejected_rows, self.dropped = 4, 7
+        self.rejected_rows, self.dropped, self.truncated = 4, 7, 2
         self.content = {
             "offsets/0": 'v1\n{}\n{"flights":{"0":3}}',
             "offsets/1": 'v1\n{}\n{"flights":{"0":10}}',
@@ -371,7 +371,8 @@ def test_a_batch_that_spark_has_not_reported_at_the_end_is_committed(
     reporter.progressed(query.progress(1, 10))
     assert reporter.run.rejected_reason == "value is not a bigint"
     # What a constraint refused is not in Spark's count.
-    assert (reporter.run.rejected, reporter.run.dropped) == (4, 7)
+    run = reporter.run
+    assert (run.rejected, run.dropped, run.truncated) == (4, 7, 2)
     assert reporter.run.state == "finished"
 
 

@@ -12,13 +12,15 @@ import pytest
 from tests.pipelines.target.changes import KINDS, SCHEMA, Row, changes_of, expected_of, plain, split
 
 from ottla.pipelines import PipelineError, to_delta, topic
-from ottla.pipelines.run.truncations import truncated
+from ottla.pipelines.run.truncations import check_alone, check_one_topic, truncated
+from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
 from ottla.pipelines.spark.jvm.files import Files
-from ottla.pipelines.target.keyed_table import read_keyed_table
+from ottla.pipelines.target.commit_metadata import CommitMetadata
+from ottla.pipelines.target.keyed_table import KeyedTable, read_keyed_table
 from ottla.pipelines.target.port import Batch
-from ottla.pipelines.target.truncation import last_truncation, note, noted
+from ottla.pipelines.target.truncation import read_truncations
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +43,7 @@ class Table:
         frame = self.spark.createDataFrame(records, SCHEMA)
         chosen = self.batches if number is None else number
         batch = Batch("query", chosen, f'{{"batch": {chosen}}}')
-        with truncated(frame, self.keyed, batch, self.files) as (rows, of_it):
+        with truncated(frame, self.keyed, batch, self.files, self.sink) as (rows, of_it):
             version = self.sink.write(rows, of_it)
         self.batches += number is None
         return version
@@ -103,10 +105,138 @@ def test_the_place_of_a_truncation_is_kept_as_it_is(
         )
     keyed = read_keyed_table(rows.schema, ["id"], order_by="at 'x", has_truncations=True)
     files = Files(spark, str(tmp_path))
-    found = last_truncation(rows, keyed)
-    assert found is not None
-    note(files, found)
-    assert noted(files, rows.schema, keyed) == found
+    found, _ = read_truncations(rows, keyed, None)
+    with truncated(rows, keyed, Batch("query", 0, ""), files) as (left, of_it):
+        assert of_it.truncation == found
+        assert [row["id"] for row in left.collect()] == [1]
+    # What is noted leaves out its equal, too.
+    with truncated(rows, keyed, Batch("query", 1, ""), files) as (left, of_it):
+        assert of_it.truncation == found
+
+
+TOPICS = "topic STRING, id INT, at INT, partition INT, offset BIGINT, tombstone BOOLEAN"
+ORDERED = {"order_by": "at"}
+
+
+@pytest.mark.parametrize("how", [{}, ORDERED, ORDERED | {"deletes": "mark", "ignore_nulls": True}])
+def test_a_truncation_takes_the_rows_of_its_own_topic(
+    spark: Any, tmp_path: Path, how: dict[str, Any]
+) -> None:
+    columns = f"{TOPICS}, truncation BOOLEAN"
+    schema = spark.createDataFrame([], columns).schema
+    keyed = read_keyed_table(schema, ["topic", "id"], has_truncations=True, **how)
+    target = find_target(spark, tmp_path / "table")
+    sink = DeltaSink(spark, target, schema, keyed=keyed, compact_after=0)
+    sink.check()
+    sink.make()
+    files = Files(spark, str(tmp_path / "checkpoint"))
+    offsets = {"a": 0, "b'": 0}
+    numbers = iter(range(10))
+
+    def write(*records: tuple[str, int | None, int]) -> int:
+        rows = []
+        for topic_, id_, at in records:
+            rows.append((topic_, id_, at, 0, offsets[topic_], False, id_ is None))
+            offsets[topic_] += 1
+        batch = Batch("query", next(numbers), "")
+        frame = spark.createDataFrame(rows, columns)
+        with truncated(frame, keyed, batch, files, sink) as (left, of_it):
+            sink.write(left, of_it)
+        return int(of_it.truncated)
+
+    def there() -> list[tuple[str, int]]:
+        found = spark.read.format("delta").load(str(tmp_path / "table"))
+        if keyed.deletes == "mark":
+            found = found.where("NOT is_deleted")
+        return sorted((row["topic"], row["id"]) for row in found.collect())
+
+    write(("a", 1, 1), ("a", 2, 2), ("b'", 1, 1), ("b'", 2, 2))
+    write(("a", None, 90), ("a", 3, 91), ("b'", 3, 3))
+    assert there() == [("a", 3), ("b'", 1), ("b'", 2), ("b'", 3)]
+    # Records of the other topic come with a lesser order, and are no older.
+    assert write(("b'", 4, 4)) == 0
+    assert write(("b'", None, 5), ("b'", 5, 6), ("a", 4, 92)) == 0
+    assert there() == [("a", 3), ("a", 4), ("b'", 5)]
+    if keyed.order_by is not None:
+        assert write(("a", 5, 89), ("b'", 6, 7), ("b'", 7, 4)) == 2
+        assert there() == [("a", 3), ("a", 4), ("b'", 5), ("b'", 6)]
+
+
+WHOLE_TABLE = KeyedTable(("id",), ("id", "at"), order_by="at", has_truncations=True)
+OF_TOPIC = KeyedTable(
+    ("topic", "id"),
+    ("topic", "id"),
+    position=("topic", "partition", "offset"),
+    has_truncations=True,
+)
+
+
+def test_a_truncation_would_take_the_rows_of_other_topics() -> None:
+    with pytest.raises(PipelineError, match=r"reads 'a', 'b', and a truncation of one of them"):
+        check_one_topic(WHOLE_TABLE, {"b", "a"})
+    check_one_topic(WHOLE_TABLE, {"a"})
+    check_one_topic(OF_TOPIC, {"a", "b"})
+    check_one_topic(None, {"a", "b"})
+
+    def commits(*topics: str) -> list[str]:
+        offsets = {name: {0: 7} for name in topics}
+        return ["", CommitMetadata("other", "id", 0, "cluster", {}, offsets).text()]
+
+    with pytest.raises(PipelineError, match=r"of 'a' would take the rows of topic 'b', too.*other"):
+        check_alone(WHOLE_TABLE, {"a"}, commits("a", "b"), "t")
+    check_alone(WHOLE_TABLE, {"a"}, commits("a"), "t")
+    check_alone(OF_TOPIC, {"a"}, commits("b"), "t")
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["before its commit", "after it"])
+def test_a_truncation_that_never_happened_leaves_nothing_out(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    # A condition was wrong, the batch failed, and is read again by a right one.
+    table = Table(spark, tmp_path, order_by="at")
+
+    def record(id_: int, at: int, *, truncates: bool = False) -> Row:
+        return (id_, "x", None, at, 0, at, False, truncates)
+
+    table.write([record(1, 1), record(2, 2)])
+    table.write([record(9, 3, truncates=True), record(3, 4)])
+    shipped = table.sink.write
+
+    def killed(rows: Any, batch: Any) -> Any:
+        if is_there:
+            shipped(rows, batch)
+        raise PipelineError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(table.sink, "write", killed)
+        with pytest.raises(PipelineError, match="killed"):
+            table.write([record(4, 5), record(5, 900, truncates=True)])
+    table.write([record(4, 5), record(5, 900)])
+    table.write([record(6, 2), record(7, 7)])
+    # The truncation before it has happened.
+    assert [row[0] for row in table.rows()] == ([] if is_there else [3, 4, 5, 7])
+
+
+def test_a_topic_that_was_created_again_is_not_older_than_a_truncation(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = "id INT, at INT, partition INT, offset BIGINT, truncation BOOLEAN"
+    first = spark.createDataFrame([(None, 900, 0, 7, True)], schema)
+    then = spark.createDataFrame([(1, 5, 0, 0, False)], schema)
+    keyed = read_keyed_table(first.schema, ["id"], order_by="at", has_truncations=True)
+    files = Files(spark, str(tmp_path))
+    found = []
+    for number, rows, topic_id in (
+        (0, first, "id-1"),
+        (1, then, "id-1"),
+        (2, then, "id-2"),
+        (3, then, "id-2"),
+    ):
+        batch = Batch("query", number, "")
+        with truncated(rows, keyed, batch, files, topic_ids={"t": topic_id}) as (left, of_it):
+            found.append((left.count(), of_it.truncated))
+    assert found == [(0, 0), (0, 1), (1, 0), (1, 0)]
+    assert caplog.text.count("The topics are others") == 1
 
 
 ROW = "id INT NOT NULL, name STRING"
@@ -123,8 +253,11 @@ def event(op: str, lsn: int, id_: int | None = None, name: str = "Anne") -> byte
 class Job:
     """A pipeline of a database's table into a table with keys."""
 
+    target: Path | None = None
+
     def __init__(self, spark: Any, bootstrap: str, name: str, folder: Path) -> None:
         self.spark, self.bootstrap, self.name, self.folder = spark, bootstrap, name, folder
+        self.truncated = 0
 
     def run(self, *columns: str, truncate: Any = "apply", **how: Any) -> None:
         rows = topic(
@@ -132,13 +265,15 @@ class Job:
             source_format="debezium", truncate=truncate,
         )  # fmt: skip
         chosen = columns or ("tombstone", "truncation")
-        to_delta(
+        query: Any = to_delta(
             rows.selectExpr("value.*", "partition", "offset", *chosen),
-            self.folder / "people",
+            self.target or self.folder / "people",
             checkpoint=self.folder / "checkpoint",
             trigger={"availableNow": True},
             **({"keys": ["id"]} | how),
-        ).awaitTermination()
+        )
+        query.awaitTermination()
+        self.truncated += QUERIES[str(query.id)].truncated
 
     def rows(self, where: str = "true") -> list[tuple[Any, ...]]:
         frame = self.spark.read.format("delta").load(str(self.folder / "people")).where(where)
@@ -213,6 +348,7 @@ def test_a_record_of_another_partition_that_is_older_does_not_come_back(
     new_job: Callable[[int], Job],
     produce: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
     is_after: bool,
 ) -> None:
     job = new_job(2)
@@ -233,6 +369,8 @@ def test_a_record_of_another_partition_that_is_older_does_not_come_back(
     job.run(*columns, **how)
     produce(job.name, [(b"k", event("u", 40, 1)), (b"k", event("u", 80, 2))], partition=0)
     job.run(*columns, **how)
+    assert "batch 2 has 1 records that are older than the last truncation of" in caplog.text
+    assert job.truncated == 2
     assert job.rows("NOT is_deleted") == [(2, "Anne"), (4, "Anne")]
     assert job.rows("is_deleted") == [(1, "Anne")]
 
@@ -299,3 +437,37 @@ def test_truncations_that_nothing_applies_are_refused(
     job = new_job(1)
     with pytest.raises(PipelineError, match=said):
         job.run(*columns, **how)
+
+
+def test_a_query_of_several_topics_and_a_table_of_another_one_are_refused(
+    new_job: Callable[[int], Job],
+    produce: Callable[..., None],
+) -> None:
+    job, other = new_job(1), new_job(1)
+    for one in (job, other):
+        produce(one.name, [(b"k", event("c", 1, 1))])
+    how = {"order_by": "lsn"}
+
+    def rows(name: str) -> Any:
+        found = topic(
+            job.spark, name, bootstrap_servers=job.bootstrap, schema=ROW,
+            source_format="debezium", truncate="apply",
+        )  # fmt: skip
+        columns = ("value.*", f"'{name}' AS topic", "partition", "offset", LSN)
+        return found.selectExpr(*columns, "tombstone", "truncation")
+
+    def united(**how: Any) -> None:
+        to_delta(
+            rows(job.name).union(rows(other.name)), job.folder / "united",
+            checkpoint=job.folder / "of-united", trigger={"availableNow": True}, **how,
+        ).awaitTermination()  # fmt: skip
+
+    with pytest.raises(PipelineError, match="a truncation of one of them would take the rows of"):
+        united(keys=["id"], **how)
+    united(keys=["topic", "id"], **how)
+
+    job.run(LSN, "tombstone", "truncation", **how)
+    other.folder = job.folder / "other"
+    other.target = job.folder / "people"
+    with pytest.raises(PipelineError, match=f"would take the rows of topic '{job.name}', too"):
+        other.run(LSN, "tombstone", "truncation", **how)

@@ -92,6 +92,27 @@ def test_a_truncation_takes_the_rows_whose_keys_the_batch_lacks() -> None:
     assert "JOIN touched ON old.`id` = touched.`id` AND (old.`a``b` IS NOT NULL AND " in folded
 
 
+def test_a_truncation_takes_the_rows_of_its_own_topic_where_each_key_has_one() -> None:
+    position = ("topic", "partition", "offset")
+    keyed = replace(KEYED, keys=("topic", "id"), columns=("topic", *COLUMNS), position=position)
+    place = "try_element_at(places, t.`topic`)"
+
+    def last(keyed: KeyedTable) -> str:
+        return upsert_statement(keyed, "t", "v", "places").splitlines()[-1]
+
+    assert last(keyed) == f"WHEN NOT MATCHED BY SOURCE AND NOT ({place} IS NULL) THEN DELETE"
+    keyed = replace(keyed, order_by="a`b", has_tombstones=True, deletes="mark")
+    order = "struct(t.`a``b`, t.`topic`, t.`partition`, t.`offset`)"
+    stays = f"({place} IS NULL OR (t.`a``b` IS NOT NULL AND {order} > {place}))"
+    assert last(keyed) == (
+        f"WHEN NOT MATCHED BY SOURCE AND NOT {stays} THEN UPDATE SET t.is_deleted = true, "
+        f"t.`a``b` = {place}.`a``b`, t.`partition` = {place}.`partition`, "
+        f"t.`offset` = {place}.`offset`"
+    )
+    folded = upsert_statement(replace(keyed, ignore_nulls=True), "t", "v", "places")
+    assert "AND (try_element_at(places, old.`topic`) IS NULL OR (old.`a``b` IS " in folded
+
+
 def test_a_truncation_leaves_the_keys_of_the_rows_that_it_marks() -> None:
     keyed = replace(DELETING, keys=("id", "partition"), deletes="mark")
     marks = upsert_statement(keyed, "t", "v", "place").splitlines()[-1]

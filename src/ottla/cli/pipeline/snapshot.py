@@ -37,6 +37,7 @@ def snapshot_document(snapshot: Snapshot, at_ms: int) -> Document:
         "rejected": run.rejected if run else None,
         "rejected_reason": run.rejected_reason if run else None,
         "dropped": run.dropped if run else None,
+        "truncated": run.truncated if run else None,
         "unknown": run.unknown if run else None,
         "unknown_fields": run.unknown_fields if run else None,
         "lag_messages": lag.messages if lag else None,
@@ -80,6 +81,8 @@ def snapshot_line(snapshot: Snapshot) -> str:
         parts.append(f"{_number(run.rows)} rows, {_number(run.rejected)} rejected{why}")
         if run.dropped:
             parts.append(f"{_number(run.dropped)} dropped, which do not fulfil expect")
+        if run.truncated:
+            parts.append(f"{_number(run.truncated)} left out, older than a truncation")
         if run.unknown:
             parts.append(f"{_number(run.unknown)} with unknown fields ({run.unknown_fields})")
     if lag is not None:

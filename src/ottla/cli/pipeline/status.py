@@ -49,6 +49,7 @@ class PipelineStatus:
     rejected: int | None = column(is_optional=True)
     unknown: int | None = column(cell=lambda each: each.unknown or None, is_optional=True)
     dropped: int | None = column(cell=lambda each: each.dropped or None, is_optional=True)
+    truncated: int | None = column(cell=lambda each: each.truncated or None, is_optional=True)
     rejected_reason: str | None = only_json()
     unknown_fields: str | None = only_json()
     failure: str | None = only_json()
@@ -63,8 +64,8 @@ class PipelineStatus:
 
 OF_RUN: Final = (
     *("host", "pid", "since_ms", "seen_ms", "every_s", "batch_at_ms", "batch_ms", "rows"),
-    *("rows_per_s", "rejected", "unknown", "dropped", "rejected_reason", "unknown_fields"),
-    *("failure", "by"),
+    *("rows_per_s", "rejected", "unknown", "dropped", "truncated", "rejected_reason"),
+    *("unknown_fields", "failure", "by"),
 )
 """The fields that are those of the run."""
 

@@ -148,6 +148,9 @@ def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
         if snapshot.run is not None and snapshot.run.dropped:
             dropped = f"{snapshot.pipeline}: {snapshot.run.dropped:,} rows do not fulfil expect"
             parts.append(Text(printable(f"{dropped}: dropped"), style="yellow", overflow="fold"))
+        if snapshot.run is not None and snapshot.run.truncated:
+            older = f"{snapshot.pipeline}: {snapshot.run.truncated:,} rows older than a truncation"
+            parts.append(Text(printable(f"{older}: left out"), style="yellow", overflow="fold"))
         if snapshot.run is not None and snapshot.run.unknown:
             unknown = (
                 f"{snapshot.pipeline}: {snapshot.run.unknown:,} rows with unknown fields: "

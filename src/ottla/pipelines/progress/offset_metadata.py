@@ -19,7 +19,7 @@ the lowest partition of the pipeline's first topic it has the run's state as wel
     "run": {"id": "9f2c41d0", "state": "running", "host": "etl-3", "pid": 4711,
             "since_ms": ..., "seen_ms": ..., "every_s": 10, "batch_at_ms": ..., "batch_ms": 410,
             "rows": 12000, "rows_per_s": 29268.3, "rejected": 3, "rejected_reason": "...",
-            "unknown": 7, "unknown_fields": "delay_min", "dropped": 0,
+            "unknown": 7, "unknown_fields": "delay_min", "dropped": 0, "truncated": 0,
             "failure": "...", "by": "..."}
 
 `seen_ms` is renewed at least every `every_s` seconds, so a run whose `seen_ms` is much older has
@@ -69,6 +69,7 @@ class Run:
     unknown: int | None = None  # rows with fields that the schema lacks
     unknown_fields: str | None = None  # the names of some of them
     dropped: int | None = None  # rows that did not fulfil an expectation, and were dropped
+    truncated: int | None = None  # rows older than a truncation of an earlier batch, left out
     failure: str | None = None
     by: str | None = None  # who asked it to stop
 
@@ -182,7 +183,15 @@ def _read_run(document: Any) -> Run | None:
         return None
     known = {field.name: document[field.name] for field in fields(Run) if field.name in document}
     texts, counts = ("id", "host"), ("pid", "since_ms", "seen_ms", "every_s")
-    optional_counts = ("batch_at_ms", "batch_ms", "rows", "rejected", "unknown", "dropped")
+    optional_counts = (
+        "batch_at_ms",
+        "batch_ms",
+        "rows",
+        "rejected",
+        "unknown",
+        "dropped",
+        "truncated",
+    )
     right = (
         all(isinstance(known.get(name), str) for name in texts)
         and all(_count(known.get(name)) is not None for name in counts)

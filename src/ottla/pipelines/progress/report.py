@@ -386,6 +386,7 @@ class QueryReporter(Reporter):
                 rejected_reason=_reason_of(running),
                 unknown=self._unknown,
                 dropped=running.dropped if running else None,
+                truncated=running.truncated if running else None,
                 unknown_fields=format_names(running.unknown_fields.values()) if running else None,
             )
             self._report(progress)

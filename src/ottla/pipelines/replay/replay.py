@@ -205,7 +205,10 @@ class Replay:
             self.tell(f"Rows to write to {self.sink.shown}: {begun.rows:,}")
             lease.check_kept()
             rows = fitting(made) if is_marked(made) else made
-            with truncated(rows, self.sink.keyed, batch, self.checkpoint.files) as (left, of_it):
+            identity = IDENTITY_DOCUMENT.read(self.checkpoint.files)
+            ids = {} if identity is None else identity.topics
+            files, keyed = self.checkpoint.files, self.sink.keyed
+            with truncated(rows, keyed, batch, files, self.sink, ids) as (left, of_it):
                 self.sink.write(left, of_it)
         self.tell(f"Marking what became of them: {begun.outcomes:,}")
         lease.check_kept()

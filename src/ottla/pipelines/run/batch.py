@@ -35,6 +35,7 @@ from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.constraints import fitting, is_marked, mark_again, refused
 from ottla.pipelines.target.expectations import dropped_in, settled, unasked
 from ottla.pipelines.target.port import NO_VERSION, Batch
+from ottla.pipelines.target.truncation import NOTE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,12 +92,14 @@ class BatchRunner:
     offsets: dict[int, Offsets] = field(default_factory=dict)
     told: dict[int, Told] = field(default_factory=dict)
     dropped: int = 0
+    truncated: int = 0
     unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
     decision: Decision | None = None
     _noted: Decision | None = None
     _query_id: str = ""
     _promised: int | None = None
     _warned_of_tombstones: bool = False
+    _warned_of_truncated: bool = False
     _far_ahead: FarAhead = field(default_factory=FarAhead)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
@@ -155,7 +158,7 @@ class BatchRunner:
             _adaptive(frame.sparkSession, is_on=not self.sink.capabilities.in_parts),
             noting_new_schemas(self.spark, execution, self.rejects.sources, undo),
             undoing(undo, self.sink.failures),
-            truncated(rows, self.sink.keyed, batch, self.files) as (left, marked_batch),
+            self._truncated(rows, batch) as (left, marked_batch),
         ):
             version = self.sink.write(left, marked_batch)
         self._promised = number
@@ -173,6 +176,7 @@ class BatchRunner:
             self.unknown.look(self.rejects.sources, execution)
             # Now: each further reading of the batch is counted, too.
             self.dropped += dropped_in(execution.counted())
+            self._look_truncated(marked_batch)
         self._far_ahead.look(execution, self.sink, number)
         # Not each batch has rows for the targets beside.
         batch = replace(batch, promised=None, begins=None)
@@ -198,11 +202,32 @@ class BatchRunner:
         self.rejects.write(execution, batch, rows_refused, skipped=skipped, former=former)
         self.told[batch.number] = self.rejects.told
 
+    def _truncated(
+        self, rows: DataFrame, batch: Batch
+    ) -> contextlib.AbstractContextManager[tuple[DataFrame, Batch]]:
+        keyed = self.sink.keyed
+        return truncated(rows, keyed, batch, self.files, self.sink, self.topic_ids)
+
+    def _look_truncated(self, batch: Batch) -> None:
+        """Count the records that an earlier truncation has left out, and warn of the first."""
+        self.truncated += batch.truncated
+        if batch.truncated and not self._warned_of_truncated:
+            self._warned_of_truncated = True
+            log.warning(
+                "batch %d has %d records that are older than the last truncation of %s, by %s: "
+                "they are left out. If that order began again, as after a restore of the database, "
+                "stop the query and delete %s in its checkpoint",
+                batch.number,
+                batch.truncated,
+                self.sink.name,
+                self.sink.keyed and self.sink.keyed.order_by,
+                NOTE.name,
+            )
+
     def _leave_out(
         self, frame: DataFrame, execution: Execution, batch: Batch, ends: Offsets
     ) -> None:
         """Write a batch that was begun before without its rows, unless the target has it.
-
         A run on a copy of the checkpoint then finds the batch in the target, and does not write it.
         """
         former = self._former(batch.query_id, batch.number)

@@ -31,12 +31,13 @@ class FarAhead:
         self.has_warned = True
         log.warning(
             "batch %d has records whose column %s is more than %s ahead of the clock, up to %s: "
-            "%d. No record of their keys is newer until then. To reject such records, write "
+            "%d. No record of their keys is newer until then%s. To reject such records, write "
             "max_ahead='%s'",
             batch,
             sink.keyed.order_by,
             COUNTED_FROM,
             counted[LATEST],
             counted[AHEAD],
+            ", and a truncation among them leaves out all records" * sink.keyed.has_truncations,
             COUNTED_FROM,
         )

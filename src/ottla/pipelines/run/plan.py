@@ -28,8 +28,8 @@ from ottla.pipelines.run.first_offsets import (
 )
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.time_zone import check_zone
-from ottla.pipelines.run.truncations import check_one_partition
-from ottla.pipelines.source.source import Source, sources_of
+from ottla.pipelines.run.truncations import check_alone, check_one_partition, check_one_topic
+from ottla.pipelines.source.source import Source, sources_of, topics_read
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.keyed_table import KeyedTable
 from ottla.pipelines.target.port import Sink
@@ -110,6 +110,8 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     sink.forget()
     _check_expectations(specification, sink)
     notices = [*sink.check(), *key_notices(sink.keyed)]
+    if keyed is not None and keyed.has_truncations:
+        check_alone(keyed, topics_read(frame), sink.metadata(), sink.name)
     _check_loop(sink, topics)
     position = checkpoint.position()
     identity = identity_of(checkpoint)
@@ -175,6 +177,8 @@ def _check_truncations(
             "the table: write truncate='apply' there, and select the column truncation, instead of "
             "apply_as_truncates"
         )
+    if keyed is not None and keyed.has_truncations:
+        check_one_topic(keyed, topics_read(specification.frame))
 
 
 def _check_results(specification: Specification, sink: Sink, start: Start) -> None:

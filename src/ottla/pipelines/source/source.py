@@ -124,6 +124,38 @@ def sources_of(frame: DataFrame) -> list[tuple[int, Source]]:
     the streaming relations of the analyzed plan from the root down, each node before its children
     and equal relations once (MicroBatchExecution.logicalPlan). Relations of other makers count.
     """
+    found = []
+    for number, relation in enumerate(_relations(frame)):
+        source = _source(relation)
+        if source is not None:
+            found.append((number, source))
+    return found
+
+
+def topics_read(frame: DataFrame) -> set[str]:
+    """Return the topics that a frame reads, also through streams of other makers.
+
+    Of a stream that is no topic, or reads topics by a pattern, it has a text that names no topic.
+    """
+    found: set[str] = set()
+    for number, relation in enumerate(_relations(frame)):
+        source = _source(relation)
+        if source is not None:
+            found.add(source.name)
+        elif relation.kind == "StreamingRelationV2" and relation.source == "kafka":
+            names = [name.strip() for name in relation.option("subscribe").split(",")]
+            found |= {*names} - {""} or {f"several topics of stream {number}", f"stream {number}"}
+        else:
+            found.add(f"stream {number}")
+    return found
+
+
+def _source(relation: Node) -> Source | None:
+    is_ours = relation.kind == "StreamingRelationV2"
+    return SOURCES.get(relation.option(OPTION)) if is_ours else None
+
+
+def _relations(frame: DataFrame) -> list[Node]:
     relations: list[Node] = []
     plans = [plan_of(frame)]
     while plans:
@@ -133,10 +165,4 @@ def sources_of(frame: DataFrame) -> list[tuple[int, Source]]:
                 relations.append(node)
             continue
         plans += reversed(node.children)
-    found = []
-    for number, relation in enumerate(relations):
-        if relation.kind == "StreamingRelationV2":
-            source = SOURCES.get(relation.option(OPTION))
-            if source is not None:
-                found.append((number, source))
-    return found
+    return relations

@@ -19,6 +19,7 @@ from ottla.pipelines.target.record_position import (
     OFFSET,
     PARTITION,
     TIMESTAMP,
+    TOPIC,
     RecordPosition,
     position_by_name,
 )
@@ -39,6 +40,7 @@ DELETES: Final = ("remove", "mark")
 KINDS: Final = {"history=True": (VALID_FROM, VALID_TO, IS_CURRENT), "deletes='mark'": (IS_DELETED,)}
 """The columns that a table has beside those of the frame, by the argument that asks for them."""
 
+_POSITION: Final = (TOPIC, PARTITION, OFFSET)
 _UNORDERED: Final = ("map", "variant", "void")  # neither compared nor grouped by Spark
 
 
@@ -90,6 +92,15 @@ class KeyedTable:
     def parts_of(self, name: str) -> tuple[Part, ...]:
         """Return the fields of a column that keep what they had; none where it is kept whole."""
         return next((one.parts for one in self.structs if one.name == name), ())
+
+    @property
+    def own_topic(self) -> str | None:
+        """The column of the topic where each key has one: a truncation takes the rows of its own.
+
+        None: it takes those of the whole table.
+        """
+        topic = self.position[0] if len(self.position) == len(_POSITION) else None
+        return topic if topic in self.keys else None
 
     @property
     def forgets_positions(self) -> bool:

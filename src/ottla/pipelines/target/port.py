@@ -41,7 +41,7 @@ class Batch:
     the run knows; None: nothing is known. `begins`: where the batch before this one ended, if the
     run knows that. `is_replay`: it is no batch of the pipeline's query, which goes on as if it were
     not there. `truncation`: the table is truncated before the rows of the batch, which are all
-    later.
+    later. `truncated`: so many records of the batch an earlier truncation leaves out.
     """
 
     query_id: str
@@ -54,6 +54,7 @@ class Batch:
     begins: Ends | None = None
     is_replay: bool = False
     truncation: Truncation | None = None
+    truncated: int = 0
 
 
 @dataclass(frozen=True, slots=True)

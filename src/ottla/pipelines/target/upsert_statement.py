@@ -21,13 +21,14 @@ from ottla.pipelines.target.keyed_table import (
     listed,
     same_key,
 )
-from ottla.pipelines.target.truncation import order_of
+from ottla.pipelines.target.truncation import order_of, place_for
 
 
 def upsert_statement(keyed: KeyedTable, table: str, view: str, place: str | None = None) -> str:
     """Return the statement that merges the rows of a view into a table, as SQL names it.
 
-    `place`: the table is truncated before these rows, all of which are later than it; as SQL.
+    `place`: the table is truncated before these rows, all of which are later than it; as SQL, as
+    `Truncation.sql` gives it.
     """
     clauses = [*_clauses(keyed)]
     rows = last_records(keyed, view)
@@ -128,12 +129,15 @@ def _clauses(keyed: KeyedTable) -> Sequence[str]:
 def _stays(keyed: KeyedTable, row: str, place: str) -> str:
     """Return the condition that a row of the table is later than a truncation.
 
-    Without `order_by` none is: the table has what was read before.
+    Without `order_by` none is: the table has what was read before. A row of another topic stays.
     """
+    place = place_for(keyed, place, row)
+    is_other = "" if keyed.own_topic is None else f"{place} IS NULL"
     if keyed.order_by is None:
-        return "false"
+        return f"({is_other})" if is_other else "false"
     order = order_of(keyed, row)
-    return f"({row}.{quoted(keyed.order_by)} IS NOT NULL AND {order} > {place})"
+    is_later = f"({row}.{quoted(keyed.order_by)} IS NOT NULL AND {order} > {place})"
+    return f"({is_other} OR {is_later})" if is_other else is_later
 
 
 def _truncate(keyed: KeyedTable, place: str) -> str:
@@ -141,6 +145,7 @@ def _truncate(keyed: KeyedTable, place: str) -> str:
     stays = _stays(keyed, "t", place)
     if keyed.deletes != "mark":
         return f"WHEN NOT MATCHED BY SOURCE AND NOT {stays} THEN DELETE"
+    place = place_for(keyed, place, "t")
     # The order is that of the truncation, as a deletion leaves its own; a key stays what it is.
     order = [
         f"t.{quoted(name)} = {place}.{quoted(name)}"

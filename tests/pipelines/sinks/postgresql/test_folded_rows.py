@@ -128,3 +128,34 @@ def test_a_field_that_the_rows_lack_is_kept(spark: Any, postgres: Postgres) -> N
     assert [row["place"] for row in table.rows()] == [{"zip": 7, "floor": 3, "street": street}]
     table.write([record(None, 30, deletes=True), record(8, 40)], 2)
     assert [row["place"] for row in table.rows()] == [{"zip": 8, "street": {"name": "s"}}]
+
+
+@pytest.mark.parametrize("how", [{}, {"order_by": "at"}, {"order_by": "at", "deletes": "mark"}])
+def test_a_truncation_takes_the_rows_of_its_own_topic(
+    spark: Any, postgres: Postgres, how: dict[str, Any]
+) -> None:
+    spark.sql(f"ADD JAR '{fetched_driver()}'")
+    columns = "topic STRING, id INT, at INT, partition INT, offset BIGINT, tombstone BOOLEAN"
+    columns += ", truncation BOOLEAN"
+    schema = spark.createDataFrame([], columns).schema
+    keyed = read_keyed_table(schema, ["topic", "id"], has_truncations=True, **how)
+    database = read_database(postgres.url, USER, PASSWORD)
+    sink = JdbcSink(spark, database, read_table_name("of_topics"), schema, keyed=keyed)
+    sink.check()
+    sink.make()
+    notes = Notes()
+
+    def write(number: int, *records: tuple[str, int | None, int]) -> None:
+        rows = [(name, id_, at, 0, at, False, id_ is None) for name, id_, at in records]
+        batch = Batch("query", number, "")
+        frame = spark.createDataFrame(rows, columns)
+        with truncated(frame, keyed, batch, notes, sink) as (left, of_it):
+            assert sink.write(left, of_it) == NO_VERSION
+
+    write(0, ("a", 1, 1), ("a", 2, 2), ("b", 1, 1), ("b", 2, 2))
+    write(1, ("a", None, 90), ("a", 3, 91), ("b", 3, 3))
+    write(2, ("b", 4, 4))
+    write(3, ("b", None, 5), ("b", 5, 6), ("a", None, 92), ("a", 4, 93))
+    alive = "WHERE NOT is_deleted" if keyed.deletes == "mark" else ""
+    found = postgres.query(f"SELECT topic, id FROM of_topics {alive} ORDER BY topic")
+    assert [tuple(map(str, row)) for row in found] == [("a", "4"), ("b", "5")]

@@ -91,10 +91,21 @@ def test_tombstones_delete_or_are_marked() -> None:
     )
 
 
+def test_a_truncation_takes_the_rows_of_its_own_topic_where_each_key_has_one() -> None:
+    position = ("topic", "partition", "offset")
+    keyed = replace(KEYED, keys=("topic", "id"), position=position)
+    removes = statements.truncate_rows(NAME, keyed, FRAME)
+    assert removes.startswith('DELETE FROM "lake"."a""b" AS t USING json_populate_recordset(')
+    assert removes.endswith(' AS s WHERE t."topic" = s."topic"')
+    removes = statements.truncate_rows(NAME, replace(keyed, order_by="word"), FRAME)
+    assert ' AS s WHERE t."topic" = s."topic" AND (t."word" IS NULL OR (t."word" ' in removes
+    assert removes.endswith(")")
+
+
 def test_a_truncation_leaves_the_keys_of_the_rows_that_it_marks() -> None:
     keyed = replace(ORDERED, keys=("id", "partition"), deletes="mark")
     marks = statements.truncate_rows(NAME, keyed, FRAME)
     assert marks.startswith(
         'UPDATE "lake"."a""b" AS t SET "is_deleted" = true, "word" = s."word", '
-        '"offset" = s."offset" FROM json_populate_record('
+        '"offset" = s."offset" FROM json_populate_recordset('
     )

@@ -386,8 +386,8 @@ class JdbcSink(Sink):
         query = ordered_records if keyed.ignore_nulls else last_records
         self._copy(connection, copy, _rows(frame, keyed, query), names)
         if truncation is not None:
-            place = [] if keyed.order_by is None else [truncation.order]
-            connection.execute(statements.truncate_rows(self.table, keyed, self.schema), *place)
+            places = [truncation.orders] if statements.has_places(keyed) else []
+            connection.execute(statements.truncate_rows(self.table, keyed, self.schema), *places)
         if (unordered := statements.find_unordered(self.table, keyed)) and (
             found := connection.query(unordered)
         ):

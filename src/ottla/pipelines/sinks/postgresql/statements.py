@@ -124,23 +124,36 @@ def find_unordered(name: TableName, keyed: KeyedTable) -> str | None:
 def truncate_rows(name: TableName, keyed: KeyedTable, schema: StructType) -> str:
     """Return the statement that takes the rows away that are older than a truncation.
 
-    Without `order_by` these are all. Its parameter is else the place of the truncation, as JSON of
-    the columns that order the records.
+    Without `order_by` these are all, unless each key has its topic (`has_places`). Its parameter is
+    else the places of the truncations, as a JSON array of objects with the columns that order the
+    records.
     """
-    if keyed.order_by is None:
+    if not has_places(keyed):
         return f"DELETE FROM {name.sql()}"
-    place = f"json_populate_record(CAST(NULL AS {name.sql()}), CAST(? AS json)) AS s"
-    named = texts(schema)
-    older = (
-        f"t.{identifier(keyed.order_by)} IS NULL OR "
-        f"{_order(keyed, 't', named)} <= {_order(keyed, 's', named)}"
-    )
+    place = f"json_populate_recordset(CAST(NULL AS {name.sql()}), CAST(? AS json)) AS s"
+    conditions = []
+    if keyed.own_topic is not None:
+        topic = identifier(keyed.own_topic)
+        conditions.append(f"t.{topic} = s.{topic}")
+    if keyed.order_by is not None:
+        named = texts(schema)
+        older = (
+            f"t.{identifier(keyed.order_by)} IS NULL OR "
+            f"{_order(keyed, 't', named)} <= {_order(keyed, 's', named)}"
+        )
+        conditions.append(f"({older})" if conditions else older)
+    where = " AND ".join(conditions)
     if keyed.deletes != "mark":
-        return f"DELETE FROM {name.sql()} AS t USING {place} WHERE {older}"
+        return f"DELETE FROM {name.sql()} AS t USING {place} WHERE {where}"
     changed = [one for one in keyed.order if one not in keyed.keys]  # a key stays what it is
     order = [f"{identifier(one)} = s.{identifier(one)}" for one in changed]
     marks = ", ".join([f"{identifier(IS_DELETED)} = true", *order])
-    return f"UPDATE {name.sql()} AS t SET {marks} FROM {place} WHERE {older}"
+    return f"UPDATE {name.sql()} AS t SET {marks} FROM {place} WHERE {where}"
+
+
+def has_places(keyed: KeyedTable) -> bool:
+    """Tell whether truncations of a table have places in it; else they take all of its rows."""
+    return keyed.order_by is not None or keyed.own_topic is not None
 
 
 def delete_rows(name: TableName, keyed: KeyedTable, schema: StructType) -> str | None:
