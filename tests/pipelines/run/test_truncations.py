@@ -471,3 +471,20 @@ def test_a_query_of_several_topics_and_a_table_of_another_one_are_refused(
     other.target = job.folder / "people"
     with pytest.raises(PipelineError, match=f"would take the rows of topic '{job.name}', too"):
         other.run(LSN, "tombstone", "truncation", **how)
+
+
+def test_at_most_once_applies_the_truncation_of_a_batch_that_was_cut_off(
+    new_job: Callable[[int], Job], produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = new_job(1)
+    produce(job.name, [(b"k", event("r", 1, 1)), (b"k", event("r", 2, 2))])
+    job.run(delivery="at-most-once")
+    produce(job.name, [(b"k", event("t", 3)), (b"k", event("c", 4, 3))])
+    with monkeypatch.context() as patch:
+        _killed(patch, is_after=False)
+        with pytest.raises(PipelineError, match="killed"):
+            job.run(delivery="at-most-once")
+    produce(job.name, [(b"k", event("c", 5, 4))])
+    job.run(delivery="at-most-once")
+    # Its rows are lost, and known; those that were truncated do not stay.
+    assert job.rows() == [(4, "Anne")]

@@ -228,10 +228,21 @@ class BatchRunner:
         self, frame: DataFrame, execution: Execution, batch: Batch, ends: Offsets
     ) -> None:
         """Write a batch that was begun before without its rows, unless the target has it.
+
+        A truncation in it takes the older rows of the table, which the batches before have written.
         A run on a copy of the checkpoint then finds the batch in the target, and does not write it.
         """
         former = self._former(batch.query_id, batch.number)
-        version = self.sink.write(unasked(frame).limit(0), batch)
+        keyed = self.sink.keyed
+        if keyed is not None and keyed.has_truncations:
+            # What its truncation takes was there before the batch, and goes: taking it twice is
+            # taking it once.
+            rows = unasked(fitting(frame) if is_marked(frame) else frame)
+            with self._truncated(rows, batch) as (left, truncating):
+                version = self.sink.write(left.limit(0), truncating)
+            execution.forget_counted()
+        else:
+            version = self.sink.write(unasked(frame).limit(0), batch)
         self._promised = batch.number
         has_it = version is None
         if has_it:
