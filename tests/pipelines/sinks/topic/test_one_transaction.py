@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from ottla.pipelines import PipelineError, to_topic, topic
 from ottla.pipelines.checkpoint.next_batch import digest
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
+from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.topic import one_transaction
 from ottla.pipelines.sinks.topic import sink as topic_sink
 from ottla.pipelines.sinks.topic.columns import RecordColumns
@@ -419,3 +420,43 @@ def test_a_batch_of_a_stream_is_one_transaction(
         query.awaitTermination()
     assert taken[:2] == [True, False]
     assert place.values() == sorted(values(0, 20) * 2)
+
+
+def test_rows_of_a_transaction_that_kafka_ended_are_counted_once(
+    place: Place,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = new_topic()
+    produce(source, [(f"k{number}", f"v{number}", None) for number in range(20)])
+    write = BatchProducer.write
+
+    def write_and_lose(self: BatchProducer, *arguments: Any) -> None:
+        write(self, *arguments)
+        other = BatchProducer(place.spark, settings(place) | {"transactional.id": own(self)})
+        other.start()
+        other.close()
+
+    def own(producer: BatchProducer) -> str:
+        return str(producer._settings.get("transactional.id"))
+
+    monkeypatch.setattr(BatchProducer, "write", write_and_lose)
+    servers = place.kafka.bootstrap_servers
+    frame = topic(place.spark, source, bootstrap_servers=servers, schema=None)
+    query: Any = to_topic(
+        frame.selectExpr("key", "CAST(value AS STRING) AS value"),
+        place.name,
+        bootstrap_servers=servers,
+        checkpoint=tmp_path / "checkpoint",
+        key="key",
+        value="value",
+        trigger={"availableNow": True},
+        expect={"short": "length(value) < 3"},
+        on_unexpected="drop",
+    )
+    query.awaitTermination()
+    assert place.values() == values(0, 10)
+    assert QUERIES[query.id].dropped == 10
+    assert query.lastProgress["numInputRows"] == 20

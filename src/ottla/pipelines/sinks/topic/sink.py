@@ -289,8 +289,11 @@ class TopicSink(Sink):
             begins or "",
         )
         records = target.columns.records(frame)
-        if self._whole(records, task):
+        is_whole = self._whole(records, task)
+        if is_whole:
             return NO_VERSION
+        if is_whole is not None:
+            batch.forget_counted()  # the transaction may have read rows, and the tasks read all
         _send_by_value()
 
         def write(number: int, fields: Iterable[bytes | None]) -> Iterator[int]:
@@ -299,8 +302,9 @@ class TopicSink(Sink):
         fields_of(in_tasks(records, self.tasks)).mapPartitionsWithIndex(write).collect()
         return NO_VERSION
 
-    def _whole(self, records: DataFrame, batch: TaskOfBatch) -> bool:
-        """Write a batch in one transaction; return False where that cannot be."""
+    def _whole(self, records: DataFrame, batch: TaskOfBatch) -> bool | None:
+        """Write a batch in one transaction; return False where that failed, None where it cannot
+        be, and was not tried."""
         if self._one_transaction is None:
             options = self.target.kafka.for_spark_producer(self.target.producer)
             settings = {name.removeprefix("kafka."): value for name, value in options.items()}
@@ -308,7 +312,7 @@ class TopicSink(Sink):
             settings[TRANSACTION_TIMEOUT] = own[TRANSACTION_TIMEOUT]
             self._one_transaction = OneTransaction(self.spark, settings, self.tasks)
         if not self._one_transaction.takes(records):
-            return False
+            return None
 
         def has_part() -> bool:
             try:
