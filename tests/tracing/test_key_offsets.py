@@ -20,7 +20,7 @@ from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.replica.partition_role import Role
 from ottla.tracing import key_offsets, segment_search
-from ottla.tracing.key_offsets import find_in, find_offsets
+from ottla.tracing.key_offsets import find_offsets
 
 COUNT = 240
 
@@ -126,15 +126,13 @@ async def test_aborted_records_are_found_and_markers_are_not(tmp_path: Path) -> 
     assert marks.offsets == []
 
 
-def test_a_search_in_parts_finds_what_lies_across_two() -> None:
-    """CHUNK_BYTES is 300 here."""
-    data = bytearray(b"-" * 1000)
-    for at in (0, 299, 298, 300, 599, 997):
-        data[at : at + 3] = b"key"
-        for begin, end in ((0, 1000), (at, 1000), (at, at + 3), (at + 1, 1000), (0, at + 2)):
-            assert find_in(bytes(data), b"key", begin, end) == bytes(data).find(b"key", begin, end)
-        data[at : at + 3] = b"---"
-    assert find_in(b"", b"key", 0, 0) == -1
+async def test_a_log_without_records_is_searched(tmp_path: Path) -> None:
+    """Compaction has removed them all: who asks must not ask without end."""
+    log = open_log(str(tmp_path / "t-0"), LogConfig(), OpenFiles(8), now_ms=1000)
+    partition: Any = Led(log, high_watermark=9)
+    for from_end in (True, False):
+        log_end = await find_offsets(partition, b"k", 0, 9, from_end=from_end, most=9)
+        assert log_end == ([], 0, 9, 0)
 
 
 async def test_a_follower_does_not_answer(log: Log) -> None:

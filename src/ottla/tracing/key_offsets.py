@@ -1,30 +1,36 @@
 """Finds the offsets of the records with a key between two offsets of a partition.
 
-A partition has no index of keys, so this reads the log, a window at a time in a thread, and ends
-within `MAX_BYTES` and `MAX_S`: who asks goes on where it ended. Records of open and aborted
+A partition has no index of keys, so this reads the log, a few windows at a time in a thread, and
+ends within `MAX_BYTES` and `MAX_S`: who asks goes on where it ended. Nearly all of the thread's
+time is spent without Python's lock (`records.bytes_search`). Records of open and aborted
 transactions are found as well, as a reader with read_uncommitted sees them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.bytes_search import find_in
 from ottla.records.compression import decompress
 from ottla.records.header import HEADER_BYTES, OVERHEAD_BYTES, read_header
 from ottla.records.key_scan import Batches, deltas_with_key, needle_of, pass_batches
 from ottla.replica.partition import Partition
 from ottla.replica.partition_role import Role
 from ottla.runtime.cpu_thread import take_turns
-from ottla.tracing.key_search import in_thread, newest_first, oldest_first
+from ottla.tracing.key_search import newest_first, oldest_first, storage_refusals
 from ottla.tracing.segment_search import Window
 
-CHUNK_BYTES: Final = 1 << 20
-"""A search in so many bytes takes less than a millisecond, which nothing interrupts."""
-MAX_BYTES: Final = 128 << 20
+CHUNK_BYTES: Final = 512 << 10
+"""Of a file, read at once: it stays in a core's own cache. A larger batch is read whole."""
+WINDOWS_AT_ONCE: Final = 8
+"""In a thread, until the time is up."""
+MAX_BYTES: Final = 1 << 30
 """As they are stored."""
 MAX_S: Final = 0.2
 MAX_OFFSETS: Final = 1000
@@ -61,40 +67,61 @@ async def find_offsets(
         raise ApiError(ErrorCode.not_leader_or_follower)
     log = partition.log
     first, last = max(begin, log.start_offset), min(end, partition.high_watermark)
-    needle = needle_of(key)
-    found: list[int] = []
-    records = 0
-    until_s = time.monotonic() + max_s
     if first >= last:
         return KeyOffsets([], begin, end, 0)
-    if from_end:
-        at = last
-        for window in newest_first(log, last):
-            if at <= first or (at < last and (max_bytes <= 0 or time.monotonic() >= until_s)):
-                break
-            max_bytes -= window.size_bytes
-            here, count = await in_thread(offsets_in_window, window, needle, first, at)
+    needle = needle_of(key)
+    until_s = time.monotonic() + max_s
+    windows = newest_first(log, last) if from_end else oldest_first(log, first)
+    upcoming = next(windows, None)
+    found: list[int] = []
+    records, is_begun = 0, False
+    while upcoming is not None and first < last and (from_end or upcoming.first_offset < last):
+        if is_begun and (max_bytes <= 0 or time.monotonic() >= until_s):
+            break
+        run: list[Window] = []
+        while upcoming is not None and len(run) < WINDOWS_AT_ONCE and (not run or max_bytes > 0):
+            run.append(upcoming)
+            max_bytes -= upcoming.size_bytes
+            upcoming = next(windows, None)
+        with storage_refusals():
+            searched = await asyncio.to_thread(offsets_in, run, needle, first, last, until_s)
+        is_begun = True
+        for window, (here, count) in zip(run, searched, strict=False):
             records += count
-            kept = here[len(here) - min(len(here), most - len(found)) :]
-            found[:0] = kept
+            room = most - len(found)
+            if from_end:
+                found[:0] = here[max(0, len(here) - room) :]
+                last = max(first, window.first_offset)
+            else:
+                found += here[:room]
             if len(found) == most:
                 # What is left of the window is searched with the next question.
-                return KeyOffsets(found, found[0], end, records)
-            at = max(first, window.first_offset)
-        return KeyOffsets(found, begin if at <= first else at, end, records)
-    at = first
-    for window in oldest_first(log, first):
-        if window.first_offset >= last:
+                at = (found[0], end) if from_end else (begin, found[-1] + 1)
+                return KeyOffsets(found, *at, records)
+        is_over = len(searched) < len(run)
+        if is_over:
+            upcoming = run[len(searched)]
+        if not from_end and upcoming is not None:
+            first = max(first, upcoming.first_offset)
+        if is_over:
             break
-        if window.first_offset > first and (max_bytes <= 0 or time.monotonic() >= until_s):
-            return KeyOffsets(found, begin, max(at, window.first_offset), records)
-        max_bytes -= window.size_bytes
-        here, count = await in_thread(offsets_in_window, window, needle, first, last)
-        records += count
-        found += here[: most - len(found)]
-        if len(found) == most:
-            return KeyOffsets(found, begin, found[-1] + 1, records)
-    return KeyOffsets(found, begin, end, records)
+    if upcoming is None or first >= last:
+        return KeyOffsets(found, begin, end, records)
+    return KeyOffsets(found, last if from_end else begin, end if from_end else first, records)
+
+
+def offsets_in(
+    run: Sequence[Window], needle: bytes, begin: int, end: int, until_s: float
+) -> list[tuple[list[int], int]]:
+    """What `offsets_in_window` finds in each of these windows; of at least one of them, and of the
+    others until the time is up (as of `time.monotonic`). Raises like it.
+    """
+    found = [offsets_in_window(run[0], needle, begin, end)]
+    for window in run[1:]:
+        if time.monotonic() >= until_s:
+            break
+        found.append(offsets_in_window(window, needle, begin, end))
+    return found
 
 
 def offsets_in_window(window: Window, needle: bytes, begin: int, end: int) -> tuple[list[int], int]:
@@ -138,17 +165,6 @@ def _in_chunk(chunk: bytes, passed: Batches, needle: bytes, begin: int, end: int
     if packed:
         found.sort()
     return found
-
-
-def find_in(data: bytes, needle: bytes, begin: int, end: int) -> int:
-    """As `data.find(needle, begin, end)`, which lets no other thread run until it is done: a batch
-    may have hundreds of megabytes.
-    """
-    for at in range(begin, end, CHUNK_BYTES):
-        found = data.find(needle, at, min(end, at + CHUNK_BYTES + len(needle) - 1))
-        if found >= 0:
-            return found
-    return -1
 
 
 def _in_batch(chunk: bytes, at: int, needle: bytes, begin: int, end: int) -> list[int]:
