@@ -3,10 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.messaging.test_rendering import FakeMessage
 
-from ottla.messaging.patterns import PatternError
+from ottla.messaging.patterns import PatternError, compiled
 from ottla.messaging.selection import (
+    SIGNS,
     Newest,
     both,
     header_matcher,
@@ -27,12 +30,23 @@ from ottla.messaging.selection import (
         ("a.c", b"k", b"a\xffc", True),
         ("é", b"k", "café".encode(), True),
         ("(?i)ord", b"k", b"ORD", True),
+        ("ord-1", b"my ord-1", None, True),
+        ("ord 1/2", b"k", b"ord 1", False),
+        ("", b"", None, True),
     ],
 )
 def test_key_or_value_match(
     pattern: str, key: bytes | None, value: bytes | None, found: bool
 ) -> None:
     assert matcher(pattern)(FakeMessage(key, value)) is found
+
+
+@given(st.text("ab0_-/:,=<>@#%&~'\" \tà", max_size=4), st.binary(max_size=8))
+def test_a_text_without_signs_is_looked_for_as_it_is(text: str, value: bytes) -> None:
+    assert SIGNS.isdisjoint(text)
+    expression = compiled("--grep", text, "", of_bytes=True)
+    for data in (value, value + text.encode() + value):
+        assert matcher(text)(FakeMessage(None, data)) is (expression.search(data) is not None)
 
 
 @pytest.mark.parametrize(

