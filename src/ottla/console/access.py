@@ -11,15 +11,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock, Thread
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from ottla.client.admin.asked_journeys import Journeys
 from ottla.client.client import Client
 from ottla.client.errors import RefusedError, UnsupportedError
 from ottla.client.patience import Patience
 from ottla.client.security import principal_of
 from ottla.console.errors import VisitError
 from ottla.wording.errors import ReportedError
+
+if TYPE_CHECKING:
+    from ottla.client.admin.asked_journeys import Journeys
 
 PATIENCE: Final = Patience(connect_s=2.0, silent_s=1.5, answer_s=8.0, retry_for_s=8.0)
 """Nobody looks at an empty page for half a minute."""
@@ -34,7 +36,7 @@ MAX_KEPT: Final = 64
 """Answers."""
 
 T = TypeVar("T")
-Lent = TypeVar("Lent", Client, Journeys)
+Lent = TypeVar("Lent", "Client", "Journeys")
 
 
 class Access:
@@ -69,6 +71,9 @@ class Access:
         return Client(self.bootstrap, self.settings, client_id=self._client_id, patience=PATIENCE)
 
     def _new_journeys(self) -> Journeys:
+        # The first page does without them, and comes sooner.
+        from ottla.client.admin.asked_journeys import Journeys
+
         return Journeys(self.bootstrap, self.settings, client_id=self._client_id)
 
     @contextmanager

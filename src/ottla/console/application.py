@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -17,66 +19,12 @@ from starlette.staticfiles import StaticFiles
 
 from ottla.console.access import Access
 from ottla.console.console import Console
-from ottla.console.errors import ForbiddenError, NotFoundError, VisitError
+from ottla.console.errors import ForbiddenError, NotFoundError, VisitError, said
 from ottla.console.failure_page import failure_page, status_of
 from ottla.console.guard import Guard
+from ottla.console.later import Later, import_soon
 from ottla.console.login import Login
-from ottla.console.pages.broker import broker, change_broker
-from ottla.console.pages.charts import group_chart, topic_chart
-from ottla.console.pages.group import group
-from ottla.console.pages.group_reset import applied, deleted, planned
-from ottla.console.pages.groups import groups
-from ottla.console.pages.journey import journey
-from ottla.console.pages.jump import jump, suggested
-from ottla.console.pages.message import message, send_again, whole
-from ottla.console.pages.messages import messages
 from ottla.console.pages.overview import overview
-from ottla.console.pages.partition import partition
-from ottla.console.pages.pipelines import pipeline, pipelines
-from ottla.console.pages.produce import produce, production
-from ottla.console.pages.resend import counted, resent
-from ottla.console.pages.schema_changes import (
-    changed_level,
-    checked,
-    deleted_subject,
-    deleted_version,
-    registered,
-)
-from ottla.console.pages.schemas import schema, schema_by_id, schemas
-from ottla.console.pages.security import security
-from ottla.console.pages.security_changes import (
-    add_acl,
-    add_user,
-    delete_acl,
-    delete_user,
-    set_quota,
-)
-from ottla.console.pages.topic_changes import (
-    add,
-    change,
-    create,
-    creation,
-    delete,
-)
-from ottla.console.pages.topic_groups import topic_groups
-from ottla.console.pages.topic_partitions import partitions
-from ottla.console.pages.topic_settings import settings
-from ottla.console.pages.topics import topics
-from ottla.console.pages.transactions import transactions
-from ottla.console.record_streams import (
-    EVENTS,
-    LINES,
-    Open,
-    Stream,
-    exported,
-    open_export,
-    open_search,
-    open_tail,
-    said,
-    searched,
-    stream,
-    tailed,
-)
 from ottla.console.templates import rendered
 from ottla.console.visit import (
     LOGIN,
@@ -90,65 +38,67 @@ from ottla.console.visit import (
 )
 from ottla.wording.errors import ReportedError
 
+RECORD_STREAMS: Final = "ottla.console.record_streams"
 STATIC: Final = Path(__file__).parent / "static"
 PAGES: Final[dict[str, Page]] = {
     "/": overview,
-    "/jump": jump,
-    "/places": suggested,
-    "/brokers/{broker:number}": broker,
-    "/topics": topics,
-    "/topics/new": creation,
-    "/topics/{topic}/messages": messages,
-    "/topics/{topic}/send-again": counted,
-    "/topics/{topic}/messages/{partition:number}/{offset:number}": message,
-    "/topics/{topic}/messages/{partition:number}/{offset:number}/file": whole,
-    "/topics/{topic}/messages/{partition:number}/{offset:number}/journey": journey,
-    "/topics/{topic}/produce": production,
-    "/topics/{topic}/partitions": partitions,
-    "/topics/{topic}/partitions/{partition:number}": partition,
-    "/topics/{topic}/settings": settings,
-    "/topics/{topic}/groups": topic_groups,
-    "/groups": groups,
-    "/transactions": transactions,
-    "/schemas": schemas,
-    "/schemas/ids/{id:number}": schema_by_id,
-    "/schema": schema,
-    "/pipelines": pipelines,
-    "/pipeline": pipeline,
-    "/security": security,
-    "/group": group,
-    "/charts/group": group_chart,
-    "/charts/topic": topic_chart,
+    "/jump": Later("jump", "jump"),
+    "/places": Later("jump", "suggested"),
+    "/brokers/{broker:number}": Later("broker", "broker"),
+    "/topics": Later("topics", "topics"),
+    "/topics/new": Later("topic_changes", "creation"),
+    "/topics/{topic}/messages": Later("messages", "messages"),
+    "/topics/{topic}/send-again": Later("resend", "counted"),
+    "/topics/{topic}/messages/{partition:number}/{offset:number}": Later("message", "message"),
+    "/topics/{topic}/messages/{partition:number}/{offset:number}/file": Later("message", "whole"),
+    "/topics/{topic}/messages/{partition:number}/{offset:number}/journey": Later(
+        "journey", "journey"
+    ),
+    "/topics/{topic}/produce": Later("produce", "production"),
+    "/topics/{topic}/partitions": Later("topic_partitions", "partitions"),
+    "/topics/{topic}/partitions/{partition:number}": Later("partition", "partition"),
+    "/topics/{topic}/settings": Later("topic_settings", "settings"),
+    "/topics/{topic}/groups": Later("topic_groups", "topic_groups"),
+    "/groups": Later("groups", "groups"),
+    "/transactions": Later("transactions", "transactions"),
+    "/schemas": Later("schemas", "schemas"),
+    "/schemas/ids/{id:number}": Later("schemas", "schema_by_id"),
+    "/schema": Later("schemas", "schema"),
+    "/pipelines": Later("pipelines", "pipelines"),
+    "/pipeline": Later("pipelines", "pipeline"),
+    "/security": Later("security", "security"),
+    "/group": Later("group", "group"),
+    "/charts/group": Later("charts", "group_chart"),
+    "/charts/topic": Later("charts", "topic_chart"),
 }
 CHANGES: Final[dict[str, Page]] = {
-    "/topics/new": create,
-    "/topics/{topic}/send-again": resent,
-    "/brokers/{broker:number}": change_broker,
-    "/security/users": add_user,
-    "/security/users/delete": delete_user,
-    "/security/acls": add_acl,
-    "/security/acls/delete": delete_acl,
-    "/security/quotas": set_quota,
-    "/group/plan": planned,
-    "/group/apply": applied,
-    "/group/delete": deleted,
-    "/topics/{topic}/produce": produce,
-    "/topics/{topic}/messages/{partition:number}/{offset:number}/send": send_again,
-    "/topics/{topic}/settings": change,
-    "/topics/{topic}/add-partitions": add,
-    "/topics/{topic}/delete": delete,
-    "/schema/check": checked,
-    "/schema/register": registered,
-    "/schema/delete-version": deleted_version,
-    "/schema/delete": deleted_subject,
-    "/schema/level": changed_level,
+    "/topics/new": Later("topic_changes", "create"),
+    "/topics/{topic}/send-again": Later("resend", "resent"),
+    "/brokers/{broker:number}": Later("broker", "change_broker"),
+    "/security/users": Later("security_changes", "add_user"),
+    "/security/users/delete": Later("security_changes", "delete_user"),
+    "/security/acls": Later("security_changes", "add_acl"),
+    "/security/acls/delete": Later("security_changes", "delete_acl"),
+    "/security/quotas": Later("security_changes", "set_quota"),
+    "/group/plan": Later("group_reset", "planned"),
+    "/group/apply": Later("group_reset", "applied"),
+    "/group/delete": Later("group_reset", "deleted"),
+    "/topics/{topic}/produce": Later("produce", "produce"),
+    "/topics/{topic}/messages/{partition:number}/{offset:number}/send": Later(
+        "message", "send_again"
+    ),
+    "/topics/{topic}/settings": Later("topic_changes", "change"),
+    "/topics/{topic}/add-partitions": Later("topic_changes", "add"),
+    "/topics/{topic}/delete": Later("topic_changes", "delete"),
+    "/schema/check": Later("schema_changes", "checked"),
+    "/schema/register": Later("schema_changes", "registered"),
+    "/schema/delete-version": Later("schema_changes", "deleted_version"),
+    "/schema/delete": Later("schema_changes", "deleted_subject"),
+    "/schema/level": Later("schema_changes", "changed_level"),
 }
 """By POST alone."""
-STREAMS: Final[dict[str, tuple[Open, Stream, str]]] = {
-    "/topics/{topic}/tail": (open_tail, tailed, EVENTS),
-    "/topics/{topic}/search": (open_search, searched, EVENTS),
-    "/topics/{topic}/export": (open_export, exported, LINES),
-}
+STREAMS: Final = ("tail", "search", "export")
+"""Of a topic; see `record_streams`."""
 FAILED_LOGIN_S: Final = 1.0
 """What a wrong password costs; the thread waits, so few are tried at a time."""
 MAX_LOGIN_BYTES: Final = 16 << 10
@@ -182,13 +132,32 @@ def application(console: Console, hosts: Iterable[str]) -> Guard:
     routes = [
         *(Route(path, endpoint(console, page), methods=["GET"]) for path, page in PAGES.items()),
         *(Route(path, endpoint(console, page), methods=["POST"]) for path, page in CHANGES.items()),
-        *(Route(path, stream(console, *parts), methods=["GET"]) for path, parts in STREAMS.items()),
+        *(Route(f"/topics/{{topic}}/{name}", streamed(console, name)) for name in STREAMS),
         Route("/theme", choose_theme, methods=["GET"]),
         Route(LOGIN, log_in, methods=["GET", "POST"]),
         Route("/logout", log_out, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     return Guard(Starlette(routes=routes, exception_handlers={404: missing}), hosts)
+
+
+def streamed(console: Console, name: str) -> Callable[[Request], Awaitable[Response]]:
+    """What Starlette calls for a stream."""
+
+    async def answer(request: Request) -> Response:
+        # What reads records takes long to import: in a thread.
+        streams = await asyncio.to_thread(import_module, RECORD_STREAMS)
+        response: Response = await streams.stream(console, name)(request)
+        return response
+
+    return answer
+
+
+def import_rest_soon() -> None:
+    """What the first page does not need."""
+    pages = (*PAGES.values(), *CHANGES.values())
+    modules = {each.module for each in pages if isinstance(each, Later)}
+    import_soon([RECORD_STREAMS, *sorted(modules)])
 
 
 async def choose_theme(request: Request) -> Response:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import BoundedSemaphore
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.console.access import Access
-from ottla.console.login import Login
-from ottla.console.sampler import Sampler
-from ottla.console.schemas import Schemas
 from ottla.console.sessions import Session, Sessions
 from ottla.console.workers import Workers
+
+if TYPE_CHECKING:
+    from ottla.console.login import Login
+    from ottla.console.sampler import Sampler
+    from ottla.console.schemas import Schemas
 
 MAX_RESENDS: Final = 2
 

@@ -48,3 +48,7 @@ class BusyError(VisitError):
     """Too many pages wait for the cluster."""
 
     status = 503
+
+
+def said(error: ReportedError) -> str:
+    return f"{error.message} {error.hint}" if error.hint else error.message

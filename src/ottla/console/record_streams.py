@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.console import Console
-from ottla.console.errors import BadFormError, BusyError
+from ottla.console.errors import BadFormError, BusyError, said
 from ottla.console.failure_page import failure_page
 from ottla.console.opened_scan import opened_scan
 from ottla.console.pages.existing_topic import existing_topic
@@ -55,8 +55,11 @@ Open = Callable[[Visit], Opened]
 Stream = Callable[[Console, Opened], AsyncIterator[str | bytes]]
 
 
-def stream(console: Console, opens: Open, streams: Stream, kind: str) -> Callable[..., Any]:
-    """What Starlette calls: opens the reading in a thread, then streams it."""
+def stream(console: Console, name: str) -> Callable[[Request], Awaitable[Response]]:
+    """What Starlette calls for the stream of this name: opens the reading in a thread, then streams
+    it.
+    """
+    opens, streams, kind = KINDS[name]
 
     async def answer(request: Request) -> Response:
         session, _ = console.session(request.cookies)
@@ -131,10 +134,6 @@ def begin(console: Console) -> None:
             f"{console.streams} tails, searches and exports run.", "Wait until one has ended."
         )
     console.streams += 1
-
-
-def said(error: ReportedError) -> str:
-    return f"{error.message} {error.hint}" if error.hint else error.message
 
 
 def error_line(why: str) -> str:
@@ -263,3 +262,10 @@ async def exported(console: Console, opened: Opened) -> AsyncIterator[str | byte
             return
         if lines:
             yield b"".join(lines)
+
+
+KINDS: Final[dict[str, tuple[Open, Stream, str]]] = {
+    "tail": (open_tail, tailed, EVENTS),
+    "search": (open_search, searched, EVENTS),
+    "export": (open_export, exported, LINES),
+}

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from threading import Event, Lock, Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.client.admin.committed_offsets import all_commits
 from ottla.client.admin.lags import computed_lags
@@ -19,8 +19,10 @@ from ottla.client.admin.offsets import LATEST, known_offsets
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.access import Access
 from ottla.console.history import MAX_SERIES, History
-from ottla.messaging.unread_times import UnreadTimes, ages_ms
 from ottla.wording.errors import ReportedError
+
+if TYPE_CHECKING:
+    from ottla.messaging.unread_times import UnreadTimes
 
 EVERY_S: Final = 10.0
 SHARE: Final = 10
@@ -72,6 +74,8 @@ class Sampler:
             self._wanted.set()
 
     def _loop(self) -> None:
+        # The first page does not wait for the first sample.
+        self._stopping.wait(LEAST_PAUSE_S)
         while not self._stopping.is_set():
             began_s = time.monotonic()
             self._wanted.clear()
@@ -137,6 +141,9 @@ class Sampler:
         self, at: dict[TopicPartition, int], lags: dict[TopicPartition, int], now_ms: int
     ) -> int | None:
         """The age of the oldest first unread record; None if it is not known."""
+        # Librdkafka is imported once somebody looks at a group.
+        from ottla.messaging.unread_times import UnreadTimes, ages_ms
+
         worst = sorted(lags, key=lambda key: -lags[key])[:MAX_AGED]
         if self._times is None:
             self._times = UnreadTimes(self._access.settings)

@@ -13,7 +13,7 @@ from typing import Final
 
 import uvicorn
 
-from ottla.console.application import application
+from ottla.console.application import application, import_rest_soon
 from ottla.console.console import Console
 from ottla.console.guard import LOOPBACK, is_loopback
 from ottla.wording.errors import ReportedError
@@ -123,6 +123,7 @@ def serve(console: Console, listen: Listen, say: Callable[[str], None]) -> None:
     try:
         server = server_of(console, listen)
         say(address_of(listen, console.port))
+        import_rest_soon()
         server.run(sockets=[listening])
     finally:
         console.close()
