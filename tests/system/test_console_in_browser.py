@@ -119,6 +119,15 @@ def test_nothing_of_a_record_runs(reader: Reader, ottla_topic: Topic) -> None:
     reader.open(f"/group?name={EVIL}")
     expect(page.locator("main")).to_contain_text("<script>")
     reader.open(f"/topics?q={EVIL}")
+    # A group may have any name.
+    consumer = Consumer({"bootstrap.servers": ottla_topic.bootstrap, "group.id": EVIL})
+    consumer.commit(offsets=[PartitionAt(ottla_topic.name, 0, 1)], asynchronous=False)
+    consumer.close()
+    of_topic = f"/topics/{ottla_topic.name}/groups"
+    for path in ("/groups?q=onerror", of_topic, f"/group?name={EVIL}"):
+        reader.open(path)
+        expect(page.locator("main")).to_contain_text("<script>document.title")
+        assert page.locator("main img, main script").count() == 0, path
     assert "run" not in page.title()
     assert page.locator("main img, main script").count() == 0
 
@@ -168,6 +177,24 @@ def test_a_tail_of_more_than_it_can_show(reader: Reader, ottla_topic: Topic) -> 
     assert page.locator("#rows tr").count() <= 1000
     page.click("#rows a >> nth=0")
     expect(page.locator("main")).to_contain_text("value")
+
+
+def test_a_broker_that_goes_away_while_a_page_is_live(browser: Browser) -> None:
+    """The page says so, and comes back by itself: nobody loads it again."""
+    loads: list[str] = []
+    with Broker() as broker, serving(console_of(broker.bootstrap)) as visitor:
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{visitor.port}/")
+        expect(page.locator("main")).to_contain_text("Everything works")
+        page.on("framenavigated", lambda frame: loads.append(frame.url))
+        broker.process.kill()
+        alert = page.locator("main [role=alert]")
+        expect(alert).to_contain_text("The cluster does not respond", timeout=60_000)
+        expect(alert).to_contain_text("comes back by itself")
+        broker.process.start()
+        expect(page.locator("main")).to_contain_text("Everything works", timeout=60_000)
+        page.close()
+    assert loads == []
 
 
 def test_keys(reader: Reader, ottla_topic: Topic) -> None:
@@ -229,14 +256,18 @@ def test_charts_are_drawn(browser: Browser, ottla_topic: Topic) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_fits_a_telephone(reader: Reader, ottla_topic: Topic, scheme: Any) -> None:
     produce(ottla_topic, "x" * 3000, key="k" * 300)
-    page, name = reader.page, ottla_topic.name
+    page, name, group = reader.page, ottla_topic.name, f"{'long-' * 30}{scheme}"
+    consumer = Consumer({"bootstrap.servers": ottla_topic.bootstrap, "group.id": group})
+    consumer.commit(offsets=[PartitionAt(name, 0, 0)], asynchronous=False)
+    consumer.close()
     page.set_viewport_size({"width": 400, "height": 800})
     page.emulate_media(color_scheme=scheme)
     for path in (
         "/", "/topics", "/topics/new", "/groups", "/pipelines", "/security", "/nowhere",
-        "/brokers/1",
+        "/brokers/1", "/transactions", "/schemas", f"/group?name={group}",
         *(f"/topics/{name}/{tab}" for tab in TABS),
         f"/topics/{name}/messages/0/0", f"/topics/{name}/partitions/0",
+        f"/topics/{name}/messages/0/0/journey", f"/topics/{name}/send-again",
     ):  # fmt: skip
         reader.open(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
@@ -270,7 +301,7 @@ def test_axe_finds_nothing(browser: Browser, ottla_topic: Topic, scheme: Any) ->
         page = context.new_page()
         for path in (
             "/", "/topics", "/topics/new", "/groups", f"/group?name={group}", "/pipelines",
-            "/transactions", "/security", "/brokers/1", "/nowhere",
+            "/transactions", "/security", "/schemas", "/brokers/1", "/nowhere",
             *(f"/topics/{name}/{tab}" for tab in TABS),
             f"/topics/{name}/messages/0/0", f"/topics/{name}/messages/0/0/journey",
             f"/topics/{name}/send-again", f"/topics/{name}/partitions/0",
