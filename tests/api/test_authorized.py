@@ -3,12 +3,20 @@
 import asyncio
 import json
 from typing import Any, get_args, get_origin
+from uuid import UUID
 
 import pytest
 
 from ottla.api.authorized import FROM_BROKERS, RULES, authorized
 from ottla.api.authorized_groups import group_history, streams_group_describe
 from ottla.api.table import HANDLERS
+from ottla.controller.image import (
+    ClusterImage,
+    PartitionsChanged,
+    PartitionState,
+    TopicCreated,
+    TopicImage,
+)
 from ottla.network.client_session import ClientSession
 from ottla.network.handlers import EndConnectionError
 from ottla.network.request_context import RequestContext
@@ -22,7 +30,7 @@ from ottla.protocol.frames import (
     write_response,
 )
 from ottla.protocol.messages import message_class, messages_of
-from ottla.protocol.versions import APIS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS, SEGMENTS
+from ottla.protocol.versions import APIS, ELECTIONS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS, SEGMENTS
 from ottla.security.acl import Entry, Pattern, PatternType, Permission
 from ottla.security.principal import Principal
 
@@ -83,7 +91,8 @@ async def guarded(start_node: Any) -> Guarded:
 
 
 def test_every_request_type_has_a_rule() -> None:
-    assert set(RULES) | set(FROM_BROKERS) >= {*APIS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS, SEGMENTS}
+    own = {ELECTIONS, GROUP_HISTORY, JOURNEY, KEY_OFFSETS, SEGMENTS}
+    assert set(RULES) | set(FROM_BROKERS) >= {*APIS, *own}
     assert not set(RULES) & set(FROM_BROKERS)
 
 
@@ -712,3 +721,25 @@ async def test_the_segments_of_a_topic_need_describe_on_it(guarded: Guarded) -> 
     guarded.let(Operation.DESCRIBE, Resource.TOPIC, "t")
     (segment,) = (await ask_json(guarded, SEGMENTS, ALICE, question))["listed"]
     assert (segment["base_offset"], segment["is_active"]) == (0, True)
+
+
+async def test_elections_need_describe_on_the_cluster_and_on_their_topics(guarded: Guarded) -> None:
+    elections = guarded.call.node.controller.elections
+    for name in ("t", "hidden"):
+        state = PartitionState(1, 5, (1,), (1,), 0)
+        before, after = (
+            TopicImage(name, UUID(int=9), (each,), {})
+            for each in (state, state._replace(leader_epoch=6))
+        )
+        elections._image = ClusterImage("other")
+        elections._image.apply(TopicCreated(before))
+        elections.before(PartitionsChanged(after, (0,)))
+    question = b'{"elections":1}'
+    refused = await ask_json(guarded, ELECTIONS, ALICE, question)
+    assert "needs Describe on the cluster" in refused["error"]["message"]
+    guarded.let(Operation.DESCRIBE, Resource.CLUSTER, "kafka-cluster")
+    assert (await ask_json(guarded, ELECTIONS, ALICE, question))["leaders"] == []
+    guarded.let(Operation.DESCRIBE, Resource.TOPIC, "t")
+    (seen,) = (await ask_json(guarded, ELECTIONS, ALICE, question))["leaders"]
+    assert (seen["topic"], seen["leader_epoch"]) == ("t", 6)
+    assert (await ask_json(guarded, ELECTIONS, ALICE, b"{"))["error"]["code"] == "bad_request"

@@ -10,13 +10,13 @@ from ottla.protocol.messages import message_class, messages_of
 from ottla.protocol.versions import (
     ADD_PARTITIONS_TO_TXN,
     APIS,
+    ELECTIONS,
     ENVELOPE,
     INTERNAL,
     JOURNEY,
     JOURNEY_GROUPS,
     METADATA_DELTAS,
     PRODUCE,
-    SEGMENTS,
 )
 
 FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 1, 2, 23
@@ -100,7 +100,7 @@ def test_produce_is_advertised_from_0_and_accepted_from_3() -> None:
     assert handler.min_version == 3
 
 
-@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, SEGMENTS + 1])
+@pytest.mark.parametrize("key", [-1, 4, ENVELOPE, 999, ELECTIONS + 1])
 def test_unsupported_requests_have_no_handler(key: int) -> None:
     assert find(key) is None
 

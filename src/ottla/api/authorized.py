@@ -19,6 +19,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import (
     BROKER_PROOF,
     DESCRIBE_SHARE_GROUP_OFFSETS,
+    ELECTIONS,
     GROUP_HISTORY,
     INTERNAL,
     JOURNEY,
@@ -210,6 +211,7 @@ RULES: Final[dict[int, Rule]] = {
     GROUP_HISTORY: authorized_groups.group_history,
     KEY_OFFSETS: authorized_topics.key_offsets,
     SEGMENTS: authorized_topics.segments,
+    ELECTIONS: authorized_topics.elections,
 }
 FROM_BROKERS: Final = (*INTERNAL, METADATA_DELTAS, JOURNEY_GROUPS, BROKER_PROOF)
 """Decided before a handler is asked: who has proven to be a broker."""

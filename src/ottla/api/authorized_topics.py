@@ -295,3 +295,18 @@ async def _of_topic(
     needed = operation.name.capitalize()
     message = f"{context.session.principal} needs {needed} on topic {name}"
     return json.dumps({kind: 1, "error": {"code": "not_authorized", "message": message}}).encode()
+
+
+async def elections(request: bytes, context: Context, answer: Answer) -> bytes:
+    """Describe on the cluster, and on each topic that is named."""
+    if not may(context, _DESCRIBE_CLUSTER):
+        message = f"{context.session.principal} needs Describe on the cluster"
+        error = {"code": "not_authorized", "message": message}
+        return json.dumps({"elections": 1, "error": error}).encode()
+    document = json.loads(await answer(request, context))
+    if "leaders" in document:
+        describe = Need(Operation.DESCRIBE, Resource.TOPIC)
+        named = {each["topic"] for each in document["leaders"]}
+        seen = {name for name in named if may(context, describe, name)}
+        document["leaders"] = [each for each in document["leaders"] if each["topic"] in seen]
+    return json.dumps(document).encode()

@@ -15,6 +15,7 @@ from ottla.protocol.frame_limits import MAX_JSON_BYTES
 from ottla.protocol.versions import (
     APIS,
     BROKER_PROOF,
+    ELECTIONS,
     ENVELOPE,
     GROUP_HISTORY,
     INTERNAL,
@@ -34,6 +35,7 @@ _IN_JSON: Final = {
     GROUP_HISTORY: "group_history",
     KEY_OFFSETS: "key_offsets",
     SEGMENTS: "segments",
+    ELECTIONS: "elections",
 }
 _BETWEEN_BROKERS: Final = (METADATA_DELTAS, JOURNEY_GROUPS)
 

@@ -40,6 +40,7 @@ class ClusterView:
         self._ignored: tuple[str, ...] = ()
         """Why dynamic settings are ignored, as logged."""
         self._subscribers: list[Subscriber] = []
+        self._observers: list[Callable[[MetadataDelta], None]] = []
         self._applying = asyncio.Lock()
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -48,6 +49,10 @@ class ClusterView:
         If it returns an awaitable, the request that caused the delta is answered after that.
         """
         self._subscribers.append(subscriber)
+
+    def observe(self, observer: Callable[[MetadataDelta], None]) -> None:
+        """Show `observer` every later delta before it is in the image."""
+        self._observers.append(observer)
 
     async def apply(self, deltas: Sequence[MetadataDelta]) -> None:
         """Apply all of the deltas in this order and notify the subscribers."""
@@ -68,6 +73,8 @@ class ClusterView:
             slices = Slices(DELTAS_A_SLICE)
             for delta in await find():
                 await slices.count()
+                for observer in self._observers:
+                    observer(delta)
                 self.image.apply(delta)
                 if isinstance(delta, BrokerConfigChanged):
                     self._reconfigure()

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from ottla.cluster.broker_watch import BrokerWatch
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.elections_log import log_brokers, log_elections
+from ottla.cluster.last_elections import LastElections
 from ottla.cluster.metadata_log import MetadataLog
 from ottla.cluster.plans import OutcomeUnknownError, Plans, write_fenced
 from ottla.config.broker import BrokerConfig
@@ -105,6 +106,8 @@ class Controller:
         self._plans: Plans | None = None
         self._deletion_notes: list[str] = []
         """The paths of the noted deletions, the oldest first."""
+        self.elections = LastElections(view.image, clock, lambda: self._shutting_down)
+        view.observe(self.elections.before)
         view.subscribe(self._notified)
 
     @property

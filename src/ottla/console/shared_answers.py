@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ottla.client.addresses import Address
 from ottla.client.admin.cluster import ClusterState, cluster_state, min_in_sync
 from ottla.client.admin.groups import ListedGroup, listed_groups
 from ottla.client.admin.lags import Lags, lags
+from ottla.client.admin.last_elections import Elections, last_elections
 from ottla.client.errors import ClientError, RefusedError
 from ottla.client.metadata import Metadata
 from ottla.console.visit import Visit
@@ -22,6 +24,8 @@ enough for two pages to get the same answer.
 """
 SETTINGS_FRESH_S: Final = 30.0
 """To read a setting of each topic takes longer than all else, and hardly ever has it changed."""
+ASKED_AGAIN_S: Final = 60.0
+"""What the brokers did not know."""
 NOT_WHOLE: Final = "Some groups or ends could not be read: lags may be higher."
 
 
@@ -47,6 +51,29 @@ def shared_cluster(visit: Visit) -> ClusterState:
 
 def _cluster(visit: Visit, metadata: Metadata) -> ClusterState:
     return cluster_state(visit.client, metadata, least_in_sync(visit, metadata.topics))
+
+
+def shared_elections(visit: Visit, cluster: ClusterState) -> Elections | RefusedError | None:
+    """The last ones, as the controller has seen them, or why the visitor must not see them; None
+    where nobody says.
+    """
+    lead = next((each for each in cluster.brokers if each.id == cluster.controller), None)
+    if lead is None or lead.host is None or lead.port is None:
+        return None
+    address = Address(lead.host, lead.port)
+
+    def ask() -> Elections | RefusedError | None:
+        try:
+            return last_elections(visit.client, address)
+        except RefusedError as error:
+            return error
+        except ClientError:
+            return None
+
+    # Other brokers than Ottla's close the connection, and write an error into their logs.
+    if not visit.access.kept("lists elections", ASKED_AGAIN_S, lambda: ask() is not None):
+        return None
+    return visit.access.kept("elections", FRESH_S, ask)
 
 
 def least_in_sync(visit: Visit, topics: Iterable[str]) -> dict[str, int]:

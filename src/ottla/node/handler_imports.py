@@ -14,6 +14,7 @@ from ottla.network.handlers import Handlers
 from ottla.protocol.versions import (
     APIS,
     BROKER_PROOF,
+    ELECTIONS,
     GROUP_HISTORY,
     JOURNEY,
     JOURNEY_GROUPS,
@@ -33,6 +34,7 @@ KEYS: Final = (
     GROUP_HISTORY,
     KEY_OFFSETS,
     SEGMENTS,
+    ELECTIONS,
 )
 
 

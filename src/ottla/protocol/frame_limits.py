@@ -18,6 +18,7 @@ from ottla.protocol.message_budget import MESSAGE, Budget
 from ottla.protocol.versions import (
     APIS,
     BROKER_PROOF,
+    ELECTIONS,
     ENVELOPE,
     GROUP_HISTORY,
     JOURNEY,
@@ -44,6 +45,7 @@ _OTHERS: Final = {
     GROUP_HISTORY: MAX_JSON_BYTES,
     KEY_OFFSETS: MAX_JSON_BYTES,
     SEGMENTS: MAX_JSON_BYTES,
+    ELECTIONS: MAX_JSON_BYTES,
     METADATA_DELTAS: MAX_JSON_BYTES,
 }
 

@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
-from tests.console.served_console import WAIT_S, FreshAccess, Visitor, serving
+from tests.console.served_console import WAIT_S, FreshAccess, Visitor, console_of, serving
 
-from ottla.client.admin.cluster import PartitionState
+from ottla.client.admin.cluster import BrokerState, PartitionState
 from ottla.client.admin.groups import ListedGroup
 from ottla.client.admin.health import Problem, problems
+from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.lags import GroupLag, Lags
+from ottla.client.admin.last_elections import ControllerElection, Elections, LeaderElection
 from ottla.client.admin.log_dirs import LogDir, log_dirs
 from ottla.client.admin.losses import DAY_MS
 from ottla.client.client import Client
-from ottla.client.errors import RefusedError
+from ottla.client.errors import Needs, RefusedError
 from ottla.console import shared_answers
 from ottla.console.access import Access
 from ottla.console.console import Console
@@ -163,3 +165,89 @@ def test_groups_that_lose_unread_records_are_named(visitor: Visitor, ottla_topic
     _, _, losing = page.words.partition("Retention removes within a day what they have not read")
     assert f"{group}: 3,000 records" in losing
     assert "<b>" not in page.text
+
+
+class Led(SimpleNamespace):
+    """A healthy cluster whose controller is broker 1."""
+
+    cluster_id, controller, controller_epoch, controller_answers = "c", 1, 7, True
+    topics, partitions, live_brokers = 1, 2, 2
+    offline = under_min_isr = under_replicated = ()
+    brokers = tuple(BrokerState(n, "h", n, None, True, 1, 2, 2) for n in (1, 2))
+    led_by_others = (PartitionState("<b>t", 0, 2, [1, 2], [1, 2], 1),)
+
+
+def elections_of(count: int) -> Elections:
+    one = LeaderElection(5, "<b>t", 3, 1, 2, 9, "the former leader is down", False)
+    lost = LeaderElection(4, "u", 0, 2, None, 8, "no replica that may lead is live", True)
+    return Elections(1, 1, count, [ControllerElection(2, 1, 7)], [one, lost][:count])
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "missing"),
+    [
+        (
+            elections_of(2),
+            [
+                "<b>t-3 broker 2 after broker 1 9 the former leader is down",
+                "u-0 none after broker 2 8 no replica that may lead is live",
+                "Broker 1 became the controller at",
+            ],
+            ["earlier election"],
+        ),
+        (elections_of(0), ["No leader was elected."], ["after broker"]),
+        (elections_of(13), ["3 earlier elections of leaders."], []),
+        (None, ["1 partition not led by the preferred replica"], ["became the controller"]),
+        (
+            RefusedError(
+                "list the elections",
+                ErrorCode.cluster_authorization_failed,
+                None,
+                Needs("Describe"),
+            ),
+            ["Elections are not shown", "Describe on the cluster"],
+            ["became the controller"],
+        ),
+    ],
+)
+def test_elections_are_told_where_the_brokers_say_them(
+    ottla_session_broker: SharedBroker,
+    monkeypatch: pytest.MonkeyPatch,
+    found: Elections | RefusedError | None,
+    expected: list[str],
+    missing: list[str],
+) -> None:
+    def ask(_client: Any, address: Any) -> Elections:
+        assert str(address) == "h:1", "the controller"
+        if isinstance(found, RefusedError):
+            raise found
+        if found is None:
+            raise NotOttlaError("it closes the connection.")
+        return found
+
+    monkeypatch.setattr(shared_answers, "cluster_state", lambda *_: Led())
+    monkeypatch.setattr(shared_answers, "last_elections", ask)
+    with serving(console_of(ottla_session_broker.bootstrap)) as visitor:
+        page = visitor.get("/")
+    assert page.status == 200
+    for each in expected:
+        assert each in page.words, page.words
+    for each in missing:
+        assert each not in page.words
+
+
+def test_brokers_that_list_no_elections_are_asked_once(
+    ottla_session_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def ask(_client: Any, address: Any) -> Elections:
+        asked.append(address)
+        raise NotOttlaError("it closes the connection.")
+
+    monkeypatch.setattr(shared_answers, "FRESH_S", 0.0)
+    monkeypatch.setattr(shared_answers, "last_elections", ask)
+    with serving(Console(Access(ottla_session_broker.bootstrap, {}, "tests"))) as visitor:
+        for _ in range(3):
+            assert visitor.get("/").status == 200
+    assert len(asked) == 1

@@ -5,7 +5,7 @@ controller; and the partitions with a problem.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.configs import topic_settings
@@ -55,6 +55,12 @@ class PartitionState:
     def is_under_replicated(self) -> bool:
         return len(self.in_sync) < len(self.replicas)
 
+    @property
+    def is_led_by_another(self) -> bool:
+        """Than the preferred replica, the first one, which could lead."""
+        preferred = self.replicas[0] if self.replicas else None
+        return self.leader not in (None, preferred) and preferred in self.in_sync
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
@@ -84,6 +90,8 @@ class ClusterState:
     offline: list[PartitionState]
     under_min_isr: list[PartitionState]
     under_replicated: list[PartitionState]
+    led_by_others: list[PartitionState] = field(default_factory=list)
+    """Not by the first of their replicas, which is live and in sync."""
 
     @property
     def live_brokers(self) -> int:
@@ -124,6 +132,7 @@ def cluster_state(
         [each for each in partitions if each.leader is None],
         [each for each in partitions if each.is_under_min_isr],
         [each for each in partitions if each.is_under_replicated],
+        [each for each in partitions if each.is_led_by_another],
     )
 
 

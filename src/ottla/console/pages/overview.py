@@ -24,11 +24,18 @@ from ottla.client.errors import ClientError, RefusedError
 from ottla.console.history import is_growing
 from ottla.console.pages.charts import sampler_of
 from ottla.console.sampler import LAG
-from ottla.console.shared_answers import shared_cluster, shared_groups, shared_lags
+from ottla.console.shared_answers import (
+    shared_cluster,
+    shared_elections,
+    shared_groups,
+    shared_lags,
+)
 from ottla.console.visit import Visit
 
 MAX_WATCHED: Final = 100
 """Groups, the most behind, of which it is said that their lag grows."""
+MAX_SHOWN: Final = 10
+"""Elections; the rest is folded."""
 MAX_LINKS: Final = 12
 """Partitions that are named with a problem."""
 HANGING_FRESH_S: Final = 30.0
@@ -73,6 +80,7 @@ def overview(visit: Visit) -> Response:
     )
     hanging, days_left, folders, at_risk = risks or Risks(None, {}, [], {})
     groups, idle = known_groups(visit)
+    elections = shared_elections(visit, cluster)
     found = [shown(each) for each in problems(cluster, hanging, days_left, folders)]
     return visit.page(
         "overview.html",
@@ -86,6 +94,9 @@ def overview(visit: Visit) -> Response:
         growing=growing(visit, {name for name, _ in idle}) if groups else [],
         idle=idle[:MAX_LINKS],
         more_idle=max(0, len(idle) - MAX_LINKS),
+        elections=None if isinstance(elections, RefusedError) else elections,
+        refused=elections if isinstance(elections, RefusedError) else None,
+        most_elections=MAX_SHOWN,
     )
 
 
