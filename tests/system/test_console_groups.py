@@ -43,7 +43,7 @@ def test_many_groups(ottla_broker: Broker, ottla_topic: Topic, count: int) -> No
     with serving(console_of(ottla_broker.bootstrap)) as visitor:
         overview = visitor.get("/")
         assert f"Groups {count:,}" in overview.words
-        # Those behind the end, without members; a few are named.
+        # Those that have not read to the end, without members; a few are named.
         assert "many-00000: 20 records" in overview.words
         assert "many-00011: 9 records" in overview.words
         assert "and 8 more" in overview.words
