@@ -22,7 +22,7 @@ from ottla.groups.consumer.requests import HeartbeatRequest
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
-from ottla.runtime.slices import Slices
+from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 68
 ACCESS: Final = (
@@ -38,6 +38,10 @@ DISABLED: Final = (
     " at level 0. Use group.protocol=classic, or raise it (kafka-features.sh upgrade --feature"
     " group.version=1)."
 )
+MAX_OWNED_TOPICS: Final = 100_000
+"""Of which a member says that it owns partitions. Kafka has no limit."""
+MAX_OWNED_AT_ONCE: Final = 10_000
+"""Taken over without a pause."""
 _DESCRIBE: Final = Need(Operation.DESCRIBE, Resource.TOPIC)
 _REGEX: Final = VersionedField[str | None](
     KEY, "ConsumerGroupHeartbeatRequest", "subscribed_topic_regex", None
@@ -99,12 +103,27 @@ async def _request(request: Any, context: Context, slices: Slices) -> HeartbeatR
 
 
 async def _owned(topics: Any, slices: Slices) -> Partitions | None:
+    """Raises ApiError (INVALID_REQUEST) for more than the broker takes over."""
     if topics is None:
         return None
     owned: dict[UUID, set[int]] = {}
     for topic in topics:
-        await slices.count(1 + len(topic.partitions) // 100)
-        if topic.topic_id is not None:
-            # One that is named again and again must not be copied each time.
-            owned.setdefault(topic.topic_id, set()).update(topic.partitions)
-    return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}
+        await slices.count()
+        if topic.topic_id is None:
+            continue
+        # One that is named again and again must not be copied each time.
+        mine = owned.setdefault(topic.topic_id, set())
+        if len(owned) > MAX_OWNED_TOPICS:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"A member may say that it owns partitions of {MAX_OWNED_TOPICS:,} topics at most."
+                " Start more members.",
+            )
+        for some in parts(topic.partitions, MAX_OWNED_AT_ONCE):
+            await slices.count(1 + len(some) // 100)
+            mine.update(some)
+    found = {}
+    for topic_id, partitions in owned.items():
+        await slices.count(1 + len(partitions) // 100)
+        found[topic_id] = frozenset(partitions)
+    return found

@@ -1,8 +1,10 @@
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from ottla.api.consumer_group_heartbeat import MAX_OWNED_TOPICS
 from ottla.controller.image import FeaturesChanged
 from ottla.protocol.errors import ErrorCode
 
@@ -135,8 +137,41 @@ async def test_a_very_large_group_does_not_hold_the_loop(api: Any) -> None:
     assert max(most) < 150_000, most
 
 
+async def test_a_member_that_owns_nothing_and_reports_much(api: Any) -> None:
+    """It counts as fenced where it is in another epoch, and nobody waits for it."""
+    await api.beat(subscribed_topic_names=("none",))
+
+    def owns(topics: int, partitions: int) -> Any:
+        numbers = tuple(range(partitions))
+        return tuple(
+            api.struct(
+                "TopicPartitions", 68, 1, topic_id=UUID(int=1_000 + topic), partitions=numbers
+            )
+            for topic in range(topics)
+        )
+
+    async def beat(epoch: int, topics: int, partitions: int) -> Any:
+        answer = await api.beat(
+            member_epoch=epoch, subscribed_topic_names=("none",),
+            topic_partitions=owns(topics, partitions),
+        )  # fmt: skip
+        assert api.most_calls < 150_000
+        return answer
+
+    group = api.shard.consumer.groups["g"]
+    for topics, partitions in ((MAX_OWNED_TOPICS, 1), (1, 900_000), (1_000, 100)):
+        kept = await beat(2, topics, partitions)
+        assert (kept.error_code, kept.member_epoch) == (ErrorCode.none, 2)
+        former = await beat(1, topics, partitions)
+        assert former.error_code is ErrorCode.fenced_member_epoch
+        assert (len(group.members), len(group.owner_epochs)) == (1, 0)
+    refused = await beat(2, MAX_OWNED_TOPICS + 1, 0)
+    assert refused.error_code is ErrorCode.invalid_request
+    assert "partitions of 100,000 topics at most" in refused.error_message
+
+
 async def test_an_expression_that_matches_thousands_does_not_hold_the_loop(api: Any) -> None:
-    for number in range(5_000):
+    for number in range(10_000):
         api.image.apply(api.topic_created(f"many-{number}", 1, 100 + number))
     joined = await api.beat(subscribed_topic_names=None, subscribed_topic_regex="many-.*")
     most = [api.most_calls]
@@ -148,5 +183,5 @@ async def test_an_expression_that_matches_thousands_does_not_hold_the_loop(api: 
         rebalance_timeout=-1,
     )  # fmt: skip
     most.append(api.most_calls)
-    assert len(told.assignment.topic_partitions) == 5_000
+    assert len(told.assignment.topic_partitions) == 10_000
     assert max(most) < 150_000, most
