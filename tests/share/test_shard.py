@@ -1,7 +1,9 @@
 """The states of share partitions: Kafka's ShareCoordinatorShard."""
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 from tests.share.values import ACKED, FREE, KEY
@@ -212,3 +214,47 @@ def test_many_states_are_written_and_deleted_in_parts() -> None:
     for _ in range(2):
         gone.append(bench.do(lambda shard, step: shard.topics_deleted([KEY.topic_id], step)))
     assert (gone, len(bench.shard.known)) == ([True, False], 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_oldest_snapshot_and_the_states_of_each_topic(seed: int) -> None:
+    random, bench = Random(seed), Bench(updates_per_snapshot=2, cold_snapshot_interval_ms=50)
+    topic_ids = [UUID(int=each) for each in (1, 2, 3)]
+    keys = [ShareKey("g", each, partition) for each in topic_ids for partition in range(3)]
+    for number in range(400):
+        bench.now_ms += random.choice((0, 1, 30, -20))
+        key, write = random.choice(keys), Write(number, 0, ())
+        match random.choice(("write",) * 8 + ("begin", "delete", "cold", "gone")):
+            case "write" if key in bench.shard.known:
+                bench.do(lambda shard, step: shard.write(key, 0, -1, write, True, step))  # noqa: B023
+            case "write" | "begin":
+                bench.initialize(0, key=key)
+            case "delete":
+                bench.do(lambda shard, step: shard.delete(key, True, step))  # noqa: B023
+            case "cold":
+                bench.do(lambda shard, step: shard.snapshot_cold(step))
+            case "gone":
+                bench.do(lambda shard, step: shard.topics_deleted([key.topic_id], step))  # noqa: B023
+        shard = bench.shard
+        offsets = [known.offset for known in shard.known.values()]
+        assert offsets == sorted(offsets)
+        assert shard.redundant_before() == min(offsets, default=len(bench.log))
+        assert {*shard.topic_ids()} == {key.topic_id for key in shard.known}
+        assert {key for each in topic_ids for key in shard.of_topic(each)} == {*shard.known}
+    before = shard.known.keys(), shard.redundant_before()
+    bench.reload(shard.redundant_before())
+    assert (bench.shard.known.keys(), bench.shard.redundant_before()) == before
+
+
+def test_a_state_from_a_time_that_is_to_come_hides_no_older_one() -> None:
+    """The wall clock was ahead, and is right again."""
+    bench = Bench(cold_snapshot_interval_ms=1_000)
+    other = KEY._replace(group_id="other")
+    bench.now_ms += 1_000_000
+    bench.initialize()
+    bench.now_ms -= 1_000_000
+    bench.initialize(key=other)
+    bench.write(ACKED)
+    bench.now_ms += 1_000
+    bench.do(lambda shard, step: shard.snapshot_cold(step))
+    assert [record.key for record in bench.log[3:]] == [other]

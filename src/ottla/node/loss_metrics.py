@@ -154,13 +154,12 @@ class LossMetrics:
         if not keys:
             return []
         found: list[tuple[Partition, str, int]] = []
-        known = await self._node.shares.runtime.decide_in_each(
-            lambda shard, _: (shard, list(shard.known))
-        )
-        for shard, states in known:
-            for some in parts(states, MAX_STATES_AT_ONCE):
-                found += _starts(shard, some, keys)
-                await asyncio.sleep(0)
+        topic_ids = tuple(dict.fromkeys(topic_id for topic_id, _ in keys))
+        for shard in await self._node.shares.runtime.decide_in_each(lambda shard, _: shard):
+            for topic_id in topic_ids:
+                for some in parts(tuple(shard.of_topic(topic_id)), MAX_STATES_AT_ONCE):
+                    found += _starts(shard, some, keys)
+                    await asyncio.sleep(0)
         return found
 
 

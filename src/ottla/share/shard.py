@@ -12,8 +12,8 @@ records that were acknowledged since would be delivered again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, islice
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -35,6 +35,8 @@ from ottla.share.stored import (
 
 MAX_AT_ONCE: Final = 500
 """States that one step writes whole or deletes, at 20 us each; one more for every 20 batches."""
+MAX_LOOKS: Final = 50_000
+"""States that one step looks at, at 0.2 us each."""
 
 Step: TypeAlias = ShardStep[ShareRecord, None, ShareCoordinatorSettings]
 
@@ -69,6 +71,8 @@ class ShareShard:
 
     def __init__(self) -> None:
         self.known: dict[ShareKey, Known] = {}
+        """In the order of their last snapshots in the log."""
+        self._by_topic: dict[UUID, dict[ShareKey, None]] = {}
         self.last_change = -1
         """Offset of the last record that was no snapshot of what is unchanged."""
         self._last_offset = -1
@@ -82,13 +86,14 @@ class ShareShard:
         key, value = record
         self._last_offset = offset
         if value is None:
-            self.known.pop(key, None)
+            self._forget(key)
             self.last_change = offset
             return
         known = self.known.get(key)
         if known is None:
             known = self.known[key] = Known()
             known.offset = offset
+            self._by_topic.setdefault(key.topic_id, {})[key] = None
         known.leader_epoch = max(known.leader_epoch, value.leader_epoch)
         if isinstance(value, Update):
             known.state = _updated(known.state, value)
@@ -103,7 +108,17 @@ class ShareShard:
         known.state = value
         known.state_epoch = max(known.state_epoch, value.state_epoch)
         known.updates = 0
-        known.offset = offset
+        if known.offset != offset:
+            known.offset = offset
+            del self.known[key]
+            self.known[key] = known
+
+    def _forget(self, key: ShareKey) -> None:
+        if self.known.pop(key, None) is not None:
+            its = self._by_topic[key.topic_id]
+            del its[key]
+            if not its:
+                del self._by_topic[key.topic_id]
 
     def apply_marker(self, marker: TransactionMarker, offset: int) -> None:
         """Nothing to do: the coordinator's own records are in no transaction."""
@@ -237,8 +252,11 @@ class ShareShard:
         step.is_atomic = False
         before_ms = step.now_ms - step.settings.cold_snapshot_interval_ms
         left = MAX_AT_ONCE
-        for key, known in self.known.items():
-            if known.offset < self.last_change and known.state.write_ms <= before_ms:
+        # The oldest come first. Some may look young for ever, when a wall clock has jumped.
+        for key, known in islice(self.known.items(), MAX_LOOKS):
+            if known.offset >= self.last_change:
+                return False
+            if known.state.write_ms <= before_ms:
                 if left <= 0:
                     return True
                 left -= 1 + len(known.state.batches) // 20
@@ -250,18 +268,23 @@ class ShareShard:
 
     def redundant_before(self) -> int:
         """No record before this offset is needed."""
-        return min((known.offset for known in self.known.values()), default=self._last_offset + 1)
+        oldest = next(iter(self.known.values()), None)
+        return self._last_offset + 1 if oldest is None else oldest.offset
 
     def topics_deleted(self, topic_ids: Collection[UUID], step: Step) -> bool:
         """Deletes the states of topics that do not exist any more. Whether there may be more."""
         step.is_atomic = False
-        gone = (key for key in self.known if key.topic_id in topic_ids)
+        gone = chain.from_iterable(self._by_topic.get(each, ()) for each in topic_ids)
         step.records += [ShareRecord(key, None) for key in islice(gone, MAX_AT_ONCE)]
         return len(step.records) == MAX_AT_ONCE
 
     def topic_ids(self) -> Sequence[UUID]:
         """Of all topics that have a state here."""
-        return list({key.topic_id for key in self.known})
+        return list(self._by_topic)
+
+    def of_topic(self, topic_id: UUID) -> Iterable[ShareKey]:
+        """The states of one topic; to be looked at before anything changes."""
+        return self._by_topic.get(topic_id, ())
 
 
 def _updated(state: Snapshot, update: Update) -> Snapshot:
