@@ -121,6 +121,16 @@ async def test_describes_a_group_that_need_not_exist(start_cluster: Any) -> None
     assert [(each.name, each.source) for each in without.synonyms] == [
         ("share.auto.offset.reset", 5)
     ]
+    # Kafka does not show this one either, unless it is set.
+    change = build.AlterableConfig(
+        name="streams.acceptable.recovery.lag", config_operation=0, value="5"
+    )
+    resource = build.AlterConfigsResource(
+        resource_type=ResourceType.GROUP, resource_name="g", configs=(change,)
+    )
+    await cluster.ask(build.IncrementalAlterConfigsRequest(resources=(resource,)))
+    names = [each.name for each in (await describe(cluster, ResourceType.GROUP, "g")).configs]
+    assert (len(names), change.name in names) == (23, True)
     other = await describe(cluster, ResourceType.GROUP, "h")
     assert {each.config_source for each in other.configs} == {4, 5}
     nameless = await describe(cluster, ResourceType.GROUP, "")

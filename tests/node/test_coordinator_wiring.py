@@ -60,12 +60,16 @@ def test_streams_groups_follow_their_settings() -> None:
         {
             "group.streams.task.offset.interval.ms": "20000",
             "group.streams.min.task.offset.interval.ms": "9000",
+            "group.streams.acceptable.recovery.lag": "7",
         }
     )
     image = ClusterImage("c")
-    own = ConfigImage({"streams.task.offset.interval.ms": "10000"}, 0)
+    own = ConfigImage(
+        {"streams.task.offset.interval.ms": "10000", "streams.acceptable.recovery.lag": "5"}, 0
+    )
     image.apply(GroupConfigChanged("own", own))
     settings = streams_group_settings(settings_of_group(image, config, "own"), config)
     assert (settings.task_offset_interval_ms, settings.num_standby_replicas) == (10_000, 0)
     other = streams_group_settings(settings_of_group(image, config, "other"), config)
     assert other.task_offset_interval_ms == 20_000
+    assert (settings.acceptable_recovery_lag, other.acceptable_recovery_lag) == (5, 7)

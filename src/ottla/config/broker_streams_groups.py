@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.config.setting import Settings, Update, integer
+from ottla.config.setting import Settings, Update, integer, long
 from ottla.config.validator import at_least
 from ottla.config.value import INT_MAX
 
@@ -100,4 +100,12 @@ class StreamsGroupSettings(Settings):
         15_000,
         "Minimum of group.streams.task.offset.interval.ms, also for one group.",
         at_least(1),
+    )
+    group_streams_acceptable_recovery_lag = long(
+        "group.streams.acceptable.recovery.lag",
+        10_000,
+        "Told to the members of streams groups: from how many records behind on a task counts as "
+        "caught up. Nothing is assigned by it, as in Apache Kafka: there are no warm-up tasks.",
+        at_least(0),
+        internal=True,
     )

@@ -19,6 +19,7 @@ from ottla.config.setting import (
     Settings,
     boolean,
     integer,
+    long,
     optional_string,
     string,
     words,
@@ -168,6 +169,14 @@ class StreamsSettings(Settings):
         60_000,
         "How often the members of a streams group say how far the states of their tasks are.",
         at_least(1),
+    )
+    streams_acceptable_recovery_lag = long(
+        "streams.acceptable.recovery.lag",
+        10_000,
+        "Told to the members of a streams group: from how many records behind on a task counts as "
+        "caught up. Nothing is assigned by it, as in Apache Kafka: there are no warm-up tasks.",
+        at_least(0),
+        internal=True,
     )
     streams_rack_aware_assignment_tags = words(
         "streams.rack.aware.assignment.tags",

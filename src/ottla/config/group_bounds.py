@@ -53,6 +53,7 @@ GROUP_BOUNDS: Final[Mapping[str, Bounds]] = {
     "streams.task.offset.interval.ms": Bounds(
         "group.streams.task.offset.interval.ms", "group.streams.min.task.offset.interval.ms", None
     ),
+    "streams.acceptable.recovery.lag": Bounds("group.streams.acceptable.recovery.lag", None, None),
 }
 """By the name of a group's setting, in the order in which Kafka checks them. Those that are not in
 here have no broker setting.

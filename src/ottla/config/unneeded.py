@@ -88,7 +88,7 @@ _GROUPS: Final = """
     group.share.dlq.manager.class.name group.share.persister.class.name
 """
 _STREAMS: Final = """
-    group.streams.acceptable.recovery.lag group.streams.assignors
+    group.streams.assignors
     group.streams.max.warmup.replicas group.streams.num.warmup.replicas
     group.streams.rack.aware.assignment.tags
 """

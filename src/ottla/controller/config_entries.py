@@ -106,6 +106,8 @@ def group_entries(
     entries: list[ConfigEntry] = []
     for name in _chosen(GroupConfig.definitions, keys):
         definition = GroupConfig.definitions[name]
+        if definition.internal and name not in overrides:
+            continue
         bounds = GROUP_BOUNDS.get(name)
         if bounds is None:
             default = definition.default_text

@@ -203,6 +203,7 @@ def streams_group_settings(group: GroupConfig, config: BrokerConfig) -> StreamsG
         initial_rebalance_delay_ms=group.streams_initial_rebalance_delay_ms,
         num_standby_replicas=group.streams_num_standby_replicas,
         task_offset_interval_ms=group.streams_task_offset_interval_ms,
+        acceptable_recovery_lag=group.streams_acceptable_recovery_lag,
         max_size=min(config.group_streams_max_size, MAX_GROUP_SIZE),
     )
 

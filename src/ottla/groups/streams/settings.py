@@ -28,7 +28,8 @@ class StreamsGroupSettings:
     task_offset_interval_ms: int = 60_000
     """group.streams.task.offset.interval.ms"""
     acceptable_recovery_lag: int = 10_000
-    """group.streams.acceptable.recovery.lag: records, of all changelogs of a task"""
+    """group.streams.acceptable.recovery.lag: records, of all changelogs of a task; told to members,
+    and not used here, as in Apache Kafka 4.4"""
     max_size: int = MAX_GROUP_SIZE
     """group.streams.max.size"""
 
