@@ -8,16 +8,25 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.groups.offsets import commit
-from ottla.groups.streams import departure, heartbeat, reconcile, sender
+from ottla.groups.streams import (
+    departure,
+    describe_topology,
+    heartbeat,
+    reconcile,
+    sender,
+    shard,
+)
 from ottla.groups.streams.departure import known_member
-from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.describe import DescribedStreamsGroup, describe
+from ottla.groups.streams.group import Soft, StreamsGroup
 from ottla.groups.streams.member import LEAVE_STATIC_EPOCH, Member
 from ottla.groups.streams.offsets import NO_TASK_OFFSETS, MemberTaskOffsets
 from ottla.groups.streams.shard import StreamsGroupShard
 from ottla.groups.streams.sticky import _Assignor
-from ottla.groups.streams.stored import GroupKey
+from ottla.groups.streams.stored import NOT_DESCRIBED, GroupKey, GroupValue, StreamsRecord
 from ottla.groups.streams.tasks import NO_TASKS
 from ottla.groups.streams.timers import forget
+from ottla.groups.streams.written import undescribable_record
 from simulation.faults import Fault
 from simulation.pace import Pace
 from simulation.planted import Patch, Sighting
@@ -148,6 +157,47 @@ def offsets_of_replaced_members_stay(patch: Patch) -> None:
     patch.setattr(heartbeat, "_kept", lambda soft, *_: soft)
 
 
+def epochs_forget_the_description(patch: Patch) -> None:
+    """The record of the group's next epoch does not say that the topology is described."""
+
+    def value(*given: Any) -> GroupValue:
+        return GroupValue(*given)._replace(described_epoch=NOT_DESCRIBED)
+
+    patch.setattr(heartbeat, "GroupValue", value)
+
+
+def all_members_are_asked(patch: Patch) -> None:
+    """Each heartbeat asks for the description until it is there."""
+    right = describe_topology.asked
+
+    def asked(group: StreamsGroup, epoch: int, soft: Soft, now_ms: int) -> Soft | None:
+        return right(group, epoch, soft._replace(asked=None), now_ms)
+
+    patch.setattr(heartbeat, "asked", asked)
+
+
+def descriptions_outlive_their_group(patch: Patch) -> None:
+    """They are looked up by the name of the group, which may be made again."""
+    known: dict[str, bytes] = {}
+
+    def described(group: StreamsGroup) -> DescribedStreamsGroup:
+        found = describe(group)
+        if found.description is not None:
+            known.setdefault(group.group_id, found.description)
+        return found._replace(description=known.get(group.group_id))
+
+    patch.setattr(shard, "describe", described)
+
+
+def too_large_descriptions_are_asked_for_again(patch: Patch) -> None:
+    """That one is refused for good is not stored."""
+    patch.setattr(describe_topology, "undescribable_record", _no_change)
+
+
+def _no_change(group: StreamsGroup, topology_epoch: int) -> StreamsRecord:
+    return undescribable_record(group, group.undescribable_epoch)
+
+
 def often(kind: str) -> tuple[Fault, ...]:
     """One fault ten times, of one process after the other."""
     return tuple(Fault(1_500 + 700 * each, kind, 1, 2, 150, each) for each in range(10))
@@ -168,4 +218,8 @@ PLANTED_STREAMS: Final[dict[Callable[[Patch], None], Sighting]] = {
     places_are_kept_for_ever: Sighting(105, often("stop process"), Pace.SWIFT),
     one_kind_of_offsets_replaces_the_other: Sighting(pace=Pace.SWIFT),
     offsets_of_replaced_members_stay: Sighting(0, often("stop process"), Pace.SWIFT),
+    epochs_forget_the_description: Sighting(pace=Pace.SWIFT),
+    all_members_are_asked: Sighting(pace=Pace.SWIFT),
+    descriptions_outlive_their_group: Sighting(0, often("new application"), Pace.SWIFT),
+    too_large_descriptions_are_asked_for_again: Sighting(0, often("new application"), Pace.SWIFT),
 }

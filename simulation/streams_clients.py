@@ -11,6 +11,8 @@ Apache Kafka wants it for another topology.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Final
 
@@ -30,9 +32,17 @@ from simulation.cluster import (
     TOPIC,
     Cluster,
 )
+from simulation.connection import Connections
 from simulation.faults import Fault
 from simulation.process import Process
 from simulation.replay import loaded
+from simulation.streams_describing import (
+    ASKS_AGAIN_MS,
+    Describer,
+    DescriptionReader,
+    asks_again_soon,
+)
+from simulation.streams_descriptions import DescriptionLedger
 from simulation.streams_ledger import StreamsLedger, Task
 from simulation.streams_members import SAYS_OFFSETS_S, StreamsMember, Thread
 from simulation.streams_requests import STREAMS_GROUP
@@ -87,6 +97,18 @@ class StreamsClients:
         self._was_there = False
         self._application = Application(cluster.seed)
         self.ledger = StreamsLedger(self._has_led, self._found)
+        self.descriptions = DescriptionLedger(
+            self._has_led, self._found, cluster.pace.ms(ASKS_AGAIN_MS)
+        )
+        self._reader = DescriptionReader(
+            Connections("describes", cluster.addresses),
+            self._application,
+            self.descriptions,
+            cluster.now_ms,
+            cluster.pace,
+        )
+        self._kills_who_asks_ms = 0
+        """How long the next coordinator that asks for a description is to be down."""
         before = cluster.tree_written
 
         def written(path: str, after: TreeNode | None) -> None:
@@ -129,11 +151,31 @@ class StreamsClients:
                 self._was_there = STREAMS_GROUP in partition.shard.streams.groups
                 if was_there and not self._was_there:
                     self.ledger.removed(self._loop.now_ms)
+                    self.descriptions.removed(self._loop.now_ms)
 
     def _refused(self, member: StreamsMember, why: str) -> None:
         self._cluster.note(f"thread {member.thread.number} ends: {why}")
         if "opology updates" in why and self._version == 0:
             self._cluster.fail(f"streams group: the only topology is refused: {why}")
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """While it lasts, coordinators are as a run needs them."""
+        with asks_again_soon(self._cluster.pace):
+            yield
+
+    def _asked(self, number: int) -> None:
+        """A broker asks a member for the description of the topology."""
+        down_ms, self._kills_who_asks_ms = self._kills_who_asks_ms, 0
+        if down_ms:
+            # Not in the member's process, which may end before.
+            self._loop.driver.context.run(self._loop.call_soon, self._kill_broker, number, down_ms)
+
+    def _kill_broker(self, number: int, down_ms: int) -> None:
+        broker = self._cluster.brokers[number]
+        self._cluster.note(f"{broker.name} has asked for a description")
+        broker.kill()
+        self._loop.call_later(down_ms / 1000, broker.start)
 
     # Start and end of processes.
 
@@ -144,6 +186,7 @@ class StreamsClients:
         for index in range(len(self._threads)):
             self._start(index)
         cluster.spawn(self._operate())
+        cluster.spawn(self._reader.run())
 
     def _start(self, index: int) -> None:
         cluster = self._cluster
@@ -170,6 +213,15 @@ class StreamsClients:
                 self._application,
                 cluster.addresses,
                 self.ledger,
+                Describer(
+                    10 * number + thread,
+                    self._version,
+                    self._application,
+                    self.descriptions,
+                    Random(f"{cluster.seed} streams {number} {thread} describes"),
+                    cluster.pace,
+                    self._asked,
+                ),
                 cluster.now_ms,
                 Random(f"{cluster.seed} streams {number} {thread}"),
                 cluster.pace,
@@ -284,6 +336,9 @@ class StreamsClients:
                 cluster.spawn(self._delete(STREAMS_SOURCE))
             case "new application":
                 cluster.spawn(self._replace_all(random))
+            case "kill who asks":
+                self._kills_who_asks_ms = fault.ms
+                cluster.spawn(self._replace_all(random))
             case "standbys":
                 self._standbys = random.choice(STANDBYS)
                 cluster.spawn(self._set_standbys())
@@ -375,6 +430,7 @@ class StreamsClients:
                 )
             await asyncio.sleep(cluster.pace.s(0.3))
         await self._check_offsets()
+        await self._reader.read()
 
     async def _check_offsets(self) -> None:
         """What members say from now on is known as soon as it is answered. Raises Violation."""
@@ -417,7 +473,16 @@ class StreamsClients:
                 return (
                     f"thread {member.thread.number} is in epoch {member.epoch}, not {known.epoch}"
                 )
-        return self._misplaced(group) or self._unknown_offsets(group)
+        return self._misplaced(group) or self._unknown_offsets(group) or self._undescribed(group)
+
+    def _undescribed(self, group: StreamsGroup) -> str | None:
+        """The topology has no description, although there is a member that can describe it."""
+        is_large = not self._application.is_describable(self._version)
+        known = group.undescribable_epoch if is_large else group.described_epoch
+        members = (member for one in self._members for member in one)
+        if known == self._version or all(each.thread.heartbeat_version == 0 for each in members):
+            return None
+        return f"topology {self._version} is not described, and {known} is"
 
     def _unknown_offsets(self, group: StreamsGroup) -> str | None:
         """What members said of their states, and the coordinator does not know."""

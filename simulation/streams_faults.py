@@ -3,6 +3,8 @@
     delete internal     a repartition or changelog topic is deleted; members have it made again
     delete source       the application's own source topic is deleted, and made again later
     new application     all processes are replaced by those of a version with another topology
+    kill who asks       the same, and the coordinator that then asks a member for the description of
+                        the topology is killed
     standbys            the group has another number of standby tasks
     replace threads     of a process: they leave, static ones for a while, and others come at once
     stop process        its threads leave, static ones for a while; another process follows later
@@ -32,13 +34,18 @@ KINDS: Final = (
     "jump clock",
 )
 MAX_COUNT: Final = 4
+ASKING_SHARE: Final = 0.25
+"""Of the seeds: in those "kill who asks" comes, too."""
 
 
 def draw_streams_faults(random: Random, brokers: int) -> tuple[Fault, ...]:
     """In order of time; see `simulation.faults`."""
     faults = []
-    for _ in range(random.randrange(MAX_COUNT + 1)):
+    kinds = [random.choice(KINDS) for _ in range(random.randrange(MAX_COUNT + 1))]
+    if random.random() < ASKING_SHARE:
+        kinds.append("kill who asks")
+    for kind in kinds:
         one, other = random.sample(range(1, brokers + 1), 2)
         at_ms, ms = random.randrange(FIRST_MS, LAST_MS), random.randrange(20, 4_000)
-        faults.append(Fault(at_ms, random.choice(KINDS), one, other, ms, random.randrange(1 << 30)))
+        faults.append(Fault(at_ms, kind, one, other, ms, random.randrange(1 << 30)))
     return tuple(sorted(faults))

@@ -11,7 +11,7 @@ It does as Kafka's Java client (StreamsMembershipManager, StreamsGroupHeartbeatR
                    its place. Where two have the same, the one that came second ends
 
 Each task counts upwards, and commits that as its offset. In version 1 of the request a member also
-says how far the states of its tasks are.
+says how far the states of its tasks are, and describes the topology when it is asked to.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ottla.protocol.messages import messages_of
 from simulation.connection import RETRY_S, Connections, NoAnswerError
 from simulation.consumers import COORDINATOR_MOVED
 from simulation.pace import Pace
+from simulation.streams_describing import Describer
 from simulation.streams_ledger import Answered, Life, StreamsLedger, Task
 from simulation.streams_requests import (
     HEARTBEAT,
@@ -116,6 +117,7 @@ class StreamsMember:
         application: Application,
         addresses: Mapping[int, tuple[str, int]],
         ledger: StreamsLedger,
+        describer: Describer,
         now_ms: Callable[[], int],
         random: Random,
         pace: Pace,
@@ -143,6 +145,7 @@ class StreamsMember:
         self._application = application
         self._connections = Connections(f"thread-{thread.number}", addresses)
         self._ledger = ledger
+        self._describer = describer
         self._now_ms = now_ms
         self._random = random
         self._refused = refused
@@ -189,6 +192,9 @@ class StreamsMember:
                 beat_at = 0.0
                 continue
             await self._work()
+            await self._describer.go_on(
+                self.member_id, self._connections, self._now_ms, self._timeout_ms
+            )
             leaves = not self.stays and self._random.random() < LEAVES_SHARE
             if leaves or self.stops or self.leaves_once:
                 self.leaves_once = False
@@ -296,6 +302,8 @@ class StreamsMember:
         assert life is not None
         self.epoch = answer.member_epoch
         self._ledger.went_on(life, self.epoch, answered)
+        if self.thread.heartbeat_version > 0 and answer.topology_description_required:
+            self._describer.was_asked(answered)
         if answer.active_tasks is None:
             return
         target = Tasks(tasks(answer.active_tasks), tasks(answer.standby_tasks))

@@ -171,6 +171,8 @@ class World:
                 stack.enter_context(locks_by_folder())
                 if self.shares is not None:
                     stack.enter_context(self.shares.watching())
+                if self.streams is not None:
+                    stack.enter_context(self.streams.watching())
                 if self.has_few_epochs:
                     stack.enter_context(few_epochs())
                 cluster.loop.run(self._main)

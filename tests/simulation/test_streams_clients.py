@@ -20,6 +20,7 @@ CASES = (
     ("replace threads", 0, "FAULT replace threads", 1),
     ("stop process", 0, "FAULT stop process", 1),
     ("replace process", 0, "FAULT replace process", 1),
+    ("kill who asks", 0, "has asked for a description", 1),
     ("standbys", 0, "FAULT standbys", 1),
     ("add partition", 0, "operator: t with ", 1),
 )
