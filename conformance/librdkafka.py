@@ -87,6 +87,12 @@ class Suite:
     logs: Path
 
 
+def whole(number: str) -> str:
+    """The test of which this is a part: 0174 of 0174.do_test_8p_2c. Long tests run so, in turn."""
+    test, _, part = number.partition(".")
+    return f"{test}{CONSUMER}" if part.endswith(CONSUMER) else test
+
+
 def prepare(logs: Path) -> Suite:
     """Fetch and build the suite unless it is in the cache (three minutes). Raises PackageError."""
     built = packages.librdkafka("librdkafka-tests", PACKAGE, DEBIAN, "-C", "tests", "build")
@@ -143,20 +149,22 @@ def run_one(
     settings = suite.logs / f"{letter}-{number}.conf"
     test, _, part = number.removesuffix(CONSUMER).partition(".")
     common = {"bootstrap.servers": bootstrap, "test.topic.random": "true", **(client or {})}
-    if number in IN_SHARE_GROUPS:
+    # What holds of a whole test holds of its parts, unless they are named themselves.
+    listed = number if number in SECONDS_OF else whole(number)
+    if listed in IN_SHARE_GROUPS:
         common |= STRETCHED
     settings.write_text("".join(f"{name}={value}\n" for name, value in common.items()))
     environment = {
         **os.environ,
         **({"SUBTESTS": f"{part}:"} if part else {}),
         **(given or {}),
-        "TEST_KAFKA_VERSION": KAFKA_VERSION_OF.get(number, KAFKA_VERSION),
+        "TEST_KAFKA_VERSION": KAFKA_VERSION_OF.get(listed, KAFKA_VERSION),
         "TESTS": test,
         "TEST_CONSUMER_GROUP_PROTOCOL": "consumer" if number.endswith(CONSUMER) else "classic",
     }
     environment |= {"LD_LIBRARY_PATH": "../src:../src-cpp", "RDKAFKA_TEST_CONF": str(settings)}
     began = time.monotonic()
-    seconds = SECONDS_OF.get(number, SECONDS)
+    seconds = SECONDS_OF.get(listed, SECONDS)
     code = _run(suite.folder, environment, log, seconds, is_local=number in LOCAL)
     passed, why = verdict(log.read_text(errors="replace"), code)
     for statistics in suite.folder.glob(f"stats_{environment['TESTS']}_*.json"):
@@ -166,8 +174,8 @@ def run_one(
 
 
 def tests(wanted: Sequence[str], brokers: int, *, is_secured: bool) -> Sequence[str]:
-    """The tests to run on so many brokers: all, or those wanted. Raises ValueError if a wanted one
-    needs more brokers, or secured ones.
+    """The tests to run on so many brokers: all, or those wanted, also parts of tests. Raises
+    ValueError if a wanted one needs more brokers, or secured ones.
     """
     several = WITH_SEVERAL if brokers >= 3 else ()
     secured: tuple[str, ...] = (*LOCAL, *WITH_SASL) if is_secured else LOCAL
@@ -183,6 +191,7 @@ def tests(wanted: Sequence[str], brokers: int, *, is_secured: bool) -> Sequence[
     for number in wanted:
         if number in (*WITH_SASL, *WITH_SASL_ON_SEVERAL) and not is_secured:
             raise ValueError(f"test {number} of suite A needs secured brokers: --secure")
-        if number not in numbers:
+        if number not in numbers and whole(number) not in numbers:
             raise ValueError(f"test {number} of suite A needs three brokers: --brokers 3")
-    return [number for number in numbers if not wanted or number in wanted]
+    parts_wanted = [number for number in wanted if number not in numbers]
+    return [*(number for number in numbers if not wanted or number in wanted), *parts_wanted]

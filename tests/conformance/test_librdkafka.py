@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from conformance.__main__ import chosen
 from conformance.librdkafka import Suite, verdict
 
 from conformance import librdkafka
@@ -75,6 +76,26 @@ def test_a_part_of_a_test_and_its_settings(tmp_path: Path) -> None:
     assert "security.protocol=sasl_ssl\n0142 do_test_consumer: /kafka -E -L -p1\n" in said
     librdkafka.run_one(suite, "0128", "a:1")
     assert "0128   -E -l -p1\n" in (tmp_path / "A-0128.log").read_text()
+
+
+def test_a_long_test_runs_in_parts(tmp_path: Path) -> None:
+    part = "0174.do_test_8p_2c"
+    assert chosen(f"A:{part}") == {"A": [part]}
+    with pytest.raises(ValueError, match="suite A has no '0175x"):
+        chosen("A:0175x.do_test")
+    assert librdkafka.tests([part, "0001"], 3, is_secured=False) == ["0001", part]
+    with pytest.raises(ValueError, match="needs three brokers"):
+        librdkafka.tests(["0103.do_test"], 1, is_secured=False)
+    runner = tmp_path / "test-runner"
+    runner.write_text(
+        '#!/bin/sh\ncat $RDKAFKA_TEST_CONF\necho "$TEST_KAFKA_VERSION $TESTS $SUBTESTS"\n'
+        'echo "=== Test $TESTS PASSED ==="\n'
+    )
+    runner.chmod(0o755)
+    assert librdkafka.run_one(Suite(tmp_path, tmp_path), part, "a:1").state == "passed"
+    said = (tmp_path / f"A-{part}.log").read_text()
+    assert "test.timeout.multiplier=3\n4.3.0 0174 do_test_8p_2c:\n" in said
+    assert librdkafka.whole("0018.do_test-consumer") == "0018-consumer"
 
 
 def test_one_process_runs_one_number_against_the_given_broker(tmp_path: Path) -> None:
