@@ -124,6 +124,8 @@ def requests_that_say_too_little(session: Session) -> None:
 def static_members(session: Session) -> None:
     session.create("t")
     beat(session, "a", 0, instance_id="i")
+    # As one does that did not get the answer.
+    beat(session, "a", 0, instance_id="i")
     beat(session, "b", 0, instance_id="i")
     beat(session, "b", 2, instance_id="i")
     beat(session, "a", 2)
