@@ -316,9 +316,9 @@ async def test_a_session_is_told_that_its_connection_has_ended(client: Client) -
     told: list[str] = []
     client.connection.session.ended = lambda: told.append("ended")
     await client.send(b"a")
-    assert told == []
+    assert (told, client.connection.session.has_ended) == ([], False)
     client.connection.lost(None)
-    assert told == ["ended"]
+    assert (told, client.connection.session.has_ended) == (["ended"], True)
 
 
 async def test_a_connection_that_ends_in_its_first_turn_cancels_its_request() -> None:

@@ -41,6 +41,8 @@ class ClientSession:
     """A request that waits sets this to learn of frames that are queued behind it."""
     ended: Callable[[], None] | None = field(default=None, repr=False, compare=False)
     """Called once the connection has ended."""
+    has_ended: bool = field(default=False, repr=False, compare=False)
+    """The connection has. Its request may go on for one more turn of the event loop."""
 
     @property
     def address(self) -> str:

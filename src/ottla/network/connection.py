@@ -167,6 +167,7 @@ class Connection:
         # Not at once: a task that is cancelled before its first step runs none of its code. Then
         # nobody would end a handler that waits, and it would hold its locks for ever.
         self._worker.get_loop().call_soon(self._worker.cancel)
+        self.session.has_ended = True
         if self.session.ended is not None:
             self.session.ended()
         self._ended(self)

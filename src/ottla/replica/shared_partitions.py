@@ -105,8 +105,11 @@ class SharedPartitions:
     # Sessions.
 
     def watch(self, client: ClientSession) -> None:
-        """The sessions that this connection begins end with it."""
-        client.ended = lambda: self.sessions.connection_ended(client.connection_id)
+        """The sessions that this connection begins end with it: now, if it has ended."""
+        if client.has_ended:
+            self.sessions.connection_ended(client.connection_id)
+        else:
+            client.ended = lambda: self.sessions.connection_ended(client.connection_id)
 
     def _session_ended(self, session: ShareSession) -> None:
         """The first part of the work is done at once: all of it, for most sessions. A connection
