@@ -17,6 +17,7 @@ from tests.share.shares import (
 )
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.share import share_partition
 from ottla.share.record_state import Cause
 from ottla.share.share_partition import (
     MAX_RUNS,
@@ -339,6 +340,28 @@ def test_records_are_in_only_so_many_runs() -> None:
     assert len(partition.runs) == MAX_RUNS
     write(partition)
     assert partition.start_offset == 1
+
+
+def test_many_more_types_than_there_may_be_runs_are_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request may have a million of them, for one run or for several."""
+    made = []
+    right = share_partition._Decision
+
+    def decision(*given: int) -> object:
+        made.append(given)
+        return right(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(share_partition, "_Decision", decision)
+    count = 4 * MAX_RUNS
+    for batches in (log((0, count - 1)), log((0, MAX_RUNS - 1), (MAX_RUNS, count - 1))):
+        partition = loaded()
+        made.clear()
+        acquire(partition, batches)
+        code = refused(partition, 0, count - 1, *(ACCEPT, RELEASE) * (count // 2))
+        assert code is ErrorCode.invalid_request
+        assert len(made) <= MAX_RUNS + 1
 
 
 def test_single_acquisitions_of_a_huge_batch_make_only_so_many_runs() -> None:

@@ -23,9 +23,9 @@ chooses again, behind what came meanwhile if the group begins at the latest reco
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -48,6 +48,9 @@ SAID: Final = {
     AckType.REJECT: What.REJECTED,
     AckType.RENEW: What.RENEWED,
 }
+_ALL_TYPES: Final = bytes(AckType)
+_TYPE_OF: Final = tuple(AckType)
+_SAME_TYPES: Final = re.compile(b"|".join(b"\\x%02x+" % kind for kind in AckType))
 MAX_RUNS_ACQUIRED: Final = MAX_RUNS // 2
 """Beyond that, acquisitions make no more: the rest is for what members say of what they have."""
 
@@ -316,19 +319,16 @@ class SharePartition:
         decisions: list[_Decision] = []
         more = 0
         last = -1
-        for batch in batches:
-            _check(batch, last)
+        for said in batches:
+            batch = _checked(said, last)
             last = batch.last
             if batch.last >= self.start_offset:
-                found, added = self._decisions(member, batch, settings)
+                room = MAX_RUNS - len(self._in_flight.runs) - more
+                found, added = self._decisions(member, batch, settings, room)
                 decisions += found
                 more += added
         if more and len(self._in_flight.runs) + more > MAX_RUNS:
-            raise ApiError(
-                ErrorCode.invalid_request,
-                f"More than {MAX_RUNS:,} runs of records in different states would be in flight: "
-                "acknowledge the first records first, in smaller requests.",
-            )
+            raise _too_many_runs()
         for each in decisions:
             for run in self._in_flight.within(each.first, each.last):
                 self._note(SAID[each.type], run, member)
@@ -341,9 +341,9 @@ class SharePartition:
                         self._note(What.TOO_OFTEN, run)
 
     def _decisions(
-        self, member: str, batch: AckBatch, settings: ShareSettings
+        self, member: str, batch: AckBatch, settings: ShareSettings, room: int
     ) -> tuple[list[_Decision], int]:
-        """And how many runs there are more after them."""
+        """And how many runs there are more after them. More than `room` are refused."""
         self._check_known(batch)
         found: list[_Decision] = []
         more = 0
@@ -363,7 +363,7 @@ class SharePartition:
                     ErrorCode.invalid_record_state,
                     f"Offset {first} cannot be acknowledged: another member has acquired it.",
                 )
-            pieces = _by_type(batch, first, last)
+            pieces = _by_type(batch, first, last, room - more)
             found += pieces
             more += len(pieces) - 1 + (first > run.first) + (last < run.last)
         if not settings.can_renew and any(each.type is AckType.RENEW for each in found):
@@ -537,8 +537,10 @@ def _after(kind: AckType, run: Run, settings: ShareSettings) -> tuple[RecordStat
     return RecordState.ARCHIVING, cause
 
 
-def _check(batch: AckBatch, after: int) -> None:
-    """Raises ApiError: INVALID_REQUEST."""
+def _checked(batch: AckBatch, after: int) -> AckBatch:
+    """The same with its types as bytes, which are searched quickly: there may be a million. Raises
+    ApiError: INVALID_REQUEST.
+    """
     if not after < batch.first <= batch.last:
         raise ApiError(
             ErrorCode.invalid_request, f"Offsets {batch.first} to {batch.last} are in no order."
@@ -549,18 +551,36 @@ def _check(batch: AckBatch, after: int) -> None:
             f"{len(batch.types)} types for offsets {batch.first} to {batch.last}: give one type, "
             "or one for each offset.",
         )
-    for each in set(batch.types):
-        if not AckType.GAP <= each <= AckType.RENEW:
-            raise ApiError(ErrorCode.invalid_request, f"Invalid acknowledge type: {each}")
+    try:
+        types = bytes(batch.types)
+    except ValueError:  # a negative one
+        types = b"\xff"
+    if types.translate(None, _ALL_TYPES):
+        wrong = next(each for each in batch.types if each not in _ALL_TYPES)
+        raise ApiError(ErrorCode.invalid_request, f"Invalid acknowledge type: {wrong}")
+    return batch._replace(types=types)
 
 
-def _by_type(batch: AckBatch, first: int, last: int) -> list[_Decision]:
-    """One for each run of offsets of one type."""
-    if len(batch.types) == 1:
-        return [_Decision(first, last, AckType(batch.types[0]))]
-    found = []
-    for kind, same in groupby(batch.types[first - batch.first : last + 1 - batch.first]):
-        end = first + len(list(same))
-        found.append(_Decision(first, end - 1, AckType(kind)))
-        first = end
+def _by_type(batch: AckBatch, first: int, last: int, room: int) -> list[_Decision]:
+    """One for each run of offsets of one type. Raises ApiError if one run in flight would become
+    more than `room` runs more.
+    """
+    types = batch.types
+    assert isinstance(types, bytes)
+    if len(types) == 1:
+        return [_Decision(first, last, AckType(types[0]))]
+    found: list[_Decision] = []
+    for same in _SAME_TYPES.finditer(types, first - batch.first, last + 1 - batch.first):
+        if found and len(found) > room:
+            raise _too_many_runs()
+        begin, end = same.span()
+        found.append(_Decision(batch.first + begin, batch.first + end - 1, _TYPE_OF[types[begin]]))
     return found
+
+
+def _too_many_runs() -> ApiError:
+    return ApiError(
+        ErrorCode.invalid_request,
+        f"More than {MAX_RUNS:,} runs of records in different states would be in flight: "
+        "acknowledge the first records first, in smaller requests.",
+    )
