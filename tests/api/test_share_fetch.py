@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from ottla.network.client_session import ClientSession
 from ottla.protocol.errors import ErrorCode
+from ottla.replica.shared_partition import SharedPartition
 from ottla.share.stored import ShareKey
 
 OK = ErrorCode.none
@@ -298,6 +300,48 @@ async def test_a_fetch_of_many_partitions_lets_others_have_their_turn(shares: Be
     assert shares.call.most_calls < 60_000
     too_many = await shares.ask("b", partitions=tuple(range(10_001)))
     assert too_many.error_code is ErrorCode.invalid_request
+
+
+async def test_records_of_many_partitions_are_handed_out_in_slices(
+    start_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = await start_node(share_coordinator_state_topic_num_partitions="1")
+    await call.create("t", partitions=40)
+    bench = Bench(call)
+    for index in range(40):
+        await bench.initialize(index)
+        await bench.produce(b"v", index=index)
+    partitions = tuple(range(40))
+    await bench.ask("a", partitions=partitions, max_records=1, max_wait=10_000)
+    turns = Counter[int]()
+    turn = 0
+    right = SharedPartition.hand_out
+
+    async def hand_out(self: SharedPartition, *given: Any) -> Any:
+        turns[turn] += 1
+        return await right(self, *given)
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(SharedPartition, "hand_out", hand_out)
+    counting = asyncio.ensure_future(count_turns())
+    handed = 0
+    while handed < 39:
+        response = await bench.ask("a", partitions=(), max_wait=10_000)
+        handed += sum(len(topic.partitions) for topic in response.responses)
+    counting.cancel()
+    assert max(turns.values()) <= 10
+
+
+async def test_a_session_that_begins_after_its_connection_has_ended_ends(shares: Bench) -> None:
+    """The request's last step was due already when the connection ended."""
+    shares.client("a").has_ended = True
+    assert (await shares.ask("a", max_wait=0)).error_code is OK
+    assert len(shares.node.shared_partitions.sessions) == 0
 
 
 async def test_partitions_that_cannot_be_read_have_their_errors(shares: Bench) -> None:
