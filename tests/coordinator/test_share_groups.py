@@ -14,6 +14,7 @@ import pytest
 from tests.api.groups.conftest import MemoryLog
 from tests.groups.share.states import SUMMARY, States
 
+from ottla.coordinator import state_turns
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.groups.consumer.topics import Topic, Topics
@@ -177,6 +178,90 @@ async def test_a_group_is_forgotten_before_it_is_deleted(bench: Bench) -> None:
     assert await bench.groups.delete_group("g") is ErrorCode.none
     assert {key.partition for key in bench.states.deleted} == {0, 1}
     assert await bench.groups.delete_group("g") is ErrorCode.group_id_not_found
+
+
+def deleting(bench: Bench, what: str) -> asyncio.Task[Any]:
+    if what == "group":
+        return asyncio.ensure_future(bench.groups.delete_group("g"))
+    return asyncio.ensure_future(bench.share.delete_offsets("g", ["t"]))
+
+
+@pytest.mark.parametrize("what", ["group", "offsets"])
+async def test_what_members_need_begins_after_a_deletion_that_is_under_way(
+    bench: Bench, what: str
+) -> None:
+    """Otherwise the deletion takes away the state that the group counts on."""
+    await bench.share.alter_offsets("g", {"t": {0: 5, 1: 6}})
+    bench.states.deletions.clear()
+    deletion = deleting(bench, what)
+    await settle()
+    joined = await bench.beat()
+    assert joined.to_initialize is not None
+    await settle()
+    assert len(bench.states.begun) == 2
+    bench.states.deletions.set()
+    await settle()
+    assert len(bench.states.deleted) == 2
+    assert bench.initialized() == [0, 1]
+    assert set(bench.states.there.values()) == {joined.epoch}
+    if what == "group":
+        assert await deletion is ErrorCode.non_empty_group
+    else:
+        assert await deletion == {TOPIC: None}
+
+
+@pytest.mark.parametrize("what", ["group", "offsets"])
+async def test_what_begins_is_deleted_afterwards(bench: Bench, what: str) -> None:
+    """Otherwise a state is left that fences the next group of this name."""
+    await bench.share.alter_offsets("g", {"t": {0: 5, 1: 6}})
+    bench.states.gate.clear()
+    altering = asyncio.ensure_future(bench.share.alter_offsets("g", {"t": {0: 7}}))
+    await settle()
+    deletion = deleting(bench, what)
+    await settle()
+    assert not deletion.done()
+    bench.states.gate.set()
+    await settle()
+    assert await deletion in (ErrorCode.none, {TOPIC: None})
+    assert (await altering).errors == {}
+    assert bench.states.there == {}
+    assert not bench.share._turns._groups
+
+
+async def test_a_state_that_nobody_waits_for_does_not_begin(bench: Bench) -> None:
+    await bench.share.alter_offsets("g", {"t": {0: 5}})
+    bench.states.deletions.clear()
+    deletion = deleting(bench, "group")
+    await settle()
+    altering = asyncio.ensure_future(bench.share.alter_offsets("g", {"t": {1: 9}}))
+    await settle()
+    bench.states.deletions.set()
+    assert await deletion is ErrorCode.none
+    error = (await altering).errors[TOPIC, 1]
+    assert error.code is ErrorCode.coordinator_not_available
+    assert bench.states.there == {}
+
+
+async def test_a_deletion_does_not_wait_for_ever(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_turns, "WAIT_S", 0.01)
+    bench.states.gate.clear()
+    beginning = asyncio.ensure_future(bench.share.alter_offsets("g", {"t": {0: 5}}))
+    await settle()
+    with pytest.raises(ApiError) as refused:
+        await bench.groups.delete_group("g")
+    assert refused.value.code is ErrorCode.coordinator_not_available
+    bench.states.gate.set()
+    assert (await beginning).errors == {}
+    assert await bench.groups.delete_group("g") is ErrorCode.none
+
+
+async def test_a_coordinator_that_lost_the_group_asks_no_more(bench: Bench) -> None:
+    await bench.share.alter_offsets("g", {"t": {0: 5}})
+    assert bench.states.is_wanted()
+    bench.runtime.resigned(0)
+    assert not bench.states.is_wanted()
 
 
 async def test_offsets_are_altered(bench: Bench) -> None:

@@ -220,3 +220,52 @@ async def test_close_ends_what_waits(shares: Bench, eventually: Callable[..., An
     with pytest.raises(ApiError) as caught:
         await asking
     assert caught.value.code is ErrorCode.network_exception
+
+
+@pytest.mark.parametrize("key", [HERE, THERE])
+async def test_what_is_not_wanted_any_more_is_not_asked_again(shares: Bench, key: ShareKey) -> None:
+    shares.errors = [ErrorCode.coordinator_load_in_progress]
+    answers = iter((True, True, False) if key is THERE else (True, False))
+    with pytest.raises(ApiError) as refused:
+        await shares.persister.delete(key, lambda: next(answers))
+    assert refused.value.code is ErrorCode.not_coordinator
+    assert len(shares.local) + len(shares.requests) == 1
+
+
+async def test_what_is_not_wanted_any_more_is_not_sent(shares: Bench) -> None:
+    """It waited for the answer to a request before it."""
+    shares.gate.clear()
+    first = asyncio.create_task(shares.persister.delete(THERE))
+    await asyncio.sleep(0)
+    is_wanted = True
+    second = asyncio.create_task(
+        shares.persister.delete(THERE._replace(partition=1), lambda: is_wanted)
+    )
+    await asyncio.sleep(0)
+    is_wanted = False
+    shares.gate.set()
+    await first
+    with pytest.raises(ApiError) as refused:
+        await second
+    assert refused.value.code is ErrorCode.not_coordinator
+    assert len(shares.requests) == 1
+
+
+async def test_a_request_has_only_so_many_batches(
+    shares: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for one partition, which has its own limit."""
+    monkeypatch.setattr(share_persister, "MAX_BATCHES", 3)
+    shares.gate.clear()
+    asking = []
+    for index, count in enumerate((1, 5, 2, 1, 0, 1)):
+        key = THERE._replace(partition=index)
+        write = Write(5, 0, [ACKED] * count)
+        asking.append(asyncio.create_task(shares.persister.write(key, 1, 3, write)))
+        await asyncio.sleep(0)
+    shares.gate.set()
+    await asyncio.gather(*asking)
+    assert [
+        [each.partition for topic in request.topics for each in topic.partitions]
+        for request in shares.requests
+    ] == [[0], [1], [2, 3, 4], [5]]

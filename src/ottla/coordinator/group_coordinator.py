@@ -591,12 +591,14 @@ class GroupCoordinator:
 
         Raises ApiError if one of the coordinators cannot be asked; it may have a message.
         """
-        await self.share.forget(group)
-        while True:
-            error = await self._decide(group, lambda shard, step: shard.delete_group(group, step))
-            if error is not None:
-                return error
-            await asyncio.sleep(0)
+        async with self.share.forgetting(group):
+            while True:
+                error = await self._decide(
+                    group, lambda shard, step: shard.delete_group(group, step)
+                )
+                if error is not None:
+                    return error
+                await asyncio.sleep(0)
 
     # What concerns every shard.
 

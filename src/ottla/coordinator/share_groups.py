@@ -2,14 +2,24 @@
 
 What a decision wants of the share coordinators is asked of them here, once its records are
 committed, and their answers go back to the shard. Each share partition is asked about once at a
-time: a state that is begun again loses what it had, and must not do so under its members.
+time: a state that is begun again loses what it had, and must not do so under its members. The
+states of a group are begun or deleted, never both at once (`state_turns`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
@@ -18,6 +28,7 @@ from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
 from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.share_decisions import ShareDecisions
+from ottla.coordinator.state_turns import StateTurns
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.history.events import SHARE
 from ottla.groups.shard import GroupShard
@@ -44,15 +55,21 @@ MAX_AT_ONCE: Final = 200
 
 
 _UNDER_WAY: Final = "The share coordinator is beginning this share partition already. Try again."
+_NOT_WANTED: Final = "The group has changed meanwhile. Try again."
 
 
 class ShareStates(Protocol):
-    """The share coordinators, here and on other brokers. Every method raises ApiError."""
+    """The share coordinators, here and on other brokers. Every method raises ApiError.
 
-    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
+    `is_wanted` is asked before each try; once it is False there is no other (NOT_COORDINATOR).
+    """
+
+    async def initialize(
+        self, key: ShareKey, state_epoch: int, start_offset: int, is_wanted: Callable[[], bool]
+    ) -> None:
         """Begins the state of a share partition; -1: its first leader chooses the offset."""
 
-    async def delete(self, key: ShareKey) -> None:
+    async def delete(self, key: ShareKey, is_wanted: Callable[[], bool]) -> None:
         """Deletes the state, if there is any."""
 
     async def summary(self, key: ShareKey) -> Summary:
@@ -62,10 +79,12 @@ class ShareStates(Protocol):
 class NoShareStates:
     """There are no share coordinators."""
 
-    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
+    async def initialize(
+        self, key: ShareKey, state_epoch: int, start_offset: int, is_wanted: Callable[[], bool]
+    ) -> None:
         raise ApiError(ErrorCode.coordinator_not_available)
 
-    async def delete(self, key: ShareKey) -> None:
+    async def delete(self, key: ShareKey, is_wanted: Callable[[], bool]) -> None:
         raise ApiError(ErrorCode.coordinator_not_available)
 
     async def summary(self, key: ShareKey) -> Summary:
@@ -106,6 +125,7 @@ class ShareGroups:
         self._background = background
         self._beginning: set[ShareKey] = set()
         """The share coordinator is asked to begin these now."""
+        self._turns = StateTurns()
 
     async def _decide(self, group: str, decide: Callable[[GroupShard, Step], T]) -> T:
         return await self._runtime.decide(self._partition_for(group), decide)
@@ -147,42 +167,66 @@ class ShareGroups:
         self, group: str, wanted: StatesToInitialize
     ) -> dict[tuple[UUID, int], ApiError]:
         """Returns the error of each partition whose state is not begun."""
+        async with self._turns.beginning(group):
+            return await self._initialize_in_turn(group, wanted)
+
+    async def _initialize_in_turn(
+        self, group: str, wanted: StatesToInitialize
+    ) -> dict[tuple[UUID, int], ApiError]:
         mine: dict[ShareKey, int] = {}
-        others: list[ShareKey] = []
+        others: dict[ShareKey, str] = {}
         slices = Slices()
+        is_wanted = self._tenure(group)
         try:
             for topic_id, offsets in wanted.offsets.items():
                 for partition, offset in offsets.items():
                     await slices.count()
                     key = ShareKey(group, topic_id, partition)
                     if key in self._beginning:
-                        others.append(key)
+                        others[key] = _UNDER_WAY
                     else:
                         mine[key] = offset
                         self._beginning.add(key)
+            nothing: PartitionsOfTopics = {}
+            still = await self._change_known(
+                group, partial(_still_to_begin, wanted), default=nothing, more=len(mine)
+            )
+            due = {}
+            for key, offset in mine.items():
+                await slices.count()
+                if key.partition in still.get(key.topic_id, ()):
+                    due[key] = offset
+                else:
+                    others[key] = _NOT_WANTED
             errors = await _each(
-                mine, lambda key: self._states.initialize(key, wanted.epoch, mine[key])
+                due, lambda key: self._states.initialize(key, wanted.epoch, due[key], is_wanted)
+            )
+            begun: dict[UUID, set[int]] = {}
+            refused: dict[UUID, set[int]] = {}
+            for key in due:
+                await slices.count()
+                of = refused if key in errors else begun
+                of.setdefault(key.topic_id, set()).add(key.partition)
+            await self._change_known(
+                group, partial(_answered, begun, refused), default=None, more=len(due)
             )
         finally:
             self._beginning.difference_update(mine)
-        begun: dict[UUID, set[int]] = {}
-        refused: dict[UUID, set[int]] = {}
-        for key in mine:
-            await slices.count()
-            of = refused if key in errors else begun
-            of.setdefault(key.topic_id, set()).add(key.partition)
-        await self._change_known(
-            group, partial(_answered, begun, refused), default=None, more=len(mine)
-        )
         found = {}
         for key, error in errors.items():
             await slices.count()
             found[key.topic_id, key.partition] = error
-        for key in others:
+        for key, why in others.items():
             await slices.count()
-            error = ApiError(ErrorCode.coordinator_not_available, _UNDER_WAY)
-            found[key.topic_id, key.partition] = error
+            found[key.topic_id, key.partition] = ApiError(ErrorCode.coordinator_not_available, why)
         return found
+
+    def _tenure(self, group: str) -> Callable[[], bool]:
+        """Whether this broker still coordinates the group as it does now: another coordinator knows
+        nothing of what this one asks."""
+        index = self._partition_for(group)
+        epoch = self._runtime.epoch(index)
+        return lambda: epoch is not None and self._runtime.epoch(index) == epoch
 
     async def _change_known(
         self,
@@ -214,13 +258,18 @@ class ShareGroups:
 
     # Administrators.
 
-    async def forget(self, group: str) -> None:
-        """Before a group is deleted: share coordinators forget it. Other groups have nothing."""
+    @asynccontextmanager
+    async def forgetting(self, group: str) -> AsyncIterator[None]:
+        """Within it a group is deleted: share coordinators have forgotten it, and no state of it
+        begins. Other groups have nothing.
+        """
         nothing: StatesToDelete = {}
-        wanted = await self._change_known(group, administration.begin_removal, default=nothing)
-        errors = await self._delete(group, wanted)
-        for error in errors.values():
-            raise error
+        async with self._turns.deleting(group):
+            wanted = await self._change_known(group, administration.begin_removal, default=nothing)
+            errors = await self._delete(group, wanted)
+            for error in errors.values():
+                raise error
+            yield
 
     async def _delete(
         self, group: str, partitions: Mapping[UUID, Collection[int]]
@@ -231,7 +280,8 @@ class ShareGroups:
             for partition in sorted(its):
                 await slices.count()
                 keys.append(ShareKey(group, topic_id, partition))
-        return await _each(keys, self._states.delete)
+        is_wanted = self._tenure(group)
+        return await _each(keys, lambda key: self._states.delete(key, is_wanted))
 
     async def alter_offsets(
         self, group: str, offsets: Mapping[str, Mapping[int, int]]
@@ -258,15 +308,18 @@ class ShareGroups:
         """
         if not group:
             raise ApiError(ErrorCode.invalid_group_id)
-        wanted = await self._change(group, partial(_begin_offset_removal, topics), more=len(topics))
-        errors = await self._delete(group, wanted)
-        found: dict[UUID, ApiError | None] = dict.fromkeys(wanted)
-        for key, error in errors.items():
-            found[key.topic_id] = error
-        forgotten = [topic_id for topic_id, error in found.items() if error is None]
-        if forgotten:
-            await self._change_known(group, partial(_forgotten, forgotten), default=None)
-        return found
+        async with self._turns.deleting(group):
+            wanted = await self._change(
+                group, partial(_begin_offset_removal, topics), more=len(topics)
+            )
+            errors = await self._delete(group, wanted)
+            found: dict[UUID, ApiError | None] = dict.fromkeys(wanted)
+            for key, error in errors.items():
+                found[key.topic_id] = error
+            forgotten = [topic_id for topic_id, error in found.items() if error is None]
+            if forgotten:
+                await self._change_known(group, partial(_forgotten, forgotten), default=None)
+            return found
 
     async def initialized(self, group: str) -> dict[UUID, frozenset[int]]:
         """The partitions of a group that have state; none for a group that is not there."""
@@ -309,6 +362,12 @@ async def _each(
         await slices.count(len(some))
         await asyncio.gather(*map(ask_one, some))
     return errors
+
+
+def _still_to_begin(
+    wanted: StatesToInitialize, group: ShareGroup, topics: Topics, step: ShareStep
+) -> PartitionsOfTopics:
+    return administration.still_to_begin(group, wanted)
 
 
 def _answered(

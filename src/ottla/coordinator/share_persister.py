@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from ottla.coordinator.share_coordinator import ShareCoordinator
 from ottla.network.peer import PeerError
@@ -33,6 +33,10 @@ LIMIT_MS: Final = 10_000
 """For one question with all its tries."""
 MAX_PARTITIONS: Final = 500
 """Of one request."""
+MAX_BATCHES: Final = 10_000
+"""State batches of one request, but for one partition alone, which may have as many: they are made
+at 2 us each. With no limit, 500 partitions would have more than a coordinator takes in a frame
+(`frame_limits`)."""
 AGAIN: Final = frozenset(
     (
         ErrorCode.coordinator_not_available,
@@ -44,6 +48,15 @@ AGAIN: Final = frozenset(
         ErrorCode.request_timed_out,
     )
 )
+
+
+_NOT_WANTED: Final = "The broker that asked does not coordinate the group any more."
+
+IsWanted: TypeAlias = Callable[[], bool]
+
+
+def _always() -> bool:
+    return True
 
 
 class Kind(NamedTuple):
@@ -103,6 +116,7 @@ class _Question(NamedTuple):
     key: ShareKey
     fields: dict[str, Any]
     answer: asyncio.Future[Any]
+    is_wanted: IsWanted
 
 
 _Queue = tuple[int, Kind, str]
@@ -140,13 +154,18 @@ class SharePersister:
 
     # All raise ApiError: what the coordinator says, or why it could not be asked.
 
-    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
+    # `is_wanted` is asked before each try: once it is False there is no other (NOT_COORDINATOR).
+
+    async def initialize(
+        self, key: ShareKey, state_epoch: int, start_offset: int, is_wanted: IsWanted = _always
+    ) -> None:
         """Begins the state of a share partition; `start_offset` -1: its first leader chooses."""
         await self._until_answered(
             key,
             INITIALIZE,
             lambda: self._coordinator.initialize(key, state_epoch, start_offset),
             {"state_epoch": state_epoch, "start_offset": start_offset},
+            is_wanted,
         )
 
     async def read(self, key: ShareKey, leader_epoch: int) -> StoredState:
@@ -174,9 +193,11 @@ class SharePersister:
             },
         )
 
-    async def delete(self, key: ShareKey) -> None:
+    async def delete(self, key: ShareKey, is_wanted: IsWanted = _always) -> None:
         """Deletes the state."""
-        await self._until_answered(key, DELETE, lambda: self._coordinator.delete(key), {})
+        await self._until_answered(
+            key, DELETE, lambda: self._coordinator.delete(key), {}, is_wanted
+        )
 
     async def summary(self, key: ShareKey) -> Summary:
         """Where the share partition stands."""
@@ -191,12 +212,15 @@ class SharePersister:
         kind: Kind,
         ask_here: Callable[[], Awaitable[Any]],
         fields: dict[str, Any],
+        is_wanted: IsWanted = _always,
     ) -> Any:
         until_ms = self._clock.monotonic_ms() + LIMIT_MS
         pause_ms = FIRST_PAUSE_MS
         while True:
+            if not is_wanted():
+                raise ApiError(ErrorCode.not_coordinator, _NOT_WANTED)
             try:
-                return await self._once(key, kind, ask_here, fields)
+                return await self._once(key, kind, ask_here, fields, is_wanted)
             except ApiError as error:
                 is_over = self._clock.monotonic_ms() + pause_ms > until_ms
                 if error.code not in AGAIN or is_over:
@@ -210,6 +234,7 @@ class SharePersister:
         kind: Kind,
         ask_here: Callable[[], Awaitable[Any]],
         fields: dict[str, Any],
+        is_wanted: IsWanted,
     ) -> Any:
         broker = self._where.broker(key)
         if broker is None:
@@ -220,7 +245,7 @@ class SharePersister:
         if broker == self._own_id:
             return await ask_here()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        question = _Question(key, fields, answer)
+        question = _Question(key, fields, answer, is_wanted)
         queue = (broker, kind, key.group_id)
         waiting = self._waiting.get(queue)
         if waiting is None:
@@ -234,8 +259,9 @@ class SharePersister:
         sent: list[_Question] = []
         try:
             while waiting := self._waiting[queue]:
-                sent, self._waiting[queue] = _one_of_each(waiting)
-                await self._send(queue, sent)
+                sent, self._waiting[queue] = _one_of_each(_wanted(waiting))
+                if sent:
+                    await self._send(queue, sent)
                 sent = []
         finally:
             # Nothing is left, but for a failure.
@@ -268,15 +294,34 @@ class SharePersister:
                     _fail([question], ErrorCode.unknown_server_error, str(error))
 
 
-def _one_of_each(waiting: list[_Question]) -> tuple[list[_Question], list[_Question]]:
-    """The next request's questions and the others: a request has each share partition once."""
-    chosen: dict[ShareKey, _Question] = {}
-    others = []
+def _wanted(waiting: list[_Question]) -> list[_Question]:
+    """Those that are still wanted; the others are answered."""
+    left = []
     for question in waiting:
-        if question.key in chosen or len(chosen) == MAX_PARTITIONS:
+        if question.is_wanted():
+            left.append(question)
+        else:
+            _fail([question], ErrorCode.not_coordinator, _NOT_WANTED)
+    return left
+
+
+def _one_of_each(waiting: list[_Question]) -> tuple[list[_Question], list[_Question]]:
+    """The next request's questions and the others: a request has each share partition once, in
+    the order of its questions.
+    """
+    chosen: dict[ShareKey, _Question] = {}
+    others: list[_Question] = []
+    batches = 0
+    for number, question in enumerate(waiting):
+        count = len(question.fields.get("state_batches", ()))
+        if chosen and (len(chosen) == MAX_PARTITIONS or batches + count > MAX_BATCHES):
+            others += waiting[number:]
+            break
+        if question.key in chosen:
             others.append(question)
         else:
             chosen[question.key] = question
+            batches += count
     return list(chosen.values()), others
 
 

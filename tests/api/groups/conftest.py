@@ -54,6 +54,8 @@ SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 
 
 class MemoryLog:
+    leader_epoch = 0
+
     def __init__(self) -> None:
         self.records: list[LogRecord | LogMarker] = []
 

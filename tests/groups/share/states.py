@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.share.shard import Summary
@@ -21,19 +22,33 @@ class States:
         self.summaries: dict[int, Summary] = {}
         self.gate = asyncio.Event()
         self.gate.set()
+        self.deletions = asyncio.Event()
+        """They wait for it, too."""
+        self.deletions.set()
+        self.there: dict[ShareKey, int] = {}
+        """The states that there are, with their epochs."""
+        self.is_wanted: Callable[[], bool] = lambda: True
+        """As given last."""
 
     async def _ask(self, key: ShareKey) -> None:
         await self.gate.wait()
         if key.partition in self.refused:
             raise ApiError(self.refused[key.partition])
 
-    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
+    async def initialize(
+        self, key: ShareKey, state_epoch: int, start_offset: int, is_wanted: Callable[[], bool]
+    ) -> None:
         self.begun.append((key, state_epoch, start_offset))
+        self.is_wanted = is_wanted
         await self._ask(key)
+        self.there[key] = state_epoch
 
-    async def delete(self, key: ShareKey) -> None:
+    async def delete(self, key: ShareKey, is_wanted: Callable[[], bool]) -> None:
+        self.is_wanted = is_wanted
+        await self.deletions.wait()
         await self._ask(key)
         self.deleted.append(key)
+        self.there.pop(key, None)
 
     async def summary(self, key: ShareKey) -> Summary:
         await self._ask(key)

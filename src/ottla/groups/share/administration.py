@@ -80,6 +80,15 @@ def remove(group: ShareGroup, step: Step) -> None:
     step.records += group_removal(group)
 
 
+def still_to_begin(group: ShareGroup, wanted: StatesToInitialize) -> PartitionsOfTopics:
+    """Of the states that the share coordinator was to begin, those that the group still waits for:
+    none if it was deleted meanwhile and another one has its name.
+    """
+    if wanted.epoch > group.epoch:
+        return {}
+    return state_partitions.still_initializing(group.states, wanted.offsets)
+
+
 def states_answered(
     group: ShareGroup, begun: PartitionsOfTopics, refused: PartitionsOfTopics, step: Step
 ) -> None:

@@ -79,6 +79,13 @@ def beginning(states: StatesValue, begun: StateTopics) -> StatesValue:
     return StatesValue(initializing, states.initialized, deleting)
 
 
+def still_initializing(
+    states: StatesValue, topic_ids: Iterable[UUID]
+) -> dict[UUID, frozenset[int]]:
+    """The partitions of these topics that are initializing."""
+    return {topic_id: _numbers(states.initializing, topic_id) for topic_id in topic_ids}
+
+
 def begun(states: StatesValue, done: PartitionsOfTopics) -> StatesValue:
     """The share coordinator has begun. What is not initializing any more (the topic was deleted, or
     its offsets were, meanwhile) stays away.
