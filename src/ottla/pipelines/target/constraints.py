@@ -39,10 +39,14 @@ _COMPUTED: Final = ("CURRENT_DEFAULT", "delta.generationExpression", "delta.iden
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """`condition` is SQL that is true for a row that fits; `reason` says what is violated."""
+    """`condition` is SQL that is true for a row that fits; `reason` says what is violated.
+
+    `is_of_row`: a null, or another column, may decide about it: it is one for the whole row.
+    """
 
     condition: str
     reason: str
+    is_of_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,9 @@ def read_asked(document: Mapping[str, Any]) -> Asked:
 def read_constraints(properties: Mapping[str, str], schema: StructType) -> tuple[Constraint, ...]:
     """Return the constraints in a table's properties and schema, NOT NULL first."""
     checks = [
-        Constraint(text, f"violates the CHECK constraint {name[len(_CHECK) :]} ({text})")
+        Constraint(
+            text, f"violates the CHECK constraint {name[len(_CHECK) :]} ({text})", is_of_row=True
+        )
         for name, text in sorted(properties.items())
         if name.lower().startswith(_CHECK)
     ]
@@ -97,7 +103,8 @@ def _of_fields(schema: StructType, parents: tuple[str, ...] = ()) -> Iterator[Co
         column = ".".join(map(quoted, path))
         shown = ".".join(path)
         if not field.nullable:
-            yield Constraint(f"{column} IS NOT NULL", f"the column {shown} is null, but NOT NULL")
+            reason = f"the column {shown} is null, but NOT NULL"
+            yield Constraint(f"{column} IS NOT NULL", reason, is_of_row=True)
         if limit := re.search(r"\((\d+)\)", str(field.metadata.get(_LENGTH, ""))):
             yield Constraint(
                 f"{column} IS NULL OR length({column}) <= {limit[1]}",

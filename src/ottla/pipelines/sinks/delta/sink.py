@@ -31,6 +31,7 @@ from ottla.pipelines.target.delta_table import (
     last_commit,
 )
 from ottla.pipelines.target.far_ahead import order_constraints, watched
+from ottla.pipelines.target.judged_alone import check_judged_alone
 from ottla.pipelines.target.keyed_table import check_kind
 from ottla.pipelines.target.narrower_types import added_columns, narrower
 from ottla.pipelines.target.port import Sink
@@ -233,9 +234,14 @@ class DeltaSink(Sink):
                 f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
             )
         check_kind(self.keyed, self.name, self.schema, snapshot.schema)
+        self._check_judged_alone(snapshot)
         self._check_padded(snapshot.schema)
         self._check_deletion_vectors(snapshot)
         return self._compare(snapshot)
+
+    def _check_judged_alone(self, table: Snapshot) -> None:
+        found = read_constraints(table.properties(), table.schema)
+        check_judged_alone(self.keyed, found, self.schema, self.name)
 
     def _check_padded(self, table: StructType) -> None:
         """Refuse keys that the table pads with spaces: Delta's MERGE cannot compare them."""
@@ -353,6 +359,7 @@ class DeltaSink(Sink):
         A table without constraints, or one whose constraints hold anyway, gives the frame back.
         """
         snapshot = self.table.snapshot()
+        self._check_judged_alone(snapshot)
         self._constraints = constraints = self._read_constraints(snapshot)
         frame = watched(frame, self.max_ahead, self.keyed, self.schema)
         return mark(frame, snapshot.schema, constraints) if constraints else frame

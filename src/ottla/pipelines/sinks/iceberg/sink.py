@@ -33,6 +33,7 @@ from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query, read_metadata
 from ottla.pipelines.target.constraints import Constraint, mark, read_constraints
 from ottla.pipelines.target.far_ahead import order_constraints, watched
+from ottla.pipelines.target.judged_alone import check_judged_alone
 from ottla.pipelines.target.keyed_table import check_kind, harm
 from ottla.pipelines.target.narrower_types import added_columns, narrower
 from ottla.pipelines.target.port import NO_VERSION, Sink
@@ -161,6 +162,7 @@ class IcebergSink(Sink):
             )
         there = self._schema_there()
         check_kind(self.keyed, self.name, self.schema, there)
+        check_judged_alone(self.keyed, read_constraints({}, there), self.schema, self.name)
         added, widened = self._compare(there)
         return [
             f"The column {name} of the table {self.name}, {held}, becomes {kind}"
@@ -237,9 +239,11 @@ class IcebergSink(Sink):
 
     def constrained(self, frame: DataFrame) -> DataFrame:
         """Mark the rows of a frame that the table refuses; see `constraints.fitting`."""
+        there = self._schema_there()
+        check_judged_alone(self.keyed, read_constraints({}, there), self.schema, self.name)
         self._constraints = found = self._read_constraints()
         frame = watched(frame, self.max_ahead, self.keyed, self.schema)
-        return mark(frame, self._schema_there(), found) if found else frame
+        return mark(frame, there, found) if found else frame
 
     def has_new_constraints(self) -> bool:
         """Tell whether the table has other constraints than when `constrained` marked the rows."""

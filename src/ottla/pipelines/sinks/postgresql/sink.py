@@ -40,6 +40,7 @@ from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, Connection
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.target.constraints import Constraint, mark
 from ottla.pipelines.target.far_ahead import order_constraints, watched
+from ottla.pipelines.target.judged_alone import check_judged_alone
 from ottla.pipelines.target.keyed_table import TOMBSTONE
 from ottla.pipelines.target.port import NO_VERSION, Sink
 from ottla.pipelines.target.upsert_statement import last_records, ordered_records
@@ -164,6 +165,7 @@ class JdbcSink(Sink):
             table = _columns(connection, oid)
             missing = compare(self.name, wanted, table, self.schema_changes)
             self._check_unique(connection, oid)
+            self._check_judged_alone(table)
         return [
             f"The table {self.name} gets the column {name} ({columns[name]})" for name in missing
         ]
@@ -206,6 +208,11 @@ class JdbcSink(Sink):
                 f"which an upsert finds its rows: CREATE UNIQUE INDEX ON {self.table.sql()} "
                 f"({listed})"
             )
+
+    def _check_judged_alone(self, table: Sequence[TableColumn]) -> None:
+        keys = self.keyed.keys if self.keyed else ()
+        found = table_constraints(self.schema, table, keys)
+        check_judged_alone(self.keyed, found, self.schema, self.name)
 
     def _table_schema(self) -> StructType:
         """Return the columns that a table of these rows has."""
@@ -302,6 +309,7 @@ class JdbcSink(Sink):
 
         A CHECK, a foreign key or a trigger is the database's own: it fails the batch.
         """
+        self._check_judged_alone(self._columns)
         found = self._constraints()
         frame = watched(frame, self.max_ahead, self.keyed, self.schema)
         return mark(frame, frame.schema, tuple(found)) if found else frame

@@ -186,7 +186,8 @@ def table_constraints(
             continue
         if column.not_null:
             reason = f"the column {column.name} is null, but NOT NULL"
-            found.append(Constraint(f"{quoted(column.name)} IS NOT NULL", reason))
+            condition = f"{quoted(column.name)} IS NOT NULL"
+            found.append(Constraint(condition, reason, is_of_row=True))
         if column.length is not None:
             limit = length_constraint(column.name, kinds[column.name], column.length)
             found += [limit] if limit else []
