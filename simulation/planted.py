@@ -457,12 +457,12 @@ class Sighting(NamedTuple):
 
 # It is tried first.
 PLANTED: Final[dict[Callable[[Patch], None], Sighting]] = {
-    high_watermark_ignores_one: Sighting(2),
+    high_watermark_ignores_one: Sighting(55),
     high_watermark_waits_for_nobody: Sighting(),
     the_maximal_set_is_ignored: Sighting(1, (Fault(3_000, "stall leave", 2, 1, 100, 0),)),
     anybody_joins: Sighting(2),
     divergence_is_ignored: Sighting(6),
-    anybody_is_elected: Sighting(6),
+    anybody_is_elected: Sighting(),
     lost_disks_are_forgotten: Sighting(2, (Fault(5_000, "lose disk", 1, 2, 100, 0),)),
     elections_have_no_delta: Sighting(),
     partition_epochs_are_not_compared: Sighting(1, (Fault(3_000, "stall join", 2, 1, 100, 1),)),
@@ -482,7 +482,7 @@ PLANTED: Final[dict[Callable[[Patch], None], Sighting]] = {
     role_changes_are_missed: Sighting(),
     a_former_incarnation_is_believed: Sighting(2, (Fault(5_000, "lose disk", 1, 2, 100, 0),)),
     generations_are_not_compared: Sighting(),
-    the_first_controller_is_asked: Sighting(7),
+    the_first_controller_is_asked: Sighting(10),
     groups_do_not_wait_for_replicas: Sighting(),
     groups_are_not_loaded: Sighting(),
 }

@@ -72,9 +72,9 @@ def targets_are_not_loaded(patch: Patch) -> None:
 
 PLANTED_CONSUMERS: Final[dict[Callable[[Patch], None], Sighting]] = {
     owners_are_not_asked: Sighting(5),
-    former_members_commit: Sighting(7),
+    former_members_commit: Sighting(9),
     departed_members_keep_their_partitions: Sighting(),
     a_new_coordinator_expires_nobody: Sighting(1),
-    departures_begin_no_epoch: Sighting(2),
+    departures_begin_no_epoch: Sighting(8),
     targets_are_not_loaded: Sighting(),
 }

@@ -78,5 +78,5 @@ PLANTED_CONVERSIONS: Final[dict[Callable[[Patch], None], Sighting]] = {
     upgraded_members_have_nothing: Sighting(262, pace=Pace.SWIFT),
     downgrades_begin_numbering_again: Sighting(8, pace=Pace.SWIFT),
     downgrades_leave_what_they_were: Sighting(8, pace=Pace.SWIFT),
-    downgraded_groups_do_not_rebalance: Sighting(17, pace=Pace.SWIFT),
+    downgraded_groups_do_not_rebalance: Sighting(17),
 }

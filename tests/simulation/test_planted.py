@@ -11,7 +11,13 @@ from functools import partial
 from multiprocessing.pool import Pool
 
 import pytest
-from simulation.planted import IN_TRANSACTIONS, PLANTED, Patch, Sighting
+from simulation.planted import (
+    IN_TRANSACTIONS,
+    PLANTED,
+    Patch,
+    Sighting,
+    divergence_is_ignored,
+)
 from simulation.planted_consumers import PLANTED_CONSUMERS
 from simulation.planted_conversions import PLANTED_CONVERSIONS
 from simulation.planted_logs import PLANTED_LOGS
@@ -25,6 +31,8 @@ MAX_SEEDS = 60
 MAX_SEEDS_OF_LOGS = 24
 OF_TRANSACTIONS = IN_TRANSACTIONS | TRAPS
 BUGS_A_PROCESS = 8
+LONG = {divergence_is_ignored}
+"""Its followers ask for the same again and again, as those of follower_keeps_its_tail do."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +51,11 @@ def _is_found(plant: Callable[[Patch], None], first: Sighting, **mode: bool) -> 
         )
 
 
-@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize(
+    "plant",
+    [pytest.param(plant, marks=pytest.mark.full if plant in LONG else ()) for plant in PLANTED],
+    ids=lambda plant: plant.__name__,
+)
 def test_a_planted_bug_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
     assert pool.apply(partial(_is_found, plant, PLANTED[plant], transactions=False))
 
