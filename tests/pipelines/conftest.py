@@ -47,17 +47,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.ui.enabled": False,
             "spark.ui.showConsoleProgress": False,
             # One session serves hundreds of tests: Spark keeps the plans of its last thousand
-            # queries, which filled its gigabyte after half an hour.
-            "spark.driver.memory": "2g",
+            # queries, which filled its gigabyte after half an hour. After that time, the
+            # widest schema of test_plain.py filled two, which ended the JVM.
+            "spark.driver.memory": "3g",
             "spark.sql.ui.retainedExecutions": 20,
             "spark.ui.retainedJobs": 50,
             "spark.ui.retainedStages": 50,
             "spark.databricks.delta.snapshotPartitions": 1,
+            # Delta keeps the logs of 10,000 tables, with their snapshots, for an hour.
+            "spark.databricks.delta.delta.log.cacheSize": 20,
             # Tests run each thing once: compiling it well takes longer than running it. With one
             # level of compilation Java keeps 48 MB of compiled code, which a file of tests fills;
-            # then it compiles nothing more, and fails where it needs to.
+            # then it compiles nothing more, and fails where it needs to. With the small heap that
+            # Java begins with, a fifth of all time went into the collection of garbage.
             "spark.driver.extraJavaOptions": (
-                "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+                "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC "
+                "-Xms1g -Xmn600m -XX:MetaspaceSize=512m"
             ),
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.local.dir": str(folder / "local"),

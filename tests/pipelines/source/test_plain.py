@@ -234,10 +234,31 @@ def test_a_schema_with_too_many_fields_is_looked_at_closely(spark: Any) -> None:
     assert "more text" in found[2]
 
 
+MOST_FIELDS = ", ".join(f"f{number} STRING" for number in range(MAX_FIELDS))
+
+
+def texts_of_most_fields() -> list[str]:
+    """In the order of the schema, and in the other one."""
+    pairs = [f'"f{number}":"a, b"' for number in range(MAX_FIELDS)]
+    return [f"{{{','.join(pairs)}}}", f"{{{','.join(reversed(pairs))}}}"]
+
+
+@pytest.mark.spark
+def test_the_expression_of_the_most_fields_fits_a_tasks_stack(spark: Any) -> None:
+    kind = read_ddl(MOST_FIELDS)
+    assert kind is not None
+    frame = spark.createDataFrame([(text,) for text in texts_of_most_fields()], "text STRING")
+    expression = plain(kind)
+    assert expression is not None
+    found = [
+        row["plain"] for row in frame.select(frame.text.rlike(expression).alias("plain")).collect()
+    ]
+    assert found == [is_plain(text, MOST_FIELDS) for text in texts_of_most_fields()]
+    assert found == [True, False]
+
+
+@pytest.mark.full
 @pytest.mark.spark
 def test_a_text_of_the_most_fields_is_looked_at(spark: Any) -> None:
-    fields = ", ".join(f"f{number} STRING" for number in range(MAX_FIELDS))
-    pairs = [f'"f{number}":"a, b"' for number in range(MAX_FIELDS)]
-    texts = [f"{{{','.join(pairs)}}}", f"{{{','.join(reversed(pairs))}}}"]
-    first, second = rows(spark, fields, texts)
+    first, second = rows(spark, MOST_FIELDS, texts_of_most_fields())
     assert first.split(", ", 1)[1] == second.split(", ", 1)[1]
