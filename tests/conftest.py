@@ -60,6 +60,9 @@ pytest_plugins = ("tests.skips", "tests.slow", "tests.stacks")
 # A test's sessions share no state and leave no process behind.
 os.environ.setdefault("OTTLA_CLASS_ARCHIVE", "off")
 
+# The programs that tests start use Spark for seconds: compiling it well takes longer than that.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # A shell that runs the tests in its background makes them ignore SIGINT, and their children too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
