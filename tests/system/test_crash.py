@@ -26,7 +26,6 @@ from ottla.records.record import Record
 
 pytestmark = pytest.mark.timeout(480)
 
-KILLS = 20
 PARTITIONS = 3
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 WAIT_S = 60
@@ -186,7 +185,8 @@ def check(broker: Any, expected: dict[int, Expected], note: str) -> None:
             last[number] = int(sent)
 
 
-def test_killed_again_and_again(new_broker: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("kills", [10, pytest.param(30, marks=pytest.mark.full)])
+def test_killed_again_and_again(new_broker: Callable[..., Any], kills: int) -> None:
     seed = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000))
     print(f"OTTLA_SEED={seed}")
     random = Random(seed)
@@ -194,7 +194,7 @@ def test_killed_again_and_again(new_broker: Callable[..., Any]) -> None:
     make_topic(broker)
     expected = {partition: Expected() for partition in range(PARTITIONS)}
     kept: dict[str, dict[int, int]] = {}
-    for number in range(KILLS):
+    for number in range(kills):
         note = f"OTTLA_SEED={seed}, kill {number}"
         load = Load(broker, random, number)
         load.run(random.uniform(0.1, 0.3))

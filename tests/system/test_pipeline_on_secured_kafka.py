@@ -149,6 +149,7 @@ def make_topic(secured: Secured, name: str) -> None:
     assert producer.flush(60) == 0
 
 
+@pytest.mark.full  # test_pipeline_on_secured_broker.py runs it on a broker of Ottla
 def test_the_guides_example_reaches_table_rejects_and_group(
     secured: Secured, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

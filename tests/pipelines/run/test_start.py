@@ -436,7 +436,10 @@ def test_at_most_once_numbers_a_batch_also_where_it_leaves_it_out(
     assert table.find(query.id, 1) is not None
 
 
-@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "at-most-once"])
+@pytest.mark.parametrize(
+    "delivery",
+    ["exactly-once", pytest.param("at-least-once", marks=pytest.mark.full), "at-most-once"],
+)
 def test_a_checkpoint_that_is_older_than_its_table_is_refused(
     job: Job, produce: Callable[..., None], tmp_path: Path, delivery: str
 ) -> None:
@@ -499,7 +502,7 @@ def test_rows_of_aborted_transactions_are_not_delivered(
     assert spark.read.format("delta").load(str(tmp_path / "all")).count() == 31
 
 
-@pytest.mark.parametrize("how", ["VERSION", "TIMESTAMP"])
+@pytest.mark.parametrize("how", ["VERSION", pytest.param("TIMESTAMP", marks=pytest.mark.full)])
 def test_a_restored_table_has_a_hole_that_only_a_new_checkpoint_fills(
     job: Job, spark: Any, produce: Callable[..., None], tmp_path: Path, how: str
 ) -> None:

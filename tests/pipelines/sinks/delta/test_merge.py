@@ -319,7 +319,7 @@ def test_new_columns_are_added_before_the_merge(spark: Any, tmp_path: Path) -> N
     assert properties["delta.enableDeletionVectors"] == "true"
 
 
-@pytest.mark.parametrize("wanted", [True, False, None])
+@pytest.mark.parametrize("wanted", [pytest.param(True, marks=pytest.mark.full), False, None])
 def test_a_merge_writes_deletion_vectors_unless_they_are_not_wanted(
     spark: Any, tmp_path: Path, wanted: bool | None
 ) -> None:

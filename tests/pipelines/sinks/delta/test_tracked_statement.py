@@ -130,9 +130,14 @@ MORE_SEEDS = [pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 8)
 
 @pytest.mark.parametrize("seed", [1, *MORE_SEEDS])
 @pytest.mark.parametrize(
-    ("track", "ignore_nulls"), [(True, False), (False, True), (True, True)],
-    ids=["track", "nulls", "both"],
-)  # fmt: skip
+    ("track", "ignore_nulls"),
+    [
+        pytest.param(True, False, id="track"),
+        pytest.param(False, True, id="nulls"),
+        # As over the kills below.
+        pytest.param(True, True, id="both", marks=pytest.mark.full),
+    ],
+)
 def test_a_history_in_order_depends_on_the_records_alone(
     spark: Any, tmp_path: Path, seed: int, track: bool, ignore_nulls: bool
 ) -> None:
@@ -224,7 +229,6 @@ def test_a_column_that_cannot_be_tracked_is_refused(
         how(schema, ["id"], order_by="at", history=True, track=track)
 
 
-@pytest.mark.parametrize("is_after", [False, True], ids=["before its commit", "after it"])
 def test_each_version_is_there_once_although_each_batch_is_killed(
     spark: Any,
     bootstrap: str,
@@ -232,8 +236,8 @@ def test_each_version_is_there_once_although_each_batch_is_killed(
     produce: Callable[..., None],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    is_after: bool,
 ) -> None:
+    """Each of them twice: before its commit, and after it when it is tried again."""
     name = new_topic(1)
     rows = topic(
         spark, name, bootstrap_servers=bootstrap, schema="id INT NOT NULL, city STRING, score INT",
@@ -252,9 +256,11 @@ def test_each_version_is_there_once_although_each_batch_is_killed(
 
     shipped = DeltaSink.write
 
-    def killed(sink: Any, rows: Any, batch: Any) -> Any:
-        if is_after:
-            shipped(sink, rows, batch)
+    def killed_after(sink: Any, rows: Any, batch: Any) -> Any:
+        shipped(sink, rows, batch)
+        raise PipelineError("killed")
+
+    def killed_before(*_: Any) -> Any:
         raise PipelineError("killed")
 
     batches: list[list[tuple[int, str | None, int | None] | int]] = [
@@ -271,10 +277,11 @@ def test_each_version_is_there_once_although_each_batch_is_killed(
                 value = dict(zip(("id", "city", "score"), one, strict=True))
                 records.append((str(one[0]), json.dumps(value)))
         produce(name, records)
-        with monkeypatch.context() as patch:
-            patch.setattr(DeltaSink, "write", killed)
-            with pytest.raises(PipelineError, match="killed"):
-                run()
+        for killed in (killed_before, killed_after):
+            with monkeypatch.context() as patch:
+                patch.setattr(DeltaSink, "write", killed)
+                with pytest.raises(PipelineError, match="killed"):
+                    run()
         run()
     found = spark.read.format("delta").load(str(tmp_path / "t"))
     columns = ("id", "city", "score", "valid_from", "valid_to", "is_current")

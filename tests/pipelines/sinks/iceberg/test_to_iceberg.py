@@ -178,7 +178,7 @@ def test_a_table_with_keys_has_the_last_record_of_each(
         job.run(columns=how["columns"], tombstones="mark", keys=["word"])
 
 
-@pytest.mark.parametrize("keys", [(), ("id",)])
+@pytest.mark.parametrize("keys", [(), pytest.param(("id",), marks=pytest.mark.full)])
 def test_a_checkpoint_that_is_older_than_its_table_is_refused(
     job: Job, produce: Callable[..., None], tmp_path: Path, keys: tuple[str, ...]
 ) -> None:

@@ -165,7 +165,9 @@ def test_a_task_that_is_refused_is_one_line(job: Job, produce: Callable[..., Non
     assert job.words() == []
 
 
-@pytest.mark.parametrize("delivery", ["exactly-once", "at-most-once"])
+@pytest.mark.parametrize(
+    "delivery", ["exactly-once", pytest.param("at-most-once", marks=pytest.mark.full)]
+)
 def test_a_checkpoint_that_is_older_than_its_topic_is_refused(
     job: Job, produce: Callable[..., None], tmp_path: Path, delivery: str
 ) -> None:
