@@ -32,6 +32,9 @@ QUICK: Mapping[str, object] = {
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,
     "group.initial.rebalance.delay.ms": 0,
+    # A member of a share group learns what it reads with its second heartbeat.
+    "group.share.min.heartbeat.interval.ms": 100,
+    "group.share.heartbeat.interval.ms": 300,
     "controlled.shutdown.retry.backoff.ms": 500,
     # The tests say who leads; test_cluster_docs sees a broker get its leaderships back.
     "auto.leader.rebalance.enable": "false",
