@@ -64,7 +64,7 @@ async def test_a_state_from_its_beginning_to_its_end(shares: Any) -> None:
             state_batches=[(5, 7, 2, 1), (8, 8, 0, 2)],
         )
         assert written.error_code is OK
-    read = await ask(shares, 84, leader_epoch=-1)
+    read = await ask(shares, 84, leader_epoch=3)
     batches = [
         (each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
         for each in read.state_batches
@@ -91,6 +91,17 @@ async def test_what_is_refused_has_its_reason(shares: Any) -> None:
             shares, 85, state_epoch=1, leader_epoch=3, start_offset=5, state_batches=[batch]
         )
         assert written.error_code is ErrorCode.invalid_request
+    write: dict[str, Any] = {"start_offset": 5, "state_batches": []}
+    negatives: tuple[tuple[int, str, dict[str, Any]], ...] = (
+        (83, "state", {"state_epoch": -1, "start_offset": 5}),
+        (84, "leader", {"leader_epoch": -1}),
+        (85, "leader", {"leader_epoch": -1, "state_epoch": 1, **write}),
+        (85, "state", {"leader_epoch": 3, "state_epoch": -1, **write}),
+    )
+    for key, name, fields in negatives:
+        negative = await ask(shares, key, **fields)
+        assert negative.error_code is ErrorCode.invalid_request
+        assert negative.error_message == f"The {name} epoch cannot be a negative number."
 
 
 async def test_a_request_without_a_group_has_an_empty_answer(shares: Any) -> None:

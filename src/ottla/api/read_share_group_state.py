@@ -1,6 +1,6 @@
 """ReadShareGroupState (key 84, between brokers): the leader of a partition takes a state over.
 
-KIP-932. From then on the leader before it is fenced; with leader epoch -1 it is only read.
+KIP-932. From then on the leader before it is fenced.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.api.share_state import answers, from_brokers
+from ottla.api.share_state import answers, check_epochs, from_brokers
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.share.stored import ShareKey
 
@@ -21,6 +21,7 @@ async def handle(request: Any, context: Context) -> Any:
     build = context.messages
 
     async def read(key: ShareKey, asked: Any) -> dict[str, Any]:
+        check_epochs(asked.leader_epoch)
         state = await context.broker.shares.coordinator.read(key, asked.leader_epoch)
         return {
             "state_epoch": state.state_epoch,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ottla.api.context import Context
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.slices import SLICE, parts
 from ottla.share.stored import ShareKey
 
@@ -27,6 +27,17 @@ def from_brokers(request: Any) -> bool:
     """Only brokers send it. Others are answered with CLUSTER_AUTHORIZATION_FAILED, as in Kafka:
     clients see these requests in ApiVersions."""
     return True
+
+
+def check_epochs(leader_epoch: int, state_epoch: int = 0) -> None:
+    """Raises ApiError (INVALID_REQUEST) as in ShareCoordinatorShard: -1, which means none between
+    the parts of a broker, is no epoch in a request.
+    """
+    for epoch, name in ((leader_epoch, "leader"), (state_epoch, "state")):
+        if epoch < 0:
+            raise ApiError(
+                ErrorCode.invalid_request, f"The {name} epoch cannot be a negative number."
+            )
 
 
 async def answers(request: Any, context: Context, decide: Decide, topic_struct: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.api.share_state import answers, from_brokers
+from ottla.api.share_state import answers, check_epochs, from_brokers
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
@@ -26,6 +26,7 @@ _COUNT: Final = VersionedField(KEY, "PartitionData", "delivery_complete_count", 
 
 async def handle(request: Any, context: Context) -> Any:
     async def write(key: ShareKey, asked: Any) -> dict[str, Any]:
+        check_epochs(asked.leader_epoch, asked.state_epoch)
         batches = [_batch(each) for each in asked.state_batches]
         written = Write(asked.start_offset, _COUNT(asked), batches)
         coordinator = context.broker.shares.coordinator
