@@ -69,6 +69,14 @@ _DESCRIPTIONS: Final = (
     "Apache Kafka asks for the description of a topology (KIP-1331) only with a plug-in that keeps "
     "it. Ottla keeps it with the group."
 )
+_LEADER: Final = (
+    "Beside a partition of a share group that has no error, Kafka names leader 0 in epoch 0, which "
+    "is nobody meant: the fields have no default. Ottla says -1, as in a Fetch."
+)
+_START: Final = (
+    "Where a share group begins that had no offset is stored once a member has fetched. Kafka "
+    "stores it with the first acknowledgement, and until then describes none."
+)
 
 KNOWN: Final[tuple[Known, ...]] = (
     Known(
@@ -102,4 +110,14 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known("", "topology_description_required", _DESCRIPTIONS, answers="True, False"),
     Known("seed", "endpoint_information_epoch", _ONLY_OFFSETS, answers="0, 1"),
     Known("seed", "changelog_topics[0].partitions", _CONFIGURED, answers="3, 0"),
+    Known("share ", "current_leader", _LEADER, answers="-1, 0"),
+    Known("share offsets", "", _START, answers=r"\d+, -1"),
+    Known(
+        "share ",
+        "error_code",
+        "Two batches of acknowledgements that share one offset are in no order. Kafka lets them "
+        "pass as such (it compares with `<`), and refuses the second one for its state.",
+        script="acknowledgements_that_make_no_sense",
+        answers="'invalid_request', 'invalid_record_state'",
+    ),
 )

@@ -21,6 +21,7 @@ LEFT_OUT: Final = frozenset(
     {
         "throttle_time",
         "error_message",
+        "acknowledge_error_message",
         "batch_index_error_message",
         "node_endpoints",
         "host",

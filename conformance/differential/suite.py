@@ -14,6 +14,8 @@ from conformance.differential.known import KNOWN, Known
 from conformance.differential.normal import differences
 from conformance.differential.scripts import SCRIPTS, Script
 from conformance.differential.session import Answer, Introduce, NotInTimeError, Session
+from conformance.differential.share_scripts import SHARE_SCRIPTS
+from conformance.differential.share_walks import SHARE_WALKS
 from conformance.differential.streams_scripts import STREAMS_SCRIPTS
 from conformance.differential.streams_walks import STREAMS_WALKS
 from conformance.differential.walks import walk
@@ -27,14 +29,18 @@ MAX_SHOWN: Final = 6
 
 
 def scripts() -> dict[str, Script]:
-    """By name: the scripts, the walks of some seeds, those of 200 seeds of groups, and of 200 of
-    streams groups.
+    """By name: the scripts, the walks of some seeds, those of 200 seeds of groups, of 30 of
+    share groups, and of 200 of streams groups.
     """
     walks = {f"walk_{seed}": partial(walk, seed=seed) for seed in SEEDS}
     return (
-        {each.__name__: each for each in (*SCRIPTS, *GROUP_SCRIPTS, *STREAMS_SCRIPTS)}
+        {
+            each.__name__: each
+            for each in (*SCRIPTS, *GROUP_SCRIPTS, *SHARE_SCRIPTS, *STREAMS_SCRIPTS)
+        }
         | walks
         | GROUP_WALKS
+        | SHARE_WALKS
         | STREAMS_WALKS
     )
 
