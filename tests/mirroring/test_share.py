@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.client.topic_partition import TopicPartition
-from ottla.mirroring.position import Origin, Position
+from ottla.mirroring.position import LastRecord, Origin, Position
 from ottla.mirroring.share import Share
 
 ORIGIN = Origin("id", "there", ("cluster",))
@@ -30,7 +30,8 @@ def test_what_a_transaction_commits() -> None:
 
 def test_an_aborted_transaction_is_read_again() -> None:
     share = taken()
-    share.move(ONE, 9, epoch=3)
+    share.move(ONE, 9)
+    share.note_last(ONE, 8, 3)
     share.rewind()
     assert share.next_offsets() == {
         TopicPartition("t", 0): (5, None),
@@ -38,13 +39,28 @@ def test_an_aborted_transaction_is_read_again() -> None:
     }
 
 
-def test_the_epoch_is_that_of_the_record_just_before() -> None:
+def test_the_source_is_asked_for_the_last_record() -> None:
+    """Behind it is a marker, which may be of a later epoch."""
     share = taken()
-    share.move(ONE, 9, epoch=3)
-    assert share.changed() == {ONE: Position(9, ORIGIN, 3)}
-    # Behind a marker, which may be of a later epoch.
+    share.move(ONE, 9)
+    share.note_last(ONE, 8, 3)
+    assert share.changed() == {ONE: Position(9, ORIGIN, LastRecord(9, 3))}
     share.move(ONE, 10)
-    assert share.changed() == {ONE: Position(10, ORIGIN, None)}
+    assert share.changed() == {ONE: Position(10, ORIGIN, LastRecord(9, 3))}
+    assert share.next_offsets()[TopicPartition("t", 0)] == (9, 3)
+    assert share.is_past(ONE, 9)
+    assert not share.is_past(ONE, 8)
+    assert not share.is_past(ONE, 10)
+
+
+def test_where_the_last_record_was_removed_the_position_counts() -> None:
+    share = taken()
+    share.note_last(ONE, 8, 3)
+    share.move(ONE, 20)
+    share.forget_removed(ONE, 9)
+    assert share.next_offsets()[TopicPartition("t", 0)] == (9, 3)
+    share.forget_removed(ONE, 15)
+    assert share.next_offsets()[TopicPartition("t", 0)] == (20, None)
 
 
 def test_a_topic_is_left_out() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.mirroring.position import Origin, metadata_of, read_origin, written
+from ottla.mirroring.position import Origin, Position, metadata_of, read_origin, written
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.topic_plan import (
     Alteration,
@@ -158,9 +158,9 @@ def test_a_topic_that_is_not_meant_any_more_is_not_deleted() -> None:
 
 def test_origins_are_read_as_they_were_written() -> None:
     for origin in (OURS, Origin(None, None, (HERE, THERE))):
-        assert read_origin(written(origin)) == origin
-        assert read_origin(written(origin) + "\0") == origin
-        assert read_origin(written(origin) + "\x11{\u00e9") == origin
+        assert read_origin(written(Position(7, origin))) == origin
+        assert read_origin(written(Position(7, origin)) + "\0") == origin
+        assert read_origin(written(Position(7, origin)) + "\x11{\u00e9") == origin
     for other in ("", "{}", "[]", "x", '{"clusters":1,"topic_id":null}', "[" * 100_000):
         assert read_origin(other) is None
 
@@ -176,5 +176,5 @@ def test_an_origin_with_bytes_of_the_heap_behind_it_is_read() -> None:
         def metadata(self) -> str | None:
             return self.content.decode() or None
 
-    assert read_origin(metadata_of(Commit(written(OURS).encode() + b"\xd1{"))) == OURS
+    assert read_origin(metadata_of(Commit(written(Position(7, OURS)).encode() + b"\xd1{"))) == OURS
     assert metadata_of(Commit(b"")) == ""

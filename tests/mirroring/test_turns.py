@@ -15,7 +15,7 @@ from ottla.mirroring import events, identity, mirror, transaction_size
 from ottla.mirroring.clusters import Side
 from ottla.mirroring.events import Event
 from ottla.mirroring.mirror import Mirror
-from ottla.mirroring.position import Origin, Position
+from ottla.mirroring.position import LastRecord, Origin, Position
 from ottla.mirroring.source_reader import News, Read
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.target_writer import LATE, MAX_POSITIONS, TransactionFailed
@@ -120,7 +120,7 @@ def loop(told: list[Event], monkeypatch: pytest.MonkeyPatch) -> Any:
     made.close()
 
 
-def record(topic: str, offset: int, size_bytes: int = 1) -> Any:
+def record(topic: str, offset: int, size_bytes: int = 1, epoch: int | None = None) -> Any:
     return type(
         "Record",
         (),
@@ -128,7 +128,7 @@ def record(topic: str, offset: int, size_bytes: int = 1) -> Any:
             "topic": lambda _: topic,
             "partition": lambda _: 0,
             "offset": lambda _: offset,
-            "leader_epoch": lambda _: None,
+            "leader_epoch": lambda _: epoch,
             "key": lambda _: None,
             "__len__": lambda _: size_bytes,
         },
@@ -175,6 +175,37 @@ def test_a_log_that_was_cut_above_what_is_committed(
     assert not told
     assert loop._share.next == {ONE: 4}, "what the source has not any more is not mirrored"
     assert not loop._writer.added
+
+
+def test_behind_a_transaction_the_source_is_asked_for_its_last_record(
+    loop: Any, told: list[Event]
+) -> None:
+    """The marker may be of a later epoch. A record where it was is one of another log."""
+    loop._share.take(ONE, "t", Position(0, ORIGIN))
+    loop._add([record("t", 13, epoch=3)])
+    loop._take_news(News(ends={ONE: 15}))
+    loop._commit()
+    assert loop._share.committed[ONE] == Position(15, ORIGIN, LastRecord(14, 3))
+    assert loop._share.next_offsets() == {ONE: (14, 3)}
+    loop._add([record("t", 13, epoch=3)])
+    loop._take_news(News())
+    assert not told
+    loop._add([record("t", 14, epoch=4)])
+    loop._take_news(News())
+    assert [each.kind for each in told] == [events.CUT]
+    assert not loop._share.committed
+
+
+def test_what_is_gone_before_the_position_is_no_loss(
+    loop: Any, told: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it asked for again and again."""
+    monkeypatch.setattr(mirror, "first_offsets", lambda _, wanted: dict.fromkeys(wanted, 15))
+    monkeypatch.setattr(mirror, "end_offsets", lambda _, wanted: dict.fromkeys(wanted, 30))
+    loop._share.take(ONE, "t", Position(20, ORIGIN, LastRecord(14, 3)))
+    loop._take_news(News(out_of_range={ONE}))
+    assert not told
+    assert loop._share.next_offsets() == {ONE: (20, None)}
 
 
 def test_a_broker_that_does_not_know_the_topic_yet(loop: Any, told: list[Event]) -> None:

@@ -102,6 +102,8 @@ class Mirror:
         """When the first record was added to the open transaction."""
         self._filled: set[TopicPartition] = set()
         """Those with records in the open transaction."""
+        self._replaced: set[TopicPartition] = set()
+        """Those where the source has records that it had not when they were read."""
         self.progress = Progress(time.monotonic())
         self.losses = 0
         """Events that mean that the target lacks something."""
@@ -333,6 +335,8 @@ class Mirror:
                 continue
             offset = record.offset()
             if offset < next_[partition]:
+                if self._share.is_past(partition, offset):
+                    self._replaced.add(partition)
                 continue
             next_[partition] = offset + 1
             wanted.setdefault(partition, []).append(record)
@@ -352,7 +356,7 @@ class Mirror:
             self._times.note_begun(self._begun_s)
         self._filled |= wanted.keys()
         for partition, some in wanted.items():
-            self._share.epochs[partition] = some[-1].leader_epoch()
+            self._share.note_last(partition, some[-1].offset(), some[-1].leader_epoch())
             self._writer.add(partition, some)
 
     def _take_news(self, news: News) -> None:
@@ -367,6 +371,8 @@ class Mirror:
         if lost:
             self._go_on_after_loss(lost)
         cut = {self._share.by_source[each] for each in news.cut & self._share.by_source.keys()}
+        cut |= self._replaced & self._share.committed.keys()
+        self._replaced.clear()
         if cut:
             self._leave_out_cut(cut)
         gone = {
@@ -396,6 +402,7 @@ class Mirror:
                 facts |= {"first": at, "last": first - 1}
                 self._tell(Event(events.REMOVED, text, facts))
                 self._share.move(each, first)
+                self._share.forget_removed(each, first)
             elif at > end:
                 text = (
                     f"The log of {source} was cut at the source: it ends at {end:,}, and records "
@@ -403,6 +410,9 @@ class Mirror:
                 )
                 self._tell(Event(events.CUT, text, {**facts, "end": end, "mirrored": at}))
                 self._put_out(each.topic)
+            else:
+                # Only markers behind the last record are left of what was read.
+                self._share.forget_removed(each, first)
         for topic in {each.topic for each in lost} & {name for name, _ in self._out}:
             self._share.drop(topic)
         self._reader.assign(self._share.next_offsets())

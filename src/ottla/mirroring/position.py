@@ -1,5 +1,10 @@
 """What a mirror commits at the target for a partition: the next source offset, and as the commit's
-metadata (JSON) from which topic of which clusters the records are.
+metadata (JSON) from which topic of which clusters the records are, and the last of them.
+
+{"topic_id": ID, "target_id": ID, "clusters": [ID ...], "last_record": {"end": OFFSET, "epoch": N}}
+
+`last_record` is there if the position is not just behind that record; else the epoch is the
+commit's own.
 """
 
 from __future__ import annotations
@@ -21,35 +26,63 @@ class Origin(NamedTuple):
     """The ids of the source's cluster, and of those that it mirrors the topic from."""
 
 
+class LastRecord(NamedTuple):
+    """The last record of the source that is mirrored: the offset behind it, and its leader epoch,
+    by which the source's leader knows whether its log has it still (KIP-320). A marker behind it
+    may be of a later epoch, so the two belong together.
+    """
+
+    end: int
+    epoch: int
+
+
 class Position(NamedTuple):
     """Where a partition stands: the next source offset, and where its records are from."""
 
     offset: int
     origin: Origin
-    epoch: int | None = None
-    """The leader epoch of the record before, by which the source's leader knows whether its log has
-    it still (KIP-320). None if there is no record just before.
-    """
+    last: LastRecord | None = None
+    """None if there is none yet, or the source's brokers have no epochs."""
+
+    @property
+    def epoch(self) -> int | None:
+        """Of the record just before the offset, as others expect it of a commit."""
+        return self.last.epoch if self.last is not None and self.last.end == self.offset else None
 
 
-def written(origin: Origin) -> str:
+def written(position: Position) -> str:
     """As the metadata of a commit."""
-    return json.dumps(
-        {"topic_id": origin.topic_id, "target_id": origin.target_id, "clusters": origin.clusters}
-    )
+    origin, last = position.origin, position.last
+    found: dict[str, Any] = {
+        "topic_id": origin.topic_id,
+        "target_id": origin.target_id,
+        "clusters": origin.clusters,
+    }
+    if last is not None and position.epoch is None:
+        found["last_record"] = {"end": last.end, "epoch": last.epoch}
+    return json.dumps(found)
 
 
-def read_origin(metadata: str) -> Origin | None:
-    """None for the metadata of another program."""
+def read_position(offset: int, epoch: int | None, metadata: str) -> Position | None:
+    """The position that a commit means; None for that of another program."""
     try:
         # confluent-kafka commits metadata with the NUL at the end of its C string, and reads it
         # until the next one: behind what another client committed are bytes of the heap.
         found: Any = json.JSONDecoder().raw_decode(metadata)[0]
         clusters = tuple(str(each) for each in found["clusters"])
-        topic_id, target_id = found["topic_id"], found["target_id"]
+        origin = Origin(_text(found["topic_id"]), _text(found["target_id"]), clusters)
+        last = found.get("last_record")
+        if last is not None:
+            return Position(offset, origin, LastRecord(int(last["end"]), int(last["epoch"])))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Origin(_text(topic_id), _text(target_id), clusters)
+    return Position(offset, origin, None if epoch is None else LastRecord(offset, epoch))
+
+
+def read_origin(metadata: str) -> Origin | None:
+    """None for the metadata of another program."""
+    position = read_position(0, None, metadata)
+    return None if position is None else position.origin
 
 
 def metadata_of(commit: Any) -> str:

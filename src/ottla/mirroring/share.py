@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ottla.client.topic_partition import TopicPartition
-from ottla.mirroring.position import Position
+from ottla.mirroring.position import LastRecord, Position
 
 
 class Share:
@@ -16,22 +16,22 @@ class Share:
     def __init__(self) -> None:
         self.committed: dict[TopicPartition, Position] = {}
         self.next: dict[TopicPartition, int] = {}
-        self.epochs: dict[TopicPartition, int | None] = {}
-        """The leader epoch of the record just before `next`."""
+        self.lasts: dict[TopicPartition, LastRecord | None] = {}
+        """The last record before `next`."""
         self.sources: dict[TopicPartition, str] = {}
         """The name of the source's topic."""
         self.by_source: dict[tuple[str, int], TopicPartition] = {}
 
     def clear(self) -> None:
         """Nothing is held."""
-        for each in (self.committed, self.next, self.epochs, self.sources, self.by_source):
+        for each in (self.committed, self.next, self.lasts, self.sources, self.by_source):
             each.clear()
 
     def take(self, partition: TopicPartition, source: str, position: Position) -> None:
         """Adds a partition."""
         self.committed[partition] = position
         self.next[partition] = position.offset
-        self.epochs[partition] = position.epoch
+        self.lasts[partition] = position.last
         self.sources[partition] = source
         self.by_source[source, partition.partition] = partition
 
@@ -39,12 +39,28 @@ class Share:
         """Leaves out a topic of the target."""
         for each in [each for each in self.committed if each.topic == topic]:
             del self.by_source[self.sources[each], each.partition]
-            del self.committed[each], self.next[each], self.epochs[each], self.sources[each]
+            del self.committed[each], self.next[each], self.lasts[each], self.sources[each]
 
-    def move(self, partition: TopicPartition, offset: int, epoch: int | None = None) -> None:
-        """The next offset is this one. `epoch`: of the record just before it, if there is one."""
+    def move(self, partition: TopicPartition, offset: int) -> None:
+        """The next offset is this one. There is no record between the last one and it."""
         self.next[partition] = offset
-        self.epochs[partition] = epoch
+
+    def note_last(self, partition: TopicPartition, offset: int, epoch: int | None) -> None:
+        """The record with this offset was added. `epoch`: None if the brokers have none."""
+        self.lasts[partition] = None if epoch is None else LastRecord(offset + 1, epoch)
+
+    def is_past(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether it was read that the source has no record there; if it has one now, its log was
+        cut (an unclean election), by no more than markers.
+        """
+        last = self.lasts[partition]
+        return last is not None and last.end <= offset < self.next[partition]
+
+    def forget_removed(self, partition: TopicPartition, first: int) -> None:
+        """The source has nothing before this offset any more."""
+        last = self.lasts[partition]
+        if last is not None and last.end < first:
+            self.lasts[partition] = None
 
     def source_of(self, partition: TopicPartition) -> TopicPartition:
         """The source's partition."""
@@ -53,7 +69,7 @@ class Share:
     def changed(self) -> dict[TopicPartition, Position]:
         """What the open transaction is to commit."""
         return {
-            each: Position(at, self.committed[each].origin, self.epochs[each])
+            each: Position(at, self.committed[each].origin, self.lasts[each])
             for each, at in self.next.items()
             if at != self.committed[each].offset
         }
@@ -65,11 +81,15 @@ class Share:
     def rewind(self) -> None:
         """The transaction was aborted."""
         for each, position in self.committed.items():
-            self.move(each, position.offset, position.epoch)
+            self.next[each], self.lasts[each] = position.offset, position.last
 
     def next_offsets(self) -> dict[TopicPartition, tuple[int, int | None]]:
-        """Where to read the source's partitions: offset, and epoch of the record before it."""
-        return {self.source_of(each): (at, self.epochs[each]) for each, at in self.next.items()}
+        """Where to read the source's partitions: behind the last record, with its epoch, so that
+        the source's leader says whether it has it still. Markers behind it are read again.
+        """
+        return {
+            self.source_of(each): self.lasts[each] or (at, None) for each, at in self.next.items()
+        }
 
     def names(self, partitions: Iterable[TopicPartition]) -> dict[str, str]:
         """The source's topics by their names at the target."""

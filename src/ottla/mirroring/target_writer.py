@@ -34,7 +34,7 @@ from ottla.mirroring.open_entries import OpenEntries
 from ottla.mirroring.position import (
     Position,
     metadata_of,
-    read_origin,
+    read_position,
     written,
 )
 from ottla.mirroring.spec import MirrorSpec
@@ -251,11 +251,11 @@ class TargetWriter:
             return None
         positions = {}
         for each in found:
-            origin = read_origin(metadata_of(each)) if each.offset >= 0 else None
-            if origin is not None:
-                positions[TopicPartition(each.topic, each.partition)] = Position(
-                    each.offset, origin, each.leader_epoch
-                )
+            if each.offset < 0:
+                continue
+            position = read_position(each.offset, each.leader_epoch, metadata_of(each))
+            if position is not None:
+                positions[TopicPartition(each.topic, each.partition)] = position
         return positions
 
     # The transaction
@@ -373,7 +373,7 @@ class TargetWriter:
             for key, value in map_records(of, self._entries.joined(partition, runs)):
                 self._write_map(key, value)
         offsets = [
-            partition_at(partition, position.offset, position.epoch, written(position.origin))
+            partition_at(partition, position.offset, position.epoch, written(position))
             for partition, position in positions.items()
         ]
         check()
