@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from components import fixture
 from ottla.client.admin.committed_offsets import commit_offsets
+from ottla.client.admin.records import delete_records
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition as Partition
 from ottla.testing import Broker, Cluster
@@ -45,6 +46,19 @@ def finished(source: str, target: str, *words: str, code: int = 0) -> list[dict[
     )
     assert done.returncode == code, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def failed(source: str, target: str, *words: str) -> str:
+    """What a run that ends with exit code 1 says on standard error."""
+    done = subprocess.run(
+        command(source, target, *FAST, *words),
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    return done.stderr
 
 
 @contextmanager
@@ -277,6 +291,20 @@ def test_progress_as_json() -> None:
     assert [each["event"] for each in events] == ["topic_created", "stopped"]
     last = events[-1]
     assert (last["records"], last["bytes"], last["lag"], last["partitions"]) == (1, 4, 0, 1)
+
+
+def test_a_move_with_losses_fails() -> None:
+    with Broker() as source, Broker() as target:
+        source.create_topic("t").produce("a", "b", "c")
+        finished(source.bootstrap, target.bootstrap, "--once")
+        source.topic("t").produce("d", "e")
+        with Client(source.bootstrap) as client:
+            delete_records(client, {Partition("t", 0): 4})
+            assert not commit_offsets(client, "g", {Partition("t", 0): 4})
+        events = finished(source.bootstrap, target.bootstrap, "--switch", "g", code=1)
+        assert [each["event"] for each in events] == ["records_removed", "stopped"]
+        (moved,) = events[-1]["moved"]
+        assert moved["source_offset"] == 4
 
 
 def test_environment_is_not_needed() -> None:

@@ -13,9 +13,12 @@ import pytest
 from components.apache_kafka import ApacheKafka, KafkaJars
 from confluent_kafka import Producer
 from tests.system.cluster_load import QUICK, create, produce, wait_for
-from tests.system.test_mirror import FAST, all_values, command, finished, producing
+from tests.system.test_mirror import FAST, all_values, command, failed, finished, producing
 
 from components import fixture
+from ottla.client.admin.committed_offsets import commit_offsets
+from ottla.client.client import Client
+from ottla.client.topic_partition import TopicPartition
 from ottla.testing import Broker, Cluster
 
 kafka_jars = fixture.kafka_jars
@@ -161,7 +164,7 @@ def test_a_log_that_was_cut_and_has_grown_again_is_said(
         "transaction.state.log.replication.factor": "2",
         "transaction.state.log.min.isr": "1",
     }
-    with Cluster(2, QUICK | transactions) as source, Broker() as target:
+    with Cluster(2, {**QUICK, **transactions}) as source, Broker() as target:
         create(source, "load", replication_factor=2, config=settings)
         write(source, "load", 5)
         last = source.leader("load")
@@ -181,4 +184,10 @@ def test_a_log_that_was_cut_and_has_grown_again_is_said(
         told = finished(source.bootstrap, target.bootstrap, "load", "--once", code=1)
         assert [each["event"] for each in told] == ["log_cut", "stopped"]
         assert "has other records than those that were mirrored up to 1" in told[0]["text"]
+        # Which has the group's coordinator, and follows the other's log.
+        source.start(last)
+        with Client(source.bootstrap) as client:
+            assert not commit_offsets(client, "g", {TopicPartition("load", 0): 22})
+        said = failed(source.bootstrap, target.bootstrap, "load", "--switch", "g")
+        assert "cannot move group 'g': topic load is not mirrored on." in said
         assert len(target.consume("load")) == 15

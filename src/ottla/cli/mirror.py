@@ -163,7 +163,7 @@ def mirror(
             show_end(running, moved, switch, as_json=as_json)
         finally:
             running.close()
-    if once and running.losses:
+    if (once or switch is not None) and running.losses:
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
@@ -234,7 +234,7 @@ def side_of(cluster: Cluster, name: str) -> Side:
 
 def check_group(source: Side, group: str) -> None:
     """Before anything is mirrored. Raises ClientError."""
-    from ottla.mirroring.group_offsets import check_committed, check_empty
+    from ottla.mirroring.group_switch import check_committed, check_empty
 
     with source.client(note) as client:
         check_committed(client, group)
@@ -264,10 +264,10 @@ def carried_out(running: Mirror, *, once: bool, switch: str | None) -> list[Tran
         try:
             until = running.ends() if once else None
             is_done = running.run(lambda: interruption.wanted, until)
+            if is_done and switch is not None:
+                return running.switch(switch, lambda: interruption.wanted)
         finally:
             signal.signal(signal.SIGTERM, before)
-    if switch is not None and is_done:
-        return running.switch(switch)
     if is_done:
         running.settle_groups()
     return None

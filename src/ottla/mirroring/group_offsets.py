@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ottla.client.admin.committed_offsets import Commit, commit_offsets, commits_of
 from ottla.client.admin.groups import described_groups, listed_groups
 from ottla.client.admin.offsets import end_offsets, stable_offsets
-from ottla.client.errors import ClientError, RefusedError, reason_of
+from ottla.client.errors import RefusedError, reason_of
 from ottla.client.topic_partition import TopicPartition
 from ottla.mirroring import events
 from ottla.mirroring.clusters import SideClient
@@ -68,7 +68,7 @@ class GroupOffsets:
         if not groups:
             return
         self.read_map()
-        ends = self._ends(mirrored)
+        ends = self.ends(mirrored)
         with self._target.asked():
             there = described_groups(self._target, groups)
         for group in groups:
@@ -91,7 +91,8 @@ class GroupOffsets:
             end = stable_offsets(self._target, [topic])[topic]
         self._reader.read_to(end)
 
-    def _ends(self, mirrored: Mirrored) -> dict[TopicPartition, int]:
+    def ends(self, mirrored: Mirrored) -> dict[TopicPartition, int]:
+        """Of the target's partitions. Raises ClientError."""
         partitions = [
             TopicPartition(name, index)
             for name, topic in mirrored.items()
@@ -153,33 +154,6 @@ class GroupOffsets:
     def _say_once(self, text: str, group: str) -> None:
         self._tell_once(Event(events.GROUP, text, {"group": group}))
 
-    def switch(self, group: str, mirrored: Mirrored) -> list[Translated]:
-        """Sets the group's offsets for good, whatever it has committed at the target before.
-        Nobody may read with it on either side. Raises ClientError and LibrdkafkaError.
-        """
-        check_empty(self._source, group, "source")
-        check_empty(self._target, group, "target")
-        self.read_map()
-        with self._source.asked():
-            commits = commits_of(self._source, group)
-        found = self.translated(commits, mirrored, self._ends(mirrored))
-        unknown = untranslated(commits, mirrored, found)
-        if unknown:
-            raise ClientError(
-                f"cannot move group {group!r} in {unknown}: {NOT_IN_MAP}",
-                "It can be set there by time: ottla group reset GROUP --to-time TIME",
-            )
-        offsets = {each.partition: each.target for each in found}
-        texts = {each.partition: each.metadata for each in found}
-        with self._target.asked():
-            refused = commit_offsets(self._target, group, offsets, texts)
-        if refused:
-            raise ClientError(
-                f"cannot set the offsets of group {group!r} at the target: "
-                f"{reason_of(next(iter(refused.values())))}."
-            )
-        return found
-
 
 def untranslated(
     commits: Mapping[TopicPartition, Commit], mirrored: Mirrored, found: Iterable[Translated]
@@ -194,25 +168,3 @@ def untranslated(
         and each.partition < mirrored[names[each.topic]].partitions
         and TopicPartition(names[each.topic], each.partition) not in known
     )
-
-
-def check_empty(client: SideClient, group: str, side: str) -> None:
-    """Raises ClientError if the group has members."""
-    with client.asked():
-        found = described_groups(client, [group]).get(group)
-    if found is not None and found.state != EMPTY:
-        raise ClientError(
-            f"group {group!r} still reads at the {side} ({found.state}).",
-            "Stop its consumers first; it is moved at its last committed offsets.",
-        )
-
-
-def check_committed(client: SideClient, group: str) -> None:
-    """Raises ClientError if the group has committed nothing."""
-    with client.asked():
-        commits = commits_of(client, group)
-    if not commits:
-        raise ClientError(
-            f"there is no group {group!r} with committed offsets at the source.",
-            "To list all groups: ottla group list --bootstrap HOST:PORT",
-        )

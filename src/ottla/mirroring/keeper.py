@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
@@ -13,7 +13,8 @@ from ottla.messaging.librdkafka import LibrdkafkaError
 from ottla.mirroring import events
 from ottla.mirroring.clusters import Side
 from ottla.mirroring.events import Event, Tell
-from ottla.mirroring.group_offsets import GroupOffsets, Translated
+from ottla.mirroring.group_offsets import GroupOffsets
+from ottla.mirroring.group_switch import GroupSwitch, Switched
 from ottla.mirroring.map_reader import MapReader
 from ottla.mirroring.map_tidying import MapTidying
 from ottla.mirroring.names import map_topic_of
@@ -28,8 +29,8 @@ TIDY_EVERY_S: Final = 300.0
 
 
 class Keeper:
-    """`begin`, then `start`, `stop` and `end`. Between `start` and `stop` its thread owns its
-    clients; before and after, the caller's thread.
+    """`begin`, then `start` and `stop` in turn, and `end`. Between `start` and `stop` its thread
+    owns its clients; before and after, the caller's thread.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Keeper:
 
     def start(self) -> None:
         """Goes on in a thread."""
+        self._stopping.clear()
         self._executor = ThreadPoolExecutor(1, "ottla-mirror-keeper")
         self._work_ahead = self._executor.submit(self._look_after)
 
@@ -115,9 +117,16 @@ class Keeper:
         assert self._tidying is not None
         return self._tidying.tidy(self.plan.mirrored)
 
-    def switch(self, group: str) -> list[Translated]:
-        """Sets the offsets of one group for good. Raises ClientError and LibrdkafkaError."""
-        return self._group_offsets().switch(group, self.plan.mirrored)
+    def switch(self, group: str, out: Collection[str]) -> Switched:
+        """Sets the offsets of one group for good, if they can be set now. `out`: topics at the
+        target that are not mirrored on. Raises ClientError and LibrdkafkaError.
+        """
+        # A topic may have been created again since.
+        self._refresh()
+        switching = GroupSwitch(
+            self._spec, self._source, self._target, self._group_offsets(), self._tell
+        )
+        return switching.switch(group, self.plan, out)
 
     def _group_offsets(self) -> GroupOffsets:
         if self._groups is None:
@@ -139,7 +148,7 @@ class Keeper:
         self._stopping.set()
         if self._executor is not None:
             self._executor.shutdown()
-            self._executor = None
+            self._executor = self._work_ahead = None
 
     def end(self) -> None:
         """Closes all."""

@@ -38,6 +38,8 @@ FAILED_PAUSE_S: Final = 1.0
 STABLE_WITHIN_S: Final = 1.0
 WAITING_NOTE_S: Final = 5.0
 LOOK_EVERY_S: Final = 0.5
+MAX_SWITCHES: Final = 10
+"""Looks at a group that is to be moved, and has read on at each."""
 NEAR_OFFSETS: Final = 100
 """A partition that is so near to its end has caught up: behind its last record there may be
 markers, which are offsets without a record.
@@ -570,10 +572,24 @@ class Mirror:
         self.keeper.stop()
         self.keeper.keep_groups_up()
 
-    def switch(self, group: str) -> list[Translated]:
-        """Moves a group over. Raises ClientError and LibrdkafkaError."""
-        self.keeper.stop()
-        return self.keeper.switch(group)
+    def switch(
+        self, group: str, is_stopped: Callable[[], bool] = lambda: False
+    ) -> list[Translated] | None:
+        """Moves a group over, after it has mirrored all that the group has read; None if it was
+        stopped before. Raises ClientError, LibrdkafkaError and MirrorError.
+        """
+        for _ in range(MAX_SWITCHES):
+            self.keeper.stop()
+            found = self.keeper.switch(group, {name for name, _ in self._out})
+            if found.moved is not None:
+                return found.moved
+            self.keeper.start()
+            if not self.run(is_stopped, found.behind):
+                return None
+        raise MirrorError(
+            f"group {group!r} reads on at the source.",
+            "Stop its consumers first; it is moved at its last committed offsets.",
+        )
 
     def close(self) -> None:
         """Leaves the group, and closes all."""
