@@ -15,6 +15,8 @@ OURS = Origin("id-1", "there-1", ("cluster",))
 def test_positions_are_read_as_they_were_written(last: LastRecord | None) -> None:
     position = Position(15, OURS, last)
     assert read_position(15, position.epoch, written(position)) == position
+    out = position._replace(is_left_out=True)
+    assert read_position(15, position.epoch, written(out)) == out
 
 
 def test_the_epoch_of_a_commit_is_that_of_the_record_just_before() -> None:

@@ -16,6 +16,7 @@ from ottla.mirroring.clusters import Side
 from ottla.mirroring.events import Event
 from ottla.mirroring.mirror import Mirror
 from ottla.mirroring.position import LastRecord, Origin, Position
+from ottla.mirroring.source_end import SourceEnd
 from ottla.mirroring.source_reader import News, Read
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.target_writer import LATE, MAX_POSITIONS, TransactionFailed
@@ -115,6 +116,7 @@ def loop(told: list[Event], monkeypatch: pytest.MonkeyPatch) -> Any:
     made._source, made._target = FakeClient(), FakeClient()
     made._writer = FakeWriter()
     made._reader = SimpleNamespace(assign=lambda positions: None)
+    made._end = SourceEnd(MirrorSpec(), made._source, made._target, told.append)
     made._plan = plan("t", "u")
     yield made
     made.close()
@@ -224,6 +226,18 @@ def test_a_topic_that_stays_away_is_left_out(loop: Any) -> None:
     with pytest.raises(mirror.RecreatedError) as failed:
         loop._commit()
     assert failed.value.names == ["t"]
+
+
+def test_other_instances_are_told_of_what_is_left_out(loop: Any) -> None:
+    """By the positions, which the end of another instance's run looks at."""
+    loop._share.take(ONE, "t", Position(0, ORIGIN))
+    loop._leave_out(["t"])
+    loop._follow_assignment()
+    assert not loop._has_reached({})
+    loop._find_positions()
+    assert loop._writer.at == {ONE: Position(0, ORIGIN, None, True)}
+    assert set(loop._share.committed) == {TWO}
+    assert loop._has_reached({ONE: 9})
 
 
 def test_what_fails_again_is_said_again(loop: Any, told: list[Event]) -> None:

@@ -14,11 +14,12 @@ DELETED: Final = "topic_deleted"
 RECREATED: Final = "topic_recreated"
 REMOVED: Final = "records_removed"
 CUT: Final = "log_cut"
+LEFT_OUT: Final = "topic_left_out"
 GROUP: Final = "group_refused"
 ACLS: Final = "acls_added"
 WAITING: Final = "waiting"
 PROGRESS: Final = "progress"
-LOSSES: Final = frozenset({REFUSED, RECREATED, REMOVED, CUT})
+LOSSES: Final = frozenset({REFUSED, RECREATED, REMOVED, CUT, LEFT_OUT})
 """Those that mean that the target lacks something of the source."""
 
 

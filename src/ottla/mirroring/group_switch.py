@@ -18,9 +18,10 @@ from ottla.client.errors import ClientError, reason_of
 from ottla.client.topic_partition import TopicPartition
 from ottla.mirroring import events
 from ottla.mirroring.clusters import SideClient
+from ottla.mirroring.committed_positions import committed_positions
 from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.group_offsets import EMPTY, NOT_IN_MAP, GroupOffsets, Translated, untranslated
-from ottla.mirroring.names import group_of, map_topic_of
+from ottla.mirroring.names import map_topic_of
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.switch_plan import SwitchPlan, plan_switch
 from ottla.mirroring.topic_plan import TopicPlan
@@ -100,14 +101,14 @@ class GroupSwitch:
                 self._source,
                 [each for each in commits if each.partition < known.get(each.topic, 0)],
             )
-        with self._target.asked():
-            positions = commits_of(self._target, group_of(self._spec.name))
+        positions = committed_positions(self._target, self._spec.name)
+        left_out = {each.topic for each, position in positions.items() if position.is_left_out}
         wanted = plan_switch(
             {each: commit.offset for each, commit in commits.items()},
             ends,
             plan,
-            out,
-            {each: commit.offset for each, commit in positions.items()},
+            {*out, *left_out},
+            {each: position.offset for each, position in positions.items()},
             prefix=self._spec.prefix,
         )
         if wanted.refused is not None:

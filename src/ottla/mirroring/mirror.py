@@ -7,23 +7,23 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any, Final
 
-from ottla.client.admin.committed_offsets import commits_of
 from ottla.client.admin.offsets import end_offsets, first_offsets, stable_offsets
 from ottla.client.errors import RetriableError
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError
 from ottla.mirroring import events
+from ottla.mirroring.beginnings import beginnings
 from ottla.mirroring.clusters import Side, id_of
 from ottla.mirroring.commit_times import CommitTimes
 from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.group_offsets import Translated
 from ottla.mirroring.identity import replaced_topics
 from ottla.mirroring.keeper import Keeper
-from ottla.mirroring.names import group_of
 from ottla.mirroring.patterns import Patterns
-from ottla.mirroring.position import Origin, Position, is_same
+from ottla.mirroring.position import Origin, Position
 from ottla.mirroring.progress import Progress
 from ottla.mirroring.share import Share
+from ottla.mirroring.source_end import SourceEnd
 from ottla.mirroring.source_reader import News, SourceReader
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.target_writer import MAX_POSITIONS, TargetWriter, TransactionFailed
@@ -78,6 +78,7 @@ class Mirror:
         patterns = Patterns(spec)
         self._source = source.client()
         self._target = target.client()
+        self._end = SourceEnd(spec, self._source, self._target, self._tell)
         self.keeper = Keeper(spec, source, target, patterns, self._tell)
         self._ending = ExitStack()
         self._ending.callback(self._source.close)
@@ -92,6 +93,8 @@ class Mirror:
         """Topics that are not mirrored on, with the source's id: names at the target."""
         self._waiting: set[TopicPartition] = set()
         """Held, but their position is not known yet."""
+        self._out_waiting: set[TopicPartition] = set()
+        """Held, but left out, which their positions may not say yet."""
         self._waiting_since_s = 0.0
         self._has_changed = False
         self._one_by_one = False
@@ -194,7 +197,7 @@ class Mirror:
         if self._has_changed:
             self._follow_assignment()
         try:
-            if self._waiting:
+            if self._waiting or self._out_waiting:
                 self._find_positions()
             wait_s = self._times.wait_s(time.monotonic(), POLL_S) if self._filled else POLL_S
             read = self._reader.read(wait_s)
@@ -252,13 +255,16 @@ class Mirror:
         self._share.clear()
         self._reader.assign({})
         self._waiting = self._waiting_for(self._plan)
+        out = {name for name, _ in self._out}
+        self._out_waiting = {each for each in self._writer.shares if each.topic in out}
+        self._out_waiting -= self._waiting
         self._waiting_since_s = time.monotonic()
 
     def _find_positions(self) -> None:
         """Begins with the partitions whose positions are stable. Raises TransactionFailed."""
         # The plan may be another one than at the assignment.
         self._waiting &= self._waiting_for(self._plan)
-        wanted = sorted(self._waiting)
+        wanted = sorted(self._waiting | self._out_waiting)
         if not wanted:
             return
         found = self._writer.positions(wanted, STABLE_WITHIN_S)
@@ -273,16 +279,16 @@ class Mirror:
             return
         with self._target.asked():
             there = self._target.metadata(sorted({each.topic for each in wanted})).topics
-        fresh: list[TopicPartition] = []
-        for each in wanted:
-            topic = self._plan.mirrored[each.topic]
-            if each.topic not in there or each.partition not in there[each.topic].partitions:
-                continue
-            position = found.get(each)
-            if position is None or not is_same(position.origin.target_id, id_of(there[each.topic])):
-                fresh.append(each)
-            elif is_same(position.origin.topic_id, topic.id):
-                self._share.take(each, topic.name, position)
+        ids = {
+            each: id_of(there[each.topic])
+            for each in wanted
+            if each.topic in there and each.partition in there[each.topic].partitions
+        }
+        taken, marked, fresh = beginnings(ids, found, self._plan.mirrored, self._out_waiting)
+        if marked:
+            self._writer.commit(marked, {}, {}, lambda: None)
+        for each, position in taken.items():
+            self._share.take(each, self._plan.mirrored[each.topic].name, position)
         if fresh:
             origins = {
                 name: Origin(
@@ -294,6 +300,7 @@ class Mirror:
             }
             self._begin_with(fresh, origins)
         self._waiting.clear()
+        self._out_waiting.clear()
         self._reader.assign(self._share.next_offsets())
 
     def _begin_with(self, fresh: list[TopicPartition], origins: Mapping[str, Origin]) -> None:
@@ -481,6 +488,8 @@ class Mirror:
         # The newest plan may not have it any more.
         topic = self._plan.mirrored.get(name)
         self._out.add((name, None if topic is None else topic.id))
+        # The other instances are told by the positions.
+        self._has_changed = True
 
     # Transactions
 
@@ -550,22 +559,10 @@ class Mirror:
 
     def _has_reached(self, until: Mapping[TopicPartition, int]) -> bool:
         """Whether every partition is committed up to there, by whichever instance."""
-        if self._waiting or self._has_changed:
+        if self._waiting or self._out_waiting or self._has_changed:
             return False
         out = {name for name, _ in self._out}
-        left = {
-            each: end
-            for each, end in until.items()
-            if each.topic not in out
-            and (each not in self._share.committed or self._share.committed[each].offset < end)
-        }
-        if not left.keys().isdisjoint(self._share.committed):
-            return False
-        if not left:
-            return True
-        with self._target.asked():
-            there = commits_of(self._target, group_of(self._spec.name))
-        return all(each in there and there[each].offset >= end for each, end in left.items())
+        return self._end.is_reached(until, self._share.committed, out, self._plan)
 
     def settle_groups(self) -> None:
         """Sets the offsets of groups a last time. Raises ClientError and LibrdkafkaError."""

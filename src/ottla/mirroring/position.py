@@ -1,10 +1,11 @@
 """What a mirror commits at the target for a partition: the next source offset, and as the commit's
 metadata (JSON) from which topic of which clusters the records are, and the last of them.
 
-{"topic_id": ID, "target_id": ID, "clusters": [ID ...], "last_record": {"end": OFFSET, "epoch": N}}
+{"topic_id": ID, "target_id": ID, "clusters": [ID ...], "last_record": {"end": OFFSET, "epoch": N},
+ "left_out": true}
 
 `last_record` is there if the position is not just behind that record; else the epoch is the
-commit's own.
+commit's own. `left_out` is there if so.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Position(NamedTuple):
     origin: Origin
     last: LastRecord | None = None
     """None if there is none yet, or the source's brokers have no epochs."""
+    is_left_out: bool = False
+    """Whether the instance that held it has left its topic out, for the others to know."""
 
     @property
     def epoch(self) -> int | None:
@@ -60,6 +63,8 @@ def written(position: Position) -> str:
     }
     if last is not None and position.epoch is None:
         found["last_record"] = {"end": last.end, "epoch": last.epoch}
+    if position.is_left_out:
+        found["left_out"] = True
     return json.dumps(found)
 
 
@@ -71,12 +76,13 @@ def read_position(offset: int, epoch: int | None, metadata: str) -> Position | N
         found: Any = json.JSONDecoder().raw_decode(metadata)[0]
         clusters = tuple(str(each) for each in found["clusters"])
         origin = Origin(_text(found["topic_id"]), _text(found["target_id"]), clusters)
-        last = found.get("last_record")
-        if last is not None:
-            return Position(offset, origin, LastRecord(int(last["end"]), int(last["epoch"])))
+        last = None if epoch is None else LastRecord(offset, epoch)
+        written_last = found.get("last_record")
+        if written_last is not None:
+            last = LastRecord(int(written_last["end"]), int(written_last["epoch"]))
+        return Position(offset, origin, last, found.get("left_out") is True)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Position(offset, origin, None if epoch is None else LastRecord(offset, epoch))
 
 
 def read_origin(metadata: str) -> Origin | None:
