@@ -10,7 +10,7 @@ from tests.mirroring.test_mirror import Brokers, commit, committed, name_of, rea
 from ottla.client.admin.topics import delete_topic
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
-from ottla.mirroring import events, group_switch
+from ottla.mirroring import events, stable_map
 
 
 def test_a_group_that_has_read_on_meanwhile(brokers: Brokers) -> None:
@@ -92,10 +92,10 @@ def test_an_open_transaction_in_the_map_is_awaited(
         lost.produce(f"ottla-mirror-{name}", b"{}", b"{}", partition=0)
         assert lost.flush(30) == 0
         run.to_the_end()
-        monkeypatch.setattr(group_switch, "STABLE_WITHIN_S", 0.0)
+        monkeypatch.setattr(stable_map, "STABLE_WITHIN_S", 0.0)
         with pytest.raises(ClientError, match="does not end"):
             run.mirror.switch(group)
-        monkeypatch.setattr(group_switch, "STABLE_WITHIN_S", 30.0)
+        monkeypatch.setattr(stable_map, "STABLE_WITHIN_S", 30.0)
         lost.abort_transaction(30)
         assert run.mirror.switch(group)
     assert read_on(target, group, name, [0]) == [b"b"]

@@ -12,12 +12,15 @@ from ottla.client.topic_partition import TopicPartition
 from ottla.mirroring.offset_map import MAX_CHAIN, MAX_NARROW, OffsetMap, Run, runs_of
 from ottla.mirroring.offset_map_records import (
     MAX_RUNS,
+    MapEntry,
     map_records,
     read_entry,
     start_record,
 )
+from ottla.mirroring.position import Origin
 
 PARTITION = TopicPartition("t", 3)
+ORIGIN = Origin("id", "there", ("cluster",))
 
 
 def mapped(*runs: Run) -> OffsetMap:
@@ -120,7 +123,7 @@ def test_every_offset_of_any_history(history: tuple[list[int], list[int]], size:
     """Through the records of the map, written in transactions of any size."""
     sources, targets = history
     found = OffsetMap()
-    key, value = start_record(PARTITION, 0, 0)
+    key, value = start_record(PARTITION, 0, 0, ORIGIN)
     entry = read_entry(key, value)
     assert entry is not None
     assert entry.is_start
@@ -147,6 +150,11 @@ def test_many_runs_are_several_records() -> None:
 
 
 def test_what_is_no_record_of_a_map() -> None:
+    begin = start_record(PARTITION, 5, 7, ORIGIN)
+    assert read_entry(*begin) == MapEntry(PARTITION, True, (Run(5, 7, 0),), ORIGIN)
+    earlier = read_entry(begin[0], b'{"source":5,"target":7}')
+    assert earlier == MapEntry(PARTITION, True, (Run(5, 7, 0),), None)
+    assert read_entry(begin[0], b'{"source":5,"target":7,"origin":{}}') is None
     assert read_entry(b"x", b"{}") is None
     assert read_entry(b"[]", b"{}") is None
     assert read_entry(b'{"topic":"t","partition":0,"from":1}', b'{"target":1}') is None

@@ -105,6 +105,13 @@ def test_more_partitions_at_the_target_stay() -> None:
             {},
             "did not write",
         ),
+        (
+            SourceTopic("t", "id-1", 1),
+            TargetTopic(1, "there-1", {}, has_records=True, is_forgotten=True),
+            None,
+            {"into_existing": True},
+            "has forgotten the mirror's positions",
+        ),
     ],
 )
 def test_refused(

@@ -9,7 +9,8 @@ committed), `group_plan` (which offsets of groups to set), `switch_plan` (whethe
 moved over). Driving: `clusters` (both clusters, as librdkafka and `client` reach them), `topics`
 (carries out the plan of topics), `identity` (whether topics are still those that were mirrored),
 `source_reader`, `target_writer` (records, positions and the offset map in one transaction),
-`share`, `committed_positions`, `source_end` (waits for other instances), `map_reader`,
+`share`, `committed_positions`, `lost_positions` (those that the target has forgotten), `source_end`
+(waits for other instances), `stable_map` (waits for open transactions), `map_reader`,
 `map_tidying`, `group_offsets`, `group_switch`, `keeper` (topics and groups, in a thread), `mirror`
 (the loop). `mirror_file` reads a mirror from TOML, `events` and `progress` are what it tells.
 

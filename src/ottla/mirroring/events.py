@@ -17,6 +17,7 @@ CUT: Final = "log_cut"
 LEFT_OUT: Final = "topic_left_out"
 GROUP: Final = "group_refused"
 ACLS: Final = "acls_added"
+RESTORED: Final = "positions_restored"
 WAITING: Final = "waiting"
 PROGRESS: Final = "progress"
 LOSSES: Final = frozenset({REFUSED, RECREATED, REMOVED, CUT, LEFT_OUT})

@@ -7,13 +7,12 @@ the group may have read on meanwhile.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.admin.committed_offsets import Commit, commit_offsets, commits_of
 from ottla.client.admin.groups import described_groups
-from ottla.client.admin.offsets import end_offsets, stable_offsets
+from ottla.client.admin.offsets import end_offsets
 from ottla.client.errors import ClientError, reason_of
 from ottla.client.topic_partition import TopicPartition
 from ottla.mirroring import events
@@ -23,12 +22,9 @@ from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.group_offsets import EMPTY, NOT_IN_MAP, GroupOffsets, Translated, untranslated
 from ottla.mirroring.names import map_topic_of
 from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.stable_map import wait_until_stable
 from ottla.mirroring.switch_plan import SwitchPlan, plan_switch
 from ottla.mirroring.topic_plan import TopicPlan
-
-STABLE_WITHIN_S: Final = 45.0
-"""The target ends an open transaction after TRANSACTION_TIMEOUT_MS, and looks every ten seconds."""
-LOOK_PAUSE_S: Final = 0.2
 
 
 class Switched(NamedTuple):
@@ -138,23 +134,6 @@ class GroupSwitch:
                 f"{reason_of(next(iter(refused.values())))}."
             )
         return found
-
-
-def wait_until_stable(target: SideClient, topic: str) -> None:
-    """Waits until all transactions have ended that have written to this topic of one partition
-    before now. Raises ClientError.
-    """
-    partition = TopicPartition(topic, 0)
-    until_s = time.monotonic() + STABLE_WITHIN_S
-    with target.asked():
-        end = end_offsets(target, [partition])[partition]
-        while stable_offsets(target, [partition])[partition] < end:
-            if time.monotonic() > until_s:
-                raise ClientError(
-                    f"a transaction that has written to topic {topic!r} does not end.",
-                    "To find it: ottla transaction list",
-                )
-            time.sleep(LOOK_PAUSE_S)
 
 
 def check_empty(client: SideClient, group: str, side: str) -> None:

@@ -19,6 +19,7 @@ from ottla.mirroring.map_reader import MapReader
 from ottla.mirroring.map_tidying import MapTidying
 from ottla.mirroring.names import map_topic_of
 from ottla.mirroring.patterns import Patterns
+from ottla.mirroring.position import Origin
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.told_once import ToldOnce
 from ottla.mirroring.topic_plan import TopicPlan
@@ -43,7 +44,13 @@ class Keeper:
         self._source = source.client()
         self._target = target.client()
         self._work = TopicWork(
-            spec, self._source, self._target, patterns.topic, patterns.excluded, tell
+            spec,
+            self._source,
+            self._target,
+            patterns.topic,
+            patterns.excluded,
+            self._read_map,
+            tell,
         )
         self._reader: MapReader | None = None
         self._groups: GroupOffsets | None = None
@@ -116,6 +123,12 @@ class Keeper:
         groups.read_map()
         assert self._tidying is not None
         return self._tidying.tidy(self.plan.mirrored)
+
+    def _read_map(self) -> dict[str, Origin | None]:
+        """The source's topics that are in the map, and where they are from if that is known."""
+        self._group_offsets().read_map()
+        assert self._reader is not None
+        return self._reader.topics()
 
     def switch(self, group: str, out: Collection[str]) -> Switched:
         """Sets the offsets of one group for good, if they can be set now. `out`: topics at the

@@ -16,6 +16,7 @@ from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet,
 from ottla.mirroring.clusters import Side
 from ottla.mirroring.offset_map import OffsetMap
 from ottla.mirroring.offset_map_records import read_entry
+from ottla.mirroring.position import Origin, Position
 
 BATCH_RECORDS: Final = 5_000
 READ_WITHIN_S: Final = 60.0
@@ -31,6 +32,7 @@ class MapReader:
         """Raises RejectedSettingsError."""
         self.maps: dict[TopicPartition, OffsetMap] = {}
         """By partition of the source."""
+        self._origins: dict[TopicPartition, Origin] = {}
         self._begins: dict[TopicPartition, array[int]] = {}
         """The first source offset of each entry, in order; 8 bytes each."""
         settings = {
@@ -82,10 +84,29 @@ class MapReader:
         if entry.is_start:
             found.begin(entry.runs[0].source, entry.runs[0].target)
             del begins[:]
+            if entry.origin is None:
+                self._origins.pop(entry.partition, None)
+            else:
+                self._origins[entry.partition] = entry.origin
         elif entry.runs and (not begins or entry.runs[0].source >= begins[-1]):
             found.extend(entry.runs)
             if not begins or entry.runs[0].source > begins[-1]:
                 begins.append(entry.runs[0].source)
+
+    def position(self, partition: TopicPartition) -> Position | None:
+        """Behind the last record that the mirror has written; None if it has begun with none, or
+        an earlier version has, which did not note where it is from.
+        """
+        origin = self._origins.get(partition)
+        return None if origin is None else Position(self.maps[partition].source_end, origin)
+
+    def topics(self) -> dict[str, Origin | None]:
+        """The source's topics that are in the map, and where they are from if that is known."""
+        found: dict[str, Origin | None] = {}
+        for each in self.maps:
+            origin = self._origins.get(each)
+            found[each.topic] = origin if found.get(each.topic, origin) is not None else None
+        return found
 
     def may_be_tidied(self, partition: TopicPartition) -> bool:
         """Whether there are enough entries that it is worth a look."""

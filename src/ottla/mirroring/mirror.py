@@ -19,6 +19,7 @@ from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.group_offsets import Translated
 from ottla.mirroring.identity import replaced_topics
 from ottla.mirroring.keeper import Keeper
+from ottla.mirroring.lost_positions import LostPositions
 from ottla.mirroring.patterns import Patterns
 from ottla.mirroring.position import Origin, Position
 from ottla.mirroring.progress import Progress
@@ -79,6 +80,7 @@ class Mirror:
         self._source = source.client()
         self._target = target.client()
         self._end = SourceEnd(spec, self._source, self._target, self._tell)
+        self._lost = LostPositions(target, self._target, spec, self._tell)
         self.keeper = Keeper(spec, source, target, patterns, self._tell)
         self._ending = ExitStack()
         self._ending.callback(self._source.close)
@@ -285,6 +287,11 @@ class Mirror:
             if each.topic in there and each.partition in there[each.topic].partitions
         }
         taken, marked, fresh = beginnings(ids, found, self._plan.mirrored, self._out_waiting)
+        lost = self._lost.found(fresh, ids, self._plan.mirrored) if fresh else {}
+        if lost:
+            found |= lost
+            taken, marked, fresh = beginnings(ids, found, self._plan.mirrored, self._out_waiting)
+            marked |= {each: taken[each] for each in lost if each in taken}
         if marked:
             self._writer.commit(marked, {}, {}, lambda: None)
         for each, position in taken.items():

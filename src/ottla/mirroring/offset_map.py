@@ -128,6 +128,11 @@ class OffsetMap:
             target += records + 1
         return self._targets[at + 1] if at + 1 < len(self._targets) else self._target_end
 
+    @property
+    def source_end(self) -> int:
+        """Behind the last record that is known."""
+        return self._source_end
+
     def is_after_all(self, source: int) -> bool:
         """Whether no record at or after this source offset is known."""
         return bool(self._chains) and source >= self._source_end

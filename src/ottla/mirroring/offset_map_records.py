@@ -6,9 +6,14 @@ Value, as JSON:   {"target": TARGET_OFFSET, "runs": [COUNT, SKIPPED, SKIPPED, CO
 NAME is that of the source. `runs` are counts of records, and between two counts how many offsets
 the source and the target skip. The record with "start" says where the mirror began; what lies
 before it in the topic belongs to an earlier life of the partition (its topic was deleted at the
-target and mirrored again). A record is written in the transaction of the records that it describes,
-so it is there if and only if they are. The last record of a partition may be written again with
-more runs, under its key (`open_entries`); a reader skips the runs that it knows.
+target and mirrored again). Its value is
+
+{"source": SOURCE_OFFSET, "target": TARGET_OFFSET, "origin": {as in the metadata of a position}}
+
+An earlier version has written none with an origin. A record is written in the transaction of the
+records that it describes, so it is there if and only if they are. The last record of a partition
+may be written again with more runs, under its key (`open_entries`); a reader skips the runs that it
+knows.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.topic_partition import TopicPartition
 from ottla.mirroring.offset_map import Run
+from ottla.mirroring.position import Origin, origin_fields, origin_of
 
 START: Final = "start"
 MAX_RUNS: Final = 5_000
@@ -32,11 +38,16 @@ class MapEntry(NamedTuple):
     partition: TopicPartition
     is_start: bool
     runs: tuple[Run, ...]
+    origin: Origin | None = None
+    """Where the records are from, if `is_start` and it is known."""
 
 
-def start_record(partition: TopicPartition, source: int, target: int) -> tuple[bytes, bytes]:
+def start_record(
+    partition: TopicPartition, source: int, target: int, origin: Origin
+) -> tuple[bytes, bytes]:
     """Key and value of the record that says where the mirror begins."""
-    return entry_key(partition, START), _json({"source": source, "target": target})
+    value = {"source": source, "target": target, "origin": origin_fields(origin)}
+    return entry_key(partition, START), _json(value)
 
 
 def entry_key(partition: TopicPartition, begin: int | str) -> bytes:
@@ -65,7 +76,9 @@ def read_entry(key: bytes, value: bytes) -> MapEntry | None:
         of, what = json.loads(key), json.loads(value)
         partition = TopicPartition(str(of["topic"]), int(of["partition"]))
         if of["from"] == START:
-            return MapEntry(partition, True, (Run(int(what["source"]), int(what["target"]), 0),))
+            origin = origin_of(what["origin"]) if "origin" in what else None
+            begin = Run(int(what["source"]), int(what["target"]), 0)
+            return MapEntry(partition, True, (begin,), origin)
         source, target = int(of["from"]), int(what["target"])
         steps = [int(each) for each in what["runs"]]
     except (ValueError, KeyError, TypeError):

@@ -53,14 +53,24 @@ class Position(NamedTuple):
         return self.last.epoch if self.last is not None and self.last.end == self.offset else None
 
 
-def written(position: Position) -> str:
-    """As the metadata of a commit."""
-    origin, last = position.origin, position.last
-    found: dict[str, Any] = {
+def origin_fields(origin: Origin) -> dict[str, Any]:
+    """As values of JSON."""
+    return {
         "topic_id": origin.topic_id,
         "target_id": origin.target_id,
         "clusters": origin.clusters,
     }
+
+
+def origin_of(fields: Any) -> Origin:
+    """What `origin_fields` has written. Raises KeyError and TypeError."""
+    clusters = tuple(str(each) for each in fields["clusters"])
+    return Origin(_text(fields["topic_id"]), _text(fields["target_id"]), clusters)
+
+
+def written(position: Position) -> str:
+    """As the metadata of a commit."""
+    found, last = origin_fields(position.origin), position.last
     if last is not None and position.epoch is None:
         found["last_record"] = {"end": last.end, "epoch": last.epoch}
     if position.is_left_out:
@@ -74,8 +84,7 @@ def read_position(offset: int, epoch: int | None, metadata: str) -> Position | N
         # confluent-kafka commits metadata with the NUL at the end of its C string, and reads it
         # until the next one: behind what another client committed are bytes of the heap.
         found: Any = json.JSONDecoder().raw_decode(metadata)[0]
-        clusters = tuple(str(each) for each in found["clusters"])
-        origin = Origin(_text(found["topic_id"]), _text(found["target_id"]), clusters)
+        origin = origin_of(found)
         last = None if epoch is None else LastRecord(offset, epoch)
         written_last = found.get("last_record")
         if written_last is not None:

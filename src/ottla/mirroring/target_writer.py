@@ -366,7 +366,8 @@ class TargetWriter:
         self._open()
         for partition, target in starts.items():
             of = TopicPartition(names[partition.topic], partition.partition)
-            self._write_map(*start_record(of, positions[partition].offset, target))
+            position = positions[partition]
+            self._write_map(*start_record(of, position.offset, target, position.origin))
         self._flush()
         for partition, runs in self._runs().items():
             of = TopicPartition(names[partition.topic], partition.partition)

@@ -33,6 +33,8 @@ class TargetTopic:
     id: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     has_records: bool = False
+    is_forgotten: bool = False
+    """Whether this mirror has written to it, by its map of offsets, which does not say more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,12 @@ def why_refused(
                 f"To mirror the new one from its beginning: delete {name!r} at the target."
             )
         return None
+    if there is not None and there.is_forgotten:
+        return (
+            f"the target has forgotten the mirror's positions for {name!r} "
+            "(offsets.retention.minutes), and its map of offsets does not say of which topic they "
+            f"were. To mirror it again from its beginning: delete {name!r} at the target."
+        )
     if there is not None and there.has_records and not spec.into_existing:
         return (
             f"topic {name!r} at the target has records that this mirror did not write. To add to "

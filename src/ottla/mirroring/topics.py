@@ -62,13 +62,18 @@ class TopicWork:
         target: SideClient,
         wanted: Matches,
         unwanted: Matches,
+        read_map: Callable[[], Mapping[str, Origin | None]],
         tell: Tell,
     ) -> None:
+        """`read_map`: gives the source's topics that are in the offset map, and where they are
+        from if that is known; it is slow.
+        """
         self._spec = spec
         self._source = source
         self._target = target
         self._wanted = wanted
         self._unwanted = unwanted
+        self._read_map = read_map
         self._tell = tell
         self._tell_once = ToldOnce(tell)
         self._permitted: set[str] = set()
@@ -211,16 +216,32 @@ class TopicWork:
         if filled:
             # An instance may have begun since: it commits its position before the first record.
             origins = self._origins()
+        forgotten = self._forgotten(filled - origins.keys())
+        for name, origin in forgotten.items():
+            # Without an id nobody knows whether it is still the topic that was written to.
+            if origin is not None and origin.target_id is not None:
+                origins[name] = origin
         target = {
             name: TargetTopic(
                 len(there[name].partitions),
                 id_of(there[name]),
                 found.get(name, {}),
                 name in filled,
+                name in forgotten and name not in origins,
             )
             for name in known
         }
         return target, origins
+
+    def _forgotten(self, names: Collection[str]) -> dict[str, Origin | None]:
+        """Those of these topics at the target that this mirror has written to, though it has no
+        positions for them.
+        """
+        if not names:
+            return {}
+        found = self._read_map()
+        sources = {name: name.removeprefix(self._spec.prefix) for name in names}
+        return {name: found[source] for name, source in sources.items() if source in found}
 
     def _origins(self) -> dict[str, Origin]:
         """By topic at the target: where this mirror has it from."""
