@@ -160,11 +160,12 @@ def test_a_log_that_was_cut_and_has_grown_again_is_said(
     Behind a transaction the position is not that of a record.
     """
     settings = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-    transactions = {
+    internal = {
+        "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "2",
         "transaction.state.log.min.isr": "1",
     }
-    with Cluster(2, {**QUICK, **transactions}) as source, Broker() as target:
+    with Cluster(2, {**QUICK, **internal}) as source, Broker() as target:
         create(source, "load", replication_factor=2, config=settings)
         write(source, "load", 5)
         last = source.leader("load")

@@ -191,14 +191,14 @@ class Mirror:
         return self.progress.event(now_s)
 
     def _turn(self) -> None:
-        self._writer.poll()
-        self.keeper.looks_after_groups = self._writer.looks_after_groups
-        self.keeper.check()
-        if self.keeper.plan is not self._plan:
-            self._follow_plan(self.keeper.plan)
-        if self._has_changed:
-            self._follow_assignment()
         try:
+            self._writer.poll()
+            self.keeper.looks_after_groups = self._writer.looks_after_groups
+            self.keeper.check()
+            if self.keeper.plan is not self._plan:
+                self._follow_plan(self.keeper.plan)
+            if self._has_changed:
+                self._follow_assignment()
             if self._waiting or self._out_waiting:
                 self._find_positions()
             wait_s = self._times.wait_s(time.monotonic(), POLL_S) if self._filled else POLL_S

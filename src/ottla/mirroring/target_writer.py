@@ -38,6 +38,7 @@ from ottla.mirroring.position import (
     written,
 )
 from ottla.mirroring.spec import MirrorSpec
+from ottla.mirroring.transaction_age import TAKEN_OVER, TransactionAge, may_have_timed_out
 from ottla.mirroring.written_records import Piece, joined
 from ottla.protocol.errors import ErrorCode
 
@@ -80,17 +81,11 @@ FOLLOWING: Final = frozenset(
 """What librdkafka says of records that come after one that has failed the transaction."""
 SILENT: Final = logging.Logger("ottla.mirroring", logging.CRITICAL + 1)
 """librdkafka logs what is fatal at every level, beside the error that it returns."""
-TAKEN_OVER: Final = frozenset(
-    {
-        KafkaError._FENCED,
-        KafkaError.PRODUCER_FENCED,
-        KafkaError.INVALID_PRODUCER_EPOCH,
-        KafkaError.FENCED_INSTANCE_ID,
-    }
-)
-
-
+MEMBER_LOOK_S: Final = 4.0
+"""More than a heartbeat of the group's member and its response take."""
 LATE: Final = "the target has not acknowledged the records in time."
+SLOW: Final = "the clusters have not answered in time."
+ENDED: Final = "the target has ended it, as it was open for too long."
 
 
 class TransactionFailed(Exception):  # noqa: N818 - an ending that is repeated, not a bug
@@ -137,7 +132,11 @@ class TargetWriter:
         self._refusing: str | None = None
         """The topic that the problem is of."""
         self._fatal: Any = None
+        self._one_by_one = False
         self.is_open = False
+        self._age = TransactionAge()
+        self._is_ended = False
+        """Whether the target has ended the open transaction, and the producer with it."""
         self._late_s = 0.0
         try:
             self._member = Consumer(self._member_settings())
@@ -187,6 +186,7 @@ class TargetWriter:
         """A new producer; `one_by_one`: each record in a batch of its own. Raises
         LibrdkafkaError.
         """
+        self._one_by_one = one_by_one
         self._producer = Producer(self._producer_settings(one_by_one=one_by_one))
         self.begin()
 
@@ -204,7 +204,7 @@ class TargetWriter:
         )
 
     def poll(self) -> None:
-        """Lets the group's callbacks run. Raises TakenOverError."""
+        """Lets the group's callbacks run. Raises TakenOverError and TransactionFailed."""
         event: Any = self._member.poll(0)
         error = None if event is None else event.error()
         if error is not None and error.code() in NEEDED:
@@ -302,6 +302,7 @@ class TargetWriter:
         if not self.is_open:
             self._guarded(self._producer.begin_transaction)
             self._late_s = time.monotonic() + DELIVERED_WITHIN_S
+            self._age.begin()
             self.is_open = True
 
     def _produce(self, topic: str, value: Any, key: Any, **options: Any) -> None:
@@ -378,6 +379,9 @@ class TargetWriter:
             for partition, position in positions.items()
         ]
         check()
+        if time.monotonic() > self._late_s:
+            # The check may have waited for a cluster.
+            raise TransactionFailed(SLOW)
         metadata = self._member.consumer_group_metadata()
         for begin in range(0, len(offsets), MAX_POSITIONS):
             some = offsets[begin : begin + MAX_POSITIONS]
@@ -429,13 +433,29 @@ class TargetWriter:
 
     def abort(self) -> None:
         """Nothing of the open transaction will be read. Raises LibrdkafkaError."""
-        if self.is_open:
-            self._call(lambda: self._producer.abort_transaction(CALL_WITHIN_S))
+        if self.is_open and not self._is_ended:
+            # Suppressed: the target has done it already.
+            with suppress(TransactionFailed):
+                self._call(lambda: self._producer.abort_transaction(CALL_WITHIN_S))
         self._entries.forget()
+        is_ended = self._is_ended
         self._ended()
+        if is_ended:
+            self._come_back()
+
+    def _come_back(self) -> None:
+        """A new producer after the target has ended the transaction of the one before. Raises
+        TakenOverError if another process has this instance's name.
+        """
+        until_s = time.monotonic() + MEMBER_LOOK_S
+        while time.monotonic() < until_s:
+            self._member.poll(FULL_PAUSE_S)
+            if self._fatal is not None:
+                raise self._taken_over(self._fatal)
+        self.renew(one_by_one=self._one_by_one)
 
     def _ended(self) -> None:
-        self.is_open = False
+        self.is_open = self._is_ended = False
         self._problem = self._refusing = None
         self._pieces.clear()
         self._added_records = self._added_bytes = 0
@@ -455,7 +475,9 @@ class TargetWriter:
                 return
 
     def _call(self, call: Callable[[], Any]) -> None:
-        """A step outside of a transaction. Raises LibrdkafkaError."""
+        """A step outside of a transaction, or its end. Raises LibrdkafkaError and
+        TransactionFailed.
+        """
         try:
             call()
         except KafkaException as error:
@@ -500,7 +522,11 @@ class TargetWriter:
         error = RefusedError("write", ErrorCode(reason.code()), None, needs)
         return at_side(self._side, error)
 
-    def _taken_over(self, reason: Any) -> LibrdkafkaError:
+    def _taken_over(self, reason: Any) -> Exception:
+        timeout_s = TRANSACTION_TIMEOUT_MS / 1000
+        if self.is_open and may_have_timed_out(reason.code(), self._age.seconds(), timeout_s):
+            self._is_ended, self._fatal = True, None
+            return TransactionFailed(ENDED)
         if reason.code() in TAKEN_OVER:
             return TakenOverError(
                 f"another process is instance {self._spec.instance} of mirror {self._spec.name} "
