@@ -542,7 +542,9 @@ class TargetWriter:
                 self._producer.abort_transaction(CLOSE_WITHIN_S)
         # librdkafka's close() may never return if an assignment arrives within it, as of a mirror
         # that has nothing to do and ends while it still joins: it is taken before.
-        self._member.unsubscribe()
+        with suppress(KafkaException):
+            # Refused to a member whose name another process has.
+            self._member.unsubscribe()
         until = time.monotonic() + LEAVE_WITHIN_S
         while self._member.poll(LEAVE_POLL_S) is not None or self.held:
             if time.monotonic() > until:
