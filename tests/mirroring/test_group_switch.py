@@ -59,7 +59,7 @@ def test_a_group_does_not_move_beyond_the_source(brokers: Brokers) -> None:
     commit(source, group, name, {0: 7})
     with Run(source, target, topics=(name,), name=name, groups=("none",)) as run:
         run.to_the_end()
-        with pytest.raises(ClientError, match="is behind the end of the source's log, 2"):
+        with pytest.raises(ClientError, match="is past the end of the source's log, 2"):
             run.mirror.switch(group)
     assert not committed(target, group, name)
 

@@ -42,7 +42,7 @@ def test_a_group_that_has_read_on() -> None:
     ("commits", "changes", "words"),
     [
         ({T: 15}, {"out": {"p.t"}}, "topic t is not mirrored on."),
-        ({T: 22}, {}, "its offset in t-0, 22, is behind the end of the source's log, 20."),
+        ({T: 22}, {}, "its offset in t-0, 22, is past the end of the source's log, 20."),
         ({TopicPartition("r", 0): 1, T: 1}, {}, "topic r is not mirrored: it goes in a circle."),
         ({TopicPartition("d", 0): 1, T: 1}, {}, "the source has no topic d any more."),
         ({U: 1}, {}, "it has no offsets in topics of this mirror."),

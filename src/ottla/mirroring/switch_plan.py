@@ -53,7 +53,7 @@ def plan_switch(
             aside.add(each.topic)
         elif offset > ends[each]:
             refused.append(
-                f"its offset in {each}, {offset:,}, is behind the end of the source's log, "
+                f"its offset in {each}, {offset:,}, is past the end of the source's log, "
                 f"{ends[each]:,}."
             )
         else:

@@ -205,12 +205,21 @@ class TargetWriter:
 
     def poll(self) -> None:
         """Lets the group's callbacks run. Raises TakenOverError and TransactionFailed."""
-        event: Any = self._member.poll(0)
-        error = None if event is None else event.error()
-        if error is not None and error.code() in NEEDED:
-            raise self._refused(error)
+        self._poll_member(0)
         if self._fatal is not None:
             raise self._taken_over(self._fatal)
+
+    def _poll_member(self, within_s: float) -> None:
+        event: Any = self._member.poll(within_s)
+        error = None if event is None else event.error()
+        if error is None:
+            return
+        if error.code() in NEEDED:
+            raise self._refused(error)
+        if error.code() == KafkaError._FATAL:
+            # A consumer's callback is not called with it, and its code is only in the text.
+            fenced = KafkaError(KafkaError.FENCED_INSTANCE_ID)
+            self._fatal = fenced if fenced.str() in error.str() else error
 
     def _assigned(self, member: Any, partitions: list[Any]) -> None:
         # Nothing is read here; the group only shares the work.
@@ -449,7 +458,7 @@ class TargetWriter:
         """
         until_s = time.monotonic() + MEMBER_LOOK_S
         while time.monotonic() < until_s:
-            self._member.poll(FULL_PAUSE_S)
+            self._poll_member(FULL_PAUSE_S)
             if self._fatal is not None:
                 raise self._taken_over(self._fatal)
         self.renew(one_by_one=self._one_by_one)
