@@ -34,6 +34,7 @@ def commit(bootstrap: str, topic: str, count: int, end: int) -> None:
                 answer.result(WAIT_S)
 
 
+@pytest.mark.ottla
 @pytest.mark.parametrize("count", [500, pytest.param(5_000, marks=pytest.mark.full)])
 def test_many_groups(ottla_broker: Broker, ottla_topic: Topic, count: int) -> None:
     end = 20
