@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import pytest
 from tests.coordinator.long_decisions import LongDecisions
 
 from ottla.coordinator.share_decisions import ShareDecisions
+from ottla.groups.aside import Aside
 from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.share.administration import (
@@ -110,6 +112,22 @@ async def test_it_is_decided_again_where_the_groups_were_loaded_again(bench: Ben
     bench.before = fail_over
     await bench.beat("b")
     assert (list((await bench.group()).members), bench.long) == (["a", "b"], 3)
+
+
+async def test_a_heartbeat_that_waits_for_the_thread_came_in_time(bench: Bench) -> None:
+    """The member's session does not expire before its turn."""
+    joined = await bench.beat("a")
+    await bench.answered()
+
+    def arrive(epoch: int, shard: Any, step: Any) -> tuple[Any, list[Any]]:
+        request = HeartbeatRequest("g", "a", epoch, "client", "/127.0.0.1", None, None)
+        return shard.share_heartbeat(request, step), [each.event for each in step.timers]
+
+    aside, timers = await bench.runtime.decide(0, partial(arrive, joined.epoch))
+    assert isinstance(aside, Aside)
+    assert timers == [SessionExpired("g", "a")]
+    aside, timers = await bench.runtime.decide(0, partial(arrive, joined.epoch + 7))
+    assert timers == []
 
 
 async def test_a_refusal_in_the_thread_is_the_answer(bench: Bench) -> None:

@@ -87,12 +87,14 @@ from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.large import MAX_AT_ONCE as MAX_SHARES_AT_ONCE
 from ottla.groups.share.large import state_weight
 from ottla.groups.share.member import JOIN_EPOCH as SHARE_JOIN_EPOCH
+from ottla.groups.share.member import Member as ShareMember
 from ottla.groups.share.requests import HeartbeatRequest as ShareHeartbeat
 from ottla.groups.share.requests import HeartbeatResult as ShareHeartbeatResult
 from ottla.groups.share.settings import ShareGroupSettings, default_share_settings
 from ottla.groups.share.shard import ShareGroupShard
 from ottla.groups.share.step import Step as ShareStep
 from ottla.groups.share.stored import ShareRecord
+from ottla.groups.share.timers import await_heartbeat as await_share
 from ottla.groups.share.timers import expires_again as share_expires_again
 from ottla.groups.step import (
     HeartbeatExpired,
@@ -115,6 +117,7 @@ from ottla.groups.streams.describe import STREAMS_TYPE, DescribedStreamsGroup
 from ottla.groups.streams.describe_topology import DescriptionUpdate
 from ottla.groups.streams.group import Soft, StreamsGroup
 from ottla.groups.streams.member import JOIN_EPOCH as STREAMS_JOIN_EPOCH
+from ottla.groups.streams.member import Member as StreamsMember
 from ottla.groups.streams.requests import HeartbeatRequest as StreamsHeartbeat
 from ottla.groups.streams.requests import HeartbeatResult as StreamsHeartbeatResult
 from ottla.groups.streams.settings import StreamsGroupSettings, default_streams_settings
@@ -122,6 +125,7 @@ from ottla.groups.streams.shard import StreamsGroupShard
 from ottla.groups.streams.step import FirstAssignmentDue
 from ottla.groups.streams.step import Step as StreamsStep
 from ottla.groups.streams.stored import StreamsRecord
+from ottla.groups.streams.timers import await_heartbeat as await_streams
 from ottla.groups.streams.timers import expires_again as streams_expires_again
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch, TransactionMarker
@@ -508,6 +512,10 @@ class GroupShard:
         inner = self.consumer_step(step, request.group)
         large = self.consumer.large_group(request, topics)
         if large is not None:
+            if _has_arrived(large.members.get(request.member_id), request.epoch):
+                arrived = self.consumer_step(step, request.group)
+                await_consumer(request.group, request.member_id, arrived)
+                _add(arrived, step)
             return Aside(large, topics, inner)
         if classic is not None:
             self._remove_group(classic, step)
@@ -742,6 +750,10 @@ class GroupShard:
         inner: ShareStep = ShardStep(step.now_ms, self._share_settings(request.group))
         large = self.share.large_group(request, topics)
         if large is not None:
+            if _has_arrived(large.members.get(request.member_id), request.epoch):
+                arrived: ShareStep = ShardStep(step.now_ms, inner.settings)
+                await_share(request.group, request.member_id, arrived)
+                _add(arrived, step)
             return Aside(large, topics, inner)
         result = self.share.heartbeat(request, topics, inner)
         _add(inner, step)
@@ -830,6 +842,10 @@ class GroupShard:
         inner = StreamsStep(step.now_ms, self._streams_settings(request.group))
         large = self.streams.large_group(request, topics)
         if large is not None:
+            if _has_arrived(large.members.get(request.member_id), request.epoch):
+                arrived = StreamsStep(step.now_ms, inner.settings)
+                await_streams(request.group, request.member_id, arrived)
+                _add(arrived, step)
             return Aside(large, topics, inner)
         if classic is not None:
             self._remove_group(classic, step)
@@ -1114,6 +1130,13 @@ def _check_replaced(group: ClassicGroup, request: ConsumerHeartbeat) -> None:
         raise ApiError(ErrorCode.coordinator_not_available)
     if request.epoch != JOIN_EPOCH:
         raise _is_no(group.group_id, "consumer")
+
+
+def _has_arrived(member: ConsumerMember | ShareMember | StreamsMember | None, epoch: int) -> bool:
+    """Whether a heartbeat of this epoch keeps its member alive while it waits for its turn in a
+    thread: it came in time. Kafka has no such wait.
+    """
+    return member is not None and epoch > 0 and epoch in (member.epoch, member.previous_epoch)
 
 
 def _add(inner: ConsumerStep | ShareStep | StreamsStep, step: Step) -> None:
