@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from ottla.pipelines.target.keyed_table import KeyedTable, read_keyed_table
+from ottla.pipelines.target.keyed_table import TRUNCATION, KeyedTable, read_keyed_table
 
 SCHEMA: Final = StructType(
     [
@@ -36,6 +36,7 @@ SCHEMA: Final = StructType(
 )
 KEYS: Final = 5
 TOMBSTONE_EACH: Final = 3
+TRUNCATION_EACH: Final = 7
 JITTER: Final = (0, -7, 2, -1, 5)
 """Records are that much out of order by `at`."""
 
@@ -43,6 +44,7 @@ TABLES: Final[dict[str, dict[str, Any]]] = {
     "upsert": {},
     "marked": {"order_by": "at", "deletes": "mark"},
     "history": {"order_by": "at", "history": True},
+    "truncated": {"order_by": "at", "has_truncations": True},
 }
 
 
@@ -86,19 +88,25 @@ class Record:
         return self.n % TOMBSTONE_EACH == 0
 
     @property
-    def row(self) -> tuple[Any, ...]:
-        """As the frame has it, with the columns of SCHEMA."""
-        value = None if self.is_tombstone else self.value
-        position = (self.partition, self.offset)
-        return (self.key, value, self.n, self.at, *position, self.is_tombstone)
+    def truncates(self) -> bool:
+        """Whether it truncates the table, where truncations are applied."""
+        return self.n % TRUNCATION_EACH == 0
+
+
+def _frame(*, truncates: bool) -> StructType:
+    """Return the columns of the frame."""
+    marks = [StructField(TRUNCATION, BooleanType())] if truncates else []
+    return StructType([*SCHEMA.fields, *marks])
 
 
 class Records:
     """The records of a topic, of its former ones too, and a table that they are written to."""
 
     def __init__(self, table: str) -> None:
-        self.keyed: KeyedTable = read_keyed_table(SCHEMA, ["id"], **TABLES[table])
-        self.columns = tuple(self.keyed.schema(SCHEMA).names)
+        self.truncates = bool(TABLES[table].get("has_truncations"))
+        self.frame = _frame(truncates=self.truncates)
+        self.keyed: KeyedTable = read_keyed_table(self.frame, ["id"], **TABLES[table])
+        self.columns = tuple(self.keyed.schema(self.frame).names)
         self.is_narrow = False
         self.moved: set[int] = set()
         self._sent: list[Record] = []
@@ -107,7 +115,7 @@ class Records:
     @property
     def schema(self) -> StructType:
         """The columns of the table as it is made; somebody may have made it with a narrower one."""
-        found = self.keyed.schema(SCHEMA)
+        found = self.keyed.schema(self.frame)
         return StructType(
             [
                 StructField(one.name, FloatType())
@@ -131,7 +139,25 @@ class Records:
             self._at[record.position] = record
 
     def rows(self, positions: Iterable[Position]) -> tuple[Any, ...]:
-        return tuple(self._at[position].row for position in positions)
+        return tuple(map(self._row, map(self._at.__getitem__, positions)))
+
+    def _row(self, record: Record) -> tuple[Any, ...]:
+        """Return the columns of `frame`."""
+        place = (record.n, record.at, record.partition, record.offset)
+        if self.truncates and record.truncates:
+            return (None, None, *place, False, True)
+        is_tombstone = self._is_tombstone(record)
+        value = None if is_tombstone else record.value
+        row = (record.key, value, *place, is_tombstone)
+        return (*row, False) if self.truncates else row
+
+    def _is_tombstone(self, record: Record) -> bool:
+        """Tell whether a record deletes its key.
+
+        Where truncations have an order, none does: a deleted row leaves nothing that an older
+        record could be compared with, as the notice says.
+        """
+        return record.is_tombstone and not (self.truncates and self.keyed.order_by is not None)
 
     def positions(self, rows: Iterable[tuple[Any, ...]]) -> tuple[Position, ...]:
         """Return of which records rows are: of the frame, or of the table."""
@@ -166,7 +192,7 @@ class Records:
     def missing(self, table: Iterable[tuple[Any, ...]], positions: Iterable[Position]) -> list[str]:
         """Return what a table lacks that has these records: a row, or a deletion."""
         wanted = [self._at[position] for position in positions]
-        wanted = [one for one in wanted if one.key not in self.moved]
+        wanted = [one for one in wanted if one.key not in self.moved and not self._is_gone(one)]
         if self.keyed.history:
             has = set(self.positions(table))
             return [f"{one}" for one in wanted if one.position not in has]
@@ -181,15 +207,38 @@ class Records:
             if not self._reflects(rows.get(key), one)
         ]
 
+    def _is_gone(self, record: Record) -> bool:
+        """Tell whether a truncation that was sent leaves nothing of a record, or it is one."""
+        return self.truncates and any(
+            one.truncates and self._rank(one) >= self._rank(record) for one in self._sent
+        )
+
+    def not_truncated(
+        self, table: Iterable[tuple[Any, ...]], positions: Iterable[Position]
+    ) -> list[str]:
+        """Return the rows of a table that a truncation should have taken away.
+
+        `positions`: of the records that one query has read, with the truncation among them.
+        """
+        read = [self._at[position] for position in positions]
+        last = max((self._rank(one) for one in read if one.truncates), default=None)
+        if not self.truncates or last is None:
+            return []
+        return [f"{one}" for one in self._of(table) if one in read and self._rank(one) < last]
+
     def _reflects(self, row: Record | None, wanted: Record) -> bool:
         """Tell whether a row, or none, is what a record leaves, or one that is newer."""
         if row is not None:
             newer = self._rank(row) > self._rank(wanted)
-            return newer or (row == wanted and (not row.is_tombstone or bool(self.keyed.added)))
+            return newer or (
+                row == wanted and (not self._is_tombstone(row) or bool(self.keyed.added))
+            )
         if self.keyed.deletes == "mark":
             return False
         return any(
-            one.key == wanted.key and one.is_tombstone and self._rank(one) >= self._rank(wanted)
+            one.key == wanted.key
+            and self._is_tombstone(one)
+            and self._rank(one) >= self._rank(wanted)
             for one in self._sent
         )
 
@@ -201,8 +250,8 @@ class Records:
         """Return what of a table is in no topic; empty where each row is what was sent."""
         expected: dict[int, tuple[Any, ...]] = {}
         for record in self._of(table):
-            row = record.row[:-1]  # the table does not keep the column `tombstone`
-            expected[record.n] = (*row, record.is_tombstone) if self._marks else row
+            row = self._row(record)[: len(SCHEMA.names) - 1]  # the table keeps no marks
+            expected[record.n] = (*row, self._is_tombstone(record)) if self._marks else row
         width = len(SCHEMA.names) - 1 + self._marks
         for row in table:
             wanted = expected[row[SCHEMA.names.index("n")]]
@@ -227,7 +276,7 @@ class Records:
             found.sort(key=lambda one: self._rank(one[0]))
             followers = [record.at for record, _ in found[1:]] + [None]
             for (record, row), follower in zip(found, followers, strict=True):
-                until = record.at if record.is_tombstone else follower
+                until = record.at if self._is_tombstone(record) else follower
                 if row != (record.at, until, until is None):
                     return f"{record} is {row}, and should end at {until}"
         return ""

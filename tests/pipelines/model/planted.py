@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 from tests.pipelines.model.iceberg import FakeTable
+from tests.pipelines.model.truncations import after
 from tests.pipelines.model.walk import CHANGES, WEIGHTS, walk
 from tests.pipelines.model.world import ONCE, ModelLease, SilentError
 
@@ -17,15 +19,17 @@ from ottla.pipelines.checkpoint import next_batch as rule
 from ottla.pipelines.checkpoint.next_batch import Answer, Held, Planned, Refuse, Skip, Write
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.rejects.decided import DECIDED
-from ottla.pipelines.run import batch, begin, first_offsets, plan, start
+from ottla.pipelines.run import batch, begin, first_offsets, plan, start, truncations
 from ottla.pipelines.sinks.delta import merge
 from ottla.pipelines.sinks.delta import sink as delta
+from ottla.pipelines.sinks.iceberg import sink as iceberg
 from ottla.pipelines.sinks.iceberg.sink import IcebergSink
 from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.postgresql import statements
 from ottla.pipelines.sinks.topic import one_transaction
 from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.sinks.topic import task as topic_task
+from ottla.pipelines.target.upsert_statement import upsert_statement
 
 AT_MOST_ONCE: Final = "at-most-once"
 KEEP_REJECTS: Final = ("delta", "iceberg", "postgresql", "files")
@@ -276,6 +280,30 @@ def a_decision_is_noted_after_its_batch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(batch.BatchRunner, "_reject", late)
 
 
+def truncations_are_not_noted(patch: pytest.MonkeyPatch) -> None:
+    """A record that is read after a truncation, and is older, comes back."""
+    patch.setattr(truncations, "NOTE", SimpleNamespace(write=lambda *_: None))
+
+
+def the_truncation_read_last_counts(patch: pytest.MonkeyPatch) -> None:
+    """A truncation that is read late takes the place of a later one."""
+    patch.setattr(truncations, "later", lambda _, one, __: one)
+
+
+def rows_of_a_batch_are_not_truncated(patch: pytest.MonkeyPatch) -> None:
+    """What a batch has before a truncation is written."""
+    patch.setattr(truncations, "after", lambda rows, keyed, _: after(rows, keyed, None))
+
+
+def the_table_is_not_truncated(patch: pytest.MonkeyPatch) -> None:
+    """The rows of keys that a batch does not have stay."""
+    for module in (merge, iceberg):
+        patch.setattr(module, "upsert_statement", lambda *of: upsert_statement(*of[:3]))
+    patch.setattr(
+        statements, "truncate_rows", lambda name, *_: f"DELETE FROM {name.sql()} WHERE false"
+    )
+
+
 def _change(patch: pytest.MonkeyPatch, name: str, words: str, to: str) -> None:
     """Put other words into a statement of a MERGE."""
     shipped = getattr(merge, name)
@@ -332,6 +360,14 @@ PLANTED: Final[tuple[tuple[str, Plant, str], ...]] = (
     ("postgresql-upsert", partitions_that_are_added_are_not_seen, ONCE),
     ("delta-marked", older_records_replace_rows, ONCE),
     ("delta-history", late_records_are_not_seen, ONCE),
+    ("delta-truncated", truncations_are_not_noted, ONCE),
+    ("iceberg-truncated", truncations_are_not_noted, ONCE),
+    ("postgresql-truncated", truncations_are_not_noted, ONCE),
+    ("delta-truncated", the_truncation_read_last_counts, ONCE),
+    ("delta-truncated", rows_of_a_batch_are_not_truncated, ONCE),
+    ("delta-truncated", the_table_is_not_truncated, ONCE),
+    ("iceberg-truncated", the_table_is_not_truncated, ONCE),
+    ("postgresql-truncated", the_table_is_not_truncated, ONCE),
     ("delta-upsert", no_check_of_the_age, ONCE),
     ("delta-marked", restores_are_not_seen, ONCE),
     *((kind, a_repeated_batch_is_decided_as_now, ONCE) for kind in KEEP_REJECTS),

@@ -186,6 +186,7 @@ class MicroBatches:
         if planned is None or (planned == 0 and self.is_planned):
             text = self._files.read("sources/0/0") or ""
             self.at = _offsets(text.partition("\n")[2]) if text else session.world.earliest()
+            session.world.begins[self.id] = session.world.topic_id, dict(self.at)
         else:
             self.at = self._planned(planned - 1 if self.is_planned else planned)
 

@@ -6,6 +6,7 @@ Spark's and PostgreSQL's words that SQLite lacks are put into its own: `struct`,
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +57,13 @@ def _unpacked(text: str | None, place: int) -> Any:
     return float(found[1:]) if found[:1] == "r" else found[1:] or None
 
 
+def _place(order: str, kind: str) -> str:
+    """Return a struct of whole numbers from JSON, in the order of its type."""
+    values = json.loads(order)
+    names = re.findall(r"[<,] ?`?(\w+)`?:", kind)
+    return _packed(*(values[name] for name in names))
+
+
 class _MaxBy:
     def __init__(self) -> None:
         self._found: tuple[Any, Any] | None = None
@@ -81,6 +89,7 @@ def _connect(tables: dict[str, tuple[Columns, Rows]], keys: Columns = ()) -> sql
         ("raise_error", 1, _stop),
         ("concat", -1, lambda *parts: "".join(map(str, parts))),
         ("to_json", 1, lambda text: _unpacked(text, 0)),
+        ("from_json", 2, _place),
     )
     for name, count, function in functions:
         found.create_function(name, count, function)
@@ -122,6 +131,7 @@ def _in_sqlite(statement: str) -> str:
         r"json_each(iif(\1, '[1,0]', '[0]')) AS each",
         statement,
     )
+    statement = re.sub(r", map\('timestampFormat'.*?SSS'\)\)", ")", statement)
     statement = re.sub(r"delta\.`[^`]*`", TARGET, statement)
     statement = re.sub(r"\bif\(", "iif(", statement)
     return statement.replace("<=>", "IS")
@@ -191,6 +201,11 @@ def merge(
                     raise TwiceMatchedError
                 done.add(by)
                 changed[at] = dict(zip(taken, cells, strict=True)) if taken else None
+        elif kind == "NOT MATCHED BY SOURCE":
+            assert action == "DELETE", action
+            only = f"NOT EXISTS (SELECT 1 FROM s WHERE {on}) AND {also}"
+            gone = _fetched(_run(connection, f"SELECT t.rowid FROM {TARGET} AS t WHERE {only}"))
+            changed |= {at: None for (at,) in gone}
         else:
             into, values = re.fullmatch(r"INSERT \((.*?)\) VALUES \((.*)\)", action).groups()  # type: ignore[union-attr]
             only = f"NOT EXISTS (SELECT 1 FROM {TARGET} AS t WHERE {on})"
@@ -231,6 +246,31 @@ def change(
     elif " WHERE " not in statement.split(" ON CONFLICT ")[0]:
         statement = statement.replace(" ON CONFLICT ", " WHERE true ON CONFLICT ", 1)
     _run(connection, statement)
+    return tuple(connection.execute(f"SELECT * FROM {TARGET}"))
+
+
+def truncate(statement: str, target: tuple[Columns, Rows], order: Sequence[str]) -> Rows:
+    """Return what the rows of a table become by a DELETE of those before a place, if one is given,
+    as JSON.
+    """
+    columns, rows = target
+    if statement.endswith(" WHERE false"):
+        return rows
+    if not order:
+        assert " WHERE " not in statement, statement
+        return ()
+    (values,) = json.loads(order[0])
+    place = (tuple(values), (tuple(values.values()),))
+    statement = re.sub(
+        r"json_populate_recordset\(.*? AS json\)\)", "place", _of_postgres(statement)
+    )
+    found = re.fullmatch(r"DELETE FROM (\w+ AS t) USING (.+?) WHERE (.*)", statement)
+    assert found is not None, statement
+    connection = _connect({TARGET: (columns, rows), "place": place})
+    _run(
+        connection,
+        f"DELETE FROM {found[1]} WHERE EXISTS (SELECT 1 FROM {found[2]} WHERE {found[3]})",
+    )
     return tuple(connection.execute(f"SELECT * FROM {TARGET}"))
 
 

@@ -252,6 +252,10 @@ class FakeConnection:
             keys = records.keyed.keys
             work.rows = records.cast(sql.change(statement, target, self._temporary, keys))
             return 0
+        if statement.startswith("DELETE FROM"):
+            columns = self._spark.world.records.columns
+            work.rows = sql.truncate(statement, (columns, work.rows), values)
+            return 0
         assert statement.startswith("INSERT INTO"), statement
         query, oid, batch, metadata = values
         known = work.markers.get((query, int(oid)))

@@ -15,7 +15,7 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from tests.pipelines.model import keyed, topics
+from tests.pipelines.model import topics
 from tests.pipelines.model.errors import QueryFailedError
 from tests.pipelines.model.files import Killed, MemoryFiles, Steps
 from tests.pipelines.model.iceberg import FakeTable, IcebergTarget, committing, set_written
@@ -38,6 +38,7 @@ from tests.pipelines.model.targets import (
     FakeDeltaTable,
     FakeFileSink,
 )
+from tests.pipelines.model.truncations import install_truncations
 
 from ottla.pipelines.checkpoint import lease, topic_watch
 from ottla.pipelines.errors import PipelineError
@@ -85,6 +86,7 @@ KINDS = (
     *("delta-upsert", "delta-marked", "delta-history"),
     *("iceberg-upsert", "iceberg-marked"),
     *("postgresql-upsert", "postgresql-marked"),
+    *("delta-truncated", "iceberg-truncated", "postgresql-truncated"),
 )
 """Targets, and kinds of tables with keys in them."""
 
@@ -232,6 +234,8 @@ class World:
         self._has_changed = False
         self._beside: dict[str, Beside] = {}
         self.sessions = 0
+        self.begins: dict[str, tuple[str, dict[int, int]]] = {}
+        """Where each query began, and in which topic."""
         self._numbers = 0
         self._starts = 0
         self.topic_id = self.new_id("topic")
@@ -251,7 +255,7 @@ class World:
     @property
     def schema(self) -> Any:
         """The columns of the frame."""
-        return SCHEMA if self.records is None else keyed.SCHEMA
+        return SCHEMA if self.records is None else self.records.frame
 
     @property
     def table_schema(self) -> Any:
@@ -642,8 +646,21 @@ class World:
             missing = [one for one in wanted if one not in rows]
         else:
             missing = self.records.missing(self.target.rows(self.path), wanted)
+            self._check_truncated(query.id, wanted)
         if missing:
             raise SilentError(f"lost: {missing[:5]} are before {at}")
+
+    def _check_truncated(self, query_id: str, before: list[Any]) -> None:
+        """The table has no row that a truncation of the same query took away.
+
+        A query that did not read the truncation does not know it.
+        """
+        assert self.records is not None
+        topic_id, begin = self.begins[query_id]
+        first = begin if topic_id == self.topic_id else {}
+        read = [one for one in before if one[2] >= first.get(one[1], 0)]
+        if kept := self.records.not_truncated(self.target.rows(self.path), read):
+            raise SilentError(f"not truncated: {kept[:5]}")
 
     def audit(self) -> None:
         """No record is in the target twice, and none is changed."""
@@ -715,6 +732,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lease, "threading", SimpleNamespace(Thread=_NoThread, Event=threading.Event))
     patch.setattr(topic_watch, "INTERVAL_S", 0.0)
     patch.setattr(plan, "sources_of", source_of)
+    patch.setattr(plan, "topics_read", lambda _: {TOPIC})
     patch.setattr(plan, "look_up", lambda kafka, names: CURRENT[-1].look_up(kafka, names))
     patch.setattr(plan, "Files", MemoryFiles)
     patch.setattr(specification, "require_jvm", nothing)
@@ -727,6 +745,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(begin, "write_initial_offsets", write_initial_offsets)
     _install_topics(patch)
     install_rejected(patch)
+    install_truncations(patch)
     patch.setattr(batch, "Execution", FakeExecution)
     patch.setattr(batch, "log", BatchLog())
     patch.setattr(query, "supervised", supervised)
