@@ -17,11 +17,14 @@ class Wait:
     """Why a query is started again: `reason` says it, with the names of `About`.
 
     `asks_brokers`: the brokers are asked before each try, for they may be the cause.
+    `rejects_rows`: the target has refused a row, and with it the batch. That passes only where the
+    target says by now which rows it refuses: they are rejected.
     """
 
     name: str
     reason: str
     asks_brokers: bool = False
+    rejects_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

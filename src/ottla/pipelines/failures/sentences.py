@@ -31,7 +31,7 @@ def sentence_for(causes: Sequence[Cause], about: About) -> str:
 def passes_by_itself(causes: Sequence[Cause], failures: Sequence[Known]) -> Wait | None:
     """Return what to wait for, None where a retry cannot help; `failures` are those of the target.
 
-    CONSTRAINT passes where the target got the constraint while the query ran.
+    What `rejects_rows` passes where the target says by now which rows it refuses.
     """
     if any(re.search(LASTING, f"{cause.kind} {cause.message}") for cause in causes):
         return None

@@ -28,7 +28,9 @@ TOPIC: Final = Wait("topic", "{topics} is not on {servers}")
 STORAGE: Final = Wait("storage", "The storage of {target} does not answer or slows requests down")
 COMMIT: Final = Wait("commit", "Another job committed to {target} at the same time")
 CONSTRAINT: Final = Wait(
-    "constraint", "{target} has a new constraint, and rejects rows that violate it"
+    "constraint",
+    "{target} has a new constraint, and rejects rows that violate it",
+    rejects_rows=True,
 )
 SCHEMA: Final = Wait("schema", "{topics} has data of a schema that the plan does not know")
 

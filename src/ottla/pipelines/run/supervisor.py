@@ -18,7 +18,7 @@ from ottla.pipelines.failures.cause import Cause, one_line
 from ottla.pipelines.failures.known import About, Wait
 from ottla.pipelines.failures.retry import Retries, RetryLimits
 from ottla.pipelines.failures.sentences import passes_by_itself
-from ottla.pipelines.failures.table import BROKER, CONSTRAINT, SCHEMA
+from ottla.pipelines.failures.table import BROKER, SCHEMA
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.reported import report, report_exception
 from ottla.pipelines.spark.jvm.causes import causes_of, failure_of_query, trace_of
@@ -215,7 +215,7 @@ class Supervisor:
             kind = passes_by_itself(failure.causes, self.about.failures)
             if kind == SCHEMA and self.replan is None:
                 kind = None
-            if kind == CONSTRAINT and not self._constrain():
+            if kind is not None and kind.rejects_rows and not self._constrain():
                 kind = None
             wait_s = None if kind is None else self._retries.next_wait(kind, time.monotonic())
             if kind is None or wait_s is None:

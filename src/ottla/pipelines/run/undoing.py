@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ottla.pipelines.failures.known import Known
 from ottla.pipelines.failures.sentences import passes_by_itself
-from ottla.pipelines.failures.table import CONSTRAINT
 from ottla.pipelines.spark.jvm.causes import causes_of
 
 
 @contextlib.contextmanager
 def undoing(undo: Callable[[], None], failures: Sequence[Known]) -> Iterator[None]:
-    """Call `undo` when the block fails for a row that violates a constraint.
+    """Call `undo` when the block fails for a row that the target refuses, such as by a constraint.
 
     The target, which has these failures, has refused all of the batch then.
     """
@@ -23,6 +22,7 @@ def undoing(undo: Callable[[], None], failures: Sequence[Known]) -> Iterator[Non
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        if passes_by_itself(causes_of(error), failures) == CONSTRAINT:
+        waited_for = passes_by_itself(causes_of(error), failures)
+        if waited_for is not None and waited_for.rejects_rows:
             undo()
         raise

@@ -281,6 +281,34 @@ def test_a_constraint_that_comes_while_the_query_runs_rejects_rows(
     ]
 
 
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-most-once"])
+def test_texts_are_searched_for_u0000_once_the_database_has_refused_one(
+    job: Job,
+    produce: Callable[..., None],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    delivery: str,
+) -> None:
+    bad = [(str(n), json.dumps({"id": n, "word": "a\0b"})) for n in (3, 7)]
+    query = job.start(tmp_path / "checkpoint", delivery=delivery)
+    try:
+        produce(job.name, records(0, 3))
+        query.processAllAvailable()
+        for first, one in ((3, bad[0]), (7, bad[1])):
+            produce(job.name, [one, *records(first + 1, first + 4)])
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    assert query.exception() is None
+    assert job.ids() == [0, 1, 2, 4, 5, 6, 8, 9, 10]
+    rejected = job.database.query('SELECT reason, "row" FROM t_rejected ORDER BY "offset"')
+    reason = "the column word has the character U+0000, which PostgreSQL cannot store"
+    assert [(why, json.loads(row)["id"]) for why, row in rejected] == [(reason, 3), (reason, 7)]
+    again = [one for one in caplog.messages if "cannot store a character" in one]
+    assert len(again) == 1
+    assert "Trying again in 1 s (try 1" in again[0]
+
+
 def test_a_record_with_u0000_in_place_of_a_number_stops_nothing(
     job: Job, produce: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -120,8 +120,11 @@ def _copy_text(name: str, kind: DataType, *, shows_zeros: bool) -> Column:
     return F.coalesce(text, F.lit(""))
 
 
-def value_constraints(name: str, kind: DataType) -> list[Constraint]:
-    """Return what a value must fulfil that Spark's type allows and PostgreSQL's does not."""
+def value_constraints(name: str, kind: DataType, *, of_texts: bool) -> list[Constraint]:
+    """Return what a value must fulfil that Spark's type allows and PostgreSQL's does not.
+
+    `of_texts`: of texts, too.
+    """
     column = quoted(name)
     if kind.typeName() in ("date", "timestamp", "timestamp_ntz"):
         return [
@@ -131,7 +134,7 @@ def value_constraints(name: str, kind: DataType) -> list[Constraint]:
             )
         ]
     reason = f"the column {name} has the character U+0000, which PostgreSQL cannot store"
-    if kind.typeName() == "string":
+    if kind.typeName() == "string" and of_texts:
         return [Constraint(f"{column} IS NULL OR NOT contains({column}, chr(0))", reason)]
     if kind.typeName() in _NESTED:
         json = f"to_json({column})"

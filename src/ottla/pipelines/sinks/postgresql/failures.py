@@ -9,6 +9,13 @@ from ottla.pipelines.failures.table import CONSTRAINT
 from ottla.pipelines.failures.words import reason_of
 
 DATABASE: Final = Wait("database", "The database of {target} does not answer")
+CHARACTER: Final = Wait(
+    "character",
+    "{target} cannot store a character, and rejects rows with U+0000 from now on",
+    rejects_rows=True,
+)
+NO_CHARACTER: Final = "SQLSTATE 22021"
+"""Text has bytes that are no character of the database: U+0000, or none of UTF-8."""
 
 _START_IT: Final = "Start it: the next start continues from the checkpoint"
 _DATABASE_AWAY: Final = "The database of {target} does not answer: {reason}. " + _START_IT
@@ -69,6 +76,7 @@ FAILURES: Final = (
     Known(_REFUSED_ROW, condition="SQLSTATE 23502", retry=CONSTRAINT),
     Known(_REFUSED_ROW, condition=r"SQLSTATE 23\w{3}"),
     Known(_REFUSED_VALUE, condition="SQLSTATE 22001", retry=CONSTRAINT),
+    Known(_REFUSED_VALUE, condition=NO_CHARACTER, retry=CHARACTER),
     Known(_REFUSED_VALUE, condition=r"SQLSTATE (22\w{3}|42804)"),
     # A transaction that met another one.
     Known(_other_database, condition="SQLSTATE (40001|40P01)", retry=DATABASE),

@@ -22,7 +22,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.marks import UNORDERED
 from ottla.pipelines.sinks.postgresql import statements
 from ottla.pipelines.sinks.postgresql.column_types import copy_line, value_constraints
-from ottla.pipelines.sinks.postgresql.failures import FAILURES
+from ottla.pipelines.sinks.postgresql.failures import FAILURES, NO_CHARACTER
 from ottla.pipelines.sinks.postgresql.folded_rows import fold_rows, lock_rows
 from ottla.pipelines.sinks.postgresql.settings import Database
 from ottla.pipelines.sinks.postgresql.table import (
@@ -35,6 +35,7 @@ from ottla.pipelines.sinks.postgresql.table import (
 )
 from ottla.pipelines.spark.jvm.arrow_stream import streamed
 from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
+from ottla.pipelines.spark.jvm.causes import causes_of
 from ottla.pipelines.spark.jvm.computed_once import computes_once
 from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, Connection
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
@@ -99,6 +100,8 @@ class JdbcSink(Sink):
     max_ahead: str | None = None
     shows_zeros: bool = False
     _columns: tuple[TableColumn, ...] = field(default=(), init=False, repr=False)
+    _marked: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
+    _finds_zeros: bool = field(default=False, init=False, repr=False)
     _copied_bytes: int = field(default=0, init=False, repr=False)  # of the last batch
     _line: tuple[Sequence[str], Column] | None = field(default=None, init=False, repr=False)
 
@@ -308,25 +311,31 @@ class JdbcSink(Sink):
         """Mark the rows of a frame that the database refuses; see `constraints.fitting`.
 
         A CHECK, a foreign key or a trigger is the database's own: it fails the batch.
+
+        The texts of a stream are searched for U+0000 once the database has refused one for it:
+        hardly any stream has one, and each row would pay for the search, the mark and the count.
+        Nobody starts a batch frame again, so its texts are searched at once.
         """
         self._check_judged_alone(self._columns)
-        found = self._constraints()
+        self._finds_zeros = self._finds_zeros or not frame.isStreaming
+        self._marked = found = self._constraints()
         frame = watched(frame, self.max_ahead, self.keyed, self.schema)
-        return mark(frame, frame.schema, tuple(found)) if found else frame
+        return mark(frame, frame.schema, found) if found else frame
 
     def has_new_constraints(self) -> bool:
-        """Tell whether the table has other constraints than when `constrained` marked the rows."""
-        before = self._constraints()
+        """Tell whether the table has other constraints than when `constrained` marked the rows, or
+        has refused a text since.
+        """
         with self._connect() as connection:
             oid = self._oid(connection)
             if oid is not None:
                 self._columns = _columns(connection, oid)
-        return self._constraints() != before
+        return self._constraints() != self._marked
 
-    def _constraints(self) -> list[Constraint]:
+    def _constraints(self) -> tuple[Constraint, ...]:
         found: list[Constraint] = []
         for one in self.schema.fields:
-            found += value_constraints(one.name, one.dataType)
+            found += value_constraints(one.name, one.dataType, of_texts=self._finds_zeros)
         keys = self.keyed.keys if self.keyed else ()
         found += table_constraints(self.schema, self._columns, keys)
         if self.keyed is not None:
@@ -334,7 +343,7 @@ class JdbcSink(Sink):
             rest = [one for one in found if one.condition not in own]
             found = list(self.keyed.constrain(rest))
             found += order_constraints(self.max_ahead, self.keyed, self.schema)
-        return found
+        return tuple(found)
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
         """Append or upsert a batch; None when the table has it already."""
@@ -431,8 +440,15 @@ class JdbcSink(Sink):
     def _copy(
         self, connection: Connection, statement: str, rows: DataFrame, names: Sequence[str]
     ) -> None:
-        with contextlib.closing(self._chunks(rows, names)) as chunks:
-            self._copied_bytes = connection.copy(statement, chunks)
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            with contextlib.closing(self._chunks(rows, names)) as chunks:
+                self._copied_bytes = connection.copy(statement, chunks)
+        except Py4JJavaError as error:
+            if any(cause.condition == NO_CHARACTER for cause in causes_of(error)):
+                self._finds_zeros = True
+            raise
 
     def _connect(self) -> Connection:
         return Connection(self.spark, self.database.url, self.database.properties())
