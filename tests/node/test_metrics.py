@@ -2,15 +2,20 @@ import asyncio
 import socket
 import urllib.error
 import urllib.request
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from prometheus_client.core import Metric
 
+from ottla.coordinator.late_offsets import Late
 from ottla.node.loop_watchdog import LoopWatchdog
 from ottla.node.metrics import BrokerCollector, serve_metrics
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.share.stored import ShareKey
+
+HOUR_MS = 3_600_000
+WEEK_MS = 7 * 24 * HOUR_MS
 
 
 async def collect(node_call: Any, watchdog: LoopWatchdog | None = None) -> dict[str, Metric]:
@@ -42,7 +47,7 @@ async def test_what_groups_lose_soon(start_node: Any) -> None:
     )
     await call.create("t")
     now_ms = call.node.clock.now_ms()
-    time_ms = now_ms - 7 * 24 * 3_600_000 + 3_600_000
+    time_ms = now_ms - WEEK_MS + HOUR_MS
     await call.produce("t", call.batch(b"a", b"b", b"c", time_ms=time_ms))
     await call.node.topic_creation.ensure_offsets_topic()
     build = call.request(8, 8)
@@ -63,13 +68,43 @@ async def test_what_groups_lose_soon(start_node: Any) -> None:
     assert records == {("g", "t"): 2, ("workers", "t"): 1}
     seconds = [each.value for each in found["ottla_group_unread_going_seconds"].samples]
     assert all(3_500 < each < 3_601 for each in seconds)
+    (age,) = found["ottla_group_unread_going_age_seconds"].samples
+    assert age.value == 0
+
+
+async def test_a_state_that_does_not_answer_hides_no_other_group(
+    start_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = await start_node(share_coordinator_state_topic_num_partitions="1")
+    await call.create("t")
+    await call.produce("t", call.batch(b"a", time_ms=call.node.clock.now_ms() - WEEK_MS + HOUR_MS))
+    late = Late("g", "t", 0, 0)
+
+    async def count() -> int:
+        return 1
+
+    async def late_ones(ends: Any) -> AsyncIterator[list[Late]]:
+        yield [late]
+
+    async def refuse(index: int, decide: Any) -> None:
+        raise ApiError(ErrorCode.coordinator_not_available)
+
+    monkeypatch.setattr(call.node.groups.late_offsets, "count", count)
+    monkeypatch.setattr(call.node.groups.late_offsets, "late", late_ones)
+    await call.node.shares.persister.initialize(ShareKey("workers", call.topic_id("t"), 0), 1, 0)
+    monkeypatch.setattr(call.node.shares.runtime, "decide_appended", refuse)
+    found = await collect(call)
+    told = [each.labels["group"] for each in found["ottla_group_unread_going"].samples]
+    assert told == ["g"]
+    (age,) = found["ottla_group_unread_going_age_seconds"].samples
+    assert age.value == -1, "some groups were not looked at"
 
 
 async def test_partitions_that_are_too_many_to_look_at(
     start_node: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = await start_node()
-    long_ago_ms = call.node.clock.now_ms() - 7 * 24 * 3_600_000
+    long_ago_ms = call.node.clock.now_ms() - WEEK_MS
     for topic in ("t", "u", "v"):
         await call.create(topic)
         await call.produce(topic, call.batch(b"a", time_ms=long_ago_ms))

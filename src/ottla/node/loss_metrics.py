@@ -35,6 +35,9 @@ logger = logging.getLogger("ottla.metrics")
 FRESH_MS: Final = 60_000
 WITHIN_MS: Final = DAY_MS
 LOOKS_WITHIN_S: Final = 5.0
+SHARD_WITHIN_S: Final = 1.0
+"""For one partition of `__share_group_state`, which may still be loaded."""
+NEVER: Final = -1.0
 MAX_PARTITIONS: Final = 1_000
 """Of which records go within the time; those that lose some next are looked at."""
 MAX_LOOKUPS: Final = 500_000
@@ -63,20 +66,28 @@ class LossMetrics:
         self._known: Sequence[TopicLoss] = ()
         self._left_out = 0
         """Partitions that lose records, and were not compared with the offsets of groups."""
-        self._known_ms: int | None = None
+        self._looked_ms: int | None = None
+        self._whole_ms: int | None = None
+        """When all groups were looked at for the last time."""
 
     async def gather(self) -> list[Metric]:
-        """As of the last minute."""
+        """As of the last minute. What is not known any more is not told: an alert on old values
+        would stay silent while records go.
+        """
         now_ms = self._node.clock.monotonic_ms()
-        if self._known_ms is None or now_ms - self._known_ms >= FRESH_MS:
-            self._known_ms = now_ms
+        if self._looked_ms is None or now_ms - self._looked_ms >= FRESH_MS:
+            self._looked_ms = now_ms
+            self._known, self._left_out = (), 0
             try:
                 async with asyncio.timeout(LOOKS_WITHIN_S):
-                    self._known = await self._look()
+                    self._known, is_whole = await self._look()
             except (ApiError, TimeoutError) as error:
                 logger.warning(
                     "what groups lose soon is not known: %s", error or "it took too long"
                 )
+            else:
+                if is_whole:
+                    self._whole_ms = now_ms
         labels = ["group", "topic"]
         records = GaugeMetricFamily(
             "ottla_group_unread_going",
@@ -93,18 +104,25 @@ class LossMetrics:
             "Partitions that lose records within a day, and were too many to be looked at",
             value=self._left_out,
         )
+        age = GaugeMetricFamily(
+            "ottla_group_unread_going_age_seconds",
+            "How long ago all groups were looked at for this; -1: not yet",
+            value=NEVER if self._whole_ms is None else (now_ms - self._whole_ms) / 1000,
+        )
         for loss in self._known:
             records.add_metric([loss.group, loss.topic], loss.records)
             seconds.add_metric([loss.group, loss.topic], loss.in_ms / 1000)
-        return [records, seconds, left_out]
+        return [records, seconds, left_out, age]
 
-    async def _look(self) -> Sequence[TopicLoss]:
+    async def _look(self) -> tuple[Sequence[TopicLoss], bool]:
+        """What they lose, and whether all groups were looked at. Raises ApiError."""
         all_going = await self._going()
         soonest = nsmallest(MAX_PARTITIONS, all_going, key=lambda each: all_going[each][0].in_ms)
         going = {each: all_going[each] for each in soonest}
         slices = Slices()
         shared: dict[tuple[str, str], TopicLoss] = {}
-        for partition, group, offset in await self._share_starts(going):
+        starts, is_whole = await self._share_starts(going)
+        for partition, group, offset in starts:
             await slices.count()
             _count(shared, group, partition, offset, going[partition])
         found = nsmallest(MAX_SERIES, shared.values())
@@ -122,7 +140,7 @@ class LossMetrics:
                 _count(losses, one.group, partition, one.offset, going[partition])
             found = nsmallest(MAX_SERIES, (*found, *losses.values()))
         self._left_out = len(all_going) - len(looked_at)
-        return found
+        return found, is_whole
 
     async def _going(self) -> dict[Partition, list[Going]]:
         """The partitions of which records go."""
@@ -144,23 +162,35 @@ class LossMetrics:
 
     async def _share_starts(
         self, partitions: Iterable[Partition]
-    ) -> list[tuple[Partition, str, int]]:
-        """Where the share groups are of which this broker keeps the state."""
+    ) -> tuple[list[tuple[Partition, str, int]], bool]:
+        """Where the share groups are of which this broker keeps the state, and whether these are
+        all: one shard that does not answer must not hide the others.
+        """
         keys: dict[tuple[UUID, int], Partition] = {}
         for partition in partitions:
             topic = self._node.image.topic(partition.topic)
             if topic is not None:
                 keys[topic.topic_id, partition.index] = partition
         if not keys:
-            return []
+            return [], True
         found: list[tuple[Partition, str, int]] = []
+        is_whole = True
         topic_ids = tuple(dict.fromkeys(topic_id for topic_id, _ in keys))
-        for shard in await self._node.shares.runtime.decide_in_each(lambda shard, _: shard):
+        runtime = self._node.shares.runtime
+        for index in runtime.led_indexes():
+            try:
+                async with asyncio.timeout(SHARD_WITHIN_S):
+                    # What is not committed yet counts as well: a partition with too few replicas
+                    # in sync commits nothing.
+                    shard = await runtime.decide_appended(index, lambda shard, _: shard)
+            except (ApiError, TimeoutError):
+                is_whole = False
+                continue
             for topic_id in topic_ids:
                 for some in parts(tuple(shard.of_topic(topic_id)), MAX_STATES_AT_ONCE):
                     found += _starts(shard, some, keys)
                     await asyncio.sleep(0)
-        return found
+        return found, is_whole
 
 
 def _has_limit(log: Log) -> bool:
