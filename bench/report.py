@@ -78,10 +78,26 @@ def markdown(figures: Sequence[Figure], kept: Mapping[str, Any], profiles: Path)
         entry = kept[figure.name]
         text += f"- **{figure.name}** ({entry['runs']} runs each, load {entry['load']},"
         text += f" nice {entry.get('nice', 0)}, {entry['date']}): {figure.settings}\n"
-    text += "\n## Machine and versions\n\n"
-    for name, value in kept[measured[-1].name]["machine"].items() if measured else ():
-        text += f"- {name}: {value}\n"
+    text += _machines(measured, kept)
     return text + _profiles(profiles, missed)
+
+
+def _machines(measured: Sequence[Figure], kept: Mapping[str, Any]) -> str:
+    """What each figure was measured on, newest versions first: not all are measured again with
+    each of them.
+    """
+    figures: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    newest: dict[tuple[tuple[str, str], ...], str] = {}
+    for figure in measured:
+        entry = kept[figure.name]
+        machine = tuple(entry["machine"].items())
+        figures.setdefault(machine, []).append(figure.name)
+        newest[machine] = max(newest.get(machine, ""), entry["date"])
+    text = "\n## Machines and versions\n\n"
+    for machine in sorted(figures, key=lambda each: newest[each], reverse=True):
+        told = "; ".join(f"{name}: {value}" for name, value in machine)
+        text += f"- **{', '.join(figures[machine])}**: {told}\n"
+    return text
 
 
 def show(console: Console, figures: Sequence[Figure], kept: Mapping[str, Any]) -> None:

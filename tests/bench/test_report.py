@@ -29,7 +29,7 @@ def test_a_missed_goal_adds_its_profile(tmp_path: Path) -> None:
     assert "| produce | MB/s | 150.0 | 200.0 | 0.75 | ≥ 1.0 × Kafka | **no** |" in text
     assert "append 3.1 s" in text
     assert "ten records" in text
-    assert "- java: 17" in text
+    assert "- **rate**: java: 17" in text
 
 
 def test_a_met_goal_adds_no_profile(tmp_path: Path) -> None:
@@ -37,6 +37,17 @@ def test_a_met_goal_adds_no_profile(tmp_path: Path) -> None:
     text = report.markdown([Rate()], kept(250.0), tmp_path)
     assert "| yes |" in text
     assert "append" not in text
+
+
+def test_what_was_measured_with_other_versions_is_told_apart(tmp_path: Path) -> None:
+    class Later(Rate):
+        name = "later"
+
+    both = kept(250.0)
+    later = dict(both["rate"])  # type: ignore[call-overload]
+    both["later"] = {**later, "date": "2026-11-27", "machine": {"java": "21"}}
+    text = report.markdown([Rate(), Later()], both, tmp_path)
+    assert text.endswith("- **later**: java: 21\n- **rate**: java: 17\n")
 
 
 def test_the_printed_table_has_the_same_row() -> None:
