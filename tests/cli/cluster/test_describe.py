@@ -64,7 +64,7 @@ def test_the_document_keeps_its_fields(capsys: pytest.CaptureFixture[str]) -> No
     document = json.loads(capsys.readouterr().out)
     assert list(document) == [
         *("cluster_id", "controller", "controller_epoch", "controller_answers", "brokers"),
-        *("topics", "partitions", "offline", "under_min_isr", "under_replicated"),
+        *("topics", "partitions", "offline", "under_min_isr", "under_replicated", "led_by_others"),
     ]
     assert document["brokers"][0] == {
         "id": 1,

@@ -189,6 +189,8 @@ class MicroBatches:
             session.world.begins[self.id] = session.world.topic_id, dict(self.at)
         else:
             self.at = self._planned(planned - 1 if self.is_planned else planned)
+            # A query whose state was replaced begins with the offsets that were planned for it.
+            session.world.begins.setdefault(self.id, (session.world.topic_id, dict(self.at)))
 
     def _last(self, folder: str) -> int | None:
         return max((int(name) for name in self._files.names(folder)), default=None)
