@@ -38,7 +38,8 @@ test-all: $(BUILT) $(NEWEST_SPARK)/.ready
 	@OTTLA_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(PURE) $(ARGS)
 	@conf=$$($(NEWEST_SPARK)/bin/python -m components.newest_spark) && SPARK_CONF_DIR=$$conf \
 	  $(NEWEST_SPARK)/bin/python -m pytest -n 0 tests/pipelines/spark/jvm \
-	  tests/pipelines/run tests/pipelines/sinks tests/pipelines/source tests/system/test_pipeline_*.py $(ARGS)
+	  tests/pipelines/run tests/pipelines/sinks tests/pipelines/source tests/system/test_pipeline_*.py \
+	  tests/system/test_engine_declarative.py $(ARGS)
 
 check: $(BUILT)
 	$(BIN)/ruff format --check .
@@ -93,12 +94,13 @@ $(BUILT): $(READY) hatch_build.py $(shell $(PYTHON) -I src/ottla/accelerator.py)
 	  why and print("Ottla runs from source, which is slower:", why)'
 	@touch $(BUILT)
 
-# As a user gets it today, so without hashes; with what Spark Connect needs, which is refused.
+# As a user gets it today, so without hashes; with what Spark's declarative pipelines need,
+# among it Spark Connect.
 $(NEWEST_SPARK)/.ready: pyproject.toml
 	@echo "Making the environment with the newest Spark in $(NEWEST_SPARK) (once; minutes) ..."
 	@$(PYTHON) -m venv $(NEWEST_SPARK)
 	@$(NEWEST_SPARK)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  'pyspark[connect]==4.2.0' delta-spark==4.4.0 -e '.[dev]'
+	  'pyspark[pipelines]==4.2.0' delta-spark==4.4.0 -e '.[dev]'
 	@touch $@
 
 # Needs uv. The Spark pair is the newest whose every jar resolves through Spark's own Ivy.

@@ -20,6 +20,7 @@ NAMED_SKIPS = {
     # Each lane has the module or lacks it, and one test for either. The newest has Spark Connect.
     "tests/pipelines/spark/jvm/test_avro_classes.py": "Spark's module for Avro",
     "tests/pipelines/spark/jvm/test_required.py": "Spark Connect needs",
+    "tests/system/test_engine_declarative.py": "declarative pipelines need Spark 4.1",
     "tests/pipelines/spark/test_class_archive.py": "no Java on the PATH with an archive of its own",
     "tests/system/test_engine_hadoop.py": "no Java compiler on the PATH",
     "tests/system/test_engine_beam.py": "no Java compiler on the PATH",

@@ -26,6 +26,7 @@ ENGINES: Final = (
     "docs/engines/README.md",
     "docs/engines/kafka-streams.md",
     "docs/engines/spark.md",
+    "docs/engines/declarative-pipelines.md",
     "docs/engines/flink.md",
     "docs/engines/kafka-connect.md",
     "docs/engines/hadoop.md",

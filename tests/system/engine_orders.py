@@ -161,6 +161,16 @@ class Brokers:
             engine.start()
         send_for(load)
 
+    @contextlib.contextmanager
+    def one_away(self) -> Iterator[None]:
+        """Of three brokers, one is killed meanwhile."""
+        assert isinstance(self._brokers, Cluster)
+        self._brokers.kill(1)
+        try:
+            yield
+        finally:
+            self._brokers.start(1)
+
 
 @contextlib.contextmanager
 def running(count: int, folder: Path) -> Iterator[Brokers]:

@@ -65,7 +65,7 @@ def reasons(spark: Any, values: list[str], schema: str, *, name_fields: bool) ->
     frame = parse(
         spark.createDataFrame(rows, "n int, value binary"), schemas, name_fields=name_fields
     )
-    found = frame.select("n", REASON, *take_parsed(frame, schemas)).collect()
+    found = frame.select("n", REASON, *take_parsed(schemas)).collect()
     return [row[REASON] for row in sorted(found, key=lambda row: row["n"])]
 
 

@@ -17,7 +17,7 @@ def parsed(spark: Any, value: str, schema: str) -> Any:
     reason = frame.select(REASON).first()[REASON]
     if reason is not None:
         return reason
-    (value,) = frame.select(*take_parsed(frame, schemas)).first()
+    (value,) = frame.select(*take_parsed(schemas)).first()
     return value.asDict(recursive=True) if hasattr(value, "asDict") else value
 
 

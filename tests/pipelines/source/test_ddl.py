@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines.source.ddl import DdlError, read_ddl
+from ottla.pipelines.source.fields import kind_of, type_of
 
 READ = [
     ("carrier STRING NOT NULL, delay DOUBLE", "struct<carrier:string,delay:double>"),
@@ -45,6 +46,13 @@ REFUSED = [
 def test_what_it_reads_and_what_it_leaves_to_spark(text: str, expected: str | None) -> None:
     kind = read_ddl(text)
     assert (None if kind is None else kind.text()) == expected
+
+
+@pytest.mark.parametrize("text", [text for text, expected in READ if expected])
+def test_its_type_is_made_without_spark(text: str) -> None:
+    kind = read_ddl(text)
+    assert kind is not None
+    assert kind_of(type_of(kind)) == kind
 
 
 @pytest.mark.parametrize(("text", "words"), REFUSED)

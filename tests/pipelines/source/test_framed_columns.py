@@ -58,7 +58,7 @@ def rows(
     # What has a reason is left out, as in a pipeline: Python cannot hold a time of the year 11476.
     parsed = [
         F.when(F.col(REASON).isNull(), column).alias(name)
-        for column, name in zip(take_parsed(frame, schemas), schemas, strict=True)
+        for column, name in zip(take_parsed(schemas), schemas, strict=True)
     ]
     found = frame.select("number", *parsed, REASON).orderBy("number")
     return [
@@ -130,7 +130,7 @@ def test_a_plan_that_was_kept_reads_the_same(spark: Any) -> None:
 
     frame = parse(raw, kept)
 
-    assert frame.select(*take_parsed(frame, kept)).first()["key"] == "N1"
+    assert frame.select(*take_parsed(kept)).first()["key"] == "N1"
 
 
 def test_json_after_its_framing_is_read_as_json(spark: Any) -> None:

@@ -26,7 +26,7 @@ def parsed(
     }
     raw = spark.createDataFrame([(key, value)], "key binary, value binary")
     frame = parse(raw, schemas, name_fields=name_fields)
-    row = frame.select(*take_parsed(frame, schemas), REASON).first()
+    row = frame.select(*take_parsed(schemas), REASON).first()
     return row["value"], row[REASON]
 
 

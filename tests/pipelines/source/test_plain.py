@@ -209,7 +209,7 @@ def rows(spark: Any, schema: str, values: list[str], unknown_fields: Any = "keep
         spark.createDataFrame(data, "n int, value binary"), schemas, unknown_fields=unknown_fields
     )
     # As text: Python takes no times of all years, which rejected rows may have.
-    taken = [column.cast("string") for column in take_parsed(frame, schemas)]
+    taken = [column.cast("string") for column in take_parsed(schemas)]
     found = frame.select("n", *taken, REASON, UNKNOWN).collect()
     return [str(row) for row in sorted(found, key=lambda row: row["n"])]
 

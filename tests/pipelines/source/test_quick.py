@@ -58,7 +58,7 @@ def parsed(spark: Any) -> list[Any]:
     text = F.col("value").cast("string")
     quick = is_quick(F.from_json(text, schema), text, schema)
     assert quick is not None
-    found = frame.select("n", *take_parsed(frame, {"value": schema}), REASON, UNKNOWN, quick)
+    found = frame.select("n", *take_parsed({"value": schema}), REASON, UNKNOWN, quick)
     return sorted(found.collect(), key=lambda row: row["n"])
 
 

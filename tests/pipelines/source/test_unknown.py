@@ -40,7 +40,9 @@ def parsed(spark: Any, unknown_fields: Any) -> list[Any]:
     rows = [(number, value.encode()) for number, (value, _, _) in enumerate(VALUES)]
     raw = spark.createDataFrame(rows, "n int, value binary")
     frame = parse(raw, schemas, unknown_fields=unknown_fields)
-    found = frame.select("n", *take_parsed(frame, schemas), REASON, UNKNOWN).collect()
+    found = frame.select(
+        "n", *take_parsed(schemas, keeps_unknown=unknown_fields == "keep"), REASON, UNKNOWN
+    ).collect()
     return sorted(found, key=lambda row: row["n"])
 
 

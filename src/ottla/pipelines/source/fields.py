@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.source.ddl import Field, Kind
 
@@ -67,3 +67,36 @@ def kind_of(schema: DataType) -> Kind:
     if isinstance(schema, DecimalType):
         return Kind("decimal", (), schema.precision, schema.scale)
     return Kind(schema.simpleString())
+
+
+def type_of(kind: Kind) -> DataType:
+    """Return Spark's type of a value that `read_ddl` gives, without asking Spark."""
+    from pyspark.sql.types import StructType
+
+    field = {"name": "it", "type": _as_json(kind), "nullable": True, "metadata": {}}
+    return StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
+
+
+# The names that differ in Spark's JSON of types.
+_IN_JSON: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+
+
+def _as_json(kind: Kind) -> Any:
+    if kind.name == "struct":
+        fields = [
+            {
+                "name": one.name,
+                "type": _as_json(one.kind),
+                "nullable": one.nullable,
+                "metadata": {},
+            }
+            for one in kind.fields
+        ]
+        return {"type": "struct", "fields": fields}
+    inner = [_as_json(one.kind) for one in kind.fields]
+    if kind.name == "array":
+        return {"type": "array", "elementType": inner[0], "containsNull": True}
+    if kind.name == "map":
+        key, value = inner
+        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+    return kind.text() if kind.name == "decimal" else _IN_JSON.get(kind.name, kind.name)

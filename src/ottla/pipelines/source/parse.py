@@ -170,7 +170,9 @@ def _with_changed(frame: DataFrame, objects: dict[str, StructType]) -> tuple[Dat
             said = F.col(_LOOK + name)[_SAID]
             fault = changed_in_json(parsed, said, text, fields, name)
             faults[_CHANGED + name] = F.when(said.isNotNull(), fault)
-    return frame.withColumns(faults), [name for name in objects if _CHANGED + name in faults]
+    # Spark Connect takes no empty dict.
+    frame = frame.withColumns(faults) if faults else frame
+    return frame, [name for name in objects if _CHANGED + name in faults]
 
 
 def _with_unknown(frame: DataFrame, fields: StructType, unknown_fields: UnknownFields) -> DataFrame:
@@ -179,7 +181,8 @@ def _with_unknown(frame: DataFrame, fields: StructType, unknown_fields: UnknownF
 
     look = F.col(f"{_LOOK}value")
     text = look[_TEXT]
-    frame = frame.withColumns(own_names(look, fields))
+    own = own_names(look, fields)
+    frame = frame.withColumns(own) if own else frame
     names = unknown_names(look, text, fields)
     frame = frame.withColumn(UNKNOWN, F.when(look.isNotNull(), names))
     if unknown_fields != "keep":
@@ -188,15 +191,18 @@ def _with_unknown(frame: DataFrame, fields: StructType, unknown_fields: UnknownF
     return frame.withColumn(_KEPT, F.when(F.col(UNKNOWN).isNotNull(), kept))
 
 
-def take_parsed(frame: DataFrame, schemas: dict[str, Kind]) -> list[Column]:
-    """Return the columns `key` and `value` as parsed; an object is null in a row with a reason."""
+def take_parsed(schemas: dict[str, Kind], *, keeps_unknown: bool = False) -> list[Column]:
+    """Return the columns `key` and `value` as parsed; an object is null in a row with a reason.
+
+    `keeps_unknown`: the fields of the value that its schema lacks are in one more field of it.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = []
     for name, schema in schemas.items():
         column = F.col(_PARSED + name)
         if as_json_object(schema) is not None:
-            if name == "value" and _KEPT in frame.columns:
+            if name == "value" and keeps_unknown:
                 column = column.withField(COLUMN, F.col(_KEPT))
         elif isinstance(schema, Framed):
             column = framing.value_in(column, schema)

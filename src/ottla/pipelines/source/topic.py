@@ -19,7 +19,7 @@ from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
-from ottla.pipelines.source import debezium
+from ottla.pipelines.source import connect, debezium
 from ottla.pipelines.source.debezium import (
     DEBEZIUM,
     SOURCE_FORMATS,
@@ -95,6 +95,9 @@ def topic(
     are not in the frame and not lost: `to_delta` writes them to the table `<target>_rejected`,
     `rejected` streams them, and each progress of the query counts them.
 
+    Over Spark Connect, as in Spark's declarative pipelines, the query is Spark's own: there
+    rejects="keep" is needed, and neither a registry nor starting="table" can be used.
+
     Args:
         bootstrap_servers: those of any Kafka cluster, "host:port,host:port" or a list.
         starting: where a query without a checkpoint starts: "earliest", "latest", a datetime
@@ -134,20 +137,34 @@ def topic(
         PipelineError: a wrong schema, start or setting; a registry that does not answer or whose
             schema cannot be read.
     """
-    require_pyspark()
-    require_jvm(spark)
+    _require_session(spark, starting, registry)
     source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     source = replace(source, **_checked_rows(source, max_rows, rejects, tombstones))
     source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
     source = _checked_format(source, source_format, truncate, tombstones)
+    if connect.is_connect(spark):
+        connect.require_all_rows(source)
+        return rows_of(_stream(spark, source), source, counts=False)
     keep(source)
     raw = _stream(spark, source)
     watch_rejects(spark)
     return rows_of(raw, source)
 
 
-def rows_of(raw: DataFrame, source: Source) -> DataFrame:
-    """Return Kafka's raw rows of a source as `topic` gives its stream."""
+def _require_session(spark: SparkSession, starting: Any, registry: Any) -> None:
+    """Raise PipelineError unless the session gives what these arguments ask of it."""
+    require_pyspark()
+    if connect.is_connect(spark):
+        connect.require_own_query(starting, registry)
+    else:
+        require_jvm(spark)
+
+
+def rows_of(raw: DataFrame, source: Source, *, counts: bool = True) -> DataFrame:
+    """Return Kafka's raw rows of a source as `topic` gives its stream.
+
+    `counts`: the query's progress counts the rows that are left out.
+    """
     parsed = parse(
         raw,
         source.schemas,
@@ -155,28 +172,29 @@ def rows_of(raw: DataFrame, source: Source) -> DataFrame:
         unknown_fields=source.unknown_fields,
         source_format=source.source_format,
     )
-    return _rows(parsed, source)
+    return _rows(parsed, source, counts=counts and source.counts)
 
 
-def _rows(frame: DataFrame, source: Source) -> DataFrame:
+def _rows(frame: DataFrame, source: Source, *, counts: bool) -> DataFrame:
     """Count and leave out what the source does not keep, and choose the columns."""
     from pyspark.sql import functions as F  # noqa: N812
 
     parses = F.col(REASON).isNull()
     tombstone = ~F.col(f"{GIVEN}value") & parses
-    if source.counts:
+    if counts:
+        names_unknown = as_json_object(source.schemas["value"]) is not None
         frame = frame.observe(
             source.metric,
             F.count(REASON).alias(REJECTED),
             F.count(F.when(tombstone, 1)).alias(TOMBSTONES),
             *(observed_blocks(REASON) if source.can_reject else ()),
-            *(_observed_unknown(parses) if UNKNOWN in frame.columns else ()),
+            *(_observed_unknown(parses) if names_unknown else ()),
         )
     if source.can_reject:
         frame = frame.where(parses)
     if source.tombstones == "skip":
         frame = frame.where(~tombstone)
-    columns = take_parsed(frame, source.schemas)
+    columns = take_parsed(source.schemas, keeps_unknown=source.unknown_fields == "keep")
     if source.is_debezium:
         key, value = columns
         kind = object_of(source.schemas["value"])
@@ -229,8 +247,7 @@ def rejected(
     as `key` and `value`, and `reason`. It is for sinks of your own; `to_delta` writes these rows
     itself.
     """
-    require_pyspark()
-    require_jvm(spark)
+    _require_session(spark, starting, registry)
     source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
     source = _checked_format(source, source_format, "stop", None)
@@ -279,6 +296,8 @@ def _schema(
 ) -> DataType | Framed:
     argument = "key_schema" if column == "key" else "schema"
     if not is_wanted(schema):
+        if isinstance(schema, str) and connect.is_connect(spark):
+            schema = connect.read_schema_text(schema, argument)
         return read_schema(schema, argument)
     if registry is None:
         raise PipelineError(

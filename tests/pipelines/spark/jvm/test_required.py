@@ -70,12 +70,17 @@ def test_a_delta_with_other_classes(
 CONNECT = """
 import sys
 from pyspark.sql import SparkSession
-from ottla.pipelines import PipelineError, to_delta, topic
+from ottla.pipelines import PipelineError, rejected, to_delta, topic
 
 spark = SparkSession.builder.remote("local[1]").getOrCreate()
 rows = spark.readStream.format("rate").load()
+flights = {"name": "flights", "bootstrap_servers": "localhost:9092", "schema": "n INT NOT NULL"}
+topic(spark, **flights, rejects="keep", unknown_fields="keep", key_schema="bigint")
+rejected(spark, **flights)
 for start in (
-    lambda: topic(spark, "flights", bootstrap_servers="localhost:9092"),
+    lambda: topic(spark, **flights),
+    lambda: topic(spark, **flights, rejects="keep", starting="table"),
+    lambda: rejected(spark, **flights, registry="http://localhost:8081"),
     lambda: to_delta(rows, sys.argv[1] + "/t", checkpoint=sys.argv[1] + "/c"),
 ):
     try:
@@ -96,8 +101,15 @@ def test_a_session_of_spark_connect(tmp_path: Path) -> None:
         text=True,
         timeout=4 * START_WITHIN_S,
     )
-    found = "This is a session of Spark Connect (pyspark.sql.connect.session.SparkSession). "
-    lines = done.stdout.splitlines()
-    assert [line.startswith(found + "Ottla's pipelines call") for line in lines] == [True, True], (
-        done.stderr
+    place = "Over Spark Connect, as in a declarative pipeline, "
+    sink = "This is a session of Spark Connect (pyspark.sql.connect.session.SparkSession). "
+    begins = (
+        f"{place}nothing counts or keeps the rows that do not parse: topic(..., rejects='keep')",
+        f"{place}no table of to_delta tells where a query starts",
+        f"{place}a schema registry cannot be used",
+        f"{sink}Ottla's pipelines call",
     )
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(begins), done.stderr
+    for line, begin in zip(lines, begins, strict=True):
+        assert line.startswith(begin)
