@@ -115,7 +115,8 @@ def loop(told: list[Event], monkeypatch: pytest.MonkeyPatch) -> Any:
     made: Any = Mirror(MirrorSpec(), side, side, told.append)
     made._source, made._target = FakeClient(), FakeClient()
     made._writer = FakeWriter()
-    made._reader = SimpleNamespace(assign=lambda positions: None)
+    made._reader = SimpleNamespace(assign=lambda positions: None, end_seen=lambda source: 0)
+    made._has_joined = True
     made._end = SourceEnd(MirrorSpec(), made._source, made._target, told.append)
     made._plan = plan("t", "u")
     yield made
@@ -238,6 +239,20 @@ def test_other_instances_are_told_of_what_is_left_out(loop: Any) -> None:
     assert loop._writer.at == {ONE: Position(0, ORIGIN, None, True)}
     assert set(loop._share.committed) == {TWO}
     assert loop._has_reached({ONE: 9})
+
+
+def test_the_end_is_reached_only_once_the_source_has_taken_each_position(loop: Any) -> None:
+    """A log that was cut may end where it ended before, or have an open transaction below that."""
+    loop._share.take(ONE, "t", Position(17, ORIGIN))
+    seen: dict[Any, int] = {}
+    loop._reader.end_seen = seen.get
+    loop._has_joined = False
+    assert not loop._has_reached({ONE: 17})
+    loop._has_joined = True
+    assert not loop._has_reached({ONE: 17})
+    assert not loop._has_reached({ONE: 0})
+    seen[ONE] = 17
+    assert loop._has_reached({ONE: 17})
 
 
 def test_what_fails_again_is_said_again(loop: Any, told: list[Event]) -> None:

@@ -99,6 +99,8 @@ class Mirror:
         """Held, but left out, which their positions may not say yet."""
         self._waiting_since_s = 0.0
         self._has_changed = False
+        self._has_joined = False
+        """The group has said, once at least, which partitions are this instance's."""
         self._one_by_one = False
         self._failures = 0
         self._records = 0
@@ -125,7 +127,7 @@ class Mirror:
         return noted
 
     def _note_change(self) -> None:
-        self._has_changed = True
+        self._has_changed = self._has_joined = True
 
     def begin(self) -> TopicPlan:
         """Makes the topics, and joins the group. Raises ClientError, LibrdkafkaError,
@@ -565,10 +567,19 @@ class Mirror:
     # The end
 
     def _has_reached(self, until: Mapping[TopicPartition, int]) -> bool:
-        """Whether every partition is committed up to there, by whichever instance."""
+        """Whether every partition is committed up to there, by whichever instance.
+
+        Not before the source has taken each position: of a log that was cut, and that has grown to
+        the position again or has an open transaction below it, the end alone says nothing.
+        """
         if self._waiting or self._out_waiting or self._has_changed:
             return False
+        if until and not self._has_joined:
+            return False
         out = {name for name, _ in self._out}
+        held = (each for each in self._share.committed if each.topic not in out)
+        if any(self._reader.end_seen(self._share.source_of(each)) is None for each in held):
+            return False
         return self._end.is_reached(until, self._share.committed, out, self._plan)
 
     def settle_groups(self) -> None:
