@@ -129,3 +129,18 @@ def test_no_request_has_too_many_positions(writer: Any) -> None:
     partitions = [TopicPartition("t", index) for index in range(MAX_POSITIONS + 1)]
     writer.commit(dict.fromkeys(partitions, position), {"t": "t"}, {}, lambda: None)
     assert producer.offsets == [MAX_POSITIONS, 1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "_WAIT_COORD"],
+)
+def test_positions_wait_for_a_coordinator_that_has_gone(writer: Any, name: str) -> None:
+    def committed(_partitions: Any, timeout: float) -> None:
+        raise KafkaException(reason(name))
+
+    writer._member, member = SimpleNamespace(committed=committed), writer._member
+    try:
+        assert writer.positions([TopicPartition("t", 0)], 1.0) is None
+    finally:
+        writer._member = member

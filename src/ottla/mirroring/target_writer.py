@@ -65,8 +65,18 @@ LOOK_PAUSE_S: Final = 0.1
 MAX_RECORD_BYTES: Final = 1_000_000_000
 """librdkafka's own limit: what the target takes, its topics say."""
 UNSTABLE: Final = frozenset(
-    {KafkaError._TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError._TRANSPORT}
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._WAIT_COORD,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
 )
+"""The positions cannot be read now: a transaction is open, or the group's coordinator has gone."""
 NEEDED: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
