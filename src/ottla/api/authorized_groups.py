@@ -18,6 +18,7 @@ from ottla.api.permissions import (
     may,
     refusal,
     split,
+    topic_in,
     topic_name,
 )
 from ottla.api.streams_group_describe import DESCRIPTION_NOT_TOLD
@@ -453,12 +454,8 @@ async def group_history(request: bytes, context: Context, answer: Answer) -> byt
         # Of a streams group they name subtopologies.
         if entry["type"] != STREAMS:
             shown, hidden = await split(
-                entry["moves"], _DESCRIBE_TOPIC, _moved_topic, context, log=False
+                entry["moves"], _DESCRIBE_TOPIC, topic_in, context, log=False
             )
             entry["moves"] = shown
             entry["is_complete"] = entry["is_complete"] and not hidden
     return json.dumps(history).encode()
-
-
-def _moved_topic(move: Any, context: Context) -> str | None:
-    return str(move["topic"])

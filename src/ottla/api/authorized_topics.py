@@ -16,6 +16,7 @@ from ottla.api.permissions import (
     may,
     refusal,
     split,
+    topic_in,
     topic_name,
 )
 from ottla.network.handlers import Answer, EndConnectionError
@@ -305,8 +306,6 @@ async def elections(request: bytes, context: Context, answer: Answer) -> bytes:
         return json.dumps({"elections": 1, "error": error}).encode()
     document = json.loads(await answer(request, context))
     if "leaders" in document:
-        describe = Need(Operation.DESCRIBE, Resource.TOPIC)
-        named = {each["topic"] for each in document["leaders"]}
-        seen = {name for name in named if may(context, describe, name)}
-        document["leaders"] = [each for each in document["leaders"] if each["topic"] in seen]
+        shown, _ = await split(document["leaders"], _DESCRIBE, topic_in, context, log=False)
+        document["leaders"] = shown
     return json.dumps(document).encode()

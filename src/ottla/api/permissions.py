@@ -70,6 +70,11 @@ def topic_name(item: Any, context: Context) -> str | None:
     return None if topic is None else topic.name
 
 
+def topic_in(entry: Any, context: Context) -> str | None:
+    """The topic that an entry of a JSON answer names."""
+    return str(entry["topic"])
+
+
 NameOf = Callable[[Any, Context], str | None]
 
 
