@@ -22,7 +22,7 @@ from ottla.groups.consumer.requests import HeartbeatRequest
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
-from ottla.runtime.slices import Slices, parts
+from ottla.runtime.slices import Slices
 
 KEY: Final = 68
 ACCESS: Final = (
@@ -40,8 +40,6 @@ DISABLED: Final = (
 )
 MAX_OWNED_TOPICS: Final = 100_000
 """Of which a member says that it owns partitions. Kafka has no limit."""
-MAX_OWNED_AT_ONCE: Final = 10_000
-"""Taken over without a pause."""
 _DESCRIBE: Final = Need(Operation.DESCRIBE, Resource.TOPIC)
 _REGEX: Final = VersionedField[str | None](
     KEY, "ConsumerGroupHeartbeatRequest", "subscribed_topic_regex", None
@@ -119,9 +117,7 @@ async def _owned(topics: Any, slices: Slices) -> Partitions | None:
                 f"A member may say that it owns partitions of {MAX_OWNED_TOPICS:,} topics at most."
                 " Start more members.",
             )
-        for some in parts(topic.partitions, MAX_OWNED_AT_ONCE):
-            await slices.count(1 + len(some) // 100)
-            mine.update(some)
+        await slices.add_all(mine, topic.partitions)
     found = {}
     for topic_id, partitions in owned.items():
         await slices.count(1 + len(partitions) // 100)

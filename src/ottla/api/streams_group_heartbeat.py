@@ -45,8 +45,6 @@ DISABLED: Final = (
 MAX_ERRORS_TOLD: Final = 3
 MAX_TAGS: Final = 100
 """Of a member. Kafka Streams allows 5 itself (StreamsConfig)."""
-MAX_OWNED_AT_ONCE: Final = 10_000
-"""Tasks that a member has, taken over without a pause."""
 MAX_OWNED: Final = 100_000
 """Tasks that a member has in one role. Kafka has no limit."""
 MAX_TASK_NAME_CHARACTERS: Final = 100_000
@@ -155,9 +153,7 @@ async def _owned(tasks: Any, slices: Slices) -> Partitions | None:
                 f"A member may say that it has {MAX_OWNED:,} tasks of {MAX_TOPOLOGY_NAMES:,}"
                 " subtopologies at most. Start more instances.",
             )
-        for some in parts(each.partitions, MAX_OWNED_AT_ONCE):
-            await slices.count(1 + len(some) // 100)
-            numbers.update(some)
+        await slices.add_all(numbers, each.partitions)
     return {name: frozenset(numbers) for name, numbers in owned.items()}
 
 
