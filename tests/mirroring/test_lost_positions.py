@@ -45,15 +45,22 @@ def test_nothing_is_doubled(brokers: Brokers, is_forced: bool) -> None:
     assert sorted(read_on(target, group, name, [0, 1])) == [b"b", b"c", b"e"]
 
 
-def test_a_copy_that_was_made_again_has_no_positions(brokers: Brokers) -> None:
-    """The map is of the one before."""
+def mirror_and_forget(brokers: Brokers, name: str) -> dict[str, Any]:
+    """Mirror a new topic, whose positions the target then forgets; return the mirror."""
     source, target = brokers
-    name = name_of("other")
     source.create_topic(name).produce("a", "b")
     spec: dict[str, Any] = {"topics": (name,), "name": name, "groups": ("none",)}
     with Run(source, target, **spec) as run:
         run.to_the_end()
     forget(brokers, name)
+    return spec
+
+
+def test_a_copy_that_was_made_again_has_no_positions(brokers: Brokers) -> None:
+    """The map is of the one before."""
+    source, target = brokers
+    name = name_of("other")
+    spec = mirror_and_forget(brokers, name)
     with Client(target.bootstrap) as client:
         delete_topic(client, name)
     target.create_topic(name).produce("other")
@@ -68,11 +75,7 @@ def test_a_topic_that_was_made_again_at_the_source(brokers: Brokers) -> None:
     """What is mirrored is from the one before, positions or not."""
     source, target = brokers
     name = name_of("again")
-    source.create_topic(name).produce("a", "b")
-    spec: dict[str, Any] = {"topics": (name,), "name": name, "groups": ("none",)}
-    with Run(source, target, **spec) as run:
-        run.to_the_end()
-    forget(brokers, name)
+    spec = mirror_and_forget(brokers, name)
     with Client(source.bootstrap) as client:
         delete_topic(client, name)
     source.create_topic(name).produce("new")

@@ -40,7 +40,7 @@ STABLE_WITHIN_S: Final = 1.0
 WAITING_NOTE_S: Final = 5.0
 LOOK_EVERY_S: Final = 0.5
 MAX_SWITCHES: Final = 10
-"""Looks at a group that is to be moved, and has read on at each."""
+"""Looks at a group that `switch` moves, and that has read on at each."""
 NEAR_OFFSETS: Final = 100
 """A partition that is so near to its end has caught up: behind its last record there may be
 markers, which are offsets without a record.
@@ -429,7 +429,7 @@ class Mirror:
                 self._tell(Event(events.CUT, text, {**facts, "end": end, "mirrored": at}))
                 self._put_out(each.topic)
             else:
-                # Only markers behind the last record are left of what was read.
+                # Only markers after the last record are left of what was read.
                 self._share.forget_removed(each, first)
         for topic in {each.topic for each in lost} & {name for name, _ in self._out}:
             self._share.drop(topic)

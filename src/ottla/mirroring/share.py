@@ -84,8 +84,8 @@ class Share:
             self.next[each], self.lasts[each] = position.offset, position.last
 
     def next_offsets(self) -> dict[TopicPartition, tuple[int, int | None]]:
-        """Where to read the source's partitions: behind the last record, with its epoch, so that
-        the source's leader says whether it has it still. Markers behind it are read again.
+        """Where to read the source's partitions: after the last record, with its epoch, so that
+        the source's leader says whether it has it still. Markers after it are read again.
         """
         return {
             self.source_of(each): self.lasts[each] or (at, None) for each, at in self.next.items()
