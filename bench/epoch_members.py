@@ -124,6 +124,7 @@ class EpochMembers:
     def __init__(self, address: str, group: str, topic: str, count: int, partitions: int) -> None:
         self._partitions = partitions
         self._members = [EpochMember(address, group, topic) for _ in range(count)]
+        self._owners: dict[int, EpochMember] = {}
         find_coordinator(address, group)
 
     def __enter__(self) -> Self:
@@ -135,7 +136,8 @@ class EpochMembers:
 
     def until_stable(self, beat_seconds: float) -> float:
         """All send heartbeats, at once where they have something to tell, until each partition is
-        some member's and all are in one epoch; returns the seconds.
+        some member's and all are in one epoch; returns the seconds. Raises ClientError if a
+        partition was some other member's when a member got it.
         """
         began = time.monotonic()
         limit = began + WAIT_SECONDS
@@ -156,10 +158,21 @@ class EpochMembers:
                         waiting.add(each)
                 for key, _ in selector.select(0.01):
                     member = key.data
+                    had = member.partitions
                     is_taken = member.take(member.frame())
+                    self._note_owned(member, had)
                     waiting.discard(member)
                     pause = 0.0 if member.is_due and is_taken else beat_seconds
                     next_at[member] = time.monotonic() + pause
+
+    def _note_owned(self, member: EpochMember, had: frozenset[int]) -> None:
+        if member.partitions == had:
+            return
+        for number in had - member.partitions:
+            del self._owners[number]
+        for number in member.partitions - had:
+            if self._owners.setdefault(number, member) is not member:
+                raise ClientError(f"partition {number} has two members")
 
     def _is_stable(self) -> bool:
         owned = [number for each in self._members for number in each.partitions]
@@ -173,7 +186,10 @@ class EpochMembers:
     def leave(self, count: int) -> None:
         """So many leave, one after the other."""
         for each in self._members[:count]:
+            had = each.partitions
             each.beat(leaves=True)
+            each.partitions = frozenset()
+            self._note_owned(each, had)
             each.socket.close()
         del self._members[:count]
 
