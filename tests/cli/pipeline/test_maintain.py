@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.failures import Failed
-from ottla.cli.pipeline.maintain import maintain_file
-from ottla.pipelines.file.read import read_file
+from ottla.cli.app import carry_out
 
 SINKS = [
     'topic = "copies"',
@@ -26,9 +24,11 @@ checkpoint = "./cp/numbers"
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_a_file_that_writes_no_table_to_maintain_is_refused(tmp_path: Path, sink: str) -> None:
+def test_a_file_that_writes_no_table_to_maintain_is_refused(
+    tmp_path: Path, sink: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "numbers.toml"
     file.write_text(FILE.replace("SINK", sink))
-    with pytest.raises(Failed) as caught:
-        maintain_file(read_file(file, {}), None, dry_run=False, as_json=False)
-    assert caught.value.message == "numbers.toml writes no table that Ottla maintains."
+    assert carry_out(["pipeline", "maintain", str(file)]) == 1
+    said = capsys.readouterr().err
+    assert said == "ottla pipeline maintain: numbers.toml writes no table that Ottla maintains.\n"

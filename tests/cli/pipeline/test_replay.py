@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.failures import Failed
-from ottla.cli.pipeline.replay import replay_file, replay_of
+from ottla.cli.app import carry_out
+from ottla.cli.pipeline.replay import replay_of
 from ottla.cli.rows import document
-from ottla.pipelines.file.read import read_file
 from ottla.pipelines.replay.outcome import Replayed, ReplayedReason
 
 FOUND = Replayed(
@@ -62,9 +61,10 @@ def test_nothing_to_send_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "n: no row is to be sent again (t_rejected).\n"
 
 
-def test_a_file_without_rejected_rows_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_rejected_rows_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "numbers.toml"
     file.write_text(FILE)
-    with pytest.raises(Failed) as caught:
-        replay_file(read_file(file, {}), (), dry_run=False, as_json=False)
-    assert caught.value.message == "No pipeline of numbers.toml writes a table."
+    assert carry_out(["pipeline", "replay", str(file)]) == 1
+    assert "No pipeline of numbers.toml writes a table." in capsys.readouterr().err

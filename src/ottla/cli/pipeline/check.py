@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +12,7 @@ from ottla.cli.failures import Failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.broker import look_up_topic
 from ottla.cli.pipeline.file import checked_file
-from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.options import file_options
 from ottla.cli.pipeline.session import spark_of
 from ottla.cli.rows import emit, only_json, row, show_rows
 from ottla.cli.screen import note, say
@@ -52,17 +50,16 @@ class CheckedPipeline:
 
 
 @command()
-@FILE
-@ONLY
+@file_options(checked_file)
 @click.option(
     "--spark/--no-spark",
     default=True,
     help="Also plan the queries, for which Spark is started.",
 )
 @AS_JSON
-def check(file: Path, only: Sequence[str], spark: bool, as_json: bool) -> None:
+def check(spec: FileSpec, spark: bool, as_json: bool) -> None:
     """Find what is wrong with FILE and with what it needs; nothing is read or written."""
-    check_file(checked_file(file, only), with_spark=spark, as_json=as_json)
+    check_file(spec, with_spark=spark, as_json=as_json)
 
 
 def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -12,7 +10,7 @@ from ottla.cli.command import command
 from ottla.cli.failures import Failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.file import checked_file
-from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.options import file_options
 from ottla.cli.pipeline.session import spark_of
 from ottla.cli.rows import column, emit, row
 from ottla.cli.screen import note, say
@@ -42,8 +40,7 @@ class TableToMaintain(MaintainedTable):
 
 
 @command()
-@FILE
-@ONLY
+@file_options(checked_file)
 @click.option(
     "--keep",
     "keep_hours",
@@ -53,17 +50,8 @@ class TableToMaintain(MaintainedTable):
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @AS_JSON
-def maintain(
-    file: Path, only: Sequence[str], keep_hours: float | None, dry_run: bool, as_json: bool
-) -> None:
+def maintain(spec: FileSpec, keep_hours: float | None, dry_run: bool, as_json: bool) -> None:
     """Join the small files of the tables of FILE, and delete files that nothing needs any more."""
-    maintain_file(checked_file(file, only), keep_hours, dry_run=dry_run, as_json=as_json)
-
-
-def maintain_file(
-    spec: FileSpec, keep_hours: float | None, *, dry_run: bool, as_json: bool
-) -> None:
-    """Join small files and delete unused ones; raises Failed with all problems at the end."""
     pipelines = [one for one in spec.pipelines if one.sink.has_maintenance]
     if not pipelines:
         raise Failed(f"{spec.file.name} writes no table that Ottla maintains.")

@@ -29,25 +29,16 @@ from ottla.pipelines.spec.problem import FileError
 @click.option("--role", metavar="ROLE", help="The IAM role that runs the job.")
 def package(file: Path, glue: str, to: Path | None, location: str | None, role: str | None) -> None:
     """Write what AWS Glue needs to run FILE: script, wheel, job definition, list of jars."""
-    package_file(file, glue, to, location, role)
-
-
-def package_file(
-    file: Path, version: str, folder: Path | None, location: str | None, role: str | None
-) -> None:
-    """Write the job's folder and print what is in it. Raises UsageFailed."""
     given_paths = {"location": location, "role": role}
     given = {name: value for name, value in given_paths.items() if value is not None}
     # The job has its own environment: a variable that is not set here is no mistake.
     try:
-        made = packaged(
-            file, folder or Path(f"{file.stem}-glue"), version, environ=AllSet(), **given
-        )
+        made = packaged(file, to or Path(f"{file.stem}-glue"), glue, environ=AllSet(), **given)
     except FileError as error:
         raise listed(file, error.problems) from error
     except PipelineError as error:
         raise UsageFailed(f"{error}.".replace("..", ".")) from error
-    say(f"Packaged {file} for AWS Glue {version} in {made.folder}:")
+    say(f"Packaged {file} for AWS Glue {glue} in {made.folder}:")
     for path in (made.script, made.wheel, made.definition, made.jars):
         say(f"  {path.name}")
     for notice in made.notices:

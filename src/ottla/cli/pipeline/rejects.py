@@ -5,8 +5,6 @@ The rows are made purely; Spark reads the tables (`pipelines.rejects.table`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -14,7 +12,7 @@ import click
 from ottla.cli.command import command
 from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.file import checked_file
-from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.options import file_options
 from ottla.cli.pipeline.session import spark_of, with_rejects
 from ottla.cli.rows import NOT_ASKED, NotAsked, column, emit, only_json, row, show_rows
 from ottla.cli.screen import note, say
@@ -81,8 +79,7 @@ class RejectsOfPipeline:
 
 
 @command()
-@FILE
-@ONLY
+@file_options(checked_file)
 @click.option(
     "--newest",
     type=WholeNumber(0, 1_000),
@@ -91,13 +88,8 @@ class RejectsOfPipeline:
     help="How many rows to show.",
 )
 @AS_JSON
-def rejects(file: Path, only: Sequence[str], newest: int, as_json: bool) -> None:
+def rejects(spec: FileSpec, newest: int, as_json: bool) -> None:
     """Count the rejected rows of the tables of FILE by reason, and show the newest."""
-    show_rejects(checked_file(file, only), newest, as_json=as_json)
-
-
-def show_rejects(spec: FileSpec, newest: int, *, as_json: bool) -> None:
-    """Show the rejected rows of each pipeline of a file. Raises Failed."""
     tables = with_rejects(spec)
     note("Starting Spark to read the tables.")
     found: list[RejectsOfPipeline] = []

@@ -6,7 +6,6 @@ The rows are made purely; `pipelines.replay` sends the rejected ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -14,7 +13,7 @@ from ottla.cli.command import command
 from ottla.cli.failures import Failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.file import checked_file
-from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.options import file_options
 from ottla.cli.pipeline.session import spark_of, with_rejects
 from ottla.cli.rows import column, emit, row, show_rows
 from ottla.cli.screen import note, say
@@ -88,8 +87,7 @@ class ReplayOfPipeline:
 
 
 @command()
-@FILE
-@ONLY
+@file_options(checked_file)
 @click.option(
     "--reason",
     "reasons",
@@ -105,27 +103,9 @@ class ReplayOfPipeline:
 @click.option("--dry-run", is_flag=True, help="Say what would become of them; change nothing.")
 @AS_JSON
 def replay(
-    file: Path,
-    only: Sequence[str],
-    reasons: Sequence[str],
-    dead_letters: bool,
-    dry_run: bool,
-    as_json: bool,
+    spec: FileSpec, reasons: Sequence[str], dead_letters: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Send the rejected rows of the pipelines of FILE through them once more, each once."""
-    spec = checked_file(file, only)
-    replay_file(spec, reasons, dead_letters=dead_letters, dry_run=dry_run, as_json=as_json)
-
-
-def replay_file(
-    spec: FileSpec,
-    reasons: Sequence[str],
-    *,
-    dead_letters: bool = False,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Send the rejected rows of each pipeline again; raises Failed with all problems at the end."""
     pipelines = with_rejects(spec)
     note("Starting Spark.")
     problems: list[str] = []

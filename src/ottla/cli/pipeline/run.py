@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from ottla.cli.command import command
 from ottla.cli.failures import Failed
 from ottla.cli.pipeline.broker import look_up_topic
 from ottla.cli.pipeline.file import checked_file
-from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.options import file_options
 from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.pipeline.view import open_view
 from ottla.pipelines.checkpoint.lease import taken_here
@@ -22,21 +21,13 @@ from ottla.pipelines.spec.pipeline import FileSpec
 
 
 @command()
-@FILE
-@ONLY
+@file_options(checked_file)
 @click.option(
     "--log", type=click.Path(path_type=Path), metavar="LOG", help="Where Spark's own log goes."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each batch.")
-def run(file: Path, only: Sequence[str], log: Path | None, as_json: bool) -> int:
+def run(spec: FileSpec, log: Path | None, as_json: bool) -> int:
     """Run the pipelines of FILE until they end, or until Ctrl-C or SIGTERM."""
-    return run_file(checked_file(file, only), log, as_json=as_json)
-
-
-def run_file(spec: FileSpec, log: Path | None, *, as_json: bool) -> int:
-    """Run all pipelines of a file; returns the exit code. Raises Failed before anything runs, and
-    if Spark does not start.
-    """
     clusters = []
     for pipeline in spec.pipelines:
         clusters.append(look_up_topic(pipeline))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from ottla.cli.command import command
@@ -12,7 +10,7 @@ from ottla.cli.failures import EXIT_FAILED, Failed
 from ottla.cli.options import AS_JSON
 from ottla.cli.pipeline.broker import check_reachable
 from ottla.cli.pipeline.file import readable_file
-from ottla.cli.pipeline.options import FILE, ONLY
+from ottla.cli.pipeline.options import file_options
 from ottla.cli.rows import column, emit, only_json, row
 from ottla.cli.screen import note
 from ottla.journey.formatting import format_elapsed
@@ -70,6 +68,10 @@ OF_RUN: Final = (
 """The fields that are those of the run."""
 
 
+BAD: Final = ("failed", "silent", "unknown")
+"""States with which `status` ends with code 1."""
+
+
 def rate_number(rows_per_s: float | None) -> float | None:
     """A rate, with a digit after the point where it is small."""
     if rows_per_s is None:
@@ -78,24 +80,17 @@ def rate_number(rows_per_s: float | None) -> float | None:
 
 
 @command()
-@FILE
-@ONLY
+@file_options(readable_file)
 @AS_JSON
-def status(file: Path, only: Sequence[str], as_json: bool) -> int:
+def status(spec: FileSpec, as_json: bool) -> int:
     """Show what the broker knows of the pipelines of FILE, on any machine that reaches it."""
-    return show_status(readable_file(file, only), as_json=as_json)
-
-
-def show_status(spec: FileSpec, *, as_json: bool) -> int:
-    """Print a row for each pipeline; returns 1 when one has failed, is silent or has never run."""
     now_ms = int(time.time() * 1_000)
     rows = [status_of(pipeline, read_pipeline(pipeline), now_ms) for pipeline in spec.pipelines]
     emit(rows, as_json=as_json)
     for each in () if as_json else rows:
         for line in remarks(each, now_ms):
             note(f"{each.pipeline}: {line}")
-    bad = ("failed", "silent", "unknown")
-    return EXIT_FAILED if any(each.state in bad for each in rows) else 0
+    return EXIT_FAILED if any(each.state in BAD for each in rows) else 0
 
 
 def status_of(pipeline: PipelineSpec, status: Status, now_ms: int) -> PipelineStatus:

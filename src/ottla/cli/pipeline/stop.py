@@ -5,8 +5,6 @@ from __future__ import annotations
 import getpass
 import socket
 import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import click
@@ -14,14 +12,8 @@ import click
 from ottla.cli.command import command
 from ottla.cli.failures import EXIT_FAILED, Failed
 from ottla.cli.pipeline.file import readable_file
-from ottla.cli.pipeline.options import FILE, ONLY
-from ottla.cli.pipeline.status import (
-    ago,
-    not_reached,
-    read_pipeline,
-    remarks,
-    status_of,
-)
+from ottla.cli.pipeline.options import file_options
+from ottla.cli.pipeline.status import ago, not_reached, read_pipeline, remarks, status_of
 from ottla.cli.screen import note, say
 from ottla.cli.value_types import WholeNumber
 from ottla.cli.wrapping import printable
@@ -36,8 +28,7 @@ PAUSE_S: Final = 0.5
 
 
 @command()
-@FILE
-@ONLY
+@file_options(readable_file)
 @click.option(
     "--wait",
     "wait_s",
@@ -46,13 +37,8 @@ PAUSE_S: Final = 0.5
     metavar="SECONDS",
     help="How long to wait for the end; 0: not.",
 )
-def stop(file: Path, only: Sequence[str], wait_s: int) -> int:
+def stop(spec: FileSpec, wait_s: int) -> int:
     """Ask the pipelines of FILE to stop, wherever they run, and wait until they have."""
-    return stop_pipelines(readable_file(file, only), wait_s)
-
-
-def stop_pipelines(spec: FileSpec, wait_s: int) -> int:
-    """Ask each pipeline to stop and wait for its end; raises Failed for one that does not stop."""
     asked: list[tuple[PipelineSpec, Run]] = []
     code = 0
     for pipeline in spec.pipelines:
