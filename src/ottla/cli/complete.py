@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
@@ -23,102 +23,108 @@ if TYPE_CHECKING:
 
 WITHIN_S: Final = 2.0
 
+Completion: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Any]]
+"""`shell_complete` of an argument or an option."""
 
-def complete_topic(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Topics that begin with what was typed."""
+
+def of_cluster(names: Callable[[Client, str], Iterable[str]]) -> Completion:
+    """Offers the names that begin with what was typed, which `names` gets beside the client."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        from ottla.client.patience import Patience
+
+        typed = context.params
+        try:
+            cluster = cluster_of(
+                context,
+                typed.get("bootstrap") or DEFAULT_BOOTSTRAP,
+                typed.get("client_config") or (),
+                typed.get("profile"),
+                Patience(answer_s=WITHIN_S, retry_for_s=WITHIN_S),
+            )
+            found = names(cluster.client, incomplete)
+            return sorted(name for name in found if name.startswith(incomplete))
+        except ReportedError:
+            return []
+
+    return complete
+
+
+def of_words(words: Callable[[], Iterable[str]]) -> Completion:
+    """Offers the words that begin with what was typed."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        return [word for word in words() if word.startswith(incomplete)]
+
+    return complete
+
+
+@of_cluster
+def complete_topic(client: Client, incomplete: str) -> Iterable[str]:
+    """Topics; internal ones after an underscore."""
     from ottla.client.admin.topics import is_internal
 
-    def names(client: Client) -> Iterable[str]:
-        topics = client.metadata().topics
-        return (name for name in topics if incomplete.startswith("_") or not is_internal(name))
-
-    return complete(context, incomplete, names)
+    topics = client.metadata().topics
+    return (name for name in topics if incomplete.startswith("_") or not is_internal(name))
 
 
-def complete_group(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Groups that begin with what was typed."""
+@of_cluster
+def complete_group(client: Client, _incomplete: str) -> Iterable[str]:
+    from ottla.client.admin.groups import listed_groups
 
-    def names(client: Client) -> Iterable[str]:
-        from ottla.client.admin.groups import listed_groups
-
-        return (each.group for each in listed_groups(client))
-
-    return complete(context, incomplete, names)
+    return (each.group for each in listed_groups(client))
 
 
-def complete_user(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Users with a password for SCRAM that begin with what was typed."""
+@of_cluster
+def complete_user(client: Client, _incomplete: str) -> Iterable[str]:
+    """Users with a password for SCRAM."""
+    from ottla.client.admin.users import users
 
-    def names(client: Client) -> Iterable[str]:
-        from ottla.client.admin.users import users
-
-        return (each.name for each in users(client))
-
-    return complete(context, incomplete, names)
+    return (each.name for each in users(client))
 
 
-def complete_broker(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Ids of live brokers that begin with what was typed."""
-
-    def names(client: Client) -> Iterable[str]:
-        return map(str, client.metadata([]).brokers)
-
-    return complete(context, incomplete, names)
+@of_cluster
+def complete_broker(client: Client, _incomplete: str) -> Iterable[str]:
+    """Ids of live brokers."""
+    return map(str, client.metadata([]).brokers)
 
 
-def complete_topic_setting(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Complete a topic setting as `name=`, for its value to follow."""
+@of_words
+def complete_topic_setting() -> Iterable[str]:
+    """Settings of topics as `name=`, for the value to follow."""
     from ottla.config.topic import TopicConfig
 
-    return assignments(TopicConfig.definitions, incomplete)
+    return (f"{name}=" for name in sorted(TopicConfig.definitions))
 
 
-def complete_broker_setting(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Complete a broker setting as `name=`, for its value to follow."""
+@of_words
+def complete_broker_setting() -> Iterable[str]:
     from ottla.config import BrokerConfig
 
-    return assignments(BrokerConfig.definitions, incomplete)
+    return (f"{name}=" for name in sorted(BrokerConfig.definitions))
 
 
-def complete_group_setting(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Names of group settings, each with its `=`."""
+@of_words
+def complete_group_setting() -> Iterable[str]:
     from ottla.config.group import GroupConfig
 
-    return assignments(GroupConfig.definitions, incomplete)
-
-
-def complete_unset(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Names of settings to reset: those of the kind after `config alter`, else a topic's."""
-    of_kind = {"broker": complete_broker_setting, "group": complete_group_setting}
-    complete = of_kind.get(str(context.params.get("kind")), complete_topic_setting)
-    return [each.removesuffix("=") for each in complete(context, parameter, incomplete)]
+    return (f"{name}=" for name in sorted(GroupConfig.definitions))
 
 
 def complete_setting(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Names of settings with `=` after each: those of the kind after `config alter`, else a
-    topic's.
-    """
-    return [f"{each}=" for each in complete_unset(context, parameter, incomplete)]
+    """Settings as `name=`: those of the kind that was typed (`config alter`), else a topic's."""
+    of_kind = {"broker": complete_broker_setting, "group": complete_group_setting}
+    complete = of_kind.get(str(context.params.get("kind")), complete_topic_setting)
+    return complete(context, parameter, incomplete)
 
 
-def assignments(names: Iterable[str], incomplete: str) -> list[str]:
-    return [f"{name}=" for name in sorted(names) if name.startswith(incomplete)]
+def complete_unset(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """The names of the same settings."""
+    return [each.removesuffix("=") for each in complete_setting(context, parameter, incomplete)]
 
 
 def complete_start(
@@ -138,22 +144,3 @@ def complete_start(
         for word, what in words.items()
         if word.startswith(incomplete)
     ]
-
-
-def complete(
-    context: click.Context, incomplete: str, names: Callable[[Client], Iterable[str]]
-) -> list[str]:
-    from ottla.client.patience import Patience
-
-    typed = context.params
-    try:
-        cluster = cluster_of(
-            context,
-            typed.get("bootstrap") or DEFAULT_BOOTSTRAP,
-            typed.get("client_config") or (),
-            typed.get("profile"),
-            Patience(answer_s=WITHIN_S, retry_for_s=WITHIN_S),
-        )
-        return sorted(name for name in names(cluster.client) if name.startswith(incomplete))
-    except ReportedError:
-        return []

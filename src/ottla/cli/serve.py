@@ -11,14 +11,8 @@ from typing import Any
 import click
 
 from ottla.cli.command import command
-from ottla.cli.complete import complete_broker_setting
+from ottla.cli.complete import complete_broker_setting, of_words
 from ottla.cli.serve_options import LOG_LEVELS, ServeOptions, run
-
-
-def complete_level(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    return [level for level in LOG_LEVELS if level.startswith(incomplete)]
 
 
 @command()
@@ -50,7 +44,7 @@ def complete_level(
 @click.option(
     "--log-level",
     metavar="LEVEL",
-    shell_complete=complete_level,
+    shell_complete=of_words(lambda: LOG_LEVELS),
     help="What to log, on standard error: debug, info (default), warning or error.",
 )
 @click.option(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from ottla.cli.complete import complete_group, complete_topic, complete_user
+from ottla.cli.complete import complete_group, complete_topic, complete_user, of_words
 from ottla.cli.failures import UsageFailed
 from ottla.cli.options import Parameter
 from ottla.protocol.access import Operation, Resource
@@ -18,7 +18,12 @@ from ottla.security.acl_words import KINDS, AclWordsError, acls_of, resource_of
 AN_ACL: Final = "alice Read topic orders"
 A_RESOURCE: Final = "topic orders"
 NO_ACLS: Final = "No ACLs. Add one with: ottla acl add PRINCIPAL OPERATION KIND NAME"
-COMPLETE: Final = {Resource.TOPIC: complete_topic, Resource.GROUP: complete_group}
+COMPLETE: Final = {
+    Resource.TOPIC: complete_topic,
+    Resource.GROUP: complete_group,
+    Resource.USER: complete_user,
+}
+complete_kind: Final = of_words(lambda: KINDS)
 
 
 def complete_operation(
@@ -33,14 +38,10 @@ def complete_operation(
     ]
 
 
-def complete_kind(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [kind for kind in KINDS if kind.startswith(incomplete)]
-
-
 def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Topics after `topic`, groups after `group`, users after `user`."""
     kind = KINDS.get(str(context.params.get("kind")).lower())
-    complete = complete_user if kind is Resource.USER else COMPLETE.get(kind or Resource.CLUSTER)
+    complete = COMPLETE.get(kind or Resource.CLUSTER)
     return [] if complete is None else complete(context, parameter, incomplete)
 
 

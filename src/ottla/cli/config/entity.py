@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from ottla.cli.complete import complete_group, complete_topic
+from ottla.cli.complete import complete_broker, complete_group, complete_topic
 from ottla.cli.existing import existing_topics
 from ottla.cli.failures import Failed
 from ottla.cli.options import Parameter
@@ -20,6 +20,7 @@ TOPIC: Final = "topic"
 BROKER: Final = "broker"
 GROUP: Final = "group"
 """It does not have to exist: its settings are there before its members."""
+COMPLETE: Final = {TOPIC: complete_topic, BROKER: complete_broker, GROUP: complete_group}
 
 
 @row
@@ -49,19 +50,15 @@ class EntitySettings:
 
 
 def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Topic names after `topic`, groups after `group`."""
-    kind = context.params.get("kind")
-    if kind == GROUP:
-        return complete_group(context, parameter, incomplete)
-    if kind != TOPIC:
-        return []
-    return complete_topic(context, parameter, incomplete)
+    """Topics, groups or ids of brokers, by the kind that was typed."""
+    complete = COMPLETE.get(str(context.params.get("kind")))
+    return [] if complete is None else complete(context, parameter, incomplete)
 
 
 KIND: Final[Parameter] = click.argument(
     "kind",
     metavar="KIND",
-    type=click.Choice([TOPIC, BROKER, GROUP]),
+    type=click.Choice(list(COMPLETE)),
     help="What to configure: topic, broker or group.",
 )
 NAME: Final[Parameter] = click.argument(
