@@ -77,9 +77,11 @@ def options(command: click.Command) -> list[tuple[str, str]]:
 
 
 def value_name(option: click.Option) -> str:
-    """The words that an option takes, or its own name."""
+    """The words that an option takes, the name of its type, or its own."""
     if isinstance(option.type, click.Choice):
         return "|".join(map(str, option.type.choices))
+    if not isinstance(option.type, type(click.STRING)):
+        return option.type.name.upper()
     return str(option.name).upper().replace("_", "-")
 
 

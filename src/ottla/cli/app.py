@@ -59,8 +59,8 @@ MEANT: Final = {
     ("ottla topic create", "--topic"): "ottla topic create TOPIC",
     ("ottla topic describe", "--topic"): "ottla topic describe TOPIC",
     ("ottla topic delete", "--topic"): "ottla topic delete TOPIC",
-    ("ottla group reset", "--to"): "--to-earliest, --to-latest, --to-offset N or --to-time TIME",
-    ("ottla group reset", "--to-datetime"): "--to-time TIME",
+    ("ottla group reset", "--to"): "--to-earliest, --to-latest, --to-offset N or --to-time WHEN",
+    ("ottla group reset", "--to-datetime"): "--to-time WHEN",
     ("ottla group reset", "--by-duration"): "--to-time AGE, such as --to-time 2h",
 }
 EXTRA: Final = re.compile(r"unexpected extra arguments?\S* \(([^ ]+)\)$")

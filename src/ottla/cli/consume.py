@@ -55,7 +55,6 @@ T = TypeVar("T")
     "--until",
     "until_ms",
     type=Time(),
-    metavar="WHEN",
     help="Stop before the first record of this time or age, as in --from.",
 )
 @click.option(
@@ -63,30 +62,17 @@ T = TypeVar("T")
     "-p",
     type=WholeNumber(0),
     multiple=True,
-    metavar="N",
     help="Read only this partition. Repeatable.",
 )
 @click.option(
-    "--offset",
-    "-o",
-    type=WholeNumber(),
-    metavar="N",
-    help="Start at this offset; -N is N before the end.",
+    "--offset", "-o", type=WholeNumber(), help="Start at this offset; -N is N before the end."
 )
 @click.option(
-    "--until-offset",
-    type=WholeNumber(0),
-    metavar="N",
-    help="Stop before this offset of the --partition.",
+    "--until-offset", type=WholeNumber(0), help="Stop before this offset of the --partition."
 )
+@click.option("--max", "-n", "max_records", type=WholeNumber(1), help="Stop after N records.")
 @click.option(
-    "--max", "-n", "max_records", type=WholeNumber(1), metavar="N", help="Stop after N records."
-)
-@click.option(
-    "--last",
-    type=WholeNumber(1),
-    metavar="N",
-    help="The newest N records of all partitions, by time.",
+    "--last", type=WholeNumber(1), help="The newest N records of all partitions, by time."
 )
 @click.option("--key", metavar="TEXT", help="Only records with this key.")
 @click.option("--grep", metavar="REGEX", help="Only records whose key or value has a match (RE2).")

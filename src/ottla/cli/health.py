@@ -27,7 +27,6 @@ from ottla.wording.plural import plural
     "--max-loss-in",
     "max_loss_in_ms",
     type=Age(),
-    metavar="AGE",
     help="Fail if retention removes records that a group has not read within this time, as 6h.",
 )
 @AS_JSON

@@ -19,7 +19,7 @@ from ottla.cli.failures import EXIT_FAILED, OPTIONS, ClusterOptions, UsageFailed
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import column, document, row, show_rows
 from ottla.cli.screen import note, say, write
-from ottla.cli.value_types import Number, WholeNumber
+from ottla.cli.value_types import Seconds, WholeNumber
 from ottla.client.errors import ClientError
 
 if TYPE_CHECKING:
@@ -88,7 +88,6 @@ class Moved:
     "--replication-factor",
     "-r",
     type=WholeNumber(1),
-    metavar="N",
     help="Of topics that are created. Default: the target's.",
 )
 @click.option(
@@ -105,15 +104,13 @@ class Moved:
 @click.option(
     "--commit-every",
     "commit_every_s",
-    type=Number(0.05),
-    metavar="SECONDS",
+    type=Seconds(0.05),
     help="The time of one transaction. Default: 0.5 while behind; less once it has caught up.",
 )
 @click.option(
     "--refresh-every",
     "refresh_every_s",
-    type=Number(1),
-    metavar="SECONDS",
+    type=Seconds(1),
     help="How often new topics, partitions and settings are looked for. Default: 10.",
 )
 @click.option("--once", is_flag=True, help="Stop at the source's current end.")

@@ -14,7 +14,7 @@ from ottla.cli.complete import (
     complete_unset,
 )
 from ottla.cli.context import complete_profile
-from ottla.cli.value_types import WholeNumber
+from ottla.cli.value_types import Seconds, WholeNumber
 
 Parameter: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Gives a function an option or an argument."""
@@ -76,11 +76,16 @@ def groups_argument(*, required: bool = True) -> Parameter:
     )
 
 
+def every_option(default_s: float, help_: str) -> Parameter:
+    """`every_s`: of what is asked or shown again and again."""
+    return click.option("--every", "every_s", type=Seconds(0.2), default=default_s, help=help_)
+
+
 PARTITIONS: Final = click.option(
-    "--partitions", "-p", type=WholeNumber(1), metavar="N", help="Number of partitions."
+    "--partitions", "-p", type=WholeNumber(1), help="Number of partitions."
 )
 REPLICATION_FACTOR: Final = click.option(
-    "--replication-factor", "-r", type=WholeNumber(1), metavar="N", help="Number of replicas."
+    "--replication-factor", "-r", type=WholeNumber(1), help="Number of replicas."
 )
 TOPIC_CONFIG: Final = click.option(
     "--config",
@@ -98,12 +103,7 @@ UNSET_CONFIG: Final = click.option(
     help="Reset a setting to its default.",
 )
 OF_PARTITION: Final = click.option(
-    "--partition",
-    "-p",
-    type=WholeNumber(0),
-    metavar="N",
-    multiple=True,
-    help="Only this one. Repeatable.",
+    "--partition", "-p", type=WholeNumber(0), multiple=True, help="Only this one. Repeatable."
 )
 GROUP_TOPICS: Final = click.option(
     "--topic",

@@ -1,4 +1,7 @@
-"""The types of options' values, and what is said of a wrong one."""
+"""The types of options' values, and what is said of a wrong one.
+
+`name` in capitals is what the help calls such a value, unless an option has a metavar of its own.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +61,8 @@ class Number(click.ParamType[float]):
 class WholeNumber(Number):
     """A whole number within bounds."""
 
+    name = "n"
+
     def parsed(self, text: str) -> int | None:
         return int(text) if WHOLE.fullmatch(text) else None
 
@@ -66,10 +71,16 @@ class WholeNumber(Number):
         return "a whole number"
 
 
+class Seconds(Number):
+    """A time in seconds."""
+
+    name = "seconds"
+
+
 class Time(click.ParamType[int]):
     """A point in time, or an age, in ms since 1970."""
 
-    name = "time"
+    name = "when"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         from ottla.messaging.positions import parse_time

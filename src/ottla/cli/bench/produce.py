@@ -40,18 +40,12 @@ MAX_RECORD_BYTES: Final = 100_000_000
     "size_bytes",
     type=Size(),
     default="1kB",
-    metavar="SIZE",
     help="The size of each value, such as 100B, 1kB.",
 )
 @click.option(
     "--rate", type=Number(0.1), metavar="N", help="Records per second. Default: no limit."
 )
-@click.option(
-    "--keys",
-    type=WholeNumber(1),
-    metavar="N",
-    help="Give the records N different keys, in turn.",
-)
+@click.option("--keys", type=WholeNumber(1), help="Give the records N different keys, in turn.")
 @COMPRESSION
 @ACKS
 @CREATE

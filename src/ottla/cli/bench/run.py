@@ -8,16 +8,12 @@ import click
 
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from ottla.cli.screen import note
-from ottla.cli.value_types import Number, WholeNumber
+from ottla.cli.value_types import Seconds, WholeNumber
 from ottla.messaging.load.meter import Meter
 
 DEFAULT_FOR_S: Final = 10.0
-RECORDS: Final = click.option(
-    "--records", "-n", type=WholeNumber(1), metavar="N", help="Stop after N records."
-)
-FOR: Final = click.option(
-    "--for", "for_s", type=Number(0.1), metavar="SECONDS", help="Stop after this time."
-)
+RECORDS: Final = click.option("--records", "-n", type=WholeNumber(1), help="Stop after N records.")
+FOR: Final = click.option("--for", "for_s", type=Seconds(0.1), help="Stop after this time.")
 
 
 def duration(records: int | None, for_s: float | None) -> float | None:

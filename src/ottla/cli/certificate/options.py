@@ -43,7 +43,6 @@ def days_option(default: int) -> Parameter:
         "--days",
         type=WholeNumber(1, MAX_DAYS),
         default=default,
-        metavar="N",
         help="How long the certificate counts.",
     )
 

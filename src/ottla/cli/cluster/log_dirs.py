@@ -27,7 +27,6 @@ from ottla.wording.sizes import Size, shown_size
 @click.option(
     "--broker",
     type=WholeNumber(0),
-    metavar="N",
     multiple=True,
     shell_complete=complete_broker,
     help="Only this broker. Repeatable.",

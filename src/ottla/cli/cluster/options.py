@@ -6,12 +6,8 @@ from typing import Final
 
 import click
 
-from ottla.cli.value_types import Number
+from ottla.cli.value_types import Seconds
 
 TIMEOUT: Final = click.option(
-    "--timeout",
-    type=Number(1),
-    default=3600.0,
-    metavar="SECONDS",
-    help="How long to wait until it is done.",
+    "--timeout", type=Seconds(1), default=3600.0, help="How long to wait until it is done."
 )

@@ -15,7 +15,7 @@ from ottla.cli.value_types import WholeNumber
 
 
 @command()
-@click.option("--brokers", type=WholeNumber(1), metavar="N", help="Number of brokers. Default: 3.")
+@click.option("--brokers", type=WholeNumber(1), help="Number of brokers. Default: 3.")
 @click.option(
     "--zookeeper",
     metavar="HOST:PORT",

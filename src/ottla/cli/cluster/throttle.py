@@ -21,11 +21,7 @@ from ottla.wording.sizes import size_text
 @command()
 @topics_argument(required=False)
 @click.option(
-    "--rate",
-    "rate_bytes",
-    type=Size(),
-    metavar="SIZE",
-    help="Bytes per second of each broker, such as 10MB.",
+    "--rate", "rate_bytes", type=Size(), help="Bytes per second of each broker, such as 10MB."
 )
 @click.option("--off", is_flag=True, help="Remove every limit.")
 @AS_JSON

@@ -13,10 +13,9 @@ import click
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.group.description import NO_GROUPS, chosen_groups, group_description
-from ottla.cli.options import AS_JSON, groups_argument
+from ottla.cli.options import AS_JSON, every_option, groups_argument
 from ottla.cli.rows import emit
 from ottla.cli.screen import CLEAR, write
-from ottla.cli.value_types import Number
 from ottla.client.client import Client
 
 if TYPE_CHECKING:
@@ -29,14 +28,7 @@ if TYPE_CHECKING:
     "--time", "in_time", is_flag=True, help="Show how old the first unread record is, too."
 )
 @click.option("--watch", "-w", is_flag=True, help="Show it again until Ctrl-C.")
-@click.option(
-    "--every",
-    "every_s",
-    type=Number(0.2),
-    default=2.0,
-    metavar="SECONDS",
-    help="How often --watch shows it.",
-)
+@every_option(2.0, "How often --watch shows it.")
 @AS_JSON
 @cluster_options
 def describe(

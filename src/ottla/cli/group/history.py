@@ -12,9 +12,9 @@ from ottla.cli.command import command
 from ottla.cli.complete import complete_group
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.group.description import LIST_HINT, unknown_group
-from ottla.cli.options import AS_JSON
+from ottla.cli.options import AS_JSON, every_option
 from ottla.cli.screen import note, say, show_json, write
-from ottla.cli.value_types import Number, WholeNumber
+from ottla.cli.value_types import WholeNumber
 from ottla.client.admin.group_history import GroupHistory, group_history
 from ottla.client.admin.groups import described_groups
 from ottla.client.client import Client
@@ -25,23 +25,9 @@ from ottla.wording.plural import plural
 
 @command()
 @click.argument("group", metavar="GROUP", shell_complete=complete_group, help="A group.")
-@click.option(
-    "--last",
-    "-n",
-    type=WholeNumber(1),
-    default=20,
-    metavar="N",
-    help="How many entries to show.",
-)
+@click.option("--last", "-n", type=WholeNumber(1), default=20, help="How many entries to show.")
 @click.option("--follow", "-f", is_flag=True, help="Show what happens from now on until Ctrl-C.")
-@click.option(
-    "--every",
-    "every_s",
-    type=Number(0.2),
-    default=1.0,
-    metavar="SECONDS",
-    help="How often --follow asks.",
-)
+@every_option(1.0, "How often --follow asks.")
 @AS_JSON
 @cluster_options
 def history(

@@ -29,19 +29,15 @@ from ottla.client.admin.offset_moves import Target, plan
 @GROUP_TOPICS
 @click.option("--to-earliest", is_flag=True, help="To the first record.")
 @click.option("--to-latest", is_flag=True, help="To the end, after every record.")
-@click.option("--to-offset", type=WholeNumber(0), metavar="N", help="To this offset.")
+@click.option("--to-offset", type=WholeNumber(0), help="To this offset.")
 @click.option(
     "--to-time",
     "to_time_ms",
     type=Time(),
-    metavar="TIME",
     help="To the first record at or after a time: 2026-01-31T12:00, ms, or an age (15m).",
 )
 @click.option(
-    "--shift-by",
-    type=WholeNumber(),
-    metavar="N",
-    help="Forward by N records, or back if N is negative.",
+    "--shift-by", type=WholeNumber(), help="Forward by N records, or back if N is negative."
 )
 @YES
 @DRY_RUN

@@ -16,9 +16,9 @@ from ottla.cli.journey.group import add_asked_group
 from ottla.cli.journey.list import add_fates, show_messages
 from ottla.cli.journey.tree import rich_tree
 from ottla.cli.journey.watch import watch_until_read
-from ottla.cli.options import AS_JSON, topic_argument
+from ottla.cli.options import AS_JSON, every_option, topic_argument
 from ottla.cli.screen import console, note, print_trimmed, show_json
-from ottla.cli.value_types import Number, WholeNumber
+from ottla.cli.value_types import WholeNumber
 from ottla.client.admin.asked_journeys import Journeys
 from ottla.journey.words.search import format_ranges, format_searched
 from ottla.journey.words.tell import tell
@@ -68,14 +68,7 @@ WAYS = "For example: ottla journey TOPIC 0 42, or TOPIC --key KEY, or TOPIC --la
     is_flag=True,
     help="Show each change, until --group has read it, or every group of the partition.",
 )
-@click.option(
-    "--every",
-    "every_s",
-    type=Number(0.2),
-    default=1.0,
-    metavar="SECONDS",
-    help="How often --watch asks.",
-)
+@every_option(1.0, "How often --watch asks.")
 @AS_JSON
 @cluster_options
 def journey(

@@ -54,11 +54,7 @@ class BatchRow:
 @command()
 @PARTITION_FOLDER
 @click.option(
-    "--from-offset",
-    type=WholeNumber(0),
-    default=0,
-    metavar="N",
-    help="Start at the batch with this offset.",
+    "--from-offset", type=WholeNumber(0), default=0, help="Start at the batch with this offset."
 )
 @click.option(
     "--max",
@@ -66,7 +62,6 @@ class BatchRow:
     "most",
     type=WholeNumber(1),
     default=DEFAULT_BATCHES,
-    metavar="N",
     help="Show at most N batches.",
 )
 @AS_JSON

@@ -80,13 +80,7 @@ class RejectsOfPipeline:
 
 @command()
 @file_options(checked_file)
-@click.option(
-    "--newest",
-    type=WholeNumber(0, 1_000),
-    default=10,
-    metavar="N",
-    help="How many rows to show.",
-)
+@click.option("--newest", type=WholeNumber(0, 1_000), default=10, help="How many rows to show.")
 @AS_JSON
 def rejects(spec: FileSpec, newest: int, as_json: bool) -> None:
     """Count the rejected rows of the tables of FILE by reason, and show the newest."""

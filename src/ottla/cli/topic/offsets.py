@@ -33,7 +33,6 @@ class PartitionOffsets:
     "--at",
     "at_ms",
     type=Time(),
-    metavar="WHEN",
     help="Also show the first offset at or after a time or age: 2026-01-31T12:00, ms, 15m.",
 )
 @AS_JSON

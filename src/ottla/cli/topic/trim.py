@@ -65,12 +65,9 @@ class TimeOrEnd(Time):
     "--before",
     "before_ms",
     type=TimeOrEnd(),
-    metavar="WHEN",
     help="Delete what comes before this time or age, or `end`.",
 )
-@click.option(
-    "--before-offset", type=WholeNumber(0), metavar="N", help="Delete what is before this offset."
-)
+@click.option("--before-offset", type=WholeNumber(0), help="Delete what is before this offset.")
 @OF_PARTITION
 @DRY_RUN
 @YES

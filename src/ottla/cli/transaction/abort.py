@@ -77,7 +77,7 @@ class AbortedInPartition(HangingTransaction):
     shell_complete=complete_topic,
     help="The topic of a hanging transaction.",
 )
-@click.option("--partition", "-p", type=WholeNumber(0), metavar="N", help="Its partition.")
+@click.option("--partition", "-p", type=WholeNumber(0), help="Its partition.")
 @click.option("--producer", type=WholeNumber(0), metavar="ID", help="Its producer id.")
 @YES
 @AS_JSON

@@ -34,7 +34,6 @@ from ottla.journey.formatting import format_elapsed
     "age_ms",
     type=Age(),
     default="15m",
-    metavar="AGE",
     help="Leave out those with a later write: transaction.max.timeout.ms of the brokers.",
 )
 @AS_JSON

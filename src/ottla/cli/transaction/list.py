@@ -44,7 +44,6 @@ class ListedId:
     "--open-for",
     "open_for_ms",
     type=Age(),
-    metavar="AGE",
     help="Only open transactions that began longer ago: 30s, 15m.",
 )
 @click.option(

@@ -34,7 +34,6 @@ PRINCIPAL: Final = "User:"
     "--iterations",
     type=WholeNumber(MIN_ITERATIONS, MAX_ITERATIONS),
     default=MIN_ITERATIONS,
-    metavar="N",
     help="How often the password is hashed: more makes guessing slower, and each login.",
 )
 @click.option(
