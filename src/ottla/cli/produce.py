@@ -158,7 +158,7 @@ def encoding(decode: Decode, encoder: Encoder) -> Decode:
 
     def encoded(line: bytes) -> Outgoing:
         record = decode(line)
-        record.key, record.value = encoder.key(record.key), encoder.value(record.value)
+        record.key, record.value = encoder.encoded(record.key, record.value)
         return record
 
     return encoded

@@ -15,7 +15,7 @@ from confluent_kafka.schema_registry import (
 )
 
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.records.schema_registry import Decoder, Encoder, asked, client_of
+from ottla.cli.records.schema_registry import Decoder, Encoder, client_of
 from ottla.messaging.jsonlines import LineError
 from ottla.registry.client import RegistryClient
 from ottla.registry.decoder import as_json
@@ -73,8 +73,7 @@ def record(key: bytes | None, value: bytes | None) -> Any:
 
 def test_what_is_encoded_is_decoded() -> None:
     encoder, decoder = Encoder(RegistryClient(InMemory()), "t"), Decoder(RegistryClient(InMemory()))
-    value = encoder.value(b'{"id": 3, "tail": "N\xc3\xa91"}')
-    key = encoder.key(b'{"id": 3}')
+    key, value = encoder.encoded(b'{"id": 3}', b'{"id": 3, "tail": "N\xc3\xa91"}')
     assert value is not None
     assert value[:5] == b"\0\0\0\0\x07"
     found = decoder.decoded(record(key, value))
@@ -88,17 +87,17 @@ def test_protobuf_is_its_own_json() -> None:
         Encoder(RegistryClient(InMemory()), "proto"),
         Decoder(RegistryClient(InMemory())),
     )
-    value = encoder.value(b'{"id": 3, "tail": "N\xc3\xa91"}')
+    _, value = encoder.encoded(None, b'{"id": 3, "tail": "N\xc3\xa91"}')
     assert value == b"\0\0\0\0\x09\0\x08\x03\x12\x04N\xc3\xa91"
     assert decoder.decoded(record(None, value)).value() == '{"id": 3, "tail": "Né1"}'.encode()
     with pytest.raises(LineError, match=r"its schema refuses: .*no field named \"x\""):
-        encoder.value(b'{"x": 3}')
+        encoder.encoded(None, b'{"x": 3}')
 
 
 def test_data_without_a_header_is_left_as_it_is() -> None:
     found = Decoder(RegistryClient(InMemory())).decoded(record(b"plain", None))
     assert (found.key(), found.value()) == (b"plain", None)
-    assert Encoder(RegistryClient(InMemory()), "t").value(None) is None
+    assert Encoder(RegistryClient(InMemory()), "t").encoded(None, None) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ def test_what_cannot_be_decoded_is_named(value: bytes, reason: str) -> None:
 )
 def test_a_line_that_does_not_fit_is_refused(value: bytes, reason: str) -> None:
     with pytest.raises(LineError, match=reason):
-        Encoder(RegistryClient(InMemory()), "t").value(value)
+        Encoder(RegistryClient(InMemory()), "t").encoded(None, value)
 
 
 def test_a_topic_without_a_schema_is_refused() -> None:
@@ -140,13 +139,13 @@ def test_a_topic_without_a_schema_is_refused() -> None:
 def test_keys_without_a_schema_stay() -> None:
     client = InMemory()
     del client.subjects["t-key"]
-    assert Encoder(RegistryClient(client), "t").key(b"k") == b"k"
+    assert Encoder(RegistryClient(client), "t").encoded(b"k", None) == (b"k", None)
 
 
 def test_a_registry_that_does_not_answer_is_one_line() -> None:
     client = client_of("http://127.0.0.1:1")
-    with pytest.raises(Failed, match=r"^cannot read x: .*refused"):
-        asked(lambda: client.schema(1), "read x")
+    with pytest.raises(Failed, match=r"^cannot read the schemas of t: .*refused"):
+        Encoder(client, "t")
 
 
 def test_an_address_and_a_user() -> None:
