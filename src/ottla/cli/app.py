@@ -6,14 +6,14 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, cast
 
 import click
 
 from ottla.cli.command import Group, command_in
 from ottla.cli.completion import PROGRAM, complete, install, show
 from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, as_failed
-from ottla.cli.output import Output, OutputClosed, OutputFailed, discard_output
+from ottla.cli.output import OutputClosed, OutputFailed, discard_output, screen_of
 from ottla.cli.wrapping import print_failure
 from ottla.wording.errors import ReportedError
 
@@ -144,7 +144,7 @@ def run_command(words: Sequence[str], *, completing: bool = False) -> int:
         words = [*words[1:], "--help"]
     stdout = sys.stdout
     # Also for what click and rich print.
-    sys.stdout = cast(TextIO, Output(stdout))
+    sys.stdout = screen_of(stdout)
     try:
         code = complete(root()) if completing else carry_out(words)
         return flush_output(words, code)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from ottla.cli.failures import Failed
 
@@ -35,8 +35,15 @@ def output_errors() -> Iterator[None]:
         raise OutputFailed(f"cannot write the output: {reason}.") from error
 
 
+def screen_of(stream: TextIO) -> TextIO:
+    """The same stream, but it raises OutputClosed and OutputFailed, also for libraries that
+    print.
+    """
+    return cast(TextIO, Output(stream))
+
+
 class Output:
-    """A stream that raises OutputClosed and OutputFailed, also for libraries that print."""
+    """See `screen_of`."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -8,15 +8,16 @@ import click
 
 from ottla.cli.command import command
 from ottla.cli.failures import Failed
+from ottla.cli.output import screen_of
 from ottla.cli.pipeline.broker import look_up_topic
 from ottla.cli.pipeline.file import checked_file
 from ottla.cli.pipeline.options import file_options
-from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.pipeline.view import open_view
 from ottla.pipelines.checkpoint.lease import taken_here
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.locations import shown_location
 from ottla.pipelines.program.session import Session
+from ottla.pipelines.program.spark_output import SPARK_SETTINGS, SparkOutput
 from ottla.pipelines.spec.pipeline import FileSpec
 
 
@@ -33,7 +34,7 @@ def run(spec: FileSpec, log: Path | None, as_json: bool) -> int:
         clusters.append(look_up_topic(pipeline))
         if taken := taken_here(Path(shown_location(pipeline.delivery.checkpoint))):
             raise Failed(f"{pipeline.name}: {taken}.")
-    with SparkOutput(spec.file.stem, log) as output:
+    with SparkOutput(spec.file.stem, screen_of, log) as output:
         session = Session(
             spec,
             open_view(as_json=as_json),

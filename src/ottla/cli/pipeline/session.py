@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ottla.cli.failures import Failed
-from ottla.cli.pipeline.output import SPARK_SETTINGS, SparkOutput
+from ottla.cli.output import screen_of
 from ottla.cli.screen import note
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.program.spark_output import SPARK_SETTINGS, SparkOutput
 from ottla.pipelines.spec.pipeline import FileSpec, PipelineSpec
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def spark_of(spec: FileSpec, *, with_formats: bool = True) -> Iterator[SparkSess
     """The session of a file while the block runs; what Spark writes goes into a file, which is
     named where the session or the block fails. Raises Failed.
     """
-    with SparkOutput(spec.file.stem) as output:
+    with SparkOutput(spec.file.stem, screen_of) as output:
         from ottla.pipelines.file.build import open_session
 
         try:

@@ -1,4 +1,4 @@
-"""What Spark writes while a pipeline runs goes to a file; the screen belongs to the command.
+"""What Spark writes while pipelines run goes to a file; the screen belongs to the program.
 
 Spark's JVM writes to the descriptors 1 and 2 that it inherits, from its first line on. So they
 are redirected to the file before it starts, and Python's own output goes to their former targets.
@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TextIO, cast
+from typing import Final, Self, TextIO
 
-from ottla.cli.output import Output
 from ottla.pipelines.run.spark_log import TO_STDERR
 from ottla.pipelines.state_folder import LOGS, remove_oldest, state_folder
 
@@ -30,10 +30,16 @@ SPARK_SETTINGS: Final = {
 
 
 class SparkOutput:
-    """`with SparkOutput("flights") as output:`, and `output.file` has what Spark writes."""
+    """`with SparkOutput("flights", screen) as output:`, and `output.file` has what Spark writes.
 
-    def __init__(self, name: str, file: Path | None = None) -> None:
+    `screen` makes the program's standard output of a stream.
+    """
+
+    def __init__(
+        self, name: str, screen: Callable[[TextIO], TextIO], file: Path | None = None
+    ) -> None:
         self._name = name
+        self._screen = screen
         folder = None if file is not None else state_folder(os.environ, LOGS)
         self.file = file or (folder or Path()) / f"{name}-{os.getpid()}.log"
         self._folder = folder
@@ -59,7 +65,7 @@ class SparkOutput:
             os.dup2(log, descriptor)
         os.close(log)
         stdout, stderr = self._streams
-        sys.stdout, sys.stderr = cast(TextIO, Output(stdout)), stderr
+        sys.stdout, sys.stderr = self._screen(stdout), stderr
         self._show_warning = warnings.showwarning
         warnings.showwarning = write_warning
         return self
@@ -76,7 +82,7 @@ class SparkOutput:
             try:
                 stream.close()
             except OSError:
-                # The reader has gone, or the disk is full, and the command says so: what is
+                # The reader has gone, or the disk is full, and the program says so: what is
                 # buffered has nowhere to go, here and at the end.
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, descriptor)

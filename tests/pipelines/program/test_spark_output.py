@@ -7,8 +7,9 @@ from pathlib import Path
 CODE = """
 import os, subprocess, sys, warnings
 from pathlib import Path
-from ottla.cli.pipeline.output import SparkOutput
-with SparkOutput("flights", Path(sys.argv[1]) if len(sys.argv) > 1 else None) as output:
+from ottla.pipelines.program.spark_output import SparkOutput
+log = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+with SparkOutput("flights", lambda screen: screen, log) as output:
     print("ours")
     print("our errors", file=sys.stderr)
     os.write(1, b"a library's\\n")
@@ -25,7 +26,7 @@ def test_the_screen_has_python_alone(tmp_path: Path) -> None:
     assert done.stdout == f"ours\nafter {log}\n"
     assert done.stderr == "our errors\nerrors after\n"
     assert log.read_text() == (
-        "a library's\n<string>:9: FutureWarning: a library is new\nSpark\nits errors\n"
+        "a library's\n<string>:10: FutureWarning: a library is new\nSpark\nits errors\n"
     )
 
 
