@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from ottla.journey.formatting import format_elapsed
 from ottla.pipelines.program.snapshot import Snapshot
 
 Document = dict[str, Any]
 
-COLUMNS = (
+COLUMNS: Final = (
     "pipeline",
     "state",
     "rows/s",
@@ -21,6 +22,11 @@ COLUMNS = (
     "rejected",
     "version",
 )
+OF_RUN: Final = (
+    *("batch_ms", "rows", "rows_per_s", "rejected", "rejected_reason", "dropped", "truncated"),
+    *("unknown", "unknown_fields"),
+)
+"""The fields of the document that are those of the run."""
 
 
 def snapshot_document(snapshot: Snapshot, at_ms: int) -> Document:
@@ -31,15 +37,7 @@ def snapshot_document(snapshot: Snapshot, at_ms: int) -> Document:
         "pipeline": snapshot.pipeline,
         "state": snapshot.state,
         "batch": latest.batch if latest else None,
-        "batch_ms": run.batch_ms if run else None,
-        "rows": run.rows if run else None,
-        "rows_per_s": run.rows_per_s if run else None,
-        "rejected": run.rejected if run else None,
-        "rejected_reason": run.rejected_reason if run else None,
-        "dropped": run.dropped if run else None,
-        "truncated": run.truncated if run else None,
-        "unknown": run.unknown if run else None,
-        "unknown_fields": run.unknown_fields if run else None,
+        **{name: getattr(run, name) if run else None for name in OF_RUN},
         "lag_messages": lag.messages if lag else None,
         "lag_ms": lag.age_ms if lag else None,
         "table": latest.table if latest else None,
@@ -66,6 +64,24 @@ def snapshot_row(snapshot: Snapshot) -> list[str]:
         _number(run.rejected if run else None),
         _number(latest.version if latest else None),
     ]
+
+
+def remarks(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """What does not fit in a row of the live table: rich's style and a line, each."""
+    run = snapshot.run
+    if snapshot.inside is not None:
+        yield "dim", f"this batch: {snapshot.inside.line()}"
+    if run is not None:
+        if run.rejected_reason is not None:
+            yield "yellow", f"rejected, most of them: {run.rejected_reason}"
+        if run.dropped:
+            yield "yellow", f"{run.dropped:,} rows do not fulfil expect: dropped"
+        if run.truncated:
+            yield "yellow", f"{run.truncated:,} rows older than a truncation: left out"
+        if run.unknown:
+            yield "yellow", f"{run.unknown:,} rows with unknown fields: {run.unknown_fields}"
+    if snapshot.reason is not None:
+        yield "red", snapshot.reason
 
 
 def snapshot_line(snapshot: Snapshot) -> str:

@@ -8,7 +8,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.cli.pipeline.snapshot import COLUMNS, snapshot_document, snapshot_line, snapshot_row
+from ottla.cli.pipeline.snapshot import (
+    COLUMNS,
+    remarks,
+    snapshot_document,
+    snapshot_line,
+    snapshot_row,
+)
 from ottla.cli.screen import GAP, MIN_FOLD, console, note, terminal_size, write
 from ottla.cli.wrapping import printable
 from ottla.pipelines.program.snapshot import Snapshot
@@ -139,25 +145,7 @@ def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
                 block.add_row(name, Text(cell))
             parts.append(block)
     for snapshot in snapshots:
-        if snapshot.inside is not None:
-            how_far = f"{snapshot.pipeline}: this batch: {snapshot.inside.line()}"
-            parts.append(Text(printable(how_far), style="dim", overflow="fold"))
-        if snapshot.run is not None and snapshot.run.rejected_reason is not None:
-            why = f"{snapshot.pipeline}: rejected, most of them: {snapshot.run.rejected_reason}"
-            parts.append(Text(printable(why), style="yellow", overflow="fold"))
-        if snapshot.run is not None and snapshot.run.dropped:
-            dropped = f"{snapshot.pipeline}: {snapshot.run.dropped:,} rows do not fulfil expect"
-            parts.append(Text(printable(f"{dropped}: dropped"), style="yellow", overflow="fold"))
-        if snapshot.run is not None and snapshot.run.truncated:
-            older = f"{snapshot.pipeline}: {snapshot.run.truncated:,} rows older than a truncation"
-            parts.append(Text(printable(f"{older}: left out"), style="yellow", overflow="fold"))
-        if snapshot.run is not None and snapshot.run.unknown:
-            unknown = (
-                f"{snapshot.pipeline}: {snapshot.run.unknown:,} rows with unknown fields: "
-                f"{snapshot.run.unknown_fields}"
-            )
-            parts.append(Text(printable(unknown), style="yellow", overflow="fold"))
-        if snapshot.reason is not None:
-            reason = f"{snapshot.pipeline}: {snapshot.reason}"
-            parts.append(Text(printable(reason), style="red", overflow="fold"))
+        for style, line in remarks(snapshot):
+            text = printable(f"{snapshot.pipeline}: {line}")
+            parts.append(Text(text, style=style, overflow="fold"))
     return Group(*parts)
