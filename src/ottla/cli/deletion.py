@@ -51,7 +51,6 @@ def delete_shown(
     confirm(
         f"Delete {plural(len(rows), noun)}?",
         yes=yes,
-        what_else="To delete without confirmation, add --yes.",
         refused="Nothing was deleted.",
     )
     delete()

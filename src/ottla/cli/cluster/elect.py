@@ -80,8 +80,6 @@ def elect(
             f"Elect replicas that are not in sync for {plural(len(wanted), 'partition')}, and lose "
             "what they do not have?",
             yes=yes,
-            what_else="To elect without confirmation, add --yes.",
-            refused="Nothing was changed.",
         )
     why: dict[TopicPartition, str] = {}
     if not dry_run:

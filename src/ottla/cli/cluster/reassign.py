@@ -255,8 +255,6 @@ def carry_out(
     confirm(
         f"Change {plural(len(moves), 'partition')} ({plural(copies, 'replica')} to copy)?",
         yes=yes,
-        what_else="To move without confirmation, add --yes.",
-        refused="Nothing was changed.",
     )
     targets: Targets = {}
     for each in moves:
@@ -326,7 +324,6 @@ def cancel_moves(
         confirm(
             f"Cancel the moves of {plural(len(moving), 'partition')}?",
             yes=yes,
-            what_else="To cancel without confirmation, add --yes.",
             refused="Nothing was cancelled.",
         )
         cancel_reassignments(client, moving)

@@ -90,7 +90,6 @@ def delete_offsets(
         confirm(
             f"Delete {plural(len(chosen), 'committed offset')} of group {group}?",
             yes=yes,
-            what_else="To delete without confirmation: --yes",
             refused="Nothing was deleted.",
         )
         if is_share:

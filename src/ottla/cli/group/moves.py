@@ -95,5 +95,4 @@ def confirm_moves(group: str, moves: Sequence[Move]) -> None:
         question,
         yes=len(topics) < 2,
         what_else=f"For one topic add --topic {topics[0]}, for all add --yes." if topics else "",
-        refused="Nothing was changed.",
     )

@@ -99,7 +99,6 @@ def trim(
     confirm(
         f"Delete {gone:,} offsets of {topic}?",
         yes=yes or dry_run or not targets,
-        what_else="To delete without confirmation, add --yes.",
         refused="Nothing was deleted.",
     )
     after = targets if dry_run else delete_records(client, targets)

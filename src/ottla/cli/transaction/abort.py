@@ -31,7 +31,6 @@ from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.wording.plural import plural
 
-OUTRIGHT: Final = "To abort without confirmation: ottla transaction abort {} --yes"
 REFUSED: Final = "Nothing was aborted."
 WAYS: Final = (
     "Give a transactional id (ottla transaction abort ID), or --topic, --partition and --producer "
@@ -127,7 +126,6 @@ def abort_by_id(transactions: Transactions, transactional_id: str, *, yes: bool)
     confirm(
         f"Abort the transaction of {transactional_id} in {partitions}, and fence its producer?",
         yes=yes,
-        what_else=OUTRIGHT.format(transactional_id),
         refused=REFUSED,
     )
     try:
@@ -172,9 +170,6 @@ def abort_in_partition(
         f"Abort the records of producer {producer_id} in {topic}-{partition} from offset "
         f"{each.first_offset} on? read_committed consumers will never get them.",
         yes=yes,
-        what_else=OUTRIGHT.format(
-            f"--topic {topic} --partition {partition} --producer {producer_id}"
-        ),
         refused=REFUSED,
     )
     transactions.abort_in_partition(each)

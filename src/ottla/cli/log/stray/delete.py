@@ -40,7 +40,6 @@ def delete(folders: Sequence[Path], yes: bool) -> None:
     confirm(
         f"Delete the records of {shown} ({total})?",
         yes=yes,
-        what_else="To delete without confirmation: ottla log stray delete FOLDER... --yes",
         refused="Nothing was deleted.",
     )
     for each in strays:
