@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.cluster import terminal
-from ottla.cli.cluster.terminal import Printed, interrupted_by_signals, run_in_terminal
-from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, as_failed
+from ottla.cli.app import carry_out
+from ottla.cli.cluster.terminal import Printed, interrupted_by_signals
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
+from ottla.devcluster import supervisor
 from ottla.devcluster.errors import DevClusterError, OptionError
 from ottla.security.development.secure_folder import SecureFolder
 
@@ -68,20 +69,20 @@ def test_a_secured_cluster_says_how_to_use_it(
 def ended(monkeypatch: pytest.MonkeyPatch, how: bool | DevClusterError) -> int:
     """The exit code of a cluster that ends so."""
 
-    def run(*_given: Any, **_options: Any) -> bool:
+    def run(**_options: Any) -> bool:
         if isinstance(how, DevClusterError):
             raise how
         return how
 
-    monkeypatch.setattr(terminal, "run_cluster", run)
-    return run_in_terminal(1, None, Path("data"), None, None, {})
+    monkeypatch.setattr(supervisor, "run_cluster", run)
+    return carry_out(["cluster", "start"])
 
 
-def test_each_way_to_end_has_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_way_to_end_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert ended(monkeypatch, True) == EXIT_INTERRUPTED
     assert ended(monkeypatch, False) == EXIT_FAILED
     for error, code in ((DevClusterError, EXIT_FAILED), (OptionError, EXIT_USAGE)):
-        with pytest.raises(error, match="why") as raised:
-            ended(monkeypatch, error("why", "what else"))
-        failed = as_failed(raised.value)
-        assert (failed.exit_code, failed.hint) == (code, "what else")
+        assert ended(monkeypatch, error("why", "what else")) == code
+        assert capsys.readouterr().err == "ottla cluster start: why\n  what else\n"

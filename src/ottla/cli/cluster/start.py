@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ottla.cli.cluster.running import DEFAULT_DATA
 from ottla.cli.command import command
 from ottla.cli.complete import complete_broker_setting
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from ottla.cli.name_values import pairs
 from ottla.cli.value_types import WholeNumber
 
@@ -53,22 +55,17 @@ from ottla.cli.value_types import WholeNumber
     help="TLS and passwords (SASL_SSL) for clients and brokers, ACLs, a user and a profile for "
     "commands. Later starts of the folder are secure too.",
 )
-def start(
-    brokers: int | None,
-    zookeeper: str | None,
-    data: Path,
-    port: int | None,
-    racks: str | None,
-    config: Sequence[str],
-    secure: bool,
-) -> int:
+def start(config: Sequence[str], **options: Any) -> int:
     """Run a cluster on this machine until Ctrl-C, for development.
 
     Starts its own ZooKeeper unless you name one. A second start uses the same data, ports and
     racks.
     """
     # Imported late: completion and the other commands start no processes.
-    from ottla.cli.cluster.terminal import run_in_terminal
+    from ottla.cli.cluster.terminal import Printed, interrupted_by_signals
+    from ottla.devcluster.supervisor import run_cluster
 
     settings = pairs("--config", config)
-    return run_in_terminal(brokers, zookeeper, data, port, racks, settings, secure=secure)
+    with interrupted_by_signals():
+        stopped = run_cluster(**options, config=settings, reporter=Printed())
+    return EXIT_INTERRUPTED if stopped else EXIT_FAILED

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from ottla.cli.screen import note, say, write
 from ottla.cli.secured_broker import introduction
 from ottla.cli.wrapping import printable
-from ottla.devcluster.supervisor import run_cluster
 from ottla.security.development.secure_folder import SecureFolder
 
 
@@ -36,26 +34,6 @@ class Printed:
     def note(self, text: str) -> None:
         for line in text.splitlines():
             note(printable(line))
-
-
-def run_in_terminal(
-    brokers: int | None,
-    zookeeper: str | None,
-    data: Path,
-    port: int | None,
-    racks: str | None,
-    config: Mapping[str, str],
-    *,
-    secure: bool = False,
-) -> int:
-    """Run until Ctrl-C or SIGTERM; returns the exit code. Raises Failed if the cluster cannot
-    start.
-    """
-    with interrupted_by_signals():
-        stopped = run_cluster(
-            brokers, zookeeper, data, port, racks, config, Printed(), secure=secure
-        )
-    return EXIT_INTERRUPTED if stopped else EXIT_FAILED
 
 
 @contextmanager
