@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from ottla.cli.acl.options import (
     DENY,
@@ -30,22 +30,12 @@ from ottla.client.admin.acls import create_acls
 @HOSTS
 @AS_JSON
 @cluster_options
-def add(
-    cluster: Cluster,
-    principal: str,
-    operation: str,
-    kind: str,
-    name: str | None,
-    deny: bool,
-    prefixed: bool,
-    hosts: Sequence[str],
-    as_json: bool,
-) -> None:
+def add(cluster: Cluster, as_json: bool, **words: Any) -> None:
     """Add ACLs that allow, or with --deny deny.
 
     `ottla acl add alice Read,Write topic orders` is for one topic. A consumer needs Read on its
     topics and on its group, a producer Write on its topics. An ACL that exists stays.
     """
-    acls = named_acls(principal, operation, kind, name, deny=deny, prefixed=prefixed, hosts=hosts)
+    acls = named_acls(**words)
     create_acls(cluster.client, acls)
     emit(shown_acls(acls), as_json=as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -60,23 +61,13 @@ class Checked:
 @click.option("--host", metavar="ADDRESS", help="The client's address. Default: any.")
 @AS_JSON
 @cluster_options
-def check(
-    cluster: Cluster,
-    principal: str,
-    operation: str,
-    kind: str,
-    name: str | None,
-    host: str | None,
-    as_json: bool,
-) -> int:
+def check(cluster: Cluster, host: str | None, as_json: bool, **words: Any) -> int:
     """Say whether a principal may do something, and which ACL decides. Exit code 1 if not.
 
     For example: `ottla acl check alice Read topic orders`.
     """
     hosts = [] if host is None else [host]
-    one, *more = named_acls(
-        principal, operation, kind, name, deny=False, prefixed=False, hosts=hosts
-    )
+    one, *more = named_acls(**words, hosts=hosts)
     if more:
         raise UsageFailed("check takes one operation.", "For example: Read")
     asked = Asked(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from ottla.cli.acl.options import (
     AN_ACL,
@@ -44,26 +44,20 @@ def delete(
     principal: str,
     operation: str | None,
     kind: str | None,
-    name: str | None,
-    deny: bool,
-    prefixed: bool,
-    hosts: Sequence[str],
     yes: bool,
     as_json: bool,
+    **more: Any,
 ) -> None:
     """Delete ACLs, named as for `add`, or all that name a principal. Asks first, unless --yes."""
     with words_are_usage(AN_ACL):
         doomed = acls_of_principal(cluster.client, principal_of(principal))
-    whole = operation is None and not (deny or prefixed or hosts)
-    if not whole:
+    if operation is not None or any(more.values()):
         if operation is None or kind is None:
             raise UsageFailed(
                 "an ACL has an operation and a resource.",
                 f"For example: ottla acl delete {AN_ACL}",
             )
-        wanted = named_acls(
-            principal, operation, kind, name, deny=deny, prefixed=prefixed, hosts=hosts
-        )
+        wanted = named_acls(principal=principal, operation=operation, kind=kind, **more)
         missing = [acl for acl in wanted if acl not in doomed]
         if missing:
             raise Failed(

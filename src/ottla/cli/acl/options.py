@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -105,19 +105,10 @@ def words_are_usage(right: str) -> Iterator[None]:
         raise UsageFailed(str(error), f"For example: {command} {right}") from None
 
 
-def named_acls(
-    principal: str,
-    operation: str,
-    kind: str,
-    name: str | None,
-    *,
-    deny: bool,
-    prefixed: bool,
-    hosts: Sequence[str],
-) -> list[Acl]:
-    """What the words mean. Raises UsageFailed."""
+def named_acls(*, operation: str, **words: Any) -> list[Acl]:
+    """What the words mean, see `acls_of`. Raises UsageFailed."""
     with words_are_usage(AN_ACL):
-        return acls_of(principal, operation, kind, name, deny=deny, prefixed=prefixed, hosts=hosts)
+        return acls_of(operations=operation, **words)
 
 
 def named_resource(kind: str, name: str | None) -> tuple[Resource, str]:
