@@ -6,7 +6,7 @@ import click
 import pytest
 
 from ottla.cli.app import carry_out
-from ottla.cli.serve import complete_level, serve
+from ottla.cli.serve import serve
 from ottla.cli.serve_options import ServeOptions, parse
 
 WORDS = [
@@ -51,8 +51,8 @@ def test_the_short_way_past_click_reads_the_same(monkeypatch: pytest.MonkeyPatch
 
 
 def complete(incomplete: str) -> list[str]:
-    context = click.Context(serve)
-    return complete_level(context, serve.params[0], incomplete)
+    (level,) = (each for each in serve.params if each.name == "log_level")
+    return [each.value for each in level.shell_complete(click.Context(serve), incomplete)]
 
 
 def test_levels_are_completed() -> None:
