@@ -29,7 +29,7 @@ MAX_SHOWN: Final = 6
 
 
 def scripts() -> dict[str, Script]:
-    """By name: the scripts, the walks of some seeds, those of 200 seeds of groups, of 30 of
+    """By name: the scripts, the walks of some seeds, those of 200 seeds of groups, of 50 of
     share groups, and of 200 of streams groups.
     """
     walks = {f"walk_{seed}": partial(walk, seed=seed) for seed in SEEDS}

@@ -19,7 +19,6 @@ from ottla.api.current_leader import node_endpoints
 from ottla.api.fetch_reads import MAX_RESPONSE_BYTES
 from ottla.api.share_acknowledgements import (
     NO_ID,
-    Acknowledgements,
     Acknowledging,
     acknowledgements,
     check_topic,
@@ -81,7 +80,8 @@ async def handle(request: Any, context: Context) -> Any:
         said, refused = await acknowledgements(
             request, renews=renews, context=context, slices=slices
         )
-        session = await _session(request, member, said, context, slices)
+        has_acks = bool(said or refused)
+        session = await _session(request, member, has_acks, context, slices)
     except ApiError as error:
         return build.ShareFetchResponse(
             error_code=error.code, error_message=str(error), responses=(), node_endpoints=()
@@ -130,9 +130,11 @@ def _mode(request: Any) -> AcquireMode:
 
 
 async def _session(
-    request: Any, member: Member, said: Acknowledgements, context: Context, slices: Slices
+    request: Any, member: Member, has_acks: bool, context: Context, slices: Slices
 ) -> ShareSession:
-    """Raises ApiError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, INVALID_REQUEST;
+    """`has_acks`: the request acknowledges something, right or wrong.
+
+    Raises ApiError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, INVALID_REQUEST;
     SHARE_SESSION_LIMIT_REACHED after the time that the request would have waited.
     """
     shares = context.broker.shared_partitions
@@ -155,7 +157,7 @@ async def _session(
                 session.partitions.pop(TopicPartition(topic.topic_id or NO_ID, index), None)
         shares.sessions.check_size(session)
         return session
-    if said:
+    if has_acks:
         raise ApiError(
             ErrorCode.invalid_request, "The first request of a session acknowledges nothing."
         )
