@@ -339,6 +339,38 @@ async def test_records_of_many_partitions_are_handed_out_in_slices(
     assert max(turns.values()) <= 10
 
 
+async def test_acknowledgements_of_many_runs_let_others_have_their_turn(start_node: Any) -> None:
+    """Of each record another one than of the next, in several partitions."""
+    call = await start_node(share_coordinator_state_topic_num_partitions="1")
+    await call.create("t", partitions=3)
+    bench = Bench(call)
+    partitions, count = (0, 1, 2), 4_500
+    for index in partitions:
+        await bench.initialize(index)
+    await bench.ask("a", partitions=partitions)
+    for index in partitions:
+        await bench.produce(*[b""] * count, index=index)
+    found: list[int] = []
+    while len(found) < len(partitions):
+        response = await bench.ask("a", partitions=(), max_wait=10_000, max_records=count)
+        found += [
+            each.partition_index
+            for topic in response.responses
+            for each in topic.partitions
+            if acquired(each) == [(0, count - 1, 1)]
+        ]
+    call.counts_calls = True
+    types = (ACCEPT, REJECT) * (count // 2)
+    acks = (0, count - 1, *types)
+    response = await bench.ask("a", acks, partitions=partitions, max_records=0)
+    (topic,) = response.responses
+    assert [each.acknowledge_error_code for each in topic.partitions] == [OK] * 3
+    assert call.most_calls < 200_000
+    for index in partitions:
+        summary = await call.node.shares.persister.summary(bench.key(index))
+        assert summary.delivery_complete_count == count
+
+
 async def test_a_session_that_begins_after_its_connection_has_ended_ends(shares: Bench) -> None:
     """The request's last step was due already when the connection ended."""
     shares.client("a").has_ended = True

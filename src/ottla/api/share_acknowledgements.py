@@ -26,6 +26,8 @@ NO_ID: Final = UUID(int=0)
 _RENEW_SINCE: Final = 2
 _OFFSETS_A_SLICE: Final = 20
 """Types of offsets that count as one element."""
+_PIECES_AN_ELEMENT: Final = 5
+"""Types, of which each may be another, and runs of records in flight: 2 us each."""
 
 Acknowledgements: TypeAlias = dict[TopicPartition, Sequence[AckBatch]]
 Refusals: TypeAlias = dict[TopicPartition, ApiError]
@@ -116,10 +118,13 @@ class Acknowledging:
         self._refused.update(refused)
         shares = self._context.broker.shared_partitions
         for where, batches in said.items():
-            await slices.count()
+            shared = shares.known(self._member.group_id, where)
+            pieces = sum(len(each.types) for each in batches)
+            if shared is not None:
+                pieces += shared.run_count
+            await slices.count(1 + pieces // _PIECES_AN_ELEMENT)
             try:
                 check_topic(where, self._context)
-                shared = shares.known(self._member.group_id, where)
                 if shared is None:
                     # Nobody here has handed them out.
                     raise ApiError(ErrorCode.unknown_topic_or_partition)

@@ -8,7 +8,7 @@ batch, and for each offset once the batch is split.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -209,6 +209,27 @@ class InFlight:
         return (index == 0 or self.runs[index - 1].batch is not batch) and (
             index + 1 == len(self.runs) or self.runs[index + 1].batch is not batch
         )
+
+    def split(self, offsets: Sequence[int]) -> None:
+        """Splits the runs before each of these offsets, which are in order: there may be as many as
+        runs, so that all are split in one pass."""
+        runs = self.runs
+        if not offsets:
+            return
+        at = self.index_of(offsets[0])
+        result = runs[:at]
+        number, count = 0, len(offsets)
+        while at < len(runs) and number < count:
+            run = runs[at]
+            at += 1
+            result.append(run)
+            while number < count and offsets[number] <= run.last:
+                if offsets[number] > run.first:
+                    run = run.split_at(offsets[number])
+                    result.append(run)
+                number += 1
+        result += runs[at:]
+        self.runs = result
 
     def within(self, first: int, last: int) -> list[Run]:
         """The runs with these offsets, which are split so that none sticks out."""

@@ -115,7 +115,8 @@ class Where(NamedTuple):
 
 
 class _Decision(NamedTuple):
-    """What is to be done with some records that are in flight, once all of a request is valid."""
+    """What is to be done with some records of one run that is in flight, once all of a request is
+    valid."""
 
     first: int
     last: int
@@ -329,16 +330,25 @@ class SharePartition:
                 more += added
         if more and len(self._in_flight.runs) + more > MAX_RUNS:
             raise _too_many_runs()
+        self._in_flight.split([at for each in decisions for at in (each.first, each.last + 1)])
+        runs = self._in_flight.runs
+        index = self._in_flight.index_of(decisions[0].first) if decisions else 0
         for each in decisions:
-            for run in self._in_flight.within(each.first, each.last):
-                self._note(SAID[each.type], run, member)
-                if each.type is AckType.RENEW:
-                    run.lock_until_ms = now_ms + settings.lock_ms
-                else:
-                    state, cause = _after(each.type, run, settings)
-                    run.end(state, cause)
-                    if each.type is AckType.RELEASE and state is not RecordState.AVAILABLE:
-                        self._note(What.TOO_OFTEN, run)
+            while runs[index].first < each.first:
+                index += 1
+            self._decided(runs[index], each.type, member, settings, now_ms)
+
+    def _decided(
+        self, run: Run, kind: AckType, member: str, settings: ShareSettings, now_ms: int
+    ) -> None:
+        self._note(SAID[kind], run, member)
+        if kind is AckType.RENEW:
+            run.lock_until_ms = now_ms + settings.lock_ms
+            return
+        state, cause = _after(kind, run, settings)
+        run.end(state, cause)
+        if kind is AckType.RELEASE and state is not RecordState.AVAILABLE:
+            self._note(What.TOO_OFTEN, run)
 
     def _decisions(
         self, member: str, batch: AckBatch, settings: ShareSettings, room: int

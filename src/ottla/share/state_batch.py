@@ -33,6 +33,9 @@ def combined(batches: Iterable[StateBatch], start_offset: int) -> Sequence[State
     is the newer one, and of equal ones that in the higher state: a delivery only ever goes on
     (Kafka's PersisterStateBatchCombiner).
     """
+    batches = list(batches)
+    if _are_combined(batches, start_offset):
+        return batches  # most writes
     kept = sorted(
         batch if batch.first >= start_offset else batch._replace(first=start_offset)
         for batch in batches
@@ -101,6 +104,18 @@ def _add_all(result: list[StateBatch], state: Sequence[StateBatch]) -> None:
     if state:
         add_joined(result, state[0])
         result.extend(state[1:])
+
+
+def _are_combined(batches: Sequence[StateBatch], start_offset: int) -> bool:
+    """Whether `combined` would change nothing."""
+    if not batches:
+        return True
+    last, state, count = batches[0].first - 2, RecordState.AVAILABLE, 0
+    for first, its_last, its_state, its_count in batches:
+        if first <= last or (first == last + 1 and its_state is state and its_count == count):
+            return False
+        last, state, count = its_last, its_state, its_count
+    return batches[0].first >= start_offset
 
 
 def are_in_order(batches: Sequence[StateBatch]) -> bool:
