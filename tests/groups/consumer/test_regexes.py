@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,6 +116,22 @@ def test_an_expression_goes_with_its_last_member(world: RegexWorld) -> None:
     assert list(world.shard.groups["g"].regexes) == ["u.*"], "the old one came too late"
     world.beat("a", -1)
     assert not world.shard.groups["g"].regexes
+
+
+@pytest.mark.parametrize("regex", ["", "none.*"])
+def test_what_a_member_gives_up_with_its_expression_goes_to_others(
+    world: RegexWorld, regex: str
+) -> None:
+    """Also where it then has none, or one that matches nothing."""
+    world.settings = replace(world.settings, assignment_interval_ms=0)
+    a, b = world.beat("a").epoch, world.beat("b").epoch
+    world.match(t=("t1", "t2"))
+    a = world.beat("a", a).epoch
+    told = world.beat("b", b)
+    assert sum(map(len, (told.assignment or {}).values())) == 2
+    world.beat("a", a, subscribed_regex=regex, owned={})
+    told = world.beat("b", told.epoch)
+    assert named(told.assignment or {}) == "t1-0,1 t2-0,1"
 
 
 def test_names_and_an_expression_together(world: RegexWorld) -> None:

@@ -98,7 +98,7 @@ def advance(
         records.append(member_record(group.group_id, after))
     change = Change(before, after)
     regex = regexes.changed(group, before, after, records)
-    bumps = change.changes_subscription or regex.is_resolved or changes_assignor(group, change)
+    bumps = change.changes_subscription or regex.moves_topics or changes_assignor(group, change)
     epoch = _next_epoch(group, change, topics, records, bumps=bumps)
     if records:
         note_change(group, change, epoch, topics, step, bumps=bumps)
@@ -112,7 +112,9 @@ def advance(
         reconciled = _reconciled(group, after, way, owned)
     if reconciled != after:
         records.append(current_record(group.group_id, reconciled))
-        await_revocation(group.group_id, reconciled, step)
+        if reconciled.classic is None:
+            # Of a classic member, its next JoinGroup and SyncGroup are awaited.
+            await_revocation(group.group_id, reconciled, step)
         if reconciled.is_reconciled_to(target_epoch):
             note_reached(group, reconciled, step)
     return reconciled

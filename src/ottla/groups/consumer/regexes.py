@@ -36,8 +36,12 @@ class RegexChange(NamedTuple):
     """What a heartbeat changes in its member's regular expression."""
 
     has_changed: bool = False
-    is_resolved: bool = False
-    """The new one is another member's already."""
+    moves_topics: bool = False
+    """Targets are due: the topics of the new one are known already, as it is another member's too;
+    or there is none any more (as in Apache Kafka since 4.4); or what the old one matched is for
+    others now. In Kafka that waits until the new one is matched, and stays nobody's for good if the
+    new one matches nothing.
+    """
 
 
 NO_CHANGE: Final = RegexChange()
@@ -61,7 +65,8 @@ def changed(
             ErrorCode.invalid_request,
             f"The group's members have {MAX_GROUP_REGEXES} regular expressions already.",
         )
-    return RegexChange(True, new in group.regexes)
+    given_up = old in group.regexes and bool(group.regexes[old].topics)
+    return RegexChange(True, not new or new in group.regexes or given_up)
 
 
 def due(group: ConsumerGroup, after: Member, topics: Topics, step: Step) -> tuple[str, ...]:

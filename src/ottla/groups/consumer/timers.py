@@ -88,8 +88,13 @@ def forget(group_id: str, member_id: str, step: Step) -> None:
 
 
 def loaded(group: ConsumerGroup, step: Step) -> None:
-    """A coordinator takes over: every member has all its time again."""
+    """A coordinator takes over: every member has all its time again.
+
+    A classic member that has to give up partitions is told so with its next heartbeat, and has its
+    time from then on. Kafka limits it from here on, too, and does not take that back when the
+    member has given them up.
+    """
     for member in group.members.values():
         await_heartbeat(group.group_id, member.member_id, step)
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
+        if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
             await_revocation(group.group_id, member, step)
