@@ -32,7 +32,7 @@ def show(files: Sequence[Path], as_json: bool) -> None:
         try:
             rows += [shown(str(file), facts) for facts in facts_of(read(file))]
         except CertificateError as error:
-            if error.hint is not None:
+            if error.hint is not None or str(file) in error.message:
                 raise
             raise Failed(f"{file}: {error.message}") from None
     emit(rows, as_json=as_json)

@@ -26,4 +26,5 @@ def list_groups(cluster: Cluster, filter_: str | None, as_json: bool) -> None:
     """List groups with their states."""
     matches = name_filter(filter_)
     rows = [ListedGroup(*each) for each in listed_groups(cluster.client) if matches(each.group)]
-    emit(rows, as_json=as_json, none=NO_GROUPS)
+    none = NO_GROUPS if filter_ is None else f"No group's name matches {filter_}."
+    emit(rows, as_json=as_json, none=none)
