@@ -1,8 +1,9 @@
 """The command line: a folder for each group of commands, a file for each command.
 
 To add `ottla topic rename`, write `topic/rename.py` (for a word with a dash: `_`; for a keyword of
-Python: `import_.py`), its test `tests/cli/topic/test_rename.py`, and a line in docs/cli.md. Help,
-completion and the reference page are made from the file, which `ottla topic rename` alone imports:
+Python: `import_.py`), its test `tests/cli/topic/test_rename.py`, a row of mistakes in
+`tests/system/test_mistakes.py`, and a line in docs/cli.md. Help, completion and the reference page
+are made from the file, which `ottla topic rename` alone imports:
 
     @command()
     @topic_argument()
