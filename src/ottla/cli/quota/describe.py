@@ -9,16 +9,15 @@ from ottla.cli.options import AS_JSON
 from ottla.cli.quota.entity import entity_options, named
 from ottla.cli.quota.rows import value_text
 from ottla.cli.rows import column, emit, row
-from ottla.client.admin.quotas import quotas
+from ottla.client.admin.quotas import applied_to_address, applied_to_client
 from ottla.quotas.connections import address
-from ottla.quotas.entity import DEFAULT, OF_CLIENTS, Entity, Kind
-from ottla.quotas.limits import Limits
+from ottla.quotas.entity import DEFAULT, Entity, Kind
 
 ANONYMOUS = "ANONYMOUS"
 
 
 @row
-class AppliedQuota:
+class ShownQuota:
     """A limit of a client, per second, and whose quota it is."""
 
     quota: str
@@ -39,33 +38,18 @@ def describe(cluster: Cluster, entity: Entity, as_json: bool) -> None:
         raise UsageFailed(
             "describe says what applies to one client.", "For defaults: ottla quota list"
         )
-    rows = _of_address(cluster, entity.ip) if entity.ip else _of_client(cluster, entity)
+    found = (
+        applied_to_address(cluster.client, checked_address(entity.ip))
+        if entity.ip
+        else applied_to_client(cluster.client, entity.user or ANONYMOUS, entity.client_id or "")
+    )
+    rows = [ShownQuota(each.kind.value, each.value, str(each.of)) for each in found]
     emit(rows, as_json=as_json, none="No quota applies to it.")
 
 
-def _of_client(cluster: Cluster, client: Entity) -> list[AppliedQuota]:
-    limits = Limits()
-    for quota in quotas(cluster.client):
-        if quota.entity.ip is None:
-            limits.set(quota.entity, quota.values)
-    user, client_id = client.user or ANONYMOUS, client.client_id or ""
-    found = [(kind, limits.deciding(kind, user, client_id)) for kind in OF_CLIENTS]
-    return [
-        AppliedQuota(kind.value, decided[1], str(decided[0]))
-        for kind, decided in found
-        if decided is not None
-    ]
-
-
-def _of_address(cluster: Cluster, ip: str) -> list[AppliedQuota]:
+def checked_address(ip: str) -> str:
+    """As quotas name it. Raises UsageFailed."""
     try:
-        wanted = address(ip)
+        return address(ip)
     except ValueError:
         raise UsageFailed(f"{ip!r} is not an IP address.") from None
-    by_ip = {each.entity.ip: each for each in quotas(cluster.client) if each.entity.ip is not None}
-    found = by_ip.get(wanted, by_ip.get(DEFAULT))
-    if found is None:
-        return []
-    return [
-        AppliedQuota(kind.value, value, str(found.entity)) for kind, value in found.values.items()
-    ]

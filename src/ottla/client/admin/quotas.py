@@ -14,7 +14,8 @@ from ottla.client.errors import Needs, RefusedError
 from ottla.client.question import Question
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import Messages
-from ottla.quotas.entity import CLIENT_ID, IP, USER, Entity, Kind
+from ottla.quotas.entity import CLIENT_ID, DEFAULT, IP, OF_CLIENTS, USER, Entity, Kind
+from ottla.quotas.limits import Limits
 
 DESCRIBE_QUOTAS: Final = 48
 ALTER_QUOTAS: Final = 49
@@ -55,6 +56,37 @@ def quotas(client: Client) -> list[ClientQuota]:
 
 def _order(quota: ClientQuota) -> tuple[object, ...]:
     return tuple((name is None, name or "") for name in quota.entity)
+
+
+class AppliedQuota(NamedTuple):
+    """A limit of a client, per second, and the entity whose quota it is."""
+
+    kind: Kind
+    value: float
+    of: Entity
+
+
+def applied_to_client(client: Client, user: str, client_id: str) -> list[AppliedQuota]:
+    """The quotas of a client. Raises RefusedError."""
+    limits = Limits()
+    for quota in quotas(client):
+        if quota.entity.ip is None:
+            limits.set(quota.entity, quota.values)
+    found = [(kind, limits.deciding(kind, user, client_id)) for kind in OF_CLIENTS]
+    return [
+        AppliedQuota(kind, decided[1], decided[0]) for kind, decided in found if decided is not None
+    ]
+
+
+def applied_to_address(client: Client, ip: str) -> list[AppliedQuota]:
+    """The quotas of an address, which has the form of `quotas.connections.address`. Raises
+    RefusedError.
+    """
+    by_ip = {each.entity.ip: each for each in quotas(client) if each.entity.ip is not None}
+    found = by_ip.get(ip, by_ip.get(DEFAULT))
+    if found is None:
+        return []
+    return [AppliedQuota(kind, value, found.entity) for kind, value in found.values.items()]
 
 
 def alter_quotas(client: Client, entity: Entity, values: Mapping[Kind, float | None]) -> None:
