@@ -9,10 +9,9 @@ from ottla.cli.log.options import PARTITION_FOLDER
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import column, emit, only_json, row
 from ottla.cli.screen import note
-from ottla.log import offset_index, time_index
-from ottla.log.inspect.folder import Segment, SegmentReader, read_entries, read_partition
+from ottla.log.inspect.folder import Segment, read_partition
+from ottla.log.inspect.summary import summary_of
 from ottla.messaging.rendering import ms_text
-from ottla.protocol.errors import ApiError
 
 
 @row
@@ -37,43 +36,25 @@ class SegmentRow:
 @AS_JSON
 def segments(folder: Path, as_json: bool) -> None:
     """Show a partition's segments."""
-    rows = [read_segment(segment) for segment in read_partition(folder)]
+    rows = [segment_row(segment) for segment in read_partition(folder)]
     emit(rows, as_json=as_json)
     for each in () if as_json else rows:
         if each.fault:
             note(f"{each.file}: {each.fault}. For details: ottla log check {folder}")
 
 
-def read_segment(segment: Segment) -> SegmentRow:
-    """Read the headers of all batches, up to the first invalid one."""
-    batches, records, next_offset, fault = 0, 0, segment.base_offset, None
-    first_ms: list[int] = []
-    last_ms: list[int] = []
-    with SegmentReader(segment) as reader:
-        try:
-            for batch in reader.batches():
-                if not batch.whole:
-                    break
-                header = batch.header
-                batches += 1
-                records += header.count
-                next_offset = header.next_offset
-                first_ms = [min([*first_ms, header.base_timestamp])]
-                last_ms = [max([*last_ms, header.max_timestamp])]
-        except ApiError as error:
-            fault = str(error)
-        if fault is None and reader.left_bytes:
-            fault = f"{reader.left_bytes} bytes at the end are not a whole batch"
-        return SegmentRow(
-            segment.log.name,
-            segment.base_offset,
-            next_offset,
-            batches,
-            records,
-            reader.size_bytes,
-            next(iter(first_ms), None),
-            next(iter(last_ms), None),
-            len(read_entries(segment.index, offset_index.ENTRY)),
-            len(read_entries(segment.time_index, time_index.ENTRY)),
-            fault,
-        )
+def segment_row(segment: Segment) -> SegmentRow:
+    found = summary_of(segment)
+    return SegmentRow(
+        segment.log.name,
+        segment.base_offset,
+        found.next_offset,
+        found.batches,
+        found.records,
+        found.size_bytes,
+        found.first_timestamp,
+        found.last_timestamp,
+        found.index_entries,
+        found.time_index_entries,
+        found.fault,
+    )
