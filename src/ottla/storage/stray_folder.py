@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from random import SystemRandom
 from typing import Final
 from uuid import UUID
 
@@ -25,6 +27,7 @@ from ottla.log import names
 from ottla.log.checkpoint import replace_file
 from ottla.log.errors import storage_error
 from ottla.log.partition_metadata import read_topic_id
+from ottla.protocol.kafka_uuid import random_uuid
 
 NOTE: Final = "stray.json"
 
@@ -97,6 +100,18 @@ def stray_folders(root: str) -> Iterator[StrayFolder]:
             found = read_stray(f"{root}/{name}")
             if found is not None:
                 yield found
+
+
+def delete_stray(stray: StrayFolder) -> None:
+    """Deletes the folder with all records. Raises OSError.
+
+    It is renamed first: if this is interrupted, the broker's next start deletes the rest.
+    """
+    root = os.path.dirname(stray.path) or "."
+    unique = random_uuid(SystemRandom())
+    renamed = f"{root}/{names.deleted_folder_name(stray.topic, stray.partition, unique)}"
+    os.rename(stray.path, renamed)
+    shutil.rmtree(renamed)
 
 
 def folder_bytes(path: str) -> int:

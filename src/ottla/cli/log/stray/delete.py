@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from random import SystemRandom
 
 import click
 
@@ -17,8 +14,7 @@ from ottla.cli.log.stray.folders import found_stray
 from ottla.cli.options import YES
 from ottla.cli.screen import say
 from ottla.log import names
-from ottla.protocol.kafka_uuid import random_uuid
-from ottla.storage.stray_folder import folder_bytes
+from ottla.storage.stray_folder import delete_stray, folder_bytes
 from ottla.wording.sizes import size_text
 
 
@@ -43,13 +39,8 @@ def delete(folders: Sequence[Path], yes: bool) -> None:
         refused="Nothing was deleted.",
     )
     for each in strays:
-        root = os.path.dirname(each.path) or "."
-        unique = random_uuid(SystemRandom())
-        renamed = f"{root}/{names.deleted_folder_name(each.topic, each.partition, unique)}"
         try:
-            # Renamed first: if this is interrupted, the broker's next start deletes the rest.
-            os.rename(each.path, renamed)
-            shutil.rmtree(renamed)
+            delete_stray(each)
         except OSError as error:
             raise Failed(f"cannot delete {each.path}: {error.strerror}.") from error
         say(f"Deleted {each.path}.")
