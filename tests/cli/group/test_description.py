@@ -10,7 +10,6 @@ from tests.client.fake_cluster import FakeCluster
 from ottla.cli.group.description import (
     GroupDescription,
     GroupPartition,
-    ShownLoss,
     group_description,
     shown_metadata,
 )
@@ -72,8 +71,8 @@ def test_group_as_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_retention_removes_unread_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    losses = [ShownLoss("t", 0, 0, 2, 60_000), ShownLoss("t", 1, 1, 0, None)]
-    lines = shown(capsys, "empty", [], [partition(0)], losses=losses)
+    found = [losses.Loss("t", 0, 0, 2, 60_000), losses.Loss("t", 1, 1, 0, None)]
+    lines = shown(capsys, "empty", [], [partition(0)], losses=found)
     assert [" ".join(line) for line in lines[-2:]] == [
         "2 unread records of t-0 go in 1 min 0 s at the earliest.",
         "1 unread record of t-1 was removed.",

@@ -21,6 +21,7 @@ from ottla.journey.formatting import format_elapsed
 from ottla.wording.plural import plural
 
 if TYPE_CHECKING:
+    from ottla.client.admin.losses import Loss
     from ottla.messaging.unread_times import UnreadTimes
 
 LIST_HINT: Final = "To list all groups: ottla group list"
@@ -97,24 +98,6 @@ class GroupPartition:
 
 
 @row
-class ShownLoss:
-    """As `client.admin.losses.Loss`."""
-
-    topic: str
-    partition: int
-    removed: int
-    records: int
-    goes_in_ms: int | None
-    is_estimate: bool = False
-
-    def __str__(self) -> str:
-        from ottla.client.admin.losses import Loss
-
-        its = (self.topic, self.partition, self.removed, self.records, self.goes_in_ms)
-        return str(Loss(*its, self.is_estimate))
-
-
-@row
 class ShownNode:
     """As `client.admin.streams_topology.TopologyNode`."""
 
@@ -143,7 +126,7 @@ class GroupDescription:
     members: list[MemberState]
     partitions: list[GroupPartition]
     lag: int
-    losses: list[ShownLoss] | None
+    losses: list[Loss] | None
     behind_ms: int | NotAsked | None = NOT_ASKED
     topology: list[ShownNode] | NotAsked = NOT_ASKED
 
@@ -222,7 +205,7 @@ def _nodes(group: Group) -> list[ShownNode] | NotAsked:
     ]  # fmt: skip
 
 
-def group_losses(client: Client, found: GroupState) -> list[ShownLoss] | None:
+def group_losses(client: Client, found: GroupState) -> list[Loss] | None:
     """Within a day; None where the brokers do not say."""
     # Not every command about groups needs it.
     from ottla.client.admin.losses import DAY_MS, losses_of
@@ -235,10 +218,9 @@ def group_losses(client: Client, found: GroupState) -> list[ShownLoss] | None:
     if not positions:
         return []
     try:
-        known = losses_of(client, positions, DAY_MS, int(time.time() * 1000))
+        return losses_of(client, positions, DAY_MS, int(time.time() * 1000))
     except ClientError:
         return None
-    return [ShownLoss(*each) for each in known]
 
 
 def age(behind_ms: int | NotAsked | None) -> str:

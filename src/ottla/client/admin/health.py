@@ -77,7 +77,7 @@ def losing_groups(client: Client, within_ms: int, now_ms: int) -> list[str]:
     """
     found = losses_of_all(client, within_ms, now_ms)
     losing = [
-        f"group {group}: {each._replace(removed=0)}"
+        f"group {group}: {replace(each, removed=0)}"
         for group, its in sorted(found.by_group.items())
         for each in its
         if each.records

@@ -9,6 +9,7 @@ be written: `growth` estimates it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ottla.client.admin.committed_offsets import all_commits
@@ -36,7 +37,8 @@ Positions = Mapping[TopicPartition, int]
 """The offset of the first record that a group has not read."""
 
 
-class Loss(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Loss:
     """Records of a partition that a group has not read.
 
     `removed`: how many are gone already. `records`: how many more go within the time that was
