@@ -22,6 +22,7 @@ from ottla.pipelines.rejects.decided import DECIDED
 from ottla.pipelines.run import batch, begin, first_offsets, plan, start, truncations
 from ottla.pipelines.sinks.delta import merge
 from ottla.pipelines.sinks.delta import sink as delta
+from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.iceberg import sink as iceberg
 from ottla.pipelines.sinks.iceberg.sink import IcebergSink
 from ottla.pipelines.sinks.postgresql import sink as jdbc
@@ -255,6 +256,12 @@ def expired_snapshots_are_not_missed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(IcebergSink, "forgets", lambda _: "")
 
 
+def what_is_forgotten_is_not_missed(patch: pytest.MonkeyPatch) -> None:
+    """A new query does not ask whether the table still shows what others wrote since it began."""
+    for sink in (DeltaSink, IcebergSink):
+        patch.setattr(sink, "newest_commit", lambda _: None)
+
+
 def a_repeated_batch_is_decided_as_now(patch: pytest.MonkeyPatch) -> None:
     """Which rows of a batch were refused that the target has, the settings of now say."""
     patch.setattr(batch.BatchRunner, "_former", lambda *_: None)
@@ -341,6 +348,7 @@ PLANTED: Final[tuple[tuple[str, Plant, str], ...]] = (
     ("iceberg", queries_are_not_known_as_continued, ONCE),
     ("iceberg", what_others_commit_meanwhile_is_not_seen, ONCE),
     ("iceberg", expired_snapshots_are_not_missed, ONCE),
+    ("iceberg", what_is_forgotten_is_not_missed, ONCE),
     ("iceberg-upsert", no_check_of_the_age, ONCE),
     ("topic", no_check_of_marks, ONCE),
     ("topic", marks_without_offsets, ONCE),
@@ -386,6 +394,7 @@ FIRST: Final[dict[Plant, int]] = {
     what_is_left_out_has_no_number: 945,
     partitions_that_are_added_are_not_seen: 290,
     expired_snapshots_are_not_missed: 820,
+    what_is_forgotten_is_not_missed: 3_190,
     tasks_do_not_end_a_whole_batch: 870,
     a_whole_batch_ends_no_tasks: 740,
 }

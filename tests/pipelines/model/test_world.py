@@ -20,7 +20,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.pipelines.model.planted import KEEP_REJECTS, a_first_batch_trusts_its_start
+from tests.pipelines.model.planted import (
+    KEEP_REJECTS,
+    a_first_batch_trusts_its_start,
+    what_is_forgotten_is_not_missed,
+)
 from tests.pipelines.model.rejected import NUMBERS
 from tests.pipelines.model.targets import TARGETS
 from tests.pipelines.model.walk import CHANGES, LENGTH, stopped_start, walk
@@ -294,6 +298,8 @@ FOUND = {
     ("delta", 2281): "a first batch that ends before it begins",
     ("files", 20): "a folder was set back while a query wrote to it",
     ("iceberg", 453): "a run that had lost its lease wrote the batch of the next one again",
+    ("iceberg", 3192): "what another new query had written was forgotten before the first batch",
+    ("delta", 528): "the end of a batch of this number, which a copy had written, was forgotten",
     ("files", 76): "a copy went on beside the query that had moved the former one away",
 }
 
@@ -303,6 +309,52 @@ def test_a_new_query_does_not_begin_where_the_snapshots_have_expired(
 ) -> None:
     install(monkeypatch)
     walk(391, "iceberg", "at-most-once", LENGTH)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_first_batch_is_not_written_where_what_another_query_wrote_is_forgotten(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+
+    def world() -> World:
+        with in_world(kind) as world:
+            world.append(0, 2)
+            late, early = world.start("a"), world.start("b", "table")
+            world.batch(early, 5)
+            world.compact()
+            world.forget_history()
+            world.batch(late, 5)
+            return world
+
+    (said,) = world().said
+    assert "'t' to the table" in said
+    assert "since this one began is not known" in said
+    what_is_forgotten_is_not_missed(monkeypatch)
+    with pytest.raises(SilentError, match="doubled"):
+        world()
+
+
+def test_a_batch_is_not_skipped_where_the_end_of_its_number_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch)
+    with in_world("delta") as world:
+        world.append(0, 1)
+        run = world.start("a")
+        world.batch(run, 1)
+        world.copy_checkpoint("a", "b")
+        world.append(0, 1)
+        copy = world.start("b")
+        world.batch(copy, 1)
+        world.stop(copy)
+        world.append(0, 1)
+        world.batch(run, 2)
+        world.forget_history()
+        world.start("a")
+        said = world.said
+        assert "up to offset 3" in said[0]
+        assert "a batch 1 of this query, and whether it is that of the checkpoint" in said[1]
 
 
 @pytest.mark.parametrize(("kind", "seed"), FOUND, ids=FOUND.values())

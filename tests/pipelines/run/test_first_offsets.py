@@ -13,7 +13,13 @@ from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.kafka.settings import read_settings
-from ottla.pipelines.run.first_offsets import Start, check_created_again, check_first, first_offsets
+from ottla.pipelines.run.first_offsets import (
+    Start,
+    check_created_again,
+    check_first,
+    check_new,
+    first_offsets,
+)
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.keyed_table import KeyedTable
@@ -38,6 +44,12 @@ class Table:
         self.forgets = lambda: forgets
         self.keyed = keyed
         self.checked: list[tuple[str, bool]] = []
+
+    def newest_commit(self) -> str:
+        return "7"
+
+    def knows_since(self, commit: str) -> bool:
+        return commit == "7"
 
     def held(self, query_id: str) -> Held:
         return Held("the table flights")
@@ -230,6 +242,20 @@ def test_another_query_that_writes_during_the_first_batch_is_noticed() -> None:
     table = Table(replace(LAST, batch=8), mine, LAST)
     with pytest.raises(PipelineError, match="Another query has written topic 't'"):
         check_first(table, "new", ["t"], newest)
+
+
+def test_a_new_query_asks_whether_all_commits_since_it_began_are_known() -> None:
+    table: Any = Table()
+    assert start(table, source()).since == "7"
+    check_new(table, "new", ["t"], {}, "7")
+    check_new(table, "new", ["t"], {}, None)
+    with pytest.raises(PipelineError, match=r"written topic 't' .* since this one began is not kn"):
+        check_new(table, "new", ["t"], {}, "6")
+    with pytest.raises(PipelineError, match=r"is not known: .* and rows may be there twice"):
+        check_first(table, "new", ["t"], {}, "6")
+    # Of the topic that a commit names all is known.
+    table = Table(LAST)
+    check_new(table, "new", ["t"], {"t": ("query-1", 7)}, "6")
 
 
 def test_a_topic_created_again_that_the_table_has_already_is_refused() -> None:

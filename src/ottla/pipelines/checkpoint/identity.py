@@ -5,7 +5,7 @@
     {"version": 1, "cluster": "<cluster id>", "topics": {"<name>": "<topic id>"},
      "table": {"id": "<Delta's table id>", "location": "<folder>"}, "delivery": "<its name>",
      "keys": ["<column>"], "time_zone": "<the session's>", "after": ["<query id>"],
-     "newest": {"<topic>": ["<query id>", <batch>]},
+     "newest": {"<topic>": ["<query id>", <batch>]}, "since": "<id of a commit>",
      "replacing": null or {"number": n, "starting": {"<name>": {"<partition>": offset}}}}
 
 It is replaced as a whole, so a crash leaves the former record or the new one. `replacing` is set
@@ -13,7 +13,8 @@ before the state of a query is moved to `replaced-<n>/` and cleared when the nex
 offsets are written; a start that finds it set finishes that move. `keys` is empty for a table
 that is appended to. `keys` and `time_zone` are missing in a record of a version that did not keep
 them. `after` has the queries that this one continues, which had other checkpoints or are moved
-away; `newest` is the newest commit of each topic in the table when the query was new.
+away; `newest` is the newest commit of each topic in the table when the query was new, and `since`
+the newest commit of all then, where the table may forget some.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Identity:
     time_zone: str | None = None  # of times that name none; None: not known
     after: tuple[str, ...] = ()
     newest: dict[str, tuple[str, int]] | None = None  # None: not known
+    since: str | None = None  # empty: there was no commit yet; None: not known
 
 
 def _build(identity: Identity) -> dict[str, Any]:
@@ -66,6 +68,7 @@ def _build(identity: Identity) -> dict[str, Any]:
         "time_zone": identity.time_zone,
         "after": identity.after or None,
         "newest": identity.newest,
+        "since": identity.since,
     }
     return document | {name: value for name, value in later.items() if value is not None}
 
@@ -82,6 +85,7 @@ def _parse(document: dict[str, Any]) -> Identity:
         document.get("time_zone"),
         tuple(str(query_id) for query_id in document.get("after", ())),
         _read_newest(document.get("newest")),
+        document.get("since"),
     )
 
 

@@ -60,8 +60,8 @@ class Held:
     `taken_out_by` what does that, such as Delta's RESTORE TABLE. `continued_by`:
     the query that goes on where this one ended, with another checkpoint; empty for none. `kept_in`:
     what was set back where batches are missing, and `way_out` how to go on then. `since_ms`: the
-    target knows of no commit before then, in ms since 1970, though it had some, and `forgets` says
-    why; None where it is not known to forget.
+    target knows of no commit before then, in ms since 1970, though it had some; None where it is
+    not known to forget. `forgets`: why it does not know of a commit, as a part of a sentence.
     """
 
     name: str
@@ -111,6 +111,8 @@ def decide(planned: Planned, held: Held) -> Answer:
     if last is not None and last == number:
         if _differ(held.ends, planned.ends):
             return Refuse(_other(planned.checkpoint, held, planned.ends))
+        if held.ends is None and held.forgets:
+            return Refuse(_end_forgotten(planned, held))
         return Skip()
     is_behind = last is None or (planned.promised is not None and last < planned.promised)
     if planned.promised is not None and held.is_complete and is_behind:
@@ -222,6 +224,15 @@ def _forgotten(planned: Planned, held: Held) -> str:
         f"{held.name} has it is not known: {held.forgets}. Start once with "
         "delivery='at-least-once', which may write its rows twice, or use a new checkpoint with "
         "explicit offsets: topic(..., starting={0: 4711})"
+    )
+
+
+def _end_forgotten(planned: Planned, held: Held) -> str:
+    return (
+        f"{_capital(held.name)} has a batch {held.batch} of this query, and whether it is that of "
+        f"the checkpoint {planned.checkpoint} is not known: {held.forgets}. A copy of the "
+        "checkpoint may have written other rows under this number. Look in the table where they "
+        "end, and use a new checkpoint with explicit offsets: topic(..., starting={0: 4711})"
     )
 
 

@@ -31,7 +31,7 @@ class Start:
 
     `due`: the last batches of the table whose rejected rows may not be written. `after`: the
     queries that the new one continues. `newest`: the query and the batch of the newest commit of
-    each topic in the table.
+    each topic in the table. `since`: the newest commit of all, which was looked up before.
     """
 
     offsets: Offsets = field(default_factory=dict)
@@ -39,6 +39,7 @@ class Start:
     due: list[PendingReject] = field(default_factory=list)
     after: tuple[str, ...] = field(default=(), compare=False)
     newest: dict[str, tuple[str, int]] | None = field(default=None, compare=False)
+    since: str | None = field(default=None, compare=False)
 
 
 def first_offsets(
@@ -57,6 +58,8 @@ def first_offsets(
     wanted = list(sources)
     if not wanted:
         sink.check_start("", continues=False)
+    if not sink.capabilities.is_shared:
+        start.since = sink.newest_commit()
     held = _held(sink, [source.name for source in wanted])
     if not sink.capabilities.is_shared:
         start.newest = newest_of(held)
@@ -108,10 +111,11 @@ def check_new(
     query_id: str,
     topics: Iterable[str],
     newest: Mapping[str, tuple[str, int]],
+    since: str | None = None,
 ) -> None:
     """Refuse to write the first batch of a query where another one has written since it was new.
 
-    `newest` is that of the checkpoint's record. Raises PipelineError.
+    `newest` and `since` are those of the checkpoint's record. Raises PipelineError.
     """
     if sink.held(query_id).batch is not None:
         return  # the first batch is there
@@ -121,7 +125,14 @@ def check_new(
     for name in topics:
         if has_grown or now.get(name) != newest.get(name):
             raise PipelineError(_holds_already(sink, name))
-        if name not in now and not former:
+        if name in now:
+            continue  # all commits after that one are known
+        if not _knows_since(sink, since):
+            raise PipelineError(
+                f"{_not_known(sink, name)}. Use a new checkpoint with explicit offsets: "
+                "topic(..., starting={0: 4711})"
+            )
+        if not former:
             sink.check_start(name, continues=False)  # the target may not keep who wrote to it
 
 
@@ -130,10 +141,11 @@ def check_first(
     query_id: str,
     topics: Iterable[str],
     newest: Mapping[str, tuple[str, int]],
+    since: str | None = None,
 ) -> None:
     """Check after the first batch of a query that no other one has written meanwhile.
 
-    `newest` as for `check_new`. Raises PipelineError; the batch is in the table.
+    `newest` and `since` as for `check_new`. Raises PipelineError; the batch is in the table.
     """
     names = list(topics)
     others = (text for text in sink.metadata() if not is_of_query(text, query_id))
@@ -147,6 +159,23 @@ def check_first(
                 "first batch of this one was written: rows may be there twice, and to go on would "
                 "write rows twice. Use the other query's checkpoint, or a new table"
             )
+        if name not in now and not _knows_since(sink, since):
+            raise PipelineError(
+                f"{_not_known(sink, name)}: the first batch of this query was written before that "
+                "was noticed, and rows may be there twice"
+            )
+
+
+def _knows_since(sink: Sink, since: str | None) -> bool:
+    """Tell whether a target shows all commits since a query was new, or nothing is noted."""
+    return since is None or sink.knows_since(since)
+
+
+def _not_known(sink: Sink, name: str) -> str:
+    return (
+        f"Whether another query has written topic {name!r} to the table {sink.name} since this one "
+        "began is not known: the table does not show all commits since then"
+    )
 
 
 def _check_known(sink: Sink, name: str) -> None:

@@ -48,7 +48,7 @@ class Plan:
     `replacing`: the state in the checkpoint is moved away before a new query starts there.
     `notices`: what the user should know, a line each.
     `due`: rejected rows of the table's last batches, which may not be written.
-    `after`: the queries that this one continues, `newest` as in `Start`.
+    `after`: the queries that this one continues, `newest` and `since` as in `Start`.
     """
 
     specification: Specification
@@ -64,6 +64,7 @@ class Plan:
     due: tuple[PendingReject, ...]
     after: tuple[str, ...]
     newest: dict[str, tuple[str, int]] | None
+    since: str | None
     sink_of: SinkOf
 
     @property
@@ -85,6 +86,7 @@ class Plan:
             self.specification.time_zone,
             self.after,
             self.newest,
+            self.since,
         )
 
 
@@ -138,6 +140,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
         tuple(start.due),
         start.after,
         start.newest,
+        start.since,
         sink_of,
     )
 
@@ -326,7 +329,8 @@ def _where(
     )
     _check_partitions(sink, identity, topics, next_offsets)
     start = Start(next_offsets if replacing else {})
-    start.after, start.newest = (identity.after, identity.newest) if identity else ((), None)
+    if identity is not None:
+        start.after, start.newest, start.since = identity.after, identity.newest, identity.since
     if starting is not None:
         start.offsets = starting
         if sink.capabilities.in_parts and checkpoint.begun_ms() is not None:
@@ -349,6 +353,7 @@ def _continue_former(
     start.after = tuple(dict.fromkeys((*start.after, *([former] if former else []))))
     written = sink.held(former).batch if former else None
     if identity is None or not former or written is not None:
+        start.since = sink.newest_commit()
         start.newest = newest_in(sink, topics)
         if written is not None:
             start.newest[FORMER] = (former, written)

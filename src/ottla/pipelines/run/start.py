@@ -153,7 +153,10 @@ def _of_new(checked: Plan, check: Callable[..., None]) -> Callable[[str], None] 
     newest, topics = checked.newest, [source.name for _, source in checked.sources]
     if newest is None:
         return None
-    return lambda query_id: check(checked.sink, query_id, topics, newest)
+    # At-least-once may write rows twice, and is the way out where a target has forgotten too much.
+    doubles_nothing = DeliveryGuarantee(checked.specification.delivery).doubles_nothing
+    since = checked.since if doubles_nothing else None
+    return lambda query_id: check(checked.sink, query_id, topics, newest, since)
 
 
 def has_watermark(frame: DataFrame) -> bool:

@@ -165,6 +165,17 @@ class Sink(ABC):
         """
         return ""
 
+    def newest_commit(self) -> str | None:
+        """Return the id of the newest commit, empty where there is none yet.
+
+        None: the target forgets none, so none needs to be noted.
+        """
+        return None
+
+    def knows_since(self, commit: str) -> bool:
+        """Tell whether all commits after this one are known; see `newest_commit`."""
+        return True
+
     def check_repeat(  # noqa: B027
         self, delivery: DeliveryGuarantee, begun_ms: int, checkpoint: str
     ) -> None:

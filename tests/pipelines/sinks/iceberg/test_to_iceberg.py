@@ -15,6 +15,7 @@ import pytest
 
 from ottla.pipelines import PipelineError, to_iceberg, topic
 from ottla.pipelines.file.read import read_text
+from ottla.pipelines.run import first_offsets
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.iceberg import IcebergSpec
 from ottla.pipelines.sinks.iceberg.jvm import MARK
@@ -22,7 +23,7 @@ from ottla.pipelines.sinks.iceberg.sink import IcebergSink
 from ottla.pipelines.spark.jvm.attributes import java_class, java_session
 from ottla.pipelines.spec.problem import FileError
 from ottla.pipelines.spec.sink import SinkSpec
-from ottla.pipelines.target.commit_metadata import read_metadata
+from ottla.pipelines.target.commit_metadata import CommitMetadata, read_metadata
 
 pytestmark = pytest.mark.spark
 
@@ -409,6 +410,26 @@ def test_a_new_checkpoint_does_not_read_again_what_expired_snapshots_brought(
     produce(job.name, records(8, 10), partition=1)
     job.run(columns=columns, starting=ends_before(job, 3, 2), checkpoint=job.folder / "other")
     assert job.rows() == [*range(10), 99]
+
+
+def test_what_another_query_wrote_before_the_first_batch_is_not_taken_for_nothing(
+    job: Job, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(job.name, records(0, 5))
+    shipped = first_offsets.check_new
+    of_another = CommitMetadata("another", "id", 0, "cluster", {}, {job.name: {0: 5}}).text()
+
+    def meanwhile(*of: Any) -> None:
+        table = iceberg_table(job)
+        table.newAppend().set(MARK, of_another).commit()
+        table.newAppend().commit()
+        expire(job)
+        shipped(*of)
+
+    monkeypatch.setattr("ottla.pipelines.run.start.check_new", meanwhile)
+    with pytest.raises(PipelineError, match=r"since this one began is not known: the table does n"):
+        job.run()
+    assert job.rows() == []
 
 
 def test_a_table_of_others_whose_snapshots_expire_may_be_written(

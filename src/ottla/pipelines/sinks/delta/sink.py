@@ -9,7 +9,7 @@ A batch is appended, or merged where the table has keys (`keyed_table`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +26,7 @@ from ottla.pipelines.spark.jvm.delta_log import Snapshot
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
 from ottla.pipelines.target.constraints import Constraint, mark, padded, read_constraints
 from ottla.pipelines.target.delta_table import (
+    Commit,
     DeltaTable,
     forget_last_commit,
     last_commit,
@@ -168,15 +169,17 @@ class DeltaSink(Sink):
             batch = None
         if newest is not None and (batch is None or newest.batch >= batch):
             batch, ends = newest.batch, newest.offsets
-        is_complete = newest is not None or any(commit.version == 0 for commit in commits)
+        is_whole = bool(commits) and commits[-1].version == 0
+        is_shown = batch is None or any(one.batch == (query_id, batch) for one in mine)
         return Held(
             name,
             batch,
             ends,
-            is_complete=is_complete,
+            is_complete=newest is not None or is_whole,
             taken_out=taken_out,
             taken_out_by="RESTORE TABLE",
             continued_by=continued_by(texts, query_id),
+            forgets="" if is_shown or is_whole else _forgets(commits),
         )
 
     def metadata(self) -> Iterable[str]:
@@ -201,10 +204,19 @@ class DeltaSink(Sink):
         """Return that Delta has removed commits of queries from the table's history."""
         if not self.target.location or not self.table.snapshot().transactions():
             return ""
-        versions = [commit.version for commit in self.table.commits()]
-        if not versions or versions[-1] == 0:
-            return ""
-        return f"only its latest {len(versions)} commits are known"
+        commits = list(self.table.commits())
+        return "" if not commits or commits[-1].version == 0 else _forgets(commits)
+
+    def newest_commit(self) -> str:
+        """Return the number of the latest version, empty where there is no table."""
+        version = self.table.snapshot().version if self.target.location else -1
+        return "" if version < 0 else str(version)
+
+    def knows_since(self, commit: str) -> bool:
+        """Tell whether the history has all versions after one, and the table was not set back."""
+        before = int(commit) if commit else -1
+        versions = [one.version for one in self.table.commits()]
+        return bool(versions) and versions[0] >= before and versions[-1] <= before + 1
 
     def check(self) -> list[str]:
         """Compare the frame with the table; return what will change in it, a line for each.
@@ -447,3 +459,7 @@ class DeltaSink(Sink):
     def version_of(self, query_id: str, batch: int) -> int | None:
         """Return the version that holds a batch, None when none is found in the history."""
         return self.table.find(query_id, batch)
+
+
+def _forgets(commits: Sequence[Commit]) -> str:
+    return f"only its latest {len(commits)} commits are known"

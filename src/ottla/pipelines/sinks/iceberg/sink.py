@@ -290,6 +290,17 @@ class IcebergSink(Sink):
         there = list(table.ancestors()) if table is not None and table.is_written else []
         return _forgets(there)
 
+    def newest_commit(self) -> str:
+        """Return the id of the latest snapshot, empty in a table without any."""
+        table = self._loaded()
+        found = None if table is None else table.current_id()
+        return "" if found is None else str(found)
+
+    def knows_since(self, commit: str) -> bool:
+        """Tell whether all snapshots after one are known: none has expired, and it is there."""
+        table = self._loaded()
+        return table is not None and table.since(int(commit) if commit else None) is not None
+
     def metadata(self) -> Iterable[str]:
         """Return the metadata of the snapshots that are in the table, the newest first."""
         table = self._loaded()
